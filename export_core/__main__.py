@@ -1,0 +1,5 @@
+"""`python -m export_core` is `jaxexport`."""
+
+from export_core.cli import main
+
+main()

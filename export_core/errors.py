@@ -1,0 +1,13 @@
+"""The one base of every error this project raises on purpose."""
+
+from __future__ import annotations
+
+
+class ExportCompatError(Exception):
+    """Bad input or a broken part, told to a person.
+
+    The message says what was expected, what was found, where, and what to do next.
+    Command-line tools print it without a traceback and exit with `exit_code`.
+    """
+
+    exit_code = 2

@@ -1,0 +1,113 @@
+"""How are arrays of every JAX dtype kept bit for bit in an .npz, with no pickle?
+
+A dtype that plain NumPy lacks is stored as the unsigned integers of the same bytes; the member's name says what it is:
+``0003.bfloat16``. PRNG keys are stored as their key data (`jax.random.key_data`, uint32), float0 as False of that shape.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from export_core.goldens.errors import GoldenError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+PLAIN = frozenset(
+    ["bool", "complex64", "complex128", "float16", "float32", "float64"]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+)
+"""dtypes that NumPy has itself."""
+
+KEYS = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg"}
+"""PRNG key dtypes as JAX prints them, and their names in a file; `<` is not allowed in file names everywhere."""
+
+_KEY_OF_FILE = {in_file: dtype for dtype, in_file in KEYS.items()}
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One array as it is stored: JAX's name of its dtype, and NumPy data of a plain dtype that holds the same bits."""
+
+    dtype: str
+    data: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array that is meant; the trailing axis of key data is not part of it."""
+        shape = tuple(int(size) for size in self.data.shape)
+        return shape[:-1] if self.dtype in KEYS else shape
+
+    def numpy(self) -> Array:
+        """The values as NumPy sees them. Needs ml_dtypes, which comes with jax, for the dtypes NumPy lacks."""
+        if self.dtype in PLAIN or self.dtype in KEYS or self.dtype == "float0":
+            return self.data
+        import ml_dtypes
+
+        return self.data.view(np.dtype(getattr(ml_dtypes, self.dtype)))
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+def leaf_of(array: Any) -> Leaf:
+    """The storage form of a NumPy array (ml_dtypes and float0 included). PRNG keys: see `key_leaf`."""
+    values = np.asarray(array)
+    if values.dtype.names == ("float0",):
+        return Leaf("float0", np.zeros(values.shape, np.bool_))
+    name = values.dtype.name
+    # asarray keeps zero-dimensional arrays zero-dimensional; ascontiguousarray would not.
+    values = np.asarray(values, order="C")
+    if name in PLAIN:
+        return Leaf(name, values.astype(values.dtype.newbyteorder("="), copy=False))
+    registered = 2  # what NumPy answers for a dtype that a package such as ml_dtypes added
+    if values.dtype.isbuiltin != registered:
+        raise GoldenError(f"Expected an array of a dtype that JAX has, found dtype {values.dtype}.")
+    return Leaf(name, values.view(np.dtype(f"u{values.dtype.itemsize}")))
+
+
+def key_leaf(dtype: str, key_data: Any) -> Leaf:
+    """The storage form of PRNG keys: `dtype` as JAX prints it (``key<fry>``), `key_data` uint32[..., n]."""
+    if dtype not in KEYS:
+        raise GoldenError(
+            f"Expected a PRNG key dtype that jax.export can serialize ({', '.join(KEYS)}), found {dtype}."
+        )
+    return Leaf(dtype, np.asarray(key_data, np.uint32))
+
+
+def to_npz(leaves: Iterable[Leaf]) -> bytes:
+    """Reproducible .npz bytes: no time stamps, no compression, members in order."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for index, leaf in enumerate(leaves):
+            member = zipfile.ZipInfo(f"{index:04d}.{KEYS.get(leaf.dtype, leaf.dtype)}.npy")
+            member.create_system = 3
+            member.external_attr = 0o644 << 16
+            payload = io.BytesIO()
+            np.lib.format.write_array(payload, leaf.data, allow_pickle=False)
+            archive.writestr(member, payload.getvalue())
+    return buffer.getvalue()
+
+
+def from_npz(source: Path | bytes) -> tuple[Leaf, ...]:
+    """Read what `to_npz` or the worker wrote. Never unpickles. Raises `GoldenError` for anything else."""
+    where = source if isinstance(source, Path) else "<bytes>"
+    try:
+        with np.load(source if isinstance(source, Path) else io.BytesIO(source), allow_pickle=False) as archive:
+            names = sorted(archive.files)
+            return tuple(Leaf(_dtype_of(name), archive[name]) for name in names)
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        raise GoldenError(f"{where}: expected arrays in an .npz, found something else: {error}") from error
+
+
+def _dtype_of(member: str) -> str:
+    index, dot, dtype = member.partition(".")
+    if not dot or not index.isdecimal():
+        raise ValueError(f"member {member!r} is not named like 0000.float32")
+    return _KEY_OF_FILE.get(dtype, dtype)

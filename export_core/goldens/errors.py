@@ -1,0 +1,7 @@
+"""The error of this folder."""
+
+from export_core.errors import ExportCompatError
+
+
+class GoldenError(ExportCompatError):
+    """A golden that is missing, damaged, from a newer version of this tool, or cannot be written."""

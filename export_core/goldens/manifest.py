@@ -1,0 +1,101 @@
+"""What does golden.yaml say about a golden?"""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from export_core.goldens.errors import GoldenError
+
+FORMAT = 1
+"""Version of golden.yaml. A newer one is refused: it may mean what this version cannot check."""
+
+
+class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who exported it. `built` is the build date of the jaxlib, from the release calendar."""
+
+    jax: str
+    jaxlib: str
+    built: datetime.date
+    python: str
+    platform: str
+
+    @property
+    def id(self) -> str:
+        """Name of the golden's folder: ``0.12.0.1-cpu``, or ``0.11.2-jax0.12.0.1-cpu`` where jax and jaxlib differ."""
+        jax = "" if self.jax == self.jaxlib else f"-jax{self.jax}"
+        return f"{self.jaxlib}{jax}-{self.platform}"
+
+
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How it was exported."""
+
+    platforms: tuple[str, ...]
+    allow: dict[str, str] = {}
+
+
+class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How outputs are compared: the comparator's name, and tolerances; null stands for the default of each dtype."""
+
+    compare: str = "allclose"
+    rtol: float | None = None
+    atol: float | None = None
+
+
+class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Types as jax prints them (``float32[4,8]``), flat and in order, and the trees that hold them."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    in_tree: str
+    out_tree: str
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """golden.yaml. `files` maps each file beside it to its SHA-256; nothing in it depends on the machine or the time."""
+
+    case: str
+    test: str
+    name: str | None
+    writer: Writer
+    flags: dict[str, bool | int | str | None]
+    options: Options
+    comparison: Comparison
+    signature: Signature
+    custom_calls: tuple[str, ...]
+    files: dict[str, str]
+    format: int = FORMAT
+
+
+def dump_manifest(manifest: Manifest) -> bytes:
+    """The same bytes for the same manifest, in the order of its fields, `format` first."""
+    data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
+    ordered = {"format": data.pop("format"), **data}
+    return yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=120).encode()
+
+
+def load_manifest(path: Path) -> Manifest:
+    """Read a golden.yaml. Raises `GoldenError` naming the file and the field."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise GoldenError(f"{path}: expected a golden's manifest, found no such file. {RESTORE}") from None
+    try:
+        version = msgspec.yaml.decode(text, type=_Format).format
+        if version > FORMAT:
+            raise GoldenError(
+                f"{path}: manifest format {version}; this pytest-jaxexport reads up to {FORMAT}. Upgrade pytest-jaxexport."
+            )
+        return msgspec.yaml.decode(text, type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise GoldenError(f"{path}: not a golden's manifest: {error}. {RESTORE}") from None
+
+
+class _Format(msgspec.Struct):
+    format: int
+
+
+RESTORE = "Restore the golden from version control, or write it again with `pytest --update-goldens`."

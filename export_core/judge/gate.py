@@ -1,0 +1,129 @@
+"""May this be released? Counts, the exit code, and the two result files."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from export_core.errors import ExportCompatError
+from export_core.judge.known import stale_entries
+from export_core.judge.result import Judgement, Result
+from export_core.policy import Policy
+
+RESULTS = "results.jsonl"
+SUMMARY = "summary.json"
+KEPT, BROKEN, BAD_INPUT, INCOMPLETE, STALE = 0, 1, 2, 3, 4
+"""Exit codes of matrix and judge."""
+
+
+class JudgeError(ExportCompatError):
+    """Results that cannot be read or judged."""
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """summary.json: what was planned, what came of it, and by which policy and calendar."""
+
+    planned: int
+    results: int
+    verdicts: dict[str, int]
+    judgements: dict[str, int]
+    stale: list[str]
+    as_of: datetime.date
+    selection: dict[str, Any]
+    policy: dict[str, Any]
+    calendar: dict[str, Any]
+    seconds: float
+    exit_code: int
+
+
+def summarize(
+    results: Sequence[Result],
+    *,
+    planned: int,
+    policy: Policy,
+    as_of: datetime.date,
+    selection: dict[str, Any],
+    seconds: float,
+) -> Summary:
+    """Count, check the list of known failures, and decide the exit code. Nothing planned, or a result missing, is incomplete.
+
+    `selection` says what was asked for; its entry ``whole`` is true when the run held every golden with its window.
+    """
+    calendar = policy.calendar().as_of(as_of)
+    stale = stale_entries(results, policy.known_failures, as_of, whole=bool(selection["whole"]))
+    judgements = Counter(str(result.judgement) for result in results)
+    missing = planned == 0 or len({(r.golden, r.reader.jaxlib, r.platform) for r in results}) != planned
+    if missing or judgements[Judgement.INCOMPLETE]:
+        code = INCOMPLETE
+    elif judgements[Judgement.BROKEN]:
+        code = BROKEN
+    else:
+        code = STALE if stale else KEPT
+    return Summary(
+        planned=planned,
+        results=len(results),
+        verdicts=dict(sorted(Counter(str(result.verdict) for result in results).items())),
+        judgements=dict(sorted(judgements.items())),
+        stale=stale,
+        as_of=as_of,
+        selection=selection,
+        policy=msgspec.to_builtins(policy),
+        calendar={"newest_jaxlib": calendar.newest(), "releases": len(calendar.jaxlib)},
+        seconds=round(seconds, 1),
+        exit_code=code,
+    )
+
+
+class ResultFile:
+    """results.jsonl while it grows: a line for each judged cell, written out at once."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = (folder / RESULTS).open("wb")
+        except OSError as error:
+            raise JudgeError(f"--results {folder}: cannot write there: {error.strerror}.") from error
+
+    def append(self, result: Result) -> None:
+        """Write one line and flush it."""
+        self._file.write(msgspec.json.encode(result) + b"\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def write_summary(folder: Path, summary: Summary) -> None:
+    """Write summary.json beside results.jsonl."""
+    (folder / SUMMARY).write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+
+
+def read_results(folder: Path) -> Iterator[Result]:
+    """The lines of a results.jsonl. Raises `JudgeError` naming the line that is none."""
+    path = folder / RESULTS
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError:
+        raise JudgeError(f"{path}: expected the results of a matrix run, found none.") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            yield msgspec.json.decode(line, type=Result)
+        except msgspec.MsgspecError as error:
+            raise JudgeError(f"{path}:{number}: not a result: {error}.") from None
+
+
+def read_summary(folder: Path) -> Summary:
+    """The summary.json of a run."""
+    path = folder / SUMMARY
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Summary)
+    except OSError:
+        raise JudgeError(f"{path}: expected the summary of a finished matrix run, found none.") from None
+    except msgspec.MsgspecError as error:
+        raise JudgeError(f"{path}: not a summary: {error}.") from None

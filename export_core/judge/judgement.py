@@ -1,0 +1,115 @@
+"""Was the promise kept in this cell? The table of verdict and window."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from export_core.judge.known import matching_entry
+from export_core.judge.result import Judgement, ReaderOf, Result, WriterOf
+from export_core.matrix import Cell, Outcome, Verdict
+from export_core.policy import KnownFailure
+from export_core.releases import Windows, promise
+
+INSIDE = {
+    Verdict.PASS: Judgement.KEPT,
+    Verdict.COMPILED: Judgement.KEPT,
+    Verdict.NUMERICS: Judgement.BROKEN,
+    Verdict.REFUSED: Judgement.BROKEN,
+    Verdict.ERROR: Judgement.BROKEN,
+    Verdict.CRASH: Judgement.BROKEN,
+    Verdict.TIMEOUT: Judgement.BROKEN,
+    Verdict.NOT_RUN: Judgement.INCOMPLETE,
+}
+
+OUTSIDE = {
+    Verdict.PASS: Judgement.BONUS,
+    Verdict.COMPILED: Judgement.BONUS,
+    Verdict.NUMERICS: Judgement.BROKEN,  # a silently wrong number is never fine
+    Verdict.REFUSED: Judgement.OUTSIDE,
+    Verdict.ERROR: Judgement.OUTSIDE,
+    Verdict.CRASH: Judgement.OUTSIDE,
+    Verdict.TIMEOUT: Judgement.OUTSIDE,
+    Verdict.NOT_RUN: Judgement.OUTSIDE,
+}
+
+
+def judge_verdict(verdict: Verdict, *, promised: bool, required: bool = True) -> Judgement:
+    """The table. `required`: a cell outside the window that had to run counts as incomplete when it did not."""
+    if verdict is Verdict.NOT_RUN and required:
+        return Judgement.INCOMPLETE
+    return (INSIDE if promised else OUTSIDE)[verdict]
+
+
+def judge(
+    outcome: Outcome, windows: Windows, known: Sequence[KnownFailure], reproduce: Callable[[Cell], str]
+) -> Result:
+    """Judge an outcome by the two build dates, then by the list of known failures."""
+    cell = outcome.cell
+    manifest = cell.golden.manifest
+    found = promise(manifest.writer.built, cell.reader.built, windows)
+    result = Result(
+        case=manifest.case,
+        golden=cell.golden.id,
+        writer=WriterOf(manifest.writer.jax, manifest.writer.jaxlib, manifest.writer.platform, manifest.writer.built),
+        reader=ReaderOf(cell.reader.jax, cell.reader.jaxlib, cell.reader.built),
+        platform=cell.platform,
+        mode=cell.mode,
+        stage=outcome.stage,
+        verdict=outcome.verdict,
+        message=outcome.message,
+        signal=outcome.signal,
+        stderr=outcome.stderr,
+        max_abs_error=_number(outcome.difference.max_abs_error if outcome.difference else None),
+        max_rel_error=_number(outcome.difference.max_rel_error if outcome.difference else None),
+        seconds=outcome.seconds,
+        custom_calls=manifest.custom_calls,
+        direction=found.direction,
+        days=found.days,
+        promised=found.promised,
+        promised_until=found.until,
+        judgement=Judgement.INCOMPLETE,
+        reproduce=reproduce(cell),
+    )
+    return judge_again(result, windows, known)
+
+
+def judge_again(result: Result, windows: Windows, known: Sequence[KnownFailure]) -> Result:
+    """The same result under these windows and known failures.
+
+    Whatever was planned is required to run: a cell that did not is incomplete, inside the window or not.
+    """
+    found = promise(result.writer.built, result.reader.built, windows)
+    judged = msgspec.structs.replace(
+        result,
+        direction=found.direction,
+        days=found.days,
+        promised=found.promised,
+        promised_until=found.until,
+        judgement=judge_verdict(result.verdict, promised=found.promised),
+    )
+    if judged.judgement is Judgement.BROKEN and matching_entry(judged, known) is not None:
+        return msgspec.structs.replace(judged, judgement=Judgement.KNOWN)
+    return judged
+
+
+def reproduce_command(cell: Cell, options: Sequence[str] = ()) -> str:
+    """The shell command that runs just this cell. `options` are those that the run itself was given, such as --goldens DIR."""
+    words = [
+        "jaxexport",
+        "matrix",
+        "--cases",
+        cell.golden.manifest.case,
+        "--writers",
+        cell.golden.manifest.writer.jaxlib,
+    ]
+    words += ["--readers", cell.reader.jaxlib, "--platforms", cell.platform, *options]
+    return shlex.join(words)
+
+
+def _number(value: float | None) -> float | None:
+    # JSON has no infinity; an error that is not finite is told in the message.
+    return value if value is not None and math.isfinite(value) else None

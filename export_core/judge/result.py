@@ -1,0 +1,65 @@
+"""One line of results.jsonl: what happened to a cell, and what it means."""
+
+from __future__ import annotations
+
+import datetime
+from enum import StrEnum
+
+import msgspec
+
+from export_core.matrix import Mode, Stage, Verdict
+from export_core.releases import Direction
+
+
+class Judgement(StrEnum):
+    """What a verdict means, given the two dates."""
+
+    KEPT = "kept"
+    BROKEN = "broken"
+    BONUS = "bonus"
+    OUTSIDE = "outside"
+    KNOWN = "known"
+    INCOMPLETE = "incomplete"
+
+
+class WriterOf(msgspec.Struct, frozen=True):
+    """Who exported it."""
+
+    jax: str
+    jaxlib: str
+    platform: str
+    built: datetime.date
+
+
+class ReaderOf(msgspec.Struct, frozen=True):
+    """Who ran it."""
+
+    jax: str
+    jaxlib: str
+    built: datetime.date
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A judged cell. `days` lie between the two build dates; `seconds` are wall time; errors are None where nothing was compared."""
+
+    case: str
+    golden: str
+    writer: WriterOf
+    reader: ReaderOf
+    platform: str
+    mode: Mode
+    stage: Stage
+    verdict: Verdict
+    message: str
+    signal: int | None
+    stderr: str
+    max_abs_error: float | None
+    max_rel_error: float | None
+    seconds: float
+    custom_calls: tuple[str, ...]
+    direction: Direction
+    days: int
+    promised: bool
+    promised_until: datetime.date
+    judgement: Judgement
+    reproduce: str

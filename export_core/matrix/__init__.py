@@ -1,0 +1,30 @@
+"""How goldens are replayed: plan, environments, cold workers, comparison."""
+
+from export_core.matrix.cell import Cell, Mode, Outcome, Stage, Verdict
+from export_core.matrix.compare import Difference, compare_leaves
+from export_core.matrix.environments import Environment, build_environment, cache_folder, this_interpreter
+from export_core.matrix.errors import EnvironmentFailed, MatrixError, WorkerDied
+from export_core.matrix.plan import Plan, Selection, make_plan
+from export_core.matrix.run import Limits, replay
+
+__all__ = [
+    "Cell",
+    "Difference",
+    "Environment",
+    "EnvironmentFailed",
+    "Limits",
+    "MatrixError",
+    "Mode",
+    "Outcome",
+    "Plan",
+    "Selection",
+    "Stage",
+    "Verdict",
+    "WorkerDied",
+    "build_environment",
+    "cache_folder",
+    "compare_leaves",
+    "make_plan",
+    "replay",
+    "this_interpreter",
+]

@@ -1,0 +1,77 @@
+"""The unit of work, and what can happen to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from export_core.goldens import Golden
+from export_core.matrix.compare import Difference
+from export_core.releases import Release
+
+
+class Mode(StrEnum):
+    """How much of a cell this machine can do."""
+
+    RUN = "run"
+    COMPILE = "compile"
+
+
+class Stage(StrEnum):
+    """How far a cell got, in order."""
+
+    ENVIRONMENT = "environment"
+    READ = "read"
+    AUDIT = "audit"
+    DESERIALIZE = "deserialize"
+    MODULE = "module"
+    LOWER = "lower"
+    COMPILE = "compile"
+    RUN = "run"
+    COMPARE = "compare"
+
+
+class Verdict(StrEnum):
+    """What happened."""
+
+    PASS = "pass"
+    COMPILED = "compiled"
+    NUMERICS = "numerics"
+    REFUSED = "refused"
+    ERROR = "error"
+    CRASH = "crash"
+    TIMEOUT = "timeout"
+    NOT_RUN = "not_run"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One golden, in one reader, on one platform."""
+
+    golden: Golden
+    reader: Release
+    platform: str
+    mode: Mode = Mode.RUN
+
+    @property
+    def id(self) -> str:
+        """Unique in a plan."""
+        return f"{self.golden.id} in jaxlib {self.reader.jaxlib} on {self.platform}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What happened to a cell.
+
+    `message` is one line or more for a person; `stderr` the end of what native libraries printed; `signal` the number of
+    the signal that ended the process; `difference` the numbers, when outputs were compared; `seconds` of wall time.
+    """
+
+    cell: Cell
+    stage: Stage
+    verdict: Verdict
+    message: str = ""
+    signal: int | None = None
+    stderr: str = ""
+    difference: Difference | None = None
+    seconds: float = 0.0

@@ -1,0 +1,282 @@
+"""How does a plan become outcomes: one for every cell, whatever dies?"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from export_core.artifact import ArtifactError, read
+from export_core.artifact.audit import audit
+from export_core.goldens import Golden, GoldenError
+from export_core.goldens.arrays import from_npz
+from export_core.goldens.store import INPUTS
+from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
+from export_core.matrix.compare import Difference, compare_leaves
+from export_core.matrix.environments import Environment
+from export_core.matrix.errors import EnvironmentFailed, WorkerDied
+from export_core.matrix.pool import Reply, Request, Worker, WorkerStarter, start_worker
+from export_core.matrix.refusals import find_refusal
+from export_core.releases import Calendar, Release
+from export_core.releases.stable_targets import stable_targets
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How cells are run. `timeout` in seconds and `memory` in bytes of resident size, each for one cell; 0 is no limit."""
+
+    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+    timeout: float = 120.0
+    memory: int = 8 * GIB
+    fork: bool = hasattr(os, "fork")
+
+
+EnvironmentOf = Callable[[Release], Environment]
+
+
+def replay(
+    cells: Sequence[Cell],
+    environment_of: EnvironmentOf,
+    calendar: Calendar,
+    *,
+    limits: Limits | None = None,
+    allow: Mapping[str, str] | None = None,
+    notify: Callable[[str], None] = lambda text: None,
+    start: WorkerStarter = start_worker,
+) -> Iterator[Outcome]:
+    """Run cells and yield one outcome for each, in the order they end.
+
+    Args:
+        cells: what to run; readers are taken in the order they first appear.
+        environment_of: gives the environment of a reader, or raises `EnvironmentFailed`. Called from several threads.
+        calendar: dates the readers' jax, for the table of refusals.
+        limits: how many at once, for how long.
+        allow: custom-call targets that are accepted beside JAX's stable list, with reasons.
+        notify: told in a line what goes on beside the cells.
+        start: starts a worker; `pool.KeptWorkers.start` keeps one for many replays.
+    """
+    run = _Run(environment_of, calendar, limits or Limits(), dict(allow or {}), notify, start)
+    yield from run.outcomes(cells)
+
+
+class _Run:
+    """One run: its threads, its slots, the queue its outcomes go through."""
+
+    def __init__(
+        self,
+        environment_of: EnvironmentOf,
+        calendar: Calendar,
+        limits: Limits,
+        allow: dict[str, str],
+        notify: Callable[[str], None],
+        start: WorkerStarter,
+    ) -> None:
+        self.environment_of = environment_of
+        self.calendar = calendar
+        self.limits = limits
+        self.allow = allow
+        self.notify = notify
+        self.start = start
+        self.slots = threading.Semaphore(limits.jobs)
+        self.stopping = threading.Event()
+        self.done: queue.Queue[Outcome] = queue.Queue()
+        self.audits: dict[str, str] = {}
+
+    def outcomes(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
+        groups: dict[tuple[Release, str], list[Cell]] = {}
+        for cell in cells:
+            groups.setdefault((cell.reader, cell.platform), []).append(cell)
+        builders = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="environment")
+        lanes = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="reader")
+        try:
+            built = {
+                reader: builders.submit(self._build, reader) for reader, _ in groups if self._runs_here(groups, reader)
+            }
+            for (reader, platform), group in groups.items():
+                lanes.submit(self._lane, platform, group, built.get(reader))
+            for _ in cells:
+                yield self.done.get()
+        finally:
+            self.stopping.set()
+            builders.shutdown(cancel_futures=True)
+            lanes.shutdown(cancel_futures=True)
+
+    @staticmethod
+    def _runs_here(groups: Mapping[tuple[Release, str], list[Cell]], reader: Release) -> bool:
+        return (reader, "cpu") in groups
+
+    def _build(self, reader: Release) -> Environment:
+        environment = self.environment_of(reader)
+        self.notify(f"environment of jaxlib {reader.jaxlib} is ready")
+        return environment
+
+    def _lane(self, platform: str, cells: list[Cell], environment: Future[Environment] | None) -> None:
+        """Run the cells of one reader. Every cell leaves here with exactly one outcome."""
+        ended: set[str] = set()
+
+        def end(outcome: Outcome) -> None:
+            ended.add(outcome.cell.id)
+            self.done.put(outcome)
+
+        problem = "the run was stopped before this cell"
+        try:
+            if platform != "cpu" or environment is None:
+                problem = f"this version runs cells on cpu only, and compiles for no other platform yet: nothing was done for {platform}"
+            else:
+                self._run_cells(cells, environment.result(), end)
+        except EnvironmentFailed as error:
+            problem = str(error)
+        except Exception as error:
+            problem = f"the harness failed: {type(error).__name__}: {error}"
+        for cell in cells:
+            if cell.id not in ended:
+                end(Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, problem))
+
+    def _run_cells(self, cells: list[Cell], environment: Environment, end: Callable[[Outcome], None]) -> None:
+        waiting = []
+        for cell in cells:
+            if found := self._audited(cell):
+                end(found)
+            else:
+                waiting.append(cell)
+        for attempt in ("first", "second"):
+            # A worker that dies says nothing about the cells it had: they get one more, and then are not run.
+            waiting = self._through_worker(waiting, environment, end, last=attempt == "second")
+            if not waiting or self.stopping.is_set():
+                return
+            self.notify(
+                f"the worker of jaxlib {environment.release.jaxlib} died; {len(waiting)} cells are tried once more"
+            )
+
+    def _through_worker(
+        self, cells: list[Cell], environment: Environment, end: Callable[[Outcome], None], *, last: bool
+    ) -> list[Cell]:
+        if not cells:
+            return []
+        lost: list[Cell] = []
+        settled: list[Future[Reply]] = []
+        try:
+            worker = self.start(environment, self.limits.jobs, fork=self.limits.fork)
+        except WorkerDied as error:
+            if not last:
+                return cells
+            for cell in cells:
+                end(Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, str(error)))
+            return []
+        with tempfile.TemporaryDirectory(prefix="jaxexport-") as scratch:
+            try:
+                for number, cell in enumerate(cells):
+                    self.slots.acquire()
+                    if self.stopping.is_set():
+                        self.slots.release()
+                        break
+                    settled.append(self._submit(worker, cell, Path(scratch) / f"{number}.npz", end, lost, last=last))
+                for future in settled:
+                    future.exception()
+            finally:
+                worker.close()
+        return lost
+
+    def _submit(
+        self, worker: Worker, cell: Cell, outputs: Path, end: Callable[[Outcome], None], lost: list[Cell], *, last: bool
+    ) -> Future[Reply]:
+        golden = cell.golden
+        request = Request(
+            artifact=str(golden.artifact.resolve()),
+            inputs=str((golden.folder / INPUTS).resolve()),
+            outputs=str(outputs),
+            x64=bool(golden.manifest.flags.get("jax_enable_x64")),
+            timeout=self.limits.timeout or 1e9,
+            memory=self.limits.memory,
+        )
+        settled: Future[Reply] = Future()
+
+        def finish(future: Future[Reply]) -> None:
+            try:
+                error = future.exception()
+                if error is None:
+                    end(self._outcome(cell, future.result(), outputs))
+                elif isinstance(error, WorkerDied) and not last:
+                    lost.append(cell)
+                else:
+                    end(Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, str(error)))
+            except Exception as failure:
+                end(
+                    Outcome(
+                        cell, Stage.COMPARE, Verdict.NOT_RUN, f"the harness failed: {type(failure).__name__}: {failure}"
+                    )
+                )
+            finally:
+                outputs.unlink(missing_ok=True)
+                self.slots.release()
+                settled.set_result(Reply("", ""))
+
+        worker.submit(request).add_done_callback(finish)
+        return settled
+
+    def _audited(self, cell: Cell) -> Outcome | None:
+        """What the audit found against running this artifact, or None."""
+        key = cell.golden.id
+        if key not in self.audits:
+            self.audits[key] = audit_message(cell.golden, self.allow)
+        message = self.audits[key]
+        return Outcome(cell, Stage.AUDIT, Verdict.ERROR, message) if message else None
+
+    def _outcome(self, cell: Cell, reply: Reply, outputs: Path) -> Outcome:
+        stage = Stage(reply.stage)
+
+        def ended(stage: Stage, verdict: Verdict, message: str = "", difference: Difference | None = None) -> Outcome:
+            return Outcome(cell, stage, verdict, message, reply.signal, reply.stderr, difference, reply.seconds)
+
+        if reply.end == "ok":
+            try:
+                difference = compare_leaves(cell.golden.outputs(), from_npz(outputs), cell.golden.manifest.comparison)
+            except GoldenError as error:
+                return ended(Stage.COMPARE, Verdict.ERROR, str(error))
+            verdict = Verdict.PASS if difference.ok else Verdict.NUMERICS
+            message = "" if difference.ok else str(difference)
+            return ended(Stage.COMPARE, verdict, message, difference)
+        if reply.end == "error":
+            text = reply.message or ""
+            jax_release = self.calendar.jax.get(cell.reader.jax)
+            jax_built = jax_release.built if jax_release else cell.reader.built
+            refusal = find_refusal(stage, reply.type or "", text, jax_built)
+            return ended(stage, Verdict.REFUSED if refusal else Verdict.ERROR, f"{reply.type}: {text}")
+        if reply.end == "timeout":
+            return ended(stage, Verdict.TIMEOUT, f"still in stage {stage} after {self.limits.timeout:g} s, killed")
+        if reply.end == "memory":
+            text = f"killed: it used more than the limit of {self.limits.memory / GIB:.1f} GiB"
+            return ended(stage, Verdict.CRASH, text)
+        return ended(stage, Verdict.CRASH, reply.message or f"died by {signal_name(reply.signal)}")
+
+
+def audit_message(golden: Golden, allow: Mapping[str, str]) -> str:
+    """Why this artifact must not be compiled anywhere; empty when nothing speaks against it.
+
+    Only what the writer's release never promised stops it. A target that the reader's release has dropped since is run: whether
+    the promise holds is what the cell is to show.
+    """
+    writer = golden.manifest.writer.jaxlib
+    try:
+        calls = read(golden.artifact).custom_calls
+    except ArtifactError as error:
+        return str(error)
+    accepted = {**golden.manifest.options.allow, **allow}
+    findings = audit(calls, stable_targets(writer), allow=accepted, writer=f"jaxlib {writer}")
+    return "\n".join(str(finding) for finding in findings if not finding.ok)
+
+
+def signal_name(number: int | None) -> str:
+    """``signal 11 (SIGSEGV)``."""
+    try:
+        return f"signal {number} ({signal.Signals(number or 0).name})"
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,338 @@
+"""Runs goldens in the reader's own interpreter, each in a cold process.
+
+This one file runs in every reader's environment: it imports the standard library, numpy and jax, nothing else, and works on every
+Python and jax of the release calendar. What differs between releases is adapted here and nowhere else.
+
+``worker.py serve`` imports jax once and forks for every cell. It never starts a client itself: after that a fork would hang.
+``worker.py cell`` runs a single cell, for systems that cannot fork.
+
+Requests come as JSON lines on stdin, replies leave as JSON lines on the descriptor that stdout was at the start:
+
+    {"id": 1, "artifact": PATH, "inputs": PATH, "outputs": PATH, "x64": false, "timeout": 60.0, "memory": BYTES}
+    {"id": 1, "stage": "run", "end": "ok"|"error"|"crash"|"timeout"|"memory", "type": ..., "message": ..., "signal": ...,
+     "stderr": ..., "seconds": ...}
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import selectors
+import signal
+import sys
+import tempfile
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Say = Callable[[dict[str, Any]], None]
+
+LONGEST_MESSAGE = 4000
+LONGEST_STDERR = 4000
+KEY_IMPLEMENTATIONS = {"key_fry": "threefry2x32", "key_rbg": "rbg", "key_urbg": "unsafe_rbg"}
+FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg"}
+
+
+# --- one cell, in the child -------------------------------------------------------------------------------------------
+
+
+def run_cell(request: dict[str, Any], say: Say) -> None:
+    """Take one artifact through its stages. `say` is told each stage before it starts."""
+    say({"stage": "read"})
+    with open(request["artifact"], "rb") as file:
+        data = bytearray(file.read())
+    if request["x64"]:
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+    say({"stage": "deserialize"})
+    export = export_module()
+    exported = export.deserialize(data)
+    say({"stage": "module"})
+    mlir_module = exported.mlir_module
+    if callable(mlir_module):
+        mlir_module()
+    say({"stage": "lower"})
+    import jax
+
+    leaves = load_leaves(request["inputs"])
+    args, kwargs = jax.tree_util.tree_unflatten(exported.in_tree, leaves)
+    lowered = jax.jit(call_of(export, exported)).lower(*args, **kwargs)
+    say({"stage": "compile"})
+    compiled = lowered.compile()
+    if request.get("learn"):  # before the run: linear algebra may die there
+        say({"modules": sorted(sys.modules)})
+    say({"stage": "run"})
+    results = compiled(*args, **kwargs)
+    save_leaves(request["outputs"], jax.tree_util.tree_leaves(results))
+
+
+def export_module() -> Any:
+    """`jax.export` since 0.4.30, `jax.experimental.export` before."""
+    try:
+        return importlib.import_module("jax.export")
+    except ImportError:
+        return importlib.import_module("jax.experimental.export")
+
+
+def call_of(export: Any, exported: Any) -> Any:
+    """`Exported.call` since 0.4.30; a function of the module before."""
+    if hasattr(exported, "call"):
+        return exported.call
+    old = getattr(export, "call", None) or export.call_exported
+    return old(exported)
+
+
+def load_leaves(path: str) -> list[Any]:
+    """Arrays as the coordinator stores them: the member's name ends with the dtype that is meant."""
+    import jax
+    import numpy as np
+
+    leaves = []
+    with np.load(path, allow_pickle=False) as archive:
+        for name in sorted(archive.files):
+            dtype, data = name.partition(".")[2], archive[name]
+            if dtype in KEY_IMPLEMENTATIONS:
+                leaves.append(jax.random.wrap_key_data(data, impl=KEY_IMPLEMENTATIONS[dtype]))
+            elif dtype == "float0":
+                leaves.append(np.zeros(data.shape, jax.dtypes.float0))
+            elif dtype == data.dtype.name:
+                leaves.append(data)
+            else:
+                import ml_dtypes
+
+                leaves.append(data.view(getattr(ml_dtypes, dtype)))
+    return leaves
+
+
+def save_leaves(path: str, values: list[Any]) -> None:
+    """The same form, for what came out."""
+    import jax
+    import numpy as np
+
+    members = {}
+    for index, value in enumerate(values):
+        dtype = str(value.dtype)
+        if dtype.startswith("key<"):
+            data = np.asarray(jax.random.key_data(value))
+        elif value.dtype == jax.dtypes.float0:
+            dtype, data = "float0", np.zeros(value.shape, np.bool_)
+        else:
+            data = np.asarray(value)
+            if data.dtype.kind == "V" or data.dtype.isbuiltin == 2:  # a dtype that NumPy itself lacks
+                data = data.view("u%d" % data.dtype.itemsize)
+        members["%04d.%s" % (index, FILE_NAMES.get(dtype, dtype))] = data
+    np.savez(path, **members)  # type: ignore[arg-type]  # its own keyword is no member name
+
+
+def cell_process(request: dict[str, Any], say: Say) -> None:
+    """Run a cell and tell how it ended; what escapes as a Python exception is told, what does not the parent sees."""
+    try:
+        run_cell(request, say)
+        say({"end": "ok"})
+    except BaseException as error:  # the process ends here, whatever it was
+        if request.get("learn"):
+            say({"modules": sorted(sys.modules)})
+        say({"end": "error", "type": type(error).__name__, "message": str(error)[:LONGEST_MESSAGE]})
+
+
+def writer_to(descriptor: int) -> Say:
+    """A `say` that writes JSON lines to a descriptor."""
+
+    def say(message: dict[str, Any]) -> None:
+        os.write(descriptor, (json.dumps(message) + "\n").encode())
+
+    return say
+
+
+# --- many cells, in the server ----------------------------------------------------------------------------------------
+
+
+class Running:
+    """A forked cell: its process, the pipe it speaks through, its captured stderr, its limits."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.request = request
+        self.stderr = tempfile.TemporaryFile()
+        self.stage = "read"
+        self.end: dict[str, Any] = {}
+        self.buffer = b""
+        self.killed_for: str | None = None
+        self.started = time.monotonic()
+        self.pipe, descriptor = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._become_cell(descriptor)
+        os.close(descriptor)
+
+    def _become_cell(self, descriptor: int) -> None:
+        try:
+            die_with_parent()
+            os.dup2(self.stderr.fileno(), 2)
+            os.dup2(2, 1)
+            cell_process(self.request, writer_to(descriptor))
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(0)
+
+    def hear(self) -> tuple[list[str] | None, bool]:
+        """Read what the cell said. Answers its modules if it told them, and whether it has closed the pipe."""
+        data = os.read(self.pipe, 1 << 16)
+        *lines, self.buffer = (self.buffer + data).split(b"\n")
+        modules = None
+        for line in lines:
+            message = json.loads(line)
+            self.stage = message.get("stage", self.stage)
+            modules = message.get("modules", modules)
+            if "end" in message:
+                self.end = message
+        return modules, not data
+
+    def enforce_limits(self) -> None:
+        """Kill the cell when its time or its memory is used up."""
+        if time.monotonic() - self.started > self.request["timeout"]:
+            self._kill("timeout")
+        elif self.request["memory"] and resident_bytes(self.pid) > self.request["memory"]:
+            self._kill("memory")
+
+    def _kill(self, reason: str) -> None:
+        if not self.killed_for:
+            self.killed_for = reason
+            os.kill(self.pid, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """End the cell, without a result."""
+        self._kill("shutdown")
+        os.waitpid(self.pid, 0)
+
+    def reply(self) -> dict[str, Any]:
+        """The last word on this cell, once its pipe is closed."""
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.pipe)
+        size = self.stderr.seek(0, os.SEEK_END)
+        self.stderr.seek(max(0, size - LONGEST_STDERR))
+        stderr = self.stderr.read().decode(errors="replace")
+        self.stderr.close()
+        reply: dict[str, Any] = {
+            "id": self.request["id"],
+            "stage": self.stage,
+            "end": "crash",
+            "type": None,
+            "message": None,
+            "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+            "stderr": stderr,
+            "seconds": round(time.monotonic() - self.started, 4),
+        }
+        if self.killed_for:
+            reply["end"] = self.killed_for
+        elif self.end and not os.WIFSIGNALED(status):
+            reply.update(self.end)
+        elif reply["signal"] is None:
+            reply["message"] = "the process ended without a word, with status %d" % os.WEXITSTATUS(status)
+        return reply
+
+
+def serve(say: Say) -> None:
+    """Fork a cold process for each request until stdin closes. The first cells teach which modules to import beforehand."""
+    import jax
+    import jaxlib.version
+    import numpy  # noqa: F401
+
+    export_module()
+    say({"ready": True, "jax": jax.__version__, "jaxlib": jaxlib.version.__version__, "python": sys.version.split()[0]})
+    selector = selectors.DefaultSelector()
+    selector.register(0, selectors.EVENT_READ, None)
+    waiting: list[dict[str, Any]] = []
+    incoming = b""
+    heard, learned = False, False  # of any cell's modules; of those of a cell that was compiled
+    while True:
+        running = [key.data for key in selector.get_map().values() if key.data]
+        # The first cell goes alone: the modules that it imports are imported here, and no later fork pays for them.
+        while waiting and (heard or not running):
+            cell = Running(dict(waiting.pop(0), learn=not learned))
+            selector.register(cell.pipe, selectors.EVENT_READ, cell)
+            running.append(cell)
+        for key, _ in selector.select(timeout=0.05 if running else None):
+            cell = key.data
+            if cell is None:
+                data = os.read(0, 1 << 16)
+                if not data:
+                    for each in running:
+                        each.kill()
+                    return
+                *lines, incoming = (incoming + data).split(b"\n")
+                waiting.extend(json.loads(line) for line in lines)
+                continue
+            modules, closed = cell.hear()
+            if modules and not learned:
+                heard, learned = True, cell.stage in ("compile", "run")
+                import_all(modules)
+                refuse_if_warm()
+            if closed:
+                selector.unregister(cell.pipe)
+                heard = True
+                say(cell.reply())
+        for key in list(selector.get_map().values()):
+            if key.data:
+                key.data.enforce_limits()
+
+
+def import_all(modules: list[str]) -> None:
+    """Import what a cell had to import; what cannot be imported twice is left to the cells."""
+    for name in modules:
+        if name not in sys.modules:
+            try:
+                importlib.import_module(name)
+            except Exception:
+                continue
+
+
+def refuse_if_warm() -> None:
+    """A client or a second thread here would make later cells warm, or hang them."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    if getattr(bridge, "_backends", None):
+        raise SystemExit("the worker has started a jax client, so its forks would not be cold")
+    tasks = "/proc/self/task"
+    if os.path.isdir(tasks) and len(os.listdir(tasks)) > 1:
+        raise SystemExit("the worker has %d threads, so its forks could hang" % len(os.listdir(tasks)))
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process; 0 where /proc is missing."""
+    try:
+        with open("/proc/%d/statm" % pid) as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return 0
+
+
+def die_with_parent() -> None:
+    """On Linux, a cell does not outlive a worker that was killed."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
+def main() -> None:
+    """Serve, or run one cell; replies leave on what stdout was at the start."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != here]
+    replies = os.dup(1)
+    os.dup2(2, 1)
+    say = writer_to(replies)
+    if sys.argv[1:] == ["serve"]:
+        serve(say)
+    else:
+        cell_process(json.loads(sys.stdin.readline()), say)
+        sys.stdout.flush()
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

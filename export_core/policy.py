@@ -1,0 +1,129 @@
+"""What does a project ask for? The file export_compat.yaml."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import re
+from pathlib import Path
+
+import msgspec
+
+from export_core.errors import ExportCompatError
+from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Windows, load_calendar
+
+FILE = "export_compat.yaml"
+LONGEST_EXPIRY = datetime.timedelta(days=90)
+
+
+class PolicyError(ExportCompatError):
+    """A policy file that does not say what it must."""
+
+
+class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Lengths of the two windows in days. JAX promises 180 backward and 21 forward."""
+
+    backward: int = 180
+    forward: int = 21
+
+
+class ExtraReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Releases that the shipped calendar does not have yet, such as a nightly."""
+
+    jaxlib: dict[str, JaxlibRelease] = {}
+    jax: dict[str, JaxRelease] = {}
+
+
+class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Promised cells that must fail just so. `cases`, `writers` and `readers` take globs; versions are of jaxlib.
+
+    It ends on the day `expires`, at most 90 days after `added`, unless it is permanent and somebody approved that.
+    """
+
+    cases: tuple[str, ...]
+    writers: tuple[str, ...]
+    readers: tuple[str, ...]
+    verdict: str
+    stage: str
+    message: str
+    reason: str
+    owner: str
+    issue: str
+    added: datetime.date
+    platforms: tuple[str, ...] = ("cpu",)
+    expires: datetime.date | None = None
+    permanent: bool = False
+    approver: str | None = None
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything a project can settle once. Every key has a default; command line and marker come before it."""
+
+    goldens: str = "golden"
+    windows: WindowDays = WindowDays()
+    readers: str = "window"
+    platforms: tuple[str, ...] = ("cpu",)
+    rtol: float | None = None
+    atol: float | None = None
+    allow: dict[str, str] = {}
+    releases: ExtraReleases = ExtraReleases()
+    known_failures: tuple[KnownFailure, ...] = ()
+    backfill_install: tuple[str, ...] = ()
+
+    def calendar(self) -> Calendar:
+        """The shipped calendar with this project's own releases."""
+        return load_calendar().extended(self.releases.jaxlib, self.releases.jax)
+
+    def window_lengths(self) -> Windows:
+        """The windows as the judge takes them."""
+        return Windows(self.windows.backward, self.windows.forward)
+
+
+def find_policy(folder: Path, named: str | None = None) -> Policy:
+    """The policy of a project: the named file, else export_compat.yaml in `folder`, else the defaults."""
+    if named is not None:
+        return load_policy(Path(named))
+    path = folder / FILE
+    return load_policy(path) if path.exists() else Policy()
+
+
+def load_policy(path: Path) -> Policy:
+    """Read a policy file. Raises `PolicyError` naming the file, the key and what was expected."""
+    try:
+        policy = msgspec.yaml.decode(path.read_bytes(), type=Policy)
+    except FileNotFoundError:
+        raise PolicyError(f"{path}: expected a policy file, found no such file.") from None
+    except msgspec.MsgspecError as error:
+        raise PolicyError(f"{path}: {error}.{_nearest_key(str(error))}") from None
+    if policy.windows.backward < 0 or policy.windows.forward < 0:
+        raise PolicyError(f"{path}: windows: expected days of 0 or more, found {policy.windows}.")
+    for number, entry in enumerate(policy.known_failures):
+        _check_known_failure(f"{path}: known_failures[{number}]", entry)
+    return policy
+
+
+def _check_known_failure(where: str, entry: KnownFailure) -> None:
+    for name in ("reason", "owner", "issue"):
+        if not getattr(entry, name).strip():
+            raise PolicyError(f"{where}: {name}: expected text, found none.")
+    if entry.permanent:
+        if not entry.approver:
+            raise PolicyError(f"{where}: permanent: true needs an approver.")
+    elif entry.expires is None:
+        raise PolicyError(
+            f"{where}: expected expires (at most 90 days after added), or permanent: true with an approver."
+        )
+    elif entry.expires > entry.added + LONGEST_EXPIRY:
+        raise PolicyError(
+            f"{where}: expires {entry.expires} is {(entry.expires - entry.added).days} days after added; at most 90 are allowed."
+        )
+
+
+def _nearest_key(message: str) -> str:
+    unknown = re.search(r"unknown field `(\w+)`", message)
+    if not unknown:
+        return ""
+    kinds = (Policy, WindowDays, ExtraReleases, KnownFailure, JaxlibRelease, JaxRelease)
+    keys = sorted({name for kind in kinds for name in kind.__struct_fields__})
+    near = difflib.get_close_matches(unknown.group(1), keys, n=1)
+    return f" Did you mean `{near[0]}`?" if near else f" Known keys: {', '.join(Policy.__struct_fields__)}."

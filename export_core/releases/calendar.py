@@ -1,0 +1,150 @@
+"""Which jaxlib and jax releases exist, when were they built, and which go together?"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+
+import msgspec
+
+from export_core.releases.errors import ReleaseError
+
+
+class JaxlibRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One published jaxlib.
+
+    `built` is the newest time stamp inside its x86-64 Linux wheel: JAX's compatibility windows count from it.
+    """
+
+    built: datetime.date
+    python: tuple[str, ...] = ("3.12",)
+    stablehlo: tuple[str | None, str | None, str | None] = (None, None, None)
+    calling_convention: tuple[int | None, int | None] = (None, None)
+    serialization_constant: int | None = None
+    yanked: bool = False
+
+
+class JaxRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One published jax, and the oldest jaxlib that it imports with."""
+
+    built: datetime.date
+    minimum_jaxlib: str
+
+
+class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Packages an environment needs beside jax and jaxlib, for releases built up to the day `until` (None: all)."""
+
+    add: tuple[str, ...]
+    reason: str
+    until: datetime.date | None = None
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    jaxlib: dict[str, JaxlibRelease]
+    jax: dict[str, JaxRelease]
+    requirements: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True)
+class Release:
+    """A jaxlib release with the jax that goes with it: what a reader or a writer is made of."""
+
+    jaxlib: str
+    jax: str
+    built: datetime.date
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Sort key of a plain release number such as ``0.12.0.1``. Dates order releases; this only breaks ties."""
+    return tuple(int(part) for part in version.split("."))
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Every release known on a day. Immutable; `as_of` gives the calendar of an earlier day."""
+
+    jaxlib: Mapping[str, JaxlibRelease]
+    jax: Mapping[str, JaxRelease]
+    requirements: tuple[Requirement, ...] = ()
+    day: datetime.date | None = None
+
+    def versions(self) -> list[str]:
+        """All jaxlib versions that can be had, oldest build first. Yanked ones are left out."""
+        usable = [version for version, release in self.jaxlib.items() if not release.yanked]
+        return sorted(usable, key=lambda version: (self.jaxlib[version].built, version_key(version)))
+
+    def newest(self) -> str:
+        """The jaxlib built last."""
+        versions = self.versions()
+        if not versions:
+            raise ReleaseError(f"No jaxlib release is known on {self.day}. Choose a later --as-of.")
+        return versions[-1]
+
+    def built(self, jaxlib: str) -> datetime.date:
+        """The day this jaxlib was built. Raises `ReleaseError` when the calendar does not have it: a date is never guessed."""
+        return self._entry(jaxlib).built
+
+    def pythons(self, jaxlib: str) -> tuple[str, ...]:
+        """CPython versions (``3.12``) that wheels of this jaxlib exist for."""
+        return self._entry(jaxlib).python
+
+    def release(self, jaxlib: str) -> Release:
+        """The release, paired with the newest jax that works on it: its minimum jaxlib allows it, and jaxlib <= jax."""
+        entry = self._entry(jaxlib)
+        fitting = [
+            version
+            for version, jax in self.jax.items()
+            if version_key(jax.minimum_jaxlib) <= version_key(jaxlib) <= version_key(version)
+        ]
+        if not fitting:
+            raise ReleaseError(
+                f"No jax release goes with jaxlib {jaxlib}: expected one with minimum jaxlib <= {jaxlib} and version >= {jaxlib}. "
+                "Add it under `releases:` in the policy file."
+            )
+        newest = max(fitting, key=lambda version: (self.jax[version].built, version_key(version)))
+        return Release(jaxlib=jaxlib, jax=newest, built=entry.built)
+
+    def extra_requirements(self, jaxlib: str) -> tuple[str, ...]:
+        """What an environment of this jaxlib needs beside jax and jaxlib, as pip requirements."""
+        built = self.built(jaxlib)
+        return tuple(
+            package for rule in self.requirements if rule.until is None or built <= rule.until for package in rule.add
+        )
+
+    def as_of(self, day: datetime.date) -> Calendar:
+        """The calendar as it was on `day`: only releases built by then."""
+        return replace(
+            self,
+            jaxlib={version: entry for version, entry in self.jaxlib.items() if entry.built <= day},
+            jax={version: entry for version, entry in self.jax.items() if entry.built <= day},
+            day=day,
+        )
+
+    def extended(self, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
+        """This calendar with more releases, such as a nightly or one younger than this package."""
+        return replace(self, jaxlib={**self.jaxlib, **jaxlib}, jax={**self.jax, **jax})
+
+    def _entry(self, jaxlib: str) -> JaxlibRelease:
+        try:
+            return self.jaxlib[jaxlib]
+        except KeyError:
+            near = difflib.get_close_matches(jaxlib, self.jaxlib, n=3)
+            hint = f" Did you mean {', '.join(near)}?" if near else ""
+            newest = f" The newest known is {self.newest()}, built {self.built(self.newest())}." if self.jaxlib else ""
+            when = f" as of {self.day}" if self.day else ""
+            raise ReleaseError(
+                f"jaxlib {jaxlib} is not in the release calendar{when}.{hint}{newest} `jaxexport releases list` "
+                "shows all; for a newer one upgrade pytest-jaxexport, or date it under `releases:` in the policy file."
+            ) from None
+
+
+@functools.cache
+def load_calendar() -> Calendar:
+    """The calendar that ships with this package."""
+    text = resources.files("export_core.releases").joinpath("data/releases.yaml").read_bytes()
+    file = msgspec.yaml.decode(text, type=_File)
+    return Calendar(file.jaxlib, file.jax, file.requirements)

@@ -1,0 +1,7 @@
+"""The error of this folder."""
+
+from export_core.errors import ExportCompatError
+
+
+class ReleaseError(ExportCompatError):
+    """A release or a date that the calendar does not have."""

@@ -1,0 +1,62 @@
+"""Which custom-call targets did a release promise to keep? Self-contained: its own data file, no calendar."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+
+@functools.cache
+def _data() -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(Path(__file__).with_name("data").joinpath("stable_targets.json").read_bytes())
+    return data
+
+
+@functools.cache
+def _lists() -> dict[str, frozenset[str]]:
+    lists: dict[str, frozenset[str]] = {}
+    current: frozenset[str] = frozenset()
+    for version, entry in _data()["releases"].items():
+        current = frozenset(entry["all"]) if "all" in entry else (current | set(entry["added"])) - set(entry["removed"])
+        lists[version] = current
+    return lists
+
+
+def _number(version: str) -> tuple[int, ...]:
+    parts = []
+    for part in version.split("."):
+        if not part.isdigit():
+            break
+        parts.append(int(part))
+    return tuple(parts)
+
+
+def measured_release(jaxlib_version: str) -> str:
+    """Return the release whose list stands for this one: itself if measured, else the nearest earlier measured one.
+
+    Earlier goes by build dates; a version that has no known date (a nightly, a release to come) goes by its number. A
+    version before
+    the first measured one gets the first.
+    """
+    releases: dict[str, dict[str, Any]] = _data()["releases"]
+    first = next(iter(releases))
+    if jaxlib_version in releases:
+        return jaxlib_version
+    built = _data()["unmeasured"].get(jaxlib_version)
+    if built is not None:
+        earlier = [version for version, entry in releases.items() if entry["built"] <= built]
+        return max(earlier, key=lambda version: str(releases[version]["built"]), default=first)
+    earlier = [version for version in releases if _number(version) <= _number(jaxlib_version)]
+    return max(earlier, key=_number, default=first)
+
+
+def stable_targets(jaxlib_version: str) -> frozenset[str]:
+    """Return the custom-call targets that this release guarantees stable when it exports.
+
+    Source: `_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE` of the installed releases. A release that was not measured gets
+    the list that
+    `measured_release` names.
+    """
+    return _lists()[measured_release(jaxlib_version)]

@@ -1,0 +1,63 @@
+"""Is this pair of build dates inside the promise, and until when?"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from enum import StrEnum
+
+from export_core.releases.errors import ReleaseError
+
+
+class Direction(StrEnum):
+    """Seen from the reader: backward when it was built after the writer, forward when before."""
+
+    BACKWARD = "backward"
+    FORWARD = "forward"
+    SAME = "same"
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The promise, in days between the build dates of the two jaxlibs.
+
+    Source: the jax.export documentation, "6 months backward compatibility" and "3 weeks forward compatibility",
+    counted in jaxlib release builds.
+    """
+
+    backward_days: int = 180
+    forward_days: int = 21
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the two build dates mean. `days` is their distance, never negative.
+
+    `until` is the last build date of a reader in this direction that is still promised: the later end of the window for
+    backward and same, the earlier end for forward.
+    """
+
+    direction: Direction
+    days: int
+    window_days: int
+    promised: bool
+    until: datetime.date
+
+
+def promise(writer_built: datetime.date, reader_built: datetime.date, windows: Windows) -> Promise:
+    """Judge two build dates, both ends of each window included."""
+    days = (reader_built - writer_built).days
+    backward_end = writer_built + datetime.timedelta(days=windows.backward_days)
+    if days < 0:
+        forward_end = writer_built - datetime.timedelta(days=windows.forward_days)
+        return Promise(Direction.FORWARD, -days, windows.forward_days, -days <= windows.forward_days, forward_end)
+    direction = Direction.BACKWARD if days else Direction.SAME
+    return Promise(direction, days, windows.backward_days, days <= windows.backward_days, backward_end)
+
+
+def parse_day(text: str, where: str = "--as-of") -> datetime.date:
+    """Read ``2026-10-25``. Raises `ReleaseError` on anything else."""
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise ReleaseError(f"{where}: expected a date such as 2026-10-25, found {text!r}.") from None

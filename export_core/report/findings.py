@@ -1,0 +1,142 @@
+"""What came out, in sentences: both sides, both dates, the arithmetic, the evidence and the command to see it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from export_core.judge import Judgement, Result, Summary
+from export_core.matrix import Verdict
+from export_core.releases import Direction
+
+_HAPPENED = {
+    Verdict.PASS: "ran there with the writer's outputs",
+    Verdict.COMPILED: "compiled there",
+    Verdict.NUMERICS: "ran there with other numbers",
+    Verdict.REFUSED: "was refused there",
+    Verdict.ERROR: "failed there",
+    Verdict.CRASH: "crashed there",
+    Verdict.TIMEOUT: "did not come to an end there",
+    Verdict.NOT_RUN: "was not run there",
+}
+
+_WORST_FIRST = (Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT, Verdict.ERROR, Verdict.REFUSED, Verdict.NOT_RUN)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to tell. `rank` sorts findings, the worst lowest; `title` is what it is, `text` the sentences."""
+
+    rank: tuple[int, int, str]
+    title: str
+    text: str
+
+
+def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
+    """Every broken promise and every cell without a result on its own; what happened outside the window by kind. Worst first."""
+    found = [broken(result) for result in results if result.judgement is Judgement.BROKEN]
+    not_run = [result for result in results if result.judgement is Judgement.INCOMPLETE]
+    found += [_grouped(group, "INCOMPLETE", 1) for group in _alike(not_run)]
+    found += [Finding((2, number, ""), "STALE LIST", text) for number, text in enumerate(summary.stale)]
+    known = [result for result in results if result.judgement is Judgement.KNOWN]
+    found += [_grouped(group, "known failure", 3) for group in _alike(known)]
+    outside = [
+        result for result in results if result.judgement is Judgement.OUTSIDE and result.verdict is not Verdict.REFUSED
+    ]
+    found += [_grouped(group, "outside the window", 4) for group in _alike(outside)]
+    return sorted(found, key=lambda finding: finding.rank)
+
+
+def broken(result: Result) -> Finding:
+    """One broken promise, told whole."""
+    return _single(result, "BROKEN PROMISE", 0)
+
+
+def arithmetic(result: Result) -> str:
+    """The window in numbers: ``reader built 155 days after the writer; promised for 180 days, until 2026-11-14``."""
+    if result.direction is Direction.SAME:
+        return f"reader and writer were built on the same day; promised until {result.promised_until}"
+    after = "after" if result.direction is Direction.BACKWARD else "before"
+    length = abs((result.promised_until - result.writer.built).days)
+    edge = "until" if result.direction is Direction.BACKWARD else "back to"
+    inside = "promised" if result.promised else "outside the promise"
+    return (
+        f"reader built {result.days} days {after} the writer; {inside}: {length} days, {edge} {result.promised_until}"
+    )
+
+
+def happened(result: Result) -> str:
+    """What a cell came to, in one line: stage, verdict and the message's first line."""
+    return f"stage {result.stage}: {first_line(result.message) or result.verdict}"
+
+
+def first_line(text: str) -> str:
+    """The first line of a message, cut to a length that a terminal bears."""
+    line = text.strip().splitlines()[0] if text.strip() else ""
+    return line if len(line) <= 300 else line[:297] + "..."
+
+
+def _single(result: Result, title: str, rank: int) -> Finding:
+    how = "" if result.promised else ", outside the window: wrong numbers are never fine"
+    lines = [
+        f"{_sides(result)} {_HAPPENED[result.verdict]}{how}.",
+        f"  window     {result.direction}: {arithmetic(result)}",
+        f"  stage      {result.stage}",
+        *_labelled("message", result.message or str(result.verdict)),
+        *_labelled("stderr", _telling(result)),
+        f"  reproduce  {result.reproduce}",
+    ]
+    return Finding((rank, _WORST_FIRST.index(result.verdict), result.golden), title, "\n".join(lines))
+
+
+def _grouped(group: Sequence[Result], title: str, rank: int) -> Finding:
+    first = group[0]
+    if len(group) == 1:
+        return _single(first, title, rank)
+    goldens = sorted({result.golden for result in group})
+    readers = sorted({(result.reader.built, result.reader.jaxlib) for result in group})
+    lines = [
+        f"{len(group)} cells {_HAPPENED[first.verdict].replace('was', 'were')}: {_few(goldens)} "
+        f"in jaxlib {_few([version for _, version in readers])}.",
+        f"  for one    {_sides(first)}",
+        f"  window     {first.direction}: {arithmetic(first)}",
+        f"  stage      {first.stage}",
+        *_labelled("message", first.message or str(first.verdict)),
+        *_labelled("stderr", _telling(first)),
+        f"  reproduce  {first.reproduce}",
+    ]
+    return Finding((rank, _WORST_FIRST.index(first.verdict), first.golden), title, "\n".join(lines))
+
+
+def _sides(result: Result) -> str:
+    return (
+        f"{result.case}, written by jax {result.writer.jax} with jaxlib {result.writer.jaxlib} "
+        f"(built {result.writer.built}) and read by jax {result.reader.jax} with jaxlib {result.reader.jaxlib} "
+        f"(built {result.reader.built}) on {result.platform},"
+    )
+
+
+def _alike(results: Iterable[Result]) -> list[list[Result]]:
+    """Results that tell the same story: same verdict, stage and message but for names and numbers in it."""
+    groups: dict[tuple[str, str, str], list[Result]] = {}
+    for result in results:
+        message = re.sub(r"'[^']*'|\d+|(?<=Function )\S+|(?<=function )\S+", "_", first_line(result.message))
+        groups.setdefault((result.verdict, result.stage, message), []).append(result)
+    return list(groups.values())
+
+
+def _telling(result: Result) -> str:
+    """The lines of stderr that say why, for errors whose Python exception does not."""
+    if result.verdict is not Verdict.ERROR:
+        return ""
+    return "\n".join(line for line in result.stderr.splitlines() if "error" in line.lower())[:600]
+
+
+def _labelled(label: str, text: str) -> list[str]:
+    lines = text.strip().splitlines()
+    return [f"  {label if number == 0 else '':<10} {line}" for number, line in enumerate(lines)]
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"

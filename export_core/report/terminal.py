@@ -1,0 +1,137 @@
+"""How a matrix looks in a terminal: progress, the table, the findings, the last line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from export_core.judge import Judgement, Result, Summary
+from export_core.matrix import Plan, Verdict
+from export_core.report.findings import findings
+
+_SHORT = {
+    Verdict.PASS: "ok",
+    Verdict.COMPILED: "comp",
+    Verdict.NUMERICS: "num",
+    Verdict.REFUSED: "ref",
+    Verdict.ERROR: "err",
+    Verdict.CRASH: "sig",
+    Verdict.TIMEOUT: "time",
+    Verdict.NOT_RUN: "-",
+}
+_STYLE = {
+    Judgement.KEPT: "green",
+    Judgement.BONUS: "cyan",
+    Judgement.OUTSIDE: "bright_black",
+    Judgement.KNOWN: "yellow",
+    Judgement.INCOMPLETE: "magenta",
+    Judgement.BROKEN: "bold red",
+}
+_HEADLINE = {
+    0: ("KEPT", "bold green", "every promised cell ran and agrees"),
+    1: ("BROKEN", "bold red", "at least one promise is broken"),
+    3: ("INCOMPLETE", "bold magenta", "not every planned cell has a result that counts"),
+    4: ("STALE LIST", "bold yellow", "the list of known failures is no longer true"),
+}
+_COLUMN = 7
+LEGEND = (
+    "ok agrees · num other numbers · ref refused · err error · sig died by a signal · time too long · - not run   "
+    "[outside the window in brackets] · ! broken promise · k known failure"
+)
+
+
+def print_plan(console: Console, plan: Plan) -> None:
+    """What is going to be run, in two lines."""
+    cases = {golden.manifest.case for golden in plan.goldens}
+    writers = dict.fromkeys(golden.manifest.writer.jaxlib for golden in plan.goldens)
+    readers = [release.jaxlib for release in plan.readers]
+    console.print(
+        f"{len(plan.cells)} cells as of {plan.as_of}: {len(plan.goldens)} goldens of {len(cases)} cases "
+        f"by jaxlib {', '.join(writers)}, in {len(readers)} readers",
+        highlight=False,
+    )
+    console.print(f"readers by build date: {', '.join(readers)}", highlight=False)
+
+
+def print_report(console: Console, results: Sequence[Result], summary: Summary) -> None:
+    """The table, the findings, then one line that says it all."""
+    print_table(console, results)
+    found = findings(results, summary)
+    for finding in found:
+        style = _title_style(finding.title)
+        console.print()
+        console.print(Text(finding.title, style=style), Text(finding.text), sep="  ")
+    console.print()
+    print_headline(console, summary)
+
+
+def print_headline(console: Console, summary: Summary) -> None:
+    """The last line: the headline, the counts, the exit code."""
+    name, style, meaning = _HEADLINE[summary.exit_code]
+    counts = ", ".join(f"{count} {name}" for name, count in summary.judgements.items()) or "no cell"
+    console.print(
+        Text(name, style=style),
+        Text(
+            f"{meaning}. {summary.results} of {summary.planned} planned cells: {counts}. "
+            f"As of {summary.as_of}, {summary.seconds:.0f} s, exit code {summary.exit_code}."
+        ),
+    )
+
+
+def print_table(console: Console, results: Sequence[Result]) -> None:
+    """Goldens by writer down, readers by build date across; split into blocks where the terminal is too narrow."""
+    rows = sorted({(result.writer.built, result.writer.jaxlib, result.case, result.platform) for result in results})
+    columns = sorted({(result.reader.built, result.reader.jaxlib) for result in results})
+    cells = {(result.writer.jaxlib, result.case, result.platform, result.reader.jaxlib): result for result in results}
+    names = _short_names([case for _, _, case, _ in rows])
+    several = len({platform for *_, platform in rows}) > 1
+    label = max((len(name) for name in names.values()), default=4) + (5 if several else 0) + 2
+    per_block = max(1, (console.width - label) // _COLUMN)
+    for start in range(0, len(columns), per_block):
+        block = columns[start : start + per_block]
+        table = Table(box=None, pad_edge=False, padding=(0, 1), show_edge=False)
+        table.add_column("writer, case", no_wrap=True)
+        for built, version in block:
+            table.add_column(Text(f"{version}\n{built:%y-%m-%d}"), justify="left", min_width=_COLUMN - 1)
+        writer = None
+        for built, version, case, platform in rows:
+            if version != writer:
+                writer = version
+                table.add_row(Text(f"{version}  built {built}", style="bold"))
+            name = f"  {names[case]} {platform if several else ''}".rstrip()
+            table.add_row(name, *(_cell(cells.get((version, case, platform, reader))) for _, reader in block))
+        console.print()
+        console.print(table)
+    console.print(Text(LEGEND, style="bright_black"))
+
+
+def _cell(result: Result | None) -> Text:
+    if result is None:
+        return Text("")
+    text = f"sig{result.signal}" if result.verdict is Verdict.CRASH and result.signal else _SHORT[result.verdict]
+    if not result.promised:
+        text = f"[{text}]"
+    mark = {Judgement.BROKEN: "!", Judgement.KNOWN: "k"}.get(result.judgement, "")
+    return Text(text + mark, style=_STYLE[result.judgement])
+
+
+def _short_names(cases: Sequence[str]) -> dict[str, str]:
+    """Case ids without the folders that all of them share."""
+    parts = [case.split(".") for case in dict.fromkeys(cases)]
+    shared = 0
+    while len(parts) > 1 and all(len(part) > shared + 1 and part[shared] == parts[0][shared] for part in parts):
+        shared += 1
+    return {case: ".".join(case.split(".")[shared:]) for case in cases}
+
+
+def _title_style(title: str) -> str:
+    styles = {
+        "BROKEN PROMISE": "bold red",
+        "INCOMPLETE": "bold magenta",
+        "STALE LIST": "bold yellow",
+        "known failure": "yellow",
+    }
+    return styles.get(title, "bright_black")

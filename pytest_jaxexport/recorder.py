@@ -1,0 +1,213 @@
+"""What the fixture `export_golden` does: export, audit, hold against the goldens, replay; or stage a golden and write it."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import pytest
+
+from export_core.artifact.audit import audit
+from export_core.errors import ExportCompatError
+from export_core.export import Case, Produced, case_id, produce
+from export_core.goldens import Golden, GoldenStore
+from export_core.judge import Judgement, Result
+from export_core.matrix import compare_leaves
+from export_core.releases.stable_targets import stable_targets
+from export_core.report import broken, happened
+from pytest_jaxexport.marker import Marked
+from pytest_jaxexport.rebuild import arguments_like
+from pytest_jaxexport.replayer import Replayer
+from pytest_jaxexport.settings import Settings
+
+
+class Recorder:
+    """The `export_golden` of one test. `events` is what the terminal summary is told, as plain data."""
+
+    def __init__(self, item: pytest.Item, marked: Marked, settings: Settings, replayer: Replayer) -> None:
+        self._item = item
+        self._marked = marked
+        self._settings = settings
+        self._replayer = replayer
+        self._store = GoldenStore(settings.goldens)
+        self._staged: list[Produced] = []
+        self._names: set[str | None] = set()
+        self.events: list[dict[str, Any]] = []
+
+    @property
+    def called(self) -> bool:
+        """Whether the test has exported anything."""
+        return bool(self._names)
+
+    def __call__(self, function: Callable[..., Any], /, *args: Any, name: str | None = None, **kwargs: Any) -> None:
+        """Export `function`, which must be jitted, with these example arguments.
+
+        Args:
+            function: the result of `jax.jit`.
+            args: example arguments: trees of arrays (jax.Array, numpy.ndarray) and Python numbers. Their values become the
+                golden's inputs.
+            name: tells several calls in one test apart.
+            kwargs: keyword arguments of `function`.
+        """
+        __tracebackhide__ = True
+        if name in self._names:
+            again = f"twice with name={name!r}" if name else "twice without name="
+            self._fail(f"export_golden was called {again}: give each call of a test a name of its own.")
+        self._names.add(name)
+        try:
+            produced = produce(
+                self._case(function, args, kwargs, name), self._replayer.calendar, reproducible=self._settings.update
+            )
+            self._audit(produced)
+            if self._settings.update:
+                self._staged.append(produced)
+            else:
+                self._check(produced, function, args, kwargs)
+        except ExportCompatError as error:
+            self._fail(str(error))
+
+    def write_staged(self) -> None:
+        """Write what a passed test has exported."""
+        for produced in self._staged:
+            try:
+                written = self._store.write(produced.manifest, produced.files)
+            except ExportCompatError as error:
+                self._fail(str(error))
+            self.events.append(
+                {"case": produced.manifest.case, "writer": produced.manifest.writer.id, "written": written}
+            )
+        self._staged.clear()
+
+    def _case(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
+    ) -> Case:
+        path, names = _place(self._item)
+        return Case(
+            id=case_id(path, names, name),
+            test="::".join((path, *names)),
+            name=name,
+            function=function,
+            args=args,
+            kwargs=kwargs,
+            platforms=self._settings.platforms_for(self._marked),
+            allow=self._settings.allow_for(self._marked),
+            comparison=self._settings.comparison_for(self._marked),
+        )
+
+    def _audit(self, produced: Produced) -> None:
+        """Refuse custom calls that nobody promised to keep, before anything is compiled from the artifact."""
+        jaxlib = produced.manifest.writer.jaxlib
+        allow = produced.manifest.options.allow
+        found = audit(produced.artifact.custom_calls, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
+        problems = [str(finding) for finding in found if not finding.ok]
+        if problems:
+            self._fail("\n".join(problems))
+
+    def _check(
+        self, produced: Produced, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        __tracebackhide__ = True
+        manifest = produced.manifest
+        generations = self._store.generations(manifest.case)
+        if not generations:
+            self._fail(
+                f"No golden of this test yet: expected one in {self._store.root / manifest.case}.\n"
+                f"Write it: pytest --update-goldens {_quoted(self._item.nodeid)}"
+            )
+        for golden in generations:
+            golden.verify()
+        reference = next((g for g in generations if g.manifest.writer.id == manifest.writer.id), generations[-1])
+        changes = self._changes(produced, reference, function, args, kwargs)
+        if changes:
+            self._fail(
+                f"This test exports something else than its golden by jaxlib {reference.manifest.writer.jaxlib} "
+                f"(built {reference.manifest.writer.built}) in {reference.folder}:\n"
+                + "\n".join(changes)
+                + f"\nIf the change is meant: pytest --update-goldens {_quoted(self._item.nodeid)}\n"
+                "Goldens of other writers stay: they are what is deployed."
+            )
+        results = self._replayer.replay(generations)
+        self.events.append(
+            {
+                "case": manifest.case,
+                "judgements": Counter(str(result.judgement) for result in results),
+                "shown": [f"{result.golden}: {happened(result)}" for result in results if _worth_showing(result)],
+                "own": reference.manifest.writer.id == manifest.writer.id,
+                "writer": manifest.writer.id,
+                "elsewhere": len(generations) - len(results),
+            }
+        )
+        wrong = [result for result in results if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE)]
+        if wrong:
+            told = [broken(result) for result in wrong]
+            self._fail("\n\n".join(f"{_title(result)}: {tell.text}" for result, tell in zip(wrong, told, strict=True)))
+
+    def _changes(
+        self,
+        produced: Produced,
+        reference: Golden,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> list[str]:
+        """What differs from the reference: signature, custom calls, numbers, in this order."""
+        now, then = produced.manifest, reference.manifest
+        changes = [
+            f"signature: {what}: golden {getattr(then.signature, what)}, now {getattr(now.signature, what)}"
+            for what in ("inputs", "outputs", "in_tree", "out_tree")
+            if getattr(then.signature, what) != getattr(now.signature, what)
+        ]
+        comparable = not changes
+        same_writer = now.writer.id == then.writer.id
+        if same_writer and now.options.platforms != then.options.platforms:
+            changes.append(
+                f"platforms: golden {', '.join(then.options.platforms)}; now {', '.join(now.options.platforms)}"
+            )
+        elif same_writer and now.custom_calls != then.custom_calls:
+            # Another jaxlib may lower the same function to other targets; the audit has said whether those are promised.
+            gone, new = set(then.custom_calls) - set(now.custom_calls), set(now.custom_calls) - set(then.custom_calls)
+            changes.append(
+                f"custom calls: gone {', '.join(sorted(gone)) or 'none'}; new {', '.join(sorted(new)) or 'none'}"
+            )
+        if comparable:
+            values = produced.outputs
+            if [leaf.data.tobytes() for leaf in produced.inputs] != [
+                leaf.data.tobytes() for leaf in reference.inputs()
+            ]:
+                # The test makes other inputs now (random ones, say): what counts is what the function does with the golden's.
+                own_args, own_kwargs = arguments_like(args, kwargs, reference.inputs())
+                case = self._case(function, own_args, own_kwargs, then.name)
+                values = produce(replace(case, id=then.case), self._replayer.calendar, reproducible=False).outputs
+            difference = compare_leaves(reference.outputs(), values, now.comparison)
+            if not difference.ok:
+                changes.append(f"numbers: {difference}")
+        return changes
+
+    def _fail(self, text: str) -> NoReturn:
+        __tracebackhide__ = True
+        pytest.fail(text, pytrace=False)
+
+
+def _place(item: pytest.Item) -> tuple[str, tuple[str, ...]]:
+    """The test file relative to the root directory, and the names inside it. Not the node id: xdist may add to that."""
+    names = tuple(node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item)))
+    try:
+        path = item.path.relative_to(item.config.rootpath)
+    except ValueError:
+        path = item.path
+    return path.as_posix().lstrip("/"), names
+
+
+def _worth_showing(result: Result) -> bool:
+    return result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.OUTSIDE, Judgement.KNOWN)
+
+
+def _title(result: Result) -> str:
+    return "BROKEN PROMISE" if result.judgement is Judgement.BROKEN else "INCOMPLETE"
+
+
+def _quoted(nodeid: str) -> str:
+    return shlex.quote(nodeid)

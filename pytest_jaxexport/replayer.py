@@ -1,0 +1,42 @@
+"""How do goldens run in the jaxlib of this very interpreter?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from export_core.export import installed_writer
+from export_core.goldens import Golden
+from export_core.judge import Result, judge, reproduce_command
+from export_core.matrix import Cell, Limits, replay, this_interpreter
+from export_core.matrix.pool import KeptWorkers
+from export_core.policy import Policy
+from export_core.releases import Release
+
+
+class Replayer:
+    """Replays goldens in the jaxlib of this very interpreter: a matrix with one reader. Keeps its worker for the session."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._workers = KeptWorkers()
+        self.calendar = policy.calendar()
+
+    def replay(self, goldens: Sequence[Golden]) -> list[Result]:
+        """Judge every golden that was exported for cpu, each in a cold process."""
+        writer = installed_writer(self.calendar)
+        here = Release(jaxlib=writer.jaxlib, jax=writer.jax, built=writer.built)
+        cells = [Cell(golden, here, "cpu") for golden in goldens if "cpu" in golden.manifest.options.platforms]
+        outcomes = replay(
+            cells,
+            this_interpreter,
+            self.calendar,
+            limits=Limits(),
+            allow=self._policy.allow,
+            start=self._workers.start,
+        )
+        windows, known = self._policy.window_lengths(), self._policy.known_failures
+        return [judge(outcome, windows, known, reproduce_command) for outcome in outcomes]
+
+    def close(self) -> None:
+        """End the worker."""
+        self._workers.close()

@@ -1,0 +1,60 @@
+"""nox sessions for a user's noxfile, in two lines:
+
+from pytest_jaxexport.sessions import register
+register()
+"""  # noqa: D415 - the two lines are the point
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import nox
+
+from export_core.goldens import GoldenError, GoldenStore
+from export_core.matrix.plan import window_readers
+from export_core.policy import find_policy
+
+
+def register(*, policy: str | None = None) -> None:
+    """Define `compat_matrix`, `backfill`, and one session for each reader and platform of the goldens' window.
+
+    They run in the interpreter that runs nox, which must have pytest-jaxexport; readers get environments of their own.
+    nox answers 1 for any exit code but 0; `jaxexport matrix` itself tells broken, incomplete and stale apart.
+    `nox --list` shows the single ones as ``compat_matrix(reader='0.9.2', platform='cpu')``.
+    """
+    rules = find_policy(Path(), policy)
+    options = ["--policy", policy] if policy else []
+
+    @nox.session(venv_backend="none")
+    def compat_matrix(session: nox.Session) -> None:
+        """Replay every golden in every reader of its window, and judge. Options of `jaxexport matrix` after --."""
+        _jaxexport(session, "matrix", *options, *session.posargs)
+
+    @nox.session(venv_backend="none", default=False)
+    def backfill(session: nox.Session) -> None:
+        """Write goldens with older releases, such as -- --writers 0.9.2,0.10.2 (options of `jaxexport backfill`)."""
+        _jaxexport(session, "backfill", *options, *session.posargs)
+
+    def one(reader: str, platform: str) -> None:
+        @nox.session(
+            name=f"compat_matrix(reader={reader!r}, platform={platform!r})", venv_backend="none", default=False
+        )
+        def single(session: nox.Session) -> None:
+            """One reader on one platform."""
+            results = f".jaxexport/{reader}-{platform}"
+            chosen = ["--readers", reader, "--platforms", platform, "--results", results]
+            _jaxexport(session, "matrix", *options, *chosen, *session.posargs)
+
+    try:
+        writers = [golden.manifest.writer.built for golden in GoldenStore(Path(rules.goldens)).goldens()]
+    except GoldenError:
+        writers = []  # the sessions say what is wrong with the goldens; nox --list must work all the same
+    calendar = rules.calendar()
+    for platform in rules.platforms:
+        for reader in window_readers(writers, calendar, rules.window_lengths()):
+            one(reader, platform)
+
+
+def _jaxexport(session: nox.Session, *words: str) -> None:
+    session.run(sys.executable, "-m", "export_core", *words, external=True)

@@ -1,0 +1,43 @@
+"""What is in a serialized jax.export artifact, read without jax, jaxlib or numpy."""
+
+from __future__ import annotations
+
+from export_core.artifact.artifact import Artifact, read, read_bytes
+from export_core.artifact.envelope import (
+    AbstractDevice,
+    AbstractMesh,
+    Aval,
+    DisabledCheck,
+    Envelope,
+    HloSharding,
+    NamedSharding,
+    PartitionSpec,
+    Tree,
+    UnknownField,
+)
+from export_core.artifact.errors import ArtifactError
+from export_core.artifact.facts import Constant, CustomCall, Function
+from export_core.artifact.module import Module
+from export_core.artifact.record import as_dict
+
+__all__ = [
+    "AbstractDevice",
+    "AbstractMesh",
+    "Artifact",
+    "ArtifactError",
+    "Aval",
+    "Constant",
+    "CustomCall",
+    "DisabledCheck",
+    "Envelope",
+    "Function",
+    "HloSharding",
+    "Module",
+    "NamedSharding",
+    "PartitionSpec",
+    "Tree",
+    "UnknownField",
+    "as_dict",
+    "read",
+    "read_bytes",
+]

@@ -1,0 +1,110 @@
+"""One artifact, in whatever file: a serialized `jax.export.Exported`, or a bare StableHLO portable artifact."""
+
+from __future__ import annotations
+
+import os
+
+from export_core.artifact.bytecode import MAGIC
+from export_core.artifact.decode import decode
+from export_core.artifact.errors import ArtifactError
+from export_core.artifact.module import Module
+from export_core.artifact.record import Record, cached_property
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from export_core.artifact.envelope import Envelope
+    from export_core.artifact.facts import CustomCall
+
+_NOT_ARTIFACTS = (
+    (b"\x1f\x8b", "a gzip file", "Decompress it first."),
+    (b"PK\x03\x04", "a zip file (an .npz, or a saved model)", "Give the artifact inside it."),
+    (b"\x93NUMPY", "a numpy array", "Give the bytes that Exported.serialize() returned."),
+    (b"module", "StableHLO as text", "Give the serialized artifact; text carries no promise."),
+    (b"#loc", "StableHLO as text", "Give the serialized artifact; text carries no promise."),
+    (b"HloModule", "HLO as text", "Give the bytes that Exported.serialize() returned."),
+    (b"version https://git-lfs", "a Git LFS pointer", "Fetch the file with `git lfs pull`."),
+)
+
+
+class Artifact(Record):
+    """The bytes of one artifact and what is in them.
+
+    `envelope` is None for a bare StableHLO module. A `bytearray` given as `data` may not be changed afterwards.
+    """
+
+    name: str
+    data: bytes | bytearray
+    envelope: Envelope | None
+
+    def __repr__(self) -> str:
+        return f"Artifact({self.name!r}, {len(self.data)} bytes)"
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of the whole file, as 64 hexadecimal digits."""
+        import hashlib
+
+        return hashlib.sha256(self.data).hexdigest()
+
+    @cached_property
+    def module(self) -> Module:
+        """The StableHLO module of the function itself; reading it may raise `ArtifactError`."""
+        return self.modules[0]
+
+    @cached_property
+    def modules(self) -> tuple[Module, ...]:
+        """The function's module and those of its nested VJPs, by order."""
+        if self.envelope is None:
+            return (Module(self.data, 0, len(self.data), self.name),)
+        found: list[Module] = []
+        level: Envelope | None = self.envelope
+        while level is not None:
+            source = level.module_source
+            found.append(Module(source.data, source.start, source.length, self.name, len(found)))
+            level = level.vjp
+        return tuple(found)
+
+    @cached_property
+    def custom_calls(self) -> tuple[CustomCall, ...]:
+        """The custom calls of the function and of its nested VJPs.
+
+        Raises:
+            ArtifactError: a module cannot be read.
+        """
+        return tuple(call for module in self.modules for call in module.custom_calls)
+
+
+def read(path: str | os.PathLike[str]) -> Artifact:
+    """Read the artifact in a file.
+
+    Raises:
+        ArtifactError: the file cannot be opened, or is not an artifact.
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms at import
+            data = file.read()
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise ArtifactError("a file to read", found, name=name, advice="Check the path.") from None
+    return read_bytes(data, name)
+
+
+def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> Artifact:
+    """Read an artifact from its bytes; `name` is what messages call it. `bytes` and `bytearray` are not copied.
+
+    Raises:
+        ArtifactError: the bytes are not an artifact.
+    """
+    if isinstance(data, memoryview):
+        data = bytes(data)
+    if data[:4] == MAGIC:
+        artifact = Artifact(name, data, None)
+        assert artifact.module.tables
+        return artifact
+    if len(data) < 8:
+        raise ArtifactError("an artifact of at least 8 bytes", f"{len(data)} bytes", 0, name=name)
+    for start, found, advice in _NOT_ARTIFACTS:
+        if data.startswith(start):
+            raise ArtifactError("a serialized jax.export artifact", found, 0, name=name, advice=advice)
+    return Artifact(name, data, decode(data, name))

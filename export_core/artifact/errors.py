@@ -1,0 +1,42 @@
+"""What a bad artifact raises: one error type that says what was expected, what was found, at which byte, what to do."""
+
+from __future__ import annotations
+
+from export_core.errors import ExportCompatError
+
+DAMAGED = "The file is damaged or is not a serialized jax.export artifact: export it again, or check the copy."
+LIMIT = "No artifact that JAX writes comes near this limit; do not trust where this file came from."
+
+
+class ArtifactError(ExportCompatError):
+    """Bytes that cannot be read as an artifact.
+
+    `at` is the byte, counted from the start of the file (None where no single byte is to blame).
+    """
+
+    def __init__(self, expected: str, found: str, at: int | None = None, *, name: str = "", advice: str = DAMAGED):
+        self.expected = expected
+        self.found = found
+        self.at = at
+        self.name = name
+        self.advice = advice
+        super().__init__(expected, found, at, name, advice)
+
+    def __str__(self) -> str:
+        where = "" if self.at is None else f", at byte {self.at}"
+        named = f"{self.name}: " if self.name else ""
+        return f"{named}expected {self.expected}, found {self.found}{where}. {self.advice}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.expected, self.found, self.at, self.name, self.advice)
+
+
+def stumbled(error: Exception, name: str) -> ArtifactError:
+    """Return the error for bytes that the reader itself tripped over: it should have refused them in its own words."""
+    found = f"bytes that made it stumble ({type(error).__name__}: {error})"
+    advice = "The file is damaged. The reader should have said how: please report it with the file."
+    return ArtifactError("bytes that the reader foresaw", found, name=name, advice=advice)
+
+
+def _rebuild(expected: str, found: str, at: int | None, name: str, advice: str) -> ArtifactError:
+    return ArtifactError(expected, found, at, name=name, advice=advice)

@@ -1,0 +1,186 @@
+"""How a flatbuffer is read when nothing in it can be trusted: every offset checked, every visit counted."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from export_core.artifact.errors import LIMIT, ArtifactError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_U16 = Struct("<H").unpack_from
+_I32 = Struct("<i").unpack_from
+_U32 = Struct("<I").unpack_from
+_FORMS = {form: Struct("<" + form) for form in "bBhHI"}
+
+MAX_STRING = 1 << 20  # bytes of one name; the longest field that may be long, the module, is not read as a string
+
+
+class Buffer:
+    """The bytes of one flatbuffer and what may still be visited in them.
+
+    Offsets only point forward, so tables cannot form cycles; but two references can share a table, and 40 shared
+    levels are 2**40 visits.
+    JAX's writer shares nothing, so the visits it needs are bounded by the size.
+    """
+
+    __slots__ = ("data", "left", "name", "size", "texts", "vtables")
+
+    def __init__(self, data: bytes | bytearray, name: str):
+        self.data = data
+        self.size = len(data)
+        self.name = name
+        self.texts: dict[str, str] = {}  # equal texts are one object
+        self.vtables: dict[int, tuple[int, tuple[int, ...]]] = {}  # tables of a kind share theirs
+        self.left = 2048 + self.size // 6
+
+    def root(self) -> Table:
+        """Return the root table."""
+        return Table(self, self.follow(0, "the root table"), "Exported")
+
+    def spend(self, visits: int, at: int) -> None:
+        """Count visits; a buffer that asks for more than its size can hold is hostile."""
+        self.left -= visits
+        if self.left < 0:
+            raise ArtifactError(
+                f"at most {2048 + self.size // 6} objects in {self.size} bytes",
+                "more",
+                at,
+                name=self.name,
+                advice=LIMIT,
+            )
+
+    def need(self, at: int, count: int, what: str) -> None:
+        """Check that `count` bytes from `at` are inside the buffer."""
+        if at < 0 or at + count > self.size:
+            raise ArtifactError(f"{count} bytes of {what}", f"a file of {self.size} bytes", at, name=self.name)
+
+    def follow(self, at: int, what: str) -> int:
+        """Return the position an unsigned offset at `at` points to."""
+        self.need(at, 4, f"the offset of {what}")
+        target: int = at + _U32(self.data, at)[0]
+        if target == at or target + 4 > self.size:
+            raise ArtifactError(f"the offset of {what} to point inside the file", f"byte {target}", at, name=self.name)
+        return target
+
+    def string(self, at: int, what: str) -> str:
+        """Return the UTF-8 string whose offset is at `at`."""
+        raw = bytes(self.blob(at, what))
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError as error:
+            raise ArtifactError(f"UTF-8 text in {what}", f"byte 0x{raw[error.start]:02x}", at, name=self.name) from None
+        return self.texts.setdefault(text, text)
+
+    def blob(self, at: int, what: str) -> bytes | bytearray:
+        """Return the bytes of a short byte vector or string whose offset is at `at`."""
+        start, length = self.span(at, what)
+        if length > MAX_STRING:
+            raise ArtifactError(f"at most {MAX_STRING} bytes in {what}", str(length), at, name=self.name, advice=LIMIT)
+        self.spend(1 + length // 16, at)
+        return self.data[start : start + length]
+
+    def span(self, at: int, what: str, width: int = 1) -> tuple[int, int]:
+        """Return (first byte, number of elements of `width` bytes) of the vector whose offset is at `at`."""
+        start = self.follow(at, what)
+        length: int = _U32(self.data, start)[0]
+        self.need(start + 4, length * width, what)
+        return start + 4, length
+
+
+class Table:
+    """One table: its fields by index in the schema, counted from 0 (the byte in the vtable is 4 + 2 * index)."""
+
+    __slots__ = ("buffer", "kind", "offsets", "position")
+
+    def __init__(self, buffer: Buffer, position: int, kind: str):
+        buffer.spend(1, position)
+        buffer.need(position, 4, f"the table {kind}")
+        vtable = position - _I32(buffer.data, position)[0]
+        buffer.need(vtable, 4, f"the vtable of {kind}")
+        known = buffer.vtables.get(vtable)
+        if known is None:
+            size, inline = _U16(buffer.data, vtable)[0], _U16(buffer.data, vtable + 2)[0]
+            if size < 4 or size % 2 or size > 4 + 2 * 512:
+                found = f"{size} bytes"
+                raise ArtifactError(f"a vtable of {kind} of 4 to 1028 bytes", found, vtable, name=buffer.name)
+            buffer.need(vtable, size, f"the vtable of {kind}")
+            known = inline, Struct(f"<{(size - 4) // 2}H").unpack_from(buffer.data, vtable + 4)
+            if len(buffer.vtables) < 256:
+                buffer.vtables[vtable] = known
+        buffer.need(position, known[0], f"the fields of {kind}")
+        self.buffer = buffer
+        self.position = position
+        self.kind = kind
+        self.offsets: tuple[int, ...] = known[1]
+
+    def __contains__(self, index: int) -> bool:
+        return index < len(self.offsets) and self.offsets[index] != 0
+
+    def present(self) -> list[int]:
+        """Return the indices of the fields that are there."""
+        return [index for index, offset in enumerate(self.offsets) if offset]
+
+    def at(self, index: int) -> int:
+        """Return the byte of a field that is there."""
+        return self.position + self.offsets[index]
+
+    def number(self, index: int, form: str, default: int = 0) -> int:
+        """Return a scalar field; `form` is its struct letter: b i8, B u8, h i16, H u16, I u32."""
+        if index not in self:
+            return default
+        layout = _FORMS[form]
+        at = self.at(index)
+        self.buffer.need(at, layout.size, f"field {index} of {self.kind}")
+        value: int = layout.unpack_from(self.buffer.data, at)[0]
+        return value
+
+    def string(self, index: int) -> str | None:
+        """Return a string field, None where it is missing."""
+        return self.buffer.string(self.at(index), f"field {index} of {self.kind}") if index in self else None
+
+    def text(self, index: int, what: str) -> str:
+        """Return a string field that every writer sets."""
+        if index not in self:
+            raise ArtifactError(f"{what} (field {index} of {self.kind})", "none", self.position, name=self.buffer.name)
+        return self.buffer.string(self.at(index), what)
+
+    def table(self, index: int, kind: str) -> Table | None:
+        """Return a nested table, None where it is missing."""
+        if index not in self:
+            return None
+        return Table(self.buffer, self.buffer.follow(self.at(index), kind), kind)
+
+    def blob(self, index: int) -> bytes | None:
+        """Return a short byte vector, None where it is missing."""
+        return bytes(self.buffer.blob(self.at(index), f"field {index} of {self.kind}")) if index in self else None
+
+    def tables(self, index: int, kind: str) -> Iterator[Table]:
+        """Yield the tables of a vector, none where it is missing."""
+        for at in self._references(index):
+            yield Table(self.buffer, self.buffer.follow(at, kind), kind)
+
+    def strings(self, index: int) -> tuple[str, ...]:
+        """Return a vector of strings, empty where it is missing."""
+        what = f"field {index} of {self.kind}"
+        return tuple(self.buffer.string(at, what) for at in self._references(index))
+
+    def numbers(self, index: int, form: str) -> tuple[int, ...]:
+        """Return a vector of scalars, empty where it is missing."""
+        if index not in self:
+            return ()
+        width = _FORMS[form].size
+        start, length = self.buffer.span(self.at(index), f"field {index} of {self.kind}", width)
+        self.buffer.spend(length * width // 2, start)
+        values: tuple[Any, ...] = Struct(f"<{length}{form}").unpack_from(self.buffer.data, start)
+        return values
+
+    def _references(self, index: int) -> range:
+        if index not in self:
+            return range(0)
+        start, length = self.buffer.span(self.at(index), f"field {index} of {self.kind}", 4)
+        self.buffer.spend(length, start)
+        return range(start, start + 4 * length, 4)

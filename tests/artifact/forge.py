@@ -1,0 +1,109 @@
+"""Makes MLIR bytecode and flatbuffers by hand, right and wrong, for tests that no real writer can serve."""
+
+from __future__ import annotations
+
+from struct import pack
+
+
+def varint(value: int) -> bytes:
+    for size in range(1, 9):
+        if value < 1 << (7 * size):
+            return ((value << size) | (1 << (size - 1))).to_bytes(size, "little")
+    return b"\0" + value.to_bytes(8, "little")
+
+
+def section(number: int, content: bytes, align: int | None = None, before: int = 0) -> bytes:
+    if align is None:
+        return bytes([number]) + varint(len(content)) + content
+    head = bytes([number | 0x80]) + varint(len(content)) + varint(align)
+    return head + b"\xcb" * (-(before + len(head)) % align) + content
+
+
+def strings(texts: list[bytes]) -> bytes:
+    sizes = b"".join(varint(len(text) + 1) for text in reversed(texts))
+    return varint(len(texts)) + sizes + b"".join(text + b"\0" for text in texts)
+
+
+def op(name: int, *, location: int = 0, regions: bytes | None = None, attrs: int = -1, props: int = -1) -> bytes:
+    mask = (16 if regions is not None else 0) | (1 if attrs >= 0 else 0) | (64 if props >= 0 else 0)
+    out = varint(name) + bytes([mask]) + varint(location)
+    out += varint(attrs) if attrs >= 0 else b""
+    out += varint(props) if props >= 0 else b""
+    return out + (regions or b"")
+
+
+def region(*ops: bytes, isolated: bool = True) -> bytes:
+    """Give one region of one block: isolated ones are in a section of their own, behind the operation."""
+    body = varint(1) + varint(0) + varint(len(ops) << 1) + b"".join(ops)
+    return varint(1 << 1 | isolated) + (section(4, body) if isolated else body)
+
+
+VALUES = [b"vhlo", b"builtin", b"module", b"func_v1", b"return_v1", b"custom_call_v1", b"", b"main", b"private"]
+# One location of unknown place: builtin attribute code 15.
+UNKNOWN = varint(15)
+
+
+def bytecode(
+    ir: bytes,
+    *,
+    version: int = 6,
+    texts: list[bytes] | None = None,
+    dialects: bytes | None = None,
+    attributes: list[tuple[int, bytes]] | None = None,
+    types: list[tuple[int, bytes]] | None = None,
+    properties: list[bytes] | None = None,
+    order: tuple[int, ...] = (1, 3, 2, 4, 8, 0),
+    extra: tuple[bytes, ...] = (),
+    align: dict[int, int] | None = None,
+) -> bytes:
+    """Put a module together. Attributes and types are (dialect, bytes); dialect 0 is vhlo, 1 builtin."""
+    attributes = [(1, UNKNOWN)] if attributes is None else attributes
+    types = types or []
+    offsets = varint(len(attributes)) + varint(len(types))
+    for group in (attributes, types):
+        for dialect, content in group:
+            offsets += varint(dialect) + varint(1) + varint(len(content) << 1 | 1)
+    if dialects is None:
+        names = varint(4) if version >= 4 else b""
+        flag = (lambda n: varint(n << 1 | 1)) if version >= 5 else varint
+        head = (lambda n: varint(n << 1)) if version >= 1 else varint
+        dialects = varint(2) + head(0) + head(1) + names
+        dialects += varint(1) + varint(1) + flag(2) + varint(0) + varint(3) + flag(3) + flag(4) + flag(5)
+    content = {
+        0: strings(VALUES if texts is None else texts),
+        1: dialects,
+        2: b"".join(c for _, c in attributes) + b"".join(c for _, c in types),
+        3: offsets,
+        4: varint(1 << 1) + ir,
+        8: varint(len(properties or [])) + b"".join(varint(len(p)) + p for p in properties or []),
+    }
+    out = b"ML\xefR" + varint(version) + b"StableHLO_v1.0.0\0"
+    for number in order:
+        if number != 8 or version >= 5:
+            out += section(number, content[number], (align or {}).get(number), len(out))
+    return out + b"".join(extra)
+
+
+MODULE, FUNC, RETURN, CUSTOM_CALL = 0, 1, 2, 3
+
+
+def envelope(fields: dict[int, tuple[str, object]], behind: bytes = b"") -> bytes:
+    """Make a root table by hand: field index to ("H", 3), or ("offset", bytes to append)."""
+    slots = max(fields) + 1
+    offsets, inline = [0] * slots, 4
+    for index in fields:
+        offsets[index] = inline
+        inline += 4
+    vtable = pack(f"<HH{slots}H", 4 + 2 * slots, inline, *offsets)
+    vtable += bytes(-len(vtable) % 4)
+    start = 4 + len(vtable)
+    out = bytearray(pack("<I", start) + vtable + pack("<i", len(vtable)) + bytes(inline - 4))
+    for index, (form, value) in fields.items():
+        place = start + offsets[index]
+        if form == "offset":
+            assert isinstance(value, bytes)
+            out[place : place + 4] = pack("<I", len(out) - place)
+            out += value + bytes(-len(value) % 4)
+        else:
+            out[place : place + 4] = pack("<" + form, value).ljust(4, b"\0")
+    return bytes(out) + behind

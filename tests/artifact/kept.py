@@ -1,0 +1,60 @@
+"""The artifacts that real writers of five releases made, and what jax and jaxlib said of them (data/make.py)."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import runpy
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).with_name("data")
+WRITERS = ("0.4.30", "0.6.2", "0.8.1", "0.9.2", "0.12.0.1")
+FILES = sorted(DATA.glob("*/*.jaxexport"))
+NAMES = [f"{path.parent.name}-{path.stem}" for path in FILES]
+
+
+def truth(path: Path) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(path.with_name("truth.json").read_bytes())[path.stem]
+    return said
+
+
+def stablehlo_name(name: str) -> str:
+    """Give the name of a VHLO operation as jaxlib shows it once it is read."""
+    if not name.startswith("vhlo."):
+        return name
+    word = name[5:].rpartition("_v")[0]
+    return {"func": "func.func", "call": "func.call", "return": "return"}.get(word, f"stablehlo.{word}")
+
+
+def counts(op_counts: dict[str, int]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for name, number in op_counts.items():
+        if name != "builtin.unrealized_conversion_cast":  # is folded away when it is read
+            found[stablehlo_name(name)] += number
+    return dict(found)
+
+
+@functools.cache
+def jax_goldens() -> dict[str, dict[str, Any]]:
+    """Find the modules that ship in the jax wheel for jax's own tests; jax itself is not imported."""
+    spec = importlib.util.find_spec("jax")
+    found: dict[str, dict[str, Any]] = {}
+    if spec is None or not spec.submodule_search_locations:
+        return found
+    root = Path(spec.submodule_search_locations[0]) / "_src/internal_test_util/export_back_compat_test_data"
+    for path in sorted(root.rglob("*.py")):
+        if path.name != "__init__.py":
+            _collect(runpy.run_path(str(path)), path.stem, found)
+    return found
+
+
+def _collect(value: Any, name: str, found: dict[str, dict[str, Any]]) -> None:
+    if isinstance(value, dict) and "mlir_module_serialized" in value:
+        if not any(known is value for known in found.values()):
+            found[f"{name}#{len(found)}"] = value
+    elif isinstance(value, (dict, list, tuple)):
+        for item in value.values() if isinstance(value, dict) else value:
+            _collect(item, name, found)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+from kept import DATA, jax_goldens
+
+from export_core.artifact import CustomCall, DisabledCheck, read, read_bytes
+from export_core.artifact.audit import audit
+from export_core.artifact.payloads import describe
+from export_core.releases.stable_targets import measured_release, stable_targets
+
+
+def _call(target, **more):
+    return CustomCall(target, 1, False, more.pop("config", ""), "main", "", **more)
+
+
+def test_a_target_that_both_lists_have_is_stable():
+    calls = read(DATA / "0.12.0.1" / "cholesky.jaxexport").custom_calls
+    found = audit(calls, stable_targets("0.12.0.1"), stable_targets("0.11.0"))
+    assert {(f.target, f.standing, f.ok) for f in found} == {
+        ("lapack_spotrf_ffi", "stable", True),
+        ("lapack_strsm_ffi", "stable", True),
+    }
+    assert sum(f.count for f in found) == sum(call.count for call in calls)
+
+
+def test_a_target_that_no_list_has_fails_with_where_it_is_and_what_to_do():
+    (finding,) = audit([_call("my_kernel")], frozenset(), writer="jaxlib 0.12.0.1")
+    assert (finding.standing, finding.ok) == ("unlisted", False)
+    assert "called in @main" in finding.message
+    assert "allow: {my_kernel:" in finding.advice
+
+
+def test_the_policy_may_allow_a_target_with_a_reason():
+    (finding,) = audit([_call("my_kernel")], frozenset(), allow={"my_kernel": "we build it"})
+    assert (finding.standing, finding.ok) == ("allowed", True)
+    assert "we build it" in finding.message
+
+
+def test_a_target_that_the_reader_dropped_is_said():
+    calls = read(DATA / "0.4.30" / "cholesky.jaxexport").custom_calls
+    found = audit(calls, stable_targets("0.4.30"), stable_targets("0.12.0.1"), writer="0.4.30", reader="0.12.0.1")
+    dropped = [f for f in found if f.target == "lapack_spotrf"]
+    assert [(f.standing, f.ok) for f in dropped] == [("dropped", False)]
+    assert "guaranteed by 0.4.30, and 0.12.0.1 guarantees it no more" in dropped[0].message
+
+
+def test_what_the_serializer_itself_adds_for_shardy_is_not_held_against_anyone():
+    (finding,) = audit([_call("xla.sdy.FuncResultSharding")], stable_targets("0.8.1"))
+    assert (finding.standing, finding.ok) == ("serializer", True)
+
+
+def test_disabled_checks_are_shown_and_change_nothing():
+    found = audit([_call("my_kernel")], frozenset(), disabled_checks=[DisabledCheck("custom_call", "my_kernel")])
+    assert [(f.standing, f.ok) for f in found] == [("unlisted", False), ("disabled check", True)]
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        ("lapack_spotrf_ffi", "LAPACK routine"),
+        ("__cudnn$convForward", "cuDNN call"),
+        ("xla_python_cpu_callback", "Python callback"),
+        ("xla_ffi_python_gpu_callback", "Python callback"),
+        ("__gpu$xla.gpu.triton", "Triton kernel"),
+        ("somebody_else", "custom call"),
+    ],
+)
+def test_targets_are_named_as_what_they_are(target, kind):
+    assert str(describe(_call(target, config="140234567"))) == kind
+
+
+@pytest.mark.skipif(not jax_goldens(), reason="no jax is installed here to take goldens from")
+def test_mosaic_payloads_give_their_own_version():
+    versions = {}
+    for name, golden in jax_goldens().items():
+        for call in read_bytes(golden["mlir_module_serialized"], name).custom_calls:
+            payload = describe(call)
+            if payload.version is not None:
+                versions.setdefault(call.target, set()).add(payload.version)
+    assert set(versions) == {"tpu_custom_call", "mosaic_gpu_v2"}
+
+
+def test_the_lists_are_those_of_the_releases():
+    assert len(stable_targets("0.12.0.1")) == 88
+    assert len(stable_targets("0.4.30")) == 58
+    assert "__gpu$xla.gpu.triton" in stable_targets("0.4.35")
+    assert "__gpu$xla.gpu.triton" not in stable_targets("0.4.36")
+
+
+def test_a_release_that_was_not_measured_has_the_list_of_the_nearest_earlier_one():
+    assert measured_release("0.4.32") == "0.4.31"
+    assert measured_release("0.4.29") == "0.4.28"
+    assert measured_release("0.13.0.dev20270101") == "0.12.0.1"
+    assert measured_release("0.4.1") == "0.4.18"

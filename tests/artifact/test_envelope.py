@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import pytest
+from forge import bytecode, envelope, op, region
+from kept import DATA, FILES, NAMES, WRITERS, truth
+
+from export_core.artifact import ArtifactError, HloSharding, NamedSharding, as_dict, read, read_bytes
+from export_core.artifact.encode import encode
+from export_core.artifact.envelope import Aval, Tree
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_every_field_is_what_jax_said_when_it_wrote_it(path):
+    found, said = read(path).envelope, truth(path)
+    while said is not None:
+        assert found is not None
+        for name in ("fun_name", "nr_devices", "calling_convention_version", "uses_global_constants"):
+            assert getattr(found, name) == said[name]
+        assert list(map(str, found.in_avals)) == said["in_avals"]
+        assert list(map(str, found.out_avals)) == said["out_avals"]
+        assert list(found.platforms) == said["platforms"]
+        assert list(found.module_kept_var_idx) == said["module_kept_var_idx"]
+        assert list(found.ordered_effects) == said["ordered_effects"]
+        assert len(found.mlir_module_serialized) == said["module_bytes"]
+        assert found.mlir_module_serialized[:4] == b"ML\xefR"
+        if path.stem != "point":  # jax shows the class, the file has the name it was registered with
+            assert (str(found.in_tree), str(found.out_tree)) == (said["in_tree"], said["out_tree"])
+        found, said = found.vjp, said.get("vjp")
+    assert found is None
+
+
+@pytest.mark.parametrize(
+    ("writer", "formats", "wire"),
+    [
+        ("0.4.30", (2, 4), 2),
+        ("0.6.2", (2, 4), 2),
+        ("0.8.1", (2, 4), 2),
+        ("0.9.2", (5, 9), 3),
+        ("0.12.0.1", (12, 12), 12),
+    ],
+)
+def test_the_format_is_found_from_the_slots_because_the_version_field_lies(writer, formats, wire):
+    found = read(DATA / writer / "symbolic.jaxexport").envelope
+    assert found.format_range == formats
+    assert found.serialization_version == wire
+
+
+def test_a_newer_feature_narrows_the_format():
+    assert read(DATA / "0.6.2" / "key.jaxexport").envelope.format_range == (4, 4)
+    assert read(DATA / "0.6.2" / "point.jaxexport").envelope.format_range == (3, 4)
+    assert read(DATA / "0.9.2" / "sharded.jaxexport").envelope.format == 8
+
+
+def test_nested_derivatives_are_read_to_their_last_order():
+    found = read(DATA / "0.12.0.1" / "mlp.jaxexport")
+    assert found.envelope.vjp_order == 2
+    assert len(found.modules) == 3
+    assert [len(e.in_avals) for e in (found.envelope, found.envelope.vjp, found.envelope.vjp.vjp)] == [2, 3, 5]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_symbolic_dimensions_are_their_expressions(writer):
+    found = read(DATA / writer / "symbolic.jaxexport").envelope
+    assert found.in_avals[0].shape == ("b", 4)
+    assert found.out_avals[0].shape == ("b", "b")
+
+
+def test_both_kinds_of_shardings_are_told_apart():
+    old = read(DATA / "0.8.1" / "sharded.jaxexport").envelope.in_shardings[0]
+    new = read(DATA / "0.12.0.1" / "sharded.jaxexport").envelope.in_shardings[0]
+    assert isinstance(old, HloSharding)
+    assert isinstance(new, NamedSharding)
+    assert (new.mesh.axis_sizes, new.mesh.axis_names, new.mesh.axis_types) == ((2,), ("x",), ("Auto",))
+    assert str(new.spec) == "PartitionSpec('x', None)"
+    assert new.mesh.abstract_device.platform == "cpu"
+
+
+def test_a_custom_node_keeps_its_registered_name():
+    tree = read(DATA / "0.12.0.1" / "point.jaxexport").envelope.in_tree
+    assert tree.children[0].children[0].custom_name == "tests.Point"
+    assert str(tree) == "PyTreeDef(((CustomNode(tests.Point, [*, *]),), {}))"
+    assert tree.num_leaves == 2
+
+
+def test_trees_are_printed_as_jax_prints_them():
+    leaf = Tree("leaf")
+    tree = Tree("dict", (Tree("tuple", (leaf,)), Tree("list", (leaf, Tree("none")))), ("a", "b"))
+    assert str(tree) == "PyTreeDef({'a': (*,), 'b': [*, None]})"
+    assert str(Aval("float32", ("b", 4))) == "float32[b,4]"
+
+
+def test_a_field_from_a_future_schema_is_reported_and_not_lost():
+    module = bytecode(op(0, regions=region()))
+    blob = len(module).to_bytes(4, "little") + module
+    leaf = bytes.fromhex("04000400 04000000")  # an empty vtable, then its table
+    fields = {
+        0: ("H", 13),
+        1: ("offset", b"\1\0\0\0f\0"),
+        13: ("offset", blob),
+        26: ("offset", b"\4\0\0\09.0\0\0"),
+        29: ("I", 7),
+    }
+    # the trees: an offset must point at a table, which lies 4 bytes behind the start of these bytes
+    data = bytearray(envelope({**fields, 2: ("offset", leaf), 4: ("offset", leaf)}))
+    for index in (2, 4):
+        place = _field(data, index)
+        data[place : place + 4] = (int.from_bytes(data[place : place + 4], "little") + 4).to_bytes(4, "little")
+    found = read_bytes(bytes(data)).envelope
+    assert [(f.table, f.index) for f in found.unknown_fields] == [("Exported", 29)]
+    assert found.format == 13
+    with pytest.raises(ArtifactError, match=r"Exported\[29\]"):
+        encode(found)
+
+
+def _field(data: bytearray, index: int) -> int:
+    root = int.from_bytes(data[:4], "little")
+    vtable = root - int.from_bytes(data[root : root + 4], "little", signed=True)
+    at = vtable + 4 + 2 * index
+    return root + int.from_bytes(data[at : at + 2], "little")
+
+
+def test_a_bare_module_has_no_envelope():
+    whole = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
+    bare = read_bytes(whole.envelope.mlir_module_serialized, "bare")
+    assert bare.envelope is None
+    assert bare.module.op_counts == whole.module.op_counts
+    assert len(bare.sha256) == 64
+
+
+def test_all_of_it_can_be_written_as_json():
+    import json
+
+    found = read(DATA / "0.12.0.1" / "sharded.jaxexport")
+    said = json.loads(json.dumps(as_dict(found.envelope)))
+    assert said["format"] == 12
+    assert said["in_shardings"][0]["mesh"]["axis_names"] == ["x"]
+    assert json.dumps(as_dict(found.module.functions))

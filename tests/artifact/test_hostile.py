@@ -1,0 +1,246 @@
+"""Bytes from anywhere: always an ArtifactError, in bounded time and memory, and in the reader's own words."""
+
+from __future__ import annotations
+
+import os
+import time
+import tracemalloc
+
+import pytest
+from forge import CUSTOM_CALL, FUNC, MODULE, RETURN, UNKNOWN, VALUES, bytecode, op, region, section, varint
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kept import FILES
+from test_module import FUNCTION, PROPERTIES, TYPES
+
+from export_core.artifact import ArtifactError, Aval, Tree, as_dict, read, read_bytes
+from export_core.artifact.audit import audit
+from export_core.artifact.encode import encode
+from export_core.artifact.readers import Reader, loads
+
+SEEDS = [path.read_bytes() for path in FILES]
+EXAMPLES = int(os.environ.get("JAXEXPORT_FUZZ_EXAMPLES", "400"))  # a minute in CI: 30000
+READERS = [Reader("0.12.0.1", "0.12.0.1", "1.22.0", "1.22.0"), Reader("0.4.30", "0.4.30", "1.1.3", "1.1.3")]
+
+
+def use(data: bytes) -> None:
+    """Ask for everything that anyone can ask of an artifact."""
+    artifact = read_bytes(data)
+    for module in artifact.modules:
+        assert module.op_counts is not None
+        as_dict((module.functions, module.constants, module.attributes))
+    audit(artifact.custom_calls, frozenset())
+    loads(artifact, READERS)
+    if artifact.envelope is not None:
+        str(artifact.envelope.in_tree)
+        read_bytes(encode(artifact.envelope))
+
+
+def refuse(data: bytes) -> ArtifactError | None:
+    try:
+        use(data)
+    except ArtifactError as error:
+        return in_its_own_words(error)
+    return None
+
+
+def in_its_own_words(error: ArtifactError) -> ArtifactError:
+    assert "made it stumble" not in str(error), error
+    assert error.expected
+    assert error.found
+    return error
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    data = bytearray(draw(st.sampled_from(SEEDS)))
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, max(len(data) - 1, 0)))
+        kind = draw(st.sampled_from(["set", "insert", "delete", "repeat", "cut", "huge"]))
+        if kind == "set":
+            data[at : at + 1] = bytes([draw(st.integers(0, 255))])
+        elif kind == "insert":
+            data[at:at] = draw(st.binary(min_size=1, max_size=9))
+        elif kind == "delete":
+            del data[at : at + draw(st.integers(1, 16))]
+        elif kind == "repeat":
+            data[at:at] = data[at : at + draw(st.integers(1, 64))]
+        elif kind == "cut":
+            del data[at:]
+        else:
+            data[at : at + 9] = draw(st.sampled_from([b"\0" + b"\xff" * 8, b"\xff" * 4, b"\xfe" * 2, b"\0" * 9]))
+    return bytes(data)
+
+
+@settings(max_examples=EXAMPLES, deadline=1000, suppress_health_check=list(HealthCheck))
+@given(damaged())
+def test_damaged_artifacts_are_refused_or_read_and_nothing_else(data):
+    refuse(data)
+
+
+@settings(max_examples=200, deadline=1000)
+@given(st.binary(max_size=200) | st.binary(max_size=200).map(lambda tail: b"ML\xefR\x0dS\0" + tail))
+def test_arbitrary_bytes_are_refused(data):
+    assert refuse(data) is not None
+
+
+def test_an_artifact_cut_anywhere_is_refused():
+    data = read(FILES[0]).data
+    for length in range(0, len(data), 7):
+        error = refuse(data[:length])
+        assert error is None or error.at is not None
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", "0 bytes"),
+        (b"\x1f\x8b\x08" + bytes(9), "a gzip file"),
+        (b"PK\x03\x04" + bytes(9), "a zip file"),
+        (b"module @jit_f attributes {}", "StableHLO as text"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"),
+    ],
+)
+def test_files_of_other_kinds_are_named(data, found):
+    with pytest.raises(ArtifactError, match=found):
+        read_bytes(data)
+
+
+def test_a_missing_file_is_an_artifact_error(tmp_path):
+    with pytest.raises(ArtifactError, match=r"nothing\.jaxexport"):
+        read(tmp_path / "nothing.jaxexport")
+
+
+def _module(*functions: bytes, **parts: object) -> bytes:
+    known = {"attributes": FUNCTION, "types": TYPES, "properties": PROPERTIES, **parts}
+    return bytecode(op(MODULE, regions=region(*functions)), **known)  # type: ignore[arg-type]
+
+
+def _function(*ops: bytes) -> bytes:
+    return op(FUNC, props=0, regions=region(*ops))
+
+
+def _deep() -> bytes:
+    inner = op(RETURN)
+    for _ in range(400):
+        inner = op(RETURN, regions=region(inner, isolated=False))
+    return _module(_function(inner))
+
+
+def _chain(code: int, head: bytes, last: bytes) -> list[tuple[int, bytes]]:
+    return [(0, varint(code) + head + varint(n + 6) * 2) for n in range(80)] + [(0, last)]
+
+
+N = 300_000
+CALL = varint(5) + varint(2) + varint(2) + varint(3) + varint(6) + varint(3) * 3
+CALL_ATTRIBUTES = [*FUNCTION, (0, varint(5) + varint(1) + varint(0)), (0, varint(2) + varint(0))]
+
+HOSTILE = {
+    "a varint that overflows": lambda: b"ML\xefR\x0dS\0" + b"\x01" + b"\0" + b"\xff" * 8,
+    "a huge count of strings": lambda: b"ML\xefR\x0dS\0" + section(0, b"\0" + b"\xff" * 8),
+    "a section twice": lambda: _module(extra=(section(0, b"\x01"),)),
+    "an alignment of zero": lambda: b"ML\xefR\x0dS\0" + b"\x80\x03\x01",
+    "a bytecode version to come": lambda: b"ML\xefR" + varint(7) + b"S\0" + bytes(9),
+    "a name that is not UTF-8": lambda: _module(texts=[b"\xff\xfe", *VALUES[1:]]),
+    "a target that is not UTF-8": lambda: _module(
+        _function(op(CUSTOM_CALL, props=1)),
+        texts=[*VALUES[:7], b"\xff\xfe", VALUES[8]],
+        attributes=CALL_ATTRIBUTES,
+        properties=[*PROPERTIES, CALL],
+    ),
+    "regions inside regions": _deep,
+    "attributes that hold each other": lambda: _module(
+        _function(), attributes=[*FUNCTION[:3], (0, varint(1) + varint(1) + varint(3)), FUNCTION[4]]
+    ),
+    "attributes shared 2 ** 80 times": lambda: _module(
+        _function(),
+        attributes=[
+            *FUNCTION[:3],
+            (0, varint(1) + varint(1) + varint(5)),
+            FUNCTION[4],
+            *_chain(1, varint(2), varint(14) + varint(6)),
+        ],
+    ),
+    "types shared 2 ** 60 times": lambda: _module(
+        _function(),
+        attributes=[(1, UNKNOWN), (0, varint(17) + varint(61)), *FUNCTION[2:]],
+        types=[(0, varint(23) + varint(2) + varint(n + 1) * 2) for n in range(60)]
+        + [(0, varint(4)), (0, varint(8) + varint(1) + varint(0) + varint(0))],
+    ),
+    "very many operations": lambda: _module(_function(*[op(RETURN)] * (N // 3))),
+    "very many functions": lambda: _module(*[_function()] * (N // 12)),
+    "very many custom calls": lambda: _module(
+        _function(*[op(CUSTOM_CALL, props=1)] * (N // 4)), attributes=CALL_ATTRIBUTES, properties=[*PROPERTIES, CALL]
+    ),
+    "very many different custom calls": lambda: _module(
+        _function(*[op(CUSTOM_CALL, props=n) for n in range(1, N // 16)]),
+        attributes=CALL_ATTRIBUTES,
+        properties=[*PROPERTIES, *[CALL] * (N // 16)],
+    ),
+    "very many strings": lambda: _module(_function(), texts=VALUES + [b""] * (N // 2)),
+    "very many properties": lambda: _module(_function(), properties=PROPERTIES + [b""] * N),
+    "very many avals": lambda: _changed(in_avals=tuple(Aval("float32", (n,)) for n in range(N // 60))),
+    "very many platforms": lambda: _changed(platforms=("cpu",) * (N // 12)),
+    "a very wide tree": lambda: _changed(in_tree=Tree("tuple", (Tree("none"),) * (N // 20))),
+    "a very deep tree": lambda: _changed(in_tree=_tower(400)),
+}
+
+
+def _tower(height: int) -> Tree:
+    tree = Tree("leaf")
+    for _ in range(height):
+        tree = Tree("tuple", (tree,))
+    return tree
+
+
+def _changed(**fields: object) -> bytes:
+    path = next(path for path in FILES if path.parent.name == "0.12.0.1" and path.stem == "platforms")
+    envelope = read(path).envelope
+    assert envelope is not None
+    return encode(envelope.replace(**fields))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_bytes_cost_no_more_than_a_second_and_three_times_their_size(name):
+    data = HOSTILE[name]()
+    started = time.process_time()
+    refuse_reading(data)
+    seconds = time.process_time() - started
+    tracemalloc.start()
+    refuse_reading(data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert seconds < 1
+    assert peak < 3 * len(data) + 2_000_000, f"{peak / len(data):.1f} times"
+
+
+def refuse_reading(data: bytes) -> None:
+    try:
+        artifact = read_bytes(data)
+        for module in artifact.modules:
+            assert module.op_counts is not None
+        audit(artifact.custom_calls, frozenset())
+        loads(artifact, READERS)
+    except ArtifactError as error:
+        in_its_own_words(error)
+
+
+def test_sharing_a_table_without_end_is_refused():
+    """Two references to one table, level by level: 40 levels would be 2 ** 40 visits."""
+    from export_core.artifact.flat import Buffer, Table
+
+    data = bytearray(b"\x06\0\x08\0\x04\0\0\0" + b"\x04\0\x04\0")  # vtables of a table with one field, and with none
+    tables = []
+    for _ in range(40):
+        tables.append(len(data))
+        data += len(data).to_bytes(4, "little") + (4).to_bytes(4, "little")
+        data += (2).to_bytes(4, "little") + (8).to_bytes(4, "little") + (4).to_bytes(4, "little")
+    data += (len(data) - 8).to_bytes(4, "little")
+    buffer = Buffer(bytes(data), "shared")
+
+    def visit(table: Table) -> None:
+        for child in table.tables(0, "PyTreeDef"):
+            visit(child)
+
+    with pytest.raises(ArtifactError, match="objects in"):
+        visit(Table(buffer, tables[0], "PyTreeDef"))

@@ -1,0 +1,37 @@
+"""Reading must stay cheap: no jax, no numpy, and nothing that takes longer to import than to read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from kept import DATA
+
+
+def test_reading_imports_neither_jax_nor_numpy_nor_anything_slow():
+    code = f"""
+import sys
+before = set(sys.modules)
+from export_core import artifact
+from export_core.artifact.readers import Reader, loads
+found = artifact.read({str(DATA / "0.12.0.1" / "cholesky.jaxexport")!r})
+assert found.custom_calls[0].target == "lapack_spotrf_ffi"
+print(*sorted({{name.partition(".")[0] for name in set(sys.modules) - before}}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=DATA.parents[2]
+    )
+    loaded = set(done.stdout.split())
+    assert not loaded & {
+        "jax",
+        "jaxlib",
+        "numpy",
+        "flatbuffers",
+        "dataclasses",
+        "inspect",
+        "typing",
+        "yaml",
+        "msgspec",
+        "hashlib",
+        "json",
+    }

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from forge import MODULE, UNKNOWN, bytecode, op, region, varint
+from kept import DATA, FILES, jax_goldens
+
+import export_core.releases
+from export_core.artifact import read, read_bytes
+from export_core.artifact.encode import encode
+from export_core.artifact.envelope import Source
+from export_core.artifact.readers import Reader, loads, readers_of
+from export_core.artifact.vhlo import needs, tables_through
+from export_core.artifact.vhlo_check import known_names, names_in
+
+LOADS = json.loads((DATA / "loads.json").read_bytes())  # measured: what did not load, in each of 26 releases
+
+
+@pytest.fixture(scope="module")
+def readers():
+    calendar = export_core.releases.load_calendar()
+    versions = calendar.versions()
+    found = readers_of(
+        {v: calendar.jaxlib[v].stablehlo for v in versions}, {v: calendar.release(v).jax for v in versions}
+    )
+    return {
+        reader.jaxlib: reader.replace(jax=reader.jaxlib) for reader in found
+    }  # measured with the jax of the same number
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "because"),
+    [
+        ("0.4.30/cholesky", (0, 9), ()),
+        ("0.12.0.1/sharded", (0, 9), ()),
+        ("0.12.0.1/platforms", (1, 10), ("tanh_v2",)),
+        ("0.12.0.1/cholesky", (1, 18), ("custom_call_v2",)),
+        ("0.12.0.1/symbolic", (1, 18), ("custom_call_v2",)),
+    ],
+)
+def test_the_smallest_stablehlo_comes_from_the_content_and_says_what_sets_it(name, version, because):
+    found = needs(read(DATA / f"{name}.jaxexport").module)
+    assert (found.stablehlo, found.set_by, found.exact) == (version, because, True)
+
+
+def test_an_unknown_code_gives_at_least_and_never_a_number():
+    data = bytecode(op(MODULE, regions=region()), attributes=[(1, UNKNOWN), (0, varint(99))])
+    found = needs(read_bytes(data).module)
+    assert not found.exact
+    assert str(found).startswith("unknown, at least StableHLO 0.9 (attr code 99")
+    (answer,) = loads(read_bytes(data), [Reader("9.0.0", "9.0.0", "9.0.0", "9.0.0")])
+    assert answer.ok is None
+
+
+def test_a_writer_newer_than_the_tables_is_believed_only_by_readers_that_reach_it():
+    major, minor = map(int, tables_through().split(".")[:2])
+    newer = f"StableHLO_v{major}.{minor + 1}.0".encode()
+    data = bytecode(op(MODULE, regions=region())).replace(b"StableHLO_v1.0.0", newer)
+    artifact = read_bytes(data)
+    same = Reader("9", "9", f"{major}.{minor + 1}.0", f"{major}.{minor + 1}.0")
+    older = Reader("8", "8", f"{major}.{minor}.0", f"{major}.{minor}.0")
+    assert [answer.ok for answer in loads(artifact, [same, older])] == [True, None]
+
+
+def test_each_reason_names_what_is_missing(readers):
+    artifact = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
+    (answer,) = loads(artifact, [readers["0.10.2"]])
+    assert str(answer) == (
+        "jaxlib 0.10.2 cannot load it: jaxlib 0.10.2 has StableHLO 1.17.0, and custom_call_v2 came with 1.18"
+    )
+    (answer,) = loads(read(DATA / "0.8.1" / "cholesky.jaxexport"), [readers["0.12.0.1"]])
+    assert "expired" in answer.reasons[0]
+
+
+def test_the_forecast_is_what_26_releases_did(readers):
+    confusion: Counter[tuple[bool | None, bool]] = Counter()
+    artifacts = {f"{path.parent.name}/{path.stem}": read(path) for path in FILES}
+    for version, not_loaded in LOADS.items():
+        for name, artifact in artifacts.items():
+            (answer,) = loads(artifact, [readers[version]])
+            confusion[answer.ok, name not in not_loaded["artifacts"]] += 1
+    assert set(confusion) == {(True, True), (False, False)}, confusion
+
+
+@pytest.mark.skipif(not jax_goldens(), reason="no jax is installed here to take goldens from")
+def test_the_forecast_is_what_26_releases_did_with_the_modules_of_the_jax_wheel(readers):
+    base = read(DATA / "0.9.2" / "platforms.jaxexport").envelope
+    slots = {*base.slots, "nr_devices_short"}  # an envelope that every release accepts, so that only the module decides
+    wrong = []
+    for name, golden in jax_goldens().items():
+        module = golden["mlir_module_serialized"]
+        key = hashlib.sha256(module).hexdigest()[:12]
+        envelope = base.replace(serialization_version=2, module_source=Source(module, 0, len(module)))
+        artifact = read_bytes(encode(envelope, slots))
+        for version, not_loaded in LOADS.items():
+            (answer,) = loads(artifact, [readers[version]])
+            if answer.ok is not (key not in not_loaded["goldens"]):
+                wrong.append((name, version, answer))
+    assert not wrong
+
+
+def test_the_tables_know_every_name_that_the_kept_artifacts_use():
+    for path in FILES:
+        for module in read(path).modules:
+            assert not needs(module).unknown, path
+
+
+def test_the_tables_have_every_name_that_the_installed_jaxlib_has():
+    import importlib.util
+
+    spec = importlib.util.find_spec("jaxlib")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("no jaxlib is installed here")
+    assert not names_in(Path(spec.submodule_search_locations[0])) - known_names()

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kept import DATA, FILES, NAMES
+
+from export_core.artifact import Aval, DisabledCheck, Tree, read, read_bytes
+from export_core.artifact.encode import encode
+from export_core.artifact.schema import FIELDS
+
+SCHEMA = Path(__file__).parents[2] / "schema" / "exported.fbs"
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_what_was_read_is_written_back_field_by_field(path):
+    before = read(path).envelope
+    assert read_bytes(encode(before)).envelope == before
+
+
+def test_other_slots_can_be_written_for_other_readers():
+    before = read(DATA / "0.12.0.1" / "sharded.jaxexport").envelope
+    after = read_bytes(encode(before, {*before.slots, "nr_devices_short"} - {"jax_version"})).envelope
+    assert "nr_devices_short" in after.slots
+    assert after.jax_version is None
+    assert after.in_shardings == before.in_shardings
+
+
+names = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+avals = st.builds(
+    Aval,
+    st.sampled_from(["float32", "bfloat16", "key<fry>", "float4_e2m1fn", "int4"]),
+    st.lists(st.integers(0, 9) | st.sampled_from(["b", "2*b + 1"]), max_size=3).map(tuple),
+    st.sampled_from([None, "device", "host"]),
+)
+trees = st.recursive(
+    st.just(Tree("leaf")) | st.just(Tree("none")),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda c: Tree("tuple", tuple(c)))
+        | st.lists(inner, max_size=3).map(lambda c: Tree("list", tuple(c)))
+        | st.dictionaries(names, inner, max_size=3).map(lambda d: Tree("dict", tuple(d.values()), tuple(d)))
+        | st.builds(lambda c, n, b: Tree("custom", (c,), (), n, b), inner, names, st.binary(max_size=9))
+    ),
+    max_leaves=8,
+)
+
+
+@given(tree=trees, inputs=st.lists(avals, max_size=4), name=names, target=names)
+def test_any_envelope_survives_being_written_and_read(tree, inputs, name, target):
+    base = read(DATA / "0.12.0.1" / "platforms.jaxexport").envelope
+    changed = base.replace(
+        fun_name=name,
+        in_tree=tree,
+        in_avals=tuple(inputs),
+        disabled_checks=(DisabledCheck("custom_call", target), DisabledCheck("platform")),
+        module_kept_var_idx=tuple(range(len(inputs))),
+        vjp=base,
+    )
+    found = read_bytes(encode(changed)).envelope
+    assert found.replace(slots=changed.slots) == changed
+
+
+def test_the_schema_file_and_the_reader_know_the_same_fields_in_the_same_order():
+    text = re.sub(r"//.*", "", SCHEMA.read_text())
+    tables = re.findall(r"table (\w+) \{(.*?)\}", text, re.DOTALL)
+    assert {name: tuple(re.findall(r"(\w+)\s*:", body)) for name, body in tables} == FIELDS
+
+
+def test_fields_were_only_ever_added_at_the_end_of_their_table():
+    for body in re.findall(r"table \w+ \{(.*?)\n\}", SCHEMA.read_text(), re.DOTALL):
+        since = [int(number) for number in re.findall(r"// since (\d+)", body)]
+        assert since == sorted(since)
+
+
+def test_every_field_of_the_schema_says_since_when():
+    for body in re.findall(r"table \w+ \{(.*?)\n\}", SCHEMA.read_text(), re.DOTALL):
+        for line in body.strip().splitlines():
+            assert re.search(r"// since \d+", line), line

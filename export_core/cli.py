@@ -49,7 +49,7 @@ _as_of_option = click.option(
 )
 @click.option("--writers", metavar="V,V…", default="", help="Only goldens by these jaxlib releases. [default: all]")
 @click.option(
-    "--cases", metavar="CASE,…", multiple=True, help="Only these cases: ids or globs; may be given several times."
+    "--cases", metavar="CASE", multiple=True, help="Only these cases: ids or globs; may be given several times."
 )
 @click.option("--platforms", metavar="P,P…", help="Platforms to replay on. [default: the policy's, else cpu]")
 @click.option(
@@ -93,7 +93,7 @@ def matrix(
     folder = goldens or policy.goldens
     selection = Selection(
         readers=readers or policy.readers,
-        platforms=_listed(platforms) or policy.platforms,
+        platforms=_listed(platforms) or policy.platforms or ("cpu",),
         cases=tuple(cases),
         writers=_listed(writers),
     )
@@ -222,8 +222,6 @@ def verify(goldens: str | None, policy_file: str | None) -> None:
     policy = _policy(policy_file)
     folder = Path(goldens or policy.goldens)
     found = _verified(GoldenStore(folder))
-    if not found:
-        raise click.ClickException(f"{folder}: expected goldens, found none.")
     click.echo(f"{len(found)} goldens, every file as it was written")
 
 
@@ -285,11 +283,16 @@ def _console() -> Console:
 
 
 def _verified(store: GoldenStore) -> list[Golden]:
-    """Every golden of the store, whole. Raises `GoldenError` naming all that are not."""
+    """Every golden of the store, whole. Raises `GoldenError` naming all that are not, or when there is none."""
     from export_core.artifact import ArtifactError, read
     from export_core.goldens import GoldenError
 
     goldens = store.goldens()
+    if not goldens:
+        raise GoldenError(
+            f"{store.root}: expected goldens, found none. Mark a test with @pytest.mark.export_compat and run "
+            "`pytest --update-goldens`, or name the folder with --goldens."
+        )
     problems = []
     for golden in goldens:
         try:

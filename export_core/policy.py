@@ -8,12 +8,22 @@ import re
 from pathlib import Path
 
 import msgspec
+import yaml
 
 from export_core.errors import ExportCompatError
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Windows, load_calendar
 
 FILE = "export_compat.yaml"
 LONGEST_EXPIRY = datetime.timedelta(days=90)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as people write numbers: PyYAML takes 1e-4 for text, since YAML 1.1 wants a dot."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
 
 
 class PolicyError(ExportCompatError):
@@ -62,7 +72,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     goldens: str = "golden"
     windows: WindowDays = WindowDays()
     readers: str = "window"
-    platforms: tuple[str, ...] = ("cpu",)
+    platforms: tuple[str, ...] | None = None
     rtol: float | None = None
     atol: float | None = None
     allow: dict[str, str] = {}
@@ -90,11 +100,15 @@ def find_policy(folder: Path, named: str | None = None) -> Policy:
 def load_policy(path: Path) -> Policy:
     """Read a policy file. Raises `PolicyError` naming the file, the key and what was expected."""
     try:
-        policy = msgspec.yaml.decode(path.read_bytes(), type=Policy)
+        # A file with nothing but comments is None to YAML. The loader is a SafeLoader: it makes plain data only.
+        policy = msgspec.convert(yaml.load(path.read_bytes(), _Loader), Policy | None) or Policy()
     except FileNotFoundError:
         raise PolicyError(f"{path}: expected a policy file, found no such file.") from None
-    except msgspec.MsgspecError as error:
-        raise PolicyError(f"{path}: {error}.{_nearest_key(str(error))}") from None
+    except OSError as error:
+        raise PolicyError(f"{path}: cannot read this policy file: {error.strerror}.") from None
+    except (msgspec.MsgspecError, yaml.YAMLError) as error:
+        said = " ".join(str(error).split())  # what YAML says fills several lines
+        raise PolicyError(f"{path}: {said}.{_nearest_key(said)}") from None
     if policy.windows.backward < 0 or policy.windows.forward < 0:
         raise PolicyError(f"{path}: windows: expected days of 0 or more, found {policy.windows}.")
     for number, entry in enumerate(policy.known_failures):
@@ -120,7 +134,7 @@ def _check_known_failure(where: str, entry: KnownFailure) -> None:
 
 
 def _nearest_key(message: str) -> str:
-    unknown = re.search(r"unknown field `(\w+)`", message)
+    unknown = re.search(r"unknown field `([^`]*)`", message)
     if not unknown:
         return ""
     kinds = (Policy, WindowDays, ExtraReleases, KnownFailure, JaxlibRelease, JaxRelease)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -69,17 +70,17 @@ def parse_platforms(value: object, where: str) -> tuple[str, ...]:
             raise pytest.UsageError(f"{where}: unknown platform {name!r}; jax.export knows {', '.join(known)}.")
     if not names:
         raise pytest.UsageError(f"{where}: expected at least one platform of {', '.join(known)}.")
-    return names
+    return tuple(dict.fromkeys(names))
 
 
 def parse_tolerance(value: object, where: str) -> float:
-    """A tolerance of 0 or more. Raises `pytest.UsageError` for anything else."""
+    """A finite tolerance of 0 or more. Raises `pytest.UsageError` for anything else."""
     try:
         number = float(value)  # type: ignore[arg-type]  # what is no number is refused below
     except (TypeError, ValueError):
         number = -1.0
-    if not number >= 0 or isinstance(value, bool):
-        raise pytest.UsageError(f"{where}: expected a number of 0 or more, found {value!r}.")
+    if not (number >= 0 and math.isfinite(number)) or isinstance(value, bool):
+        raise pytest.UsageError(f"{where}: expected a finite number of 0 or more, found {value!r}.")
     return number
 
 

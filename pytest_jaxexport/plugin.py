@@ -20,6 +20,7 @@ RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 REPLAYER: pytest.StashKey[Replayer] = pytest.StashKey()
 SETTINGS: pytest.StashKey[settings.Settings] = pytest.StashKey()
 _ON_REPORT = "_jaxexport"
+_REFUSED = "jaxexport_refused"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,7 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """One line, when goldens are asked for or there."""
-    folder = settings.goldens_folder(config)
+    try:
+        folder = settings.goldens_folder(config)
+    except pytest.UsageError:
+        return None  # said at collection, where a marked test needs it
     updating = config.getoption("update_goldens")
     if not updating and next(folder.glob("*/*/golden.yaml"), None) is None:
         return None
@@ -44,11 +48,20 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Read every marker, so that a wrong one ends the run before any test."""
-    for item in items:
-        if (marked := marker.read_marker(item)) is not None:
-            item.stash[MARKED] = marked
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Read every marker, and the settings where there is one, so that a wrong value ends the run before any test."""
+    try:
+        for item in items:
+            if (marked := marker.read_marker(item)) is not None:
+                item.stash[MARKED] = marked
+                if SETTINGS not in config.stash:
+                    config.stash[SETTINGS] = settings.read_settings(config)
+    except pytest.UsageError as error:
+        if not hasattr(config, "workerinput"):
+            raise
+        # An error raised here in xdist's worker is an internal error of its controller, so that is told in words.
+        config.workeroutput[_REFUSED] = str(error)  # type: ignore[attr-defined]
+        items.clear()
 
 
 @pytest.fixture
@@ -84,11 +97,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Put what happened to goldens on the report, as text, so that it travels from xdist's workers too."""
+    """Put what happened to goldens on a marked test's report, as text, so that it travels from xdist's workers too."""
     report = yield
-    recorder = item.stash.get(RECORDER, None)
-    if call.when == "call" and recorder is not None:
-        setattr(report, _ON_REPORT, json.dumps(recorder.events))
+    if item.stash.get(MARKED, None) is not None:
+        recorder = item.stash.get(RECORDER, None)
+        setattr(report, _ON_REPORT, json.dumps(recorder.events if recorder and call.when == "call" else []))
     return report
 
 
@@ -96,31 +109,45 @@ class Teller:
     """Gathers what the reports carry, and tells it at the end. On xdist's controller it hears all workers."""
 
     def __init__(self) -> None:
+        self.marked = False
         self.events: list[dict[str, Any]] = []
+        self.refused = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take the events off a report."""
-        self.events += json.loads(getattr(report, _ON_REPORT, "[]"))
+        """Take the events off a marked test's report."""
+        if (told := getattr(report, _ON_REPORT, None)) is not None:
+            self.marked = True
+            self.events += json.loads(told)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take what a worker of xdist refused at collection; all of them collect the same."""
+        self.refused = getattr(node, "workeroutput", {}).get(_REFUSED, self.refused)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """An update that met no marked test has done nothing, and must not look like a success."""
-        if _updated_nothing(session.config, self.events) and exitstatus == pytest.ExitCode.OK:
+        """A run that refused a marker, or was to update and wrote nothing, must not look like a success."""
+        if self.refused or (self._wrote_nothing(session.config) and exitstatus == pytest.ExitCode.OK):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         """A few lines, when there is something to tell."""
-        if _updated_nothing(config, self.events):
+        if self.refused:
+            terminalreporter.write_line(f"ERROR: {self.refused}", red=True)
+        elif self._wrote_nothing(config):
+            why = "no marked test came to write one" if self.marked else "no selected test is marked"
             terminalreporter.write_line(
-                f"--update-goldens: no selected test is marked with @pytest.mark.{marker.NAME}; nothing was written.",
-                red=True,
+                f"--update-goldens: {why} (@pytest.mark.{marker.NAME}); nothing was written.", red=True
             )
         elif self.events:
             from pytest_jaxexport.summary import summary_lines
 
-            terminalreporter.section("export compatibility")
+            terminalreporter.write_sep("=", "export compatibility")  # section() leaves a blank line after the title
             for line in summary_lines(self.events):
                 terminalreporter.write_line(line)
+
+    def _wrote_nothing(self, config: pytest.Config) -> bool:
+        return bool(config.getoption("update_goldens")) and not config.getoption("collectonly") and not self.events
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -129,17 +156,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         replayer.close()
 
 
-def _updated_nothing(config: pytest.Config, events: list[dict[str, Any]]) -> bool:
-    return bool(config.getoption("update_goldens")) and not config.getoption("collectonly") and not events
-
-
 def _recorder(item: pytest.Item) -> Recorder:
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
 
     config = item.config
-    if SETTINGS not in config.stash:
-        config.stash[SETTINGS] = settings.read_settings(config)
     if REPLAYER not in config.stash:
         config.stash[REPLAYER] = Replayer(config.stash[SETTINGS].policy)
     return Recorder(item, item.stash[MARKED], config.stash[SETTINGS], config.stash[REPLAYER])

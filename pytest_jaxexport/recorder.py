@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -16,7 +18,7 @@ from export_core.export import Case, Produced, case_id, produce
 from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Judgement, Result
 from export_core.matrix import compare_leaves
-from export_core.releases.stable_targets import stable_targets
+from export_core.releases.stable_targets import accepted_targets
 from export_core.report import broken, happened
 from pytest_jaxexport.marker import Marked
 from pytest_jaxexport.rebuild import arguments_like
@@ -53,6 +55,8 @@ class Recorder:
             kwargs: keyword arguments of `function`.
         """
         __tracebackhide__ = True
+        if name is not None and not (isinstance(name, str) and name):
+            self._fail(f"export_golden: name={name!r}: expected some text that tells this call from others.")
         if name in self._names:
             again = f"twice with name={name!r}" if name else "twice without name="
             self._fail(f"export_golden was called {again}: give each call of a test a name of its own.")
@@ -101,7 +105,7 @@ class Recorder:
         """Refuse custom calls that nobody promised to keep, before anything is compiled from the artifact."""
         jaxlib = produced.manifest.writer.jaxlib
         allow = produced.manifest.options.allow
-        found = audit(produced.artifact.custom_calls, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
+        found = audit(produced.artifact.custom_calls, accepted_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
         problems = [str(finding) for finding in found if not finding.ok]
         if problems:
             self._fail("\n".join(problems))
@@ -115,7 +119,7 @@ class Recorder:
         if not generations:
             self._fail(
                 f"No golden of this test yet: expected one in {self._store.root / manifest.case}.\n"
-                f"Write it: pytest --update-goldens {_quoted(self._item.nodeid)}"
+                f"Write it: {self._remedy(manifest.test)}"
             )
         for golden in generations:
             golden.verify()
@@ -126,7 +130,7 @@ class Recorder:
                 f"This test exports something else than its golden by jaxlib {reference.manifest.writer.jaxlib} "
                 f"(built {reference.manifest.writer.built}) in {reference.folder}:\n"
                 + "\n".join(changes)
-                + f"\nIf the change is meant: pytest --update-goldens {_quoted(self._item.nodeid)}\n"
+                + f"\nIf the change is meant: {self._remedy(manifest.test)}\n"
                 "Goldens of other writers stay: they are what is deployed."
             )
         results = self._replayer.replay(generations)
@@ -160,7 +164,10 @@ class Recorder:
             for what in ("inputs", "outputs", "in_tree", "out_tree")
             if getattr(then.signature, what) != getattr(now.signature, what)
         ]
-        comparable = not changes
+        # Numbers of another type are told by the signature; other inputs would give other numbers anyway.
+        comparable = all(
+            getattr(then.signature, what) == getattr(now.signature, what) for what in ("inputs", "outputs", "in_tree")
+        )
         same_writer = now.writer.id == then.writer.id
         if same_writer and now.options.platforms != then.options.platforms:
             changes.append(
@@ -186,19 +193,23 @@ class Recorder:
                 changes.append(f"numbers: {difference}")
         return changes
 
+    def _remedy(self, test: str) -> str:
+        """The command that writes this test's goldens, to be run where pytest was called."""
+        path, _, names = test.partition("::")
+        config = self._item.config
+        here = Path(os.path.relpath(config.rootpath / path, config.invocation_params.dir)).as_posix()
+        return shlex.join(["pytest", "--update-goldens", *self._settings.told, f"{here}::{names}"])
+
     def _fail(self, text: str) -> NoReturn:
         __tracebackhide__ = True
-        pytest.fail(text, pytrace=False)
+        raise pytest.fail.Exception(text, pytrace=False) from None  # the text tells what the error behind it said
 
 
 def _place(item: pytest.Item) -> tuple[str, tuple[str, ...]]:
     """The test file relative to the root directory, and the names inside it. Not the node id: xdist may add to that."""
     names = tuple(node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item)))
-    try:
-        path = item.path.relative_to(item.config.rootpath)
-    except ValueError:
-        path = item.path
-    return path.as_posix().lstrip("/"), names
+    # A test outside the root directory, as --rootdir allows, is named from there too: no path of a machine in an id.
+    return Path(os.path.relpath(item.path, item.config.rootpath)).as_posix(), names
 
 
 def _worth_showing(result: Result) -> bool:
@@ -207,7 +218,3 @@ def _worth_showing(result: Result) -> bool:
 
 def _title(result: Result) -> str:
     return "BROKEN PROMISE" if result.judgement is Judgement.BROKEN else "INCOMPLETE"
-
-
-def _quoted(nodeid: str) -> str:
-    return shlex.quote(nodeid)

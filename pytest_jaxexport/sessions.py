@@ -51,7 +51,7 @@ def register(*, policy: str | None = None) -> None:
     except GoldenError:
         writers = []  # the sessions say what is wrong with the goldens; nox --list must work all the same
     calendar = rules.calendar()
-    for platform in rules.platforms:
+    for platform in rules.platforms or ("cpu",):
         for reader in window_readers(writers, calendar, rules.window_lengths()):
             one(reader, platform)
 

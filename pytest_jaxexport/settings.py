@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +15,13 @@ if TYPE_CHECKING:
     from export_core.goldens import Comparison
     from export_core.policy import Policy
 
+_POLICY = "export_compat.yaml"
+_OPTIONS = ("goldens", "export_platforms", "export_rtol", "export_atol", "export_policy")
+
 
 @dataclass(frozen=True)
 class Settings:
-    """What a pytest run was told, beside its markers."""
+    """What a pytest run was told, beside its markers. `told` are the command line's words, to be repeated in advice."""
 
     goldens: Path
     update: bool
@@ -25,10 +29,11 @@ class Settings:
     platforms: tuple[str, ...] | None
     rtol: float | None
     atol: float | None
+    told: tuple[str, ...] = ()
 
     def platforms_for(self, marked: Marked) -> tuple[str, ...] | None:
         """Platforms to export for; None stands for that of this process."""
-        return marked.platforms or self.platforms
+        return marked.platforms or self.platforms or self.policy.platforms
 
     def comparison_for(self, marked: Marked) -> Comparison:
         """Comparator and tolerances of a test."""
@@ -67,32 +72,43 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("export_policy", "Policy file, relative to the root directory.")
 
 
-def goldens_folder(config: pytest.Config, policy_says: str | None = None) -> Path:
-    """Where goldens lie. Paths of the command line start where pytest was called, all others at the root directory."""
+def goldens_folder(config: pytest.Config) -> Path:
+    """Where goldens lie. Paths of the command line start where pytest was called, all others at the root directory.
+
+    Raises `pytest.UsageError` for a policy file that cannot be read, where it is the one to say.
+    """
     if named := config.getoption("goldens"):
         return config.invocation_params.dir / str(named)
-    return config.rootpath / str(config.getini("export_goldens") or policy_says or "golden")
+    if in_ini := config.getini("export_goldens"):
+        return config.rootpath / str(in_ini)
+    # Most runs have no policy file, and need not load what reads one.
+    has_policy = _policy_file(config) is not None or (config.rootpath / _POLICY).exists()
+    return config.rootpath / (_read_policy(config).goldens if has_policy else "golden")
 
 
 def read_settings(config: pytest.Config) -> Settings:
     """Collect what holds for a run. Raises `pytest.UsageError` for values that cannot be."""
+    return Settings(
+        goldens=goldens_folder(config),
+        update=bool(config.getoption("update_goldens")),
+        policy=_read_policy(config),
+        platforms=_platforms(config),
+        rtol=_tolerance(config, "export_rtol"),
+        atol=_tolerance(config, "export_atol"),
+        told=tuple(
+            f"--{name.replace('_', '-')}={value}" for name in _OPTIONS if (value := config.getoption(name)) is not None
+        ),
+    )
+
+
+def _read_policy(config: pytest.Config) -> Policy:
     from export_core.errors import ExportCompatError
     from export_core.policy import find_policy
 
     try:
-        policy = find_policy(config.rootpath, _policy_file(config))
+        return find_policy(config.rootpath, _policy_file(config))
     except ExportCompatError as error:
         raise pytest.UsageError(str(error)) from error
-    platforms = config.getoption("export_platforms")
-    chosen = platforms.split(",") if platforms else config.getini("export_platforms")
-    return Settings(
-        goldens=goldens_folder(config, policy.goldens),
-        update=bool(config.getoption("update_goldens")),
-        policy=policy,
-        platforms=parse_platforms(chosen, "--export-platforms") if chosen else None,
-        rtol=_tolerance(config, "export_rtol"),
-        atol=_tolerance(config, "export_atol"),
-    )
 
 
 def _policy_file(config: pytest.Config) -> str | None:
@@ -102,9 +118,24 @@ def _policy_file(config: pytest.Config) -> str | None:
     return str(config.rootpath / str(in_ini)) if in_ini else None
 
 
+def _platforms(config: pytest.Config) -> tuple[str, ...] | None:
+    where, value = _said(config, "export_platforms")
+    words = value if isinstance(value, list) else [value]
+    names = [name for word in words for name in re.split(r"[\s,]+", str(word)) if name]
+    return parse_platforms(names, where) if value else None
+
+
 def _tolerance(config: pytest.Config, name: str) -> float | None:
-    value = config.getoption(name) or config.getini(name)
-    return parse_tolerance(value, f"--{name.replace('_', '-')}") if value else None
+    where, value = _said(config, name)
+    return parse_tolerance(value, where) if value else None
+
+
+def _said(config: pytest.Config, name: str) -> tuple[str, object]:
+    """Who says a value, and what: the command line before the ini file."""
+    value = config.getoption(name)
+    if value is not None:
+        return f"--{name.replace('_', '-')}", value
+    return f"{config.inipath.name if config.inipath else 'ini file'}: {name}", config.getini(name)
 
 
 def _first(*values: float | None) -> float | None:

@@ -18,7 +18,7 @@ def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     if checked:
         judgements: Counter[str] = sum((Counter(event["judgements"]) for event in checked), Counter())
         counts = ", ".join(f"{count} {name}" for name, count in sorted(judgements.items())) or "none of them for cpu"
-        yield f"{_count(len(checked), 'case')} held against {sum(judgements.values())} goldens: {counts}"
+        yield f"{_count(len(checked), 'case')} held against {_count(sum(judgements.values()), 'golden')}: {counts}"
     for event in checked:
         for shown in event["shown"]:
             yield f"  {shown}"

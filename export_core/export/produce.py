@@ -33,6 +33,11 @@ FLAGS = (
 )
 """Settings of jax that change what is exported. A release that lacks one leaves it out of the manifest."""
 
+_WITHOUT_LOCATIONS = {
+    "jax_traceback_in_locations_limit": 0,
+    "jax_hlo_source_file_canonicalization_regex": ".*",  # up to 0.6, a limit of 0 leaves the innermost file in
+}
+
 
 @dataclass(frozen=True)
 class Produced:
@@ -64,6 +69,9 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> Produced:
         calendar: dates the writer.
         reproducible: keep paths of this machine out of the bytes. It empties jax's caches, so it is asked for only when
             a golden is to be written. (`jax_traceback_in_locations_limit` is ignored by what jax has already traced.)
+
+    Raises:
+        ExportError: jax.export does not take it. What the function itself raises when it is traced or run is passed on.
     """
     case.check()
     writer = installed_writer(calendar)
@@ -71,23 +79,23 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> Produced:
     platforms = case.platforms or (writer.platform,)
     checks = [jax.export.DisabledSafetyCheck.custom_call(target) for target in case.allow]
     with _no_locations() if reproducible else _as_is():
+        if hasattr(case.function, "trace"):
+            case.function.trace(*case.args, **case.kwargs)
         try:
             exported = jax.export.export(case.function, platforms=platforms, disabled_checks=checks)(
                 *case.args, **case.kwargs
             )
             data = bytes(exported.serialize())
         except (ValueError, NotImplementedError, KeyError, TypeError) as error:
+            raise ExportError(_refusal(case, writer, error)) from error
+        if len(exported.in_avals) != len(inputs):
             raise ExportError(
-                f"{case.test}: jax.export (jax {writer.jax}) refused this function: {type(error).__name__}: {error}"
-            ) from error
+                f"{case.test}: expected {len(exported.in_avals)} arrays as the exported function takes them, found {len(inputs)} among the "
+                "arguments: static arguments are part of the function; bind them with functools.partial before jax.jit."
+            )
         module, jaxpr = exported.mlir_module(), _jaxpr(case)
-    if len(exported.in_avals) != len(inputs):
-        raise ExportError(
-            f"{case.test}: expected {len(exported.in_avals)} arrays as the exported function takes them, found {len(inputs)} among the "
-            "arguments: static arguments are part of the function; bind them with functools.partial before jax.jit."
-        )
     inputs = tuple(_as_declared(leaf, aval) for leaf, aval in zip(inputs, exported.in_avals, strict=True))
-    outputs = tuple(_leaf(leaf) for leaf in jax.tree_util.tree_leaves(case.function(*case.args, **case.kwargs)))
+    outputs = tuple(_leaf(leaf) for leaf in jax.tree_util.tree_leaves(_run(case)))
     artifact = read_bytes(data, name=case.id)
     files = {
         ARTIFACT: data,
@@ -122,6 +130,25 @@ def signature_of(artifact: Artifact) -> Signature:
         in_tree=str(envelope.in_tree),
         out_tree=str(envelope.out_tree),
     )
+
+
+def _refusal(case: Case, writer: Writer, error: Exception) -> str:
+    targets = dict.fromkeys(re.findall(r"custom_call @([\w.$-]+)", str(error)))
+    if not targets or "no compatibility guarantees" not in str(error):
+        return f"{case.test}: jax.export (jax {writer.jax}) refused this function: {type(error).__name__}: {error}"
+    allow = dict.fromkeys(targets, "why its behaviour is pinned")
+    return (
+        f"{case.test}: this function makes custom calls that jax {writer.jax} does not promise to keep: {', '.join(targets)}. "
+        f"Avoid them when exporting, or allow each with a reason: allow={allow}."
+    )
+
+
+def _run(case: Case) -> Any:
+    """What the function gives. It gets copies, since it may have been jitted to consume its arguments (`donate_argnums`)."""
+    args, kwargs = jax.tree_util.tree_map(
+        lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, (case.args, dict(case.kwargs))
+    )
+    return case.function(*args, **kwargs)
 
 
 def _leaf(value: Any) -> Leaf:
@@ -169,11 +196,12 @@ def _as_is() -> Iterator[None]:
 
 @contextmanager
 def _no_locations() -> Iterator[None]:
-    name = "jax_traceback_in_locations_limit"
-    before = jax.config.values[name]
-    jax.config.update(name, 0)
+    before = {name: jax.config.values[name] for name in _WITHOUT_LOCATIONS if name in jax.config.values}
+    for name in before:
+        jax.config.update(name, _WITHOUT_LOCATIONS[name])
     jax.clear_caches()
     try:
         yield
     finally:
-        jax.config.update(name, before)
+        for name, value in before.items():
+            jax.config.update(name, value)

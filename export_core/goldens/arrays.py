@@ -50,7 +50,13 @@ class Leaf:
             return self.data
         import ml_dtypes
 
-        return self.data.view(np.dtype(getattr(ml_dtypes, self.dtype)))
+        meant = getattr(ml_dtypes, self.dtype, None)
+        if meant is None or np.dtype(meant).itemsize != self.data.itemsize:
+            raise GoldenError(
+                f"Expected {self.data.dtype} holding a dtype that ml_dtypes {ml_dtypes.__version__} has, found {self.dtype}. "
+                "Upgrade ml_dtypes, or restore the golden."
+            )
+        return self.data.view(np.dtype(meant))
 
     def __str__(self) -> str:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
@@ -100,14 +106,27 @@ def from_npz(source: Path | bytes) -> tuple[Leaf, ...]:
     where = source if isinstance(source, Path) else "<bytes>"
     try:
         with np.load(source if isinstance(source, Path) else io.BytesIO(source), allow_pickle=False) as archive:
-            names = sorted(archive.files)
-            return tuple(Leaf(_dtype_of(name), archive[name]) for name in names)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+            # By number: as text, the 10000th would come before the 1001st.
+            numbered = sorted((_member(name, archive[name]) for name in archive.files), key=_first)
+            return tuple(leaf for _, leaf in numbered)
+    except Exception as error:  # zipfile, zlib and numpy raise some ten kinds on damaged bytes
         raise GoldenError(f"{where}: expected arrays in an .npz, found something else: {error}") from error
 
 
-def _dtype_of(member: str) -> str:
-    index, dot, dtype = member.partition(".")
-    if not dot or not index.isdecimal():
-        raise ValueError(f"member {member!r} is not named like 0000.float32")
-    return _KEY_OF_FILE.get(dtype, dtype)
+def _first(numbered: tuple[int, Leaf]) -> int:
+    return numbered[0]
+
+
+def _member(name: str, data: Array) -> tuple[int, Leaf]:
+    index, _, in_file = name.partition(".")
+    dtype = _KEY_OF_FILE.get(in_file, in_file)
+    stored = data.dtype.name
+    if dtype in PLAIN:
+        fits = stored == dtype
+    elif dtype in KEYS:
+        fits = stored == "uint32" and data.ndim > 0
+    else:
+        fits = stored == ("bool" if dtype == "float0" else f"uint{8 * data.itemsize}")
+    if not index.isdecimal() or not fits:
+        raise ValueError(f"member {name!r} of dtype {stored} is not named like 0000.float32")
+    return int(index), Leaf(dtype, data)

@@ -70,11 +70,23 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: int = FORMAT
 
 
+class _Dumper(yaml.SafeDumper):
+    """Quotes text with line breaks so that it reads back as it was: PyYAML folds some of them (U+0085) in other styles."""
+
+    def text(self, value: str) -> yaml.ScalarNode:
+        """A YAML string."""
+        style = None if value.splitlines() in ([], [value]) else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.text)
+
+
 def dump_manifest(manifest: Manifest) -> bytes:
     """The same bytes for the same manifest, in the order of its fields, `format` first."""
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
     ordered = {"format": data.pop("format"), **data}
-    return yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=120).encode()
+    return yaml.dump(ordered, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120).encode()
 
 
 def load_manifest(path: Path) -> Manifest:
@@ -83,15 +95,30 @@ def load_manifest(path: Path) -> Manifest:
         text = path.read_bytes()
     except FileNotFoundError:
         raise GoldenError(f"{path}: expected a golden's manifest, found no such file. {RESTORE}") from None
+    except OSError as error:
+        raise GoldenError(f"{path}: cannot read this manifest: {error.strerror}.") from None
     try:
-        version = msgspec.yaml.decode(text, type=_Format).format
-        if version > FORMAT:
-            raise GoldenError(
-                f"{path}: manifest format {version}; this pytest-jaxexport reads up to {FORMAT}. Upgrade pytest-jaxexport."
-            )
+        _refuse_newer(path, text)
         return msgspec.yaml.decode(text, type=Manifest)
     except msgspec.MsgspecError as error:
-        raise GoldenError(f"{path}: not a golden's manifest: {error}. {RESTORE}") from None
+        said = " ".join(str(error).split())  # what YAML says fills several lines
+        raise GoldenError(f"{path}: not a golden's manifest: {said}. {RESTORE}") from None
+
+
+def refuse_newer_format(path: Path) -> None:
+    """Raise `GoldenError` for a manifest that a newer version of this tool wrote. One that is damaged or missing is nobody's loss."""
+    try:
+        _refuse_newer(path, path.read_bytes())
+    except (OSError, msgspec.MsgspecError):
+        return
+
+
+def _refuse_newer(path: Path, text: bytes) -> None:
+    version = msgspec.yaml.decode(text, type=_Format).format
+    if version > FORMAT:
+        raise GoldenError(
+            f"{path}: manifest format {version}; this pytest-jaxexport reads up to {FORMAT}. Upgrade pytest-jaxexport."
+        )
 
 
 class _Format(msgspec.Struct):

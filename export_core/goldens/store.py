@@ -18,7 +18,7 @@ from pathlib import Path
 
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import RESTORE, Manifest, dump_manifest, load_manifest
+from export_core.goldens.manifest import RESTORE, Manifest, dump_manifest, load_manifest, refuse_newer_format
 
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
@@ -88,21 +88,24 @@ class GoldenStore:
 
     def generations(self, case: str) -> list[Golden]:
         """The goldens of one case, oldest writer first."""
-        for hidden in sorted((self.root / case).glob(".old-*")):
-            self._recover(hidden)
+        self._recover(self.root / case)
         found = [self._load(folder) for folder in self._folders(self.root / case)]
         return sorted(found, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
 
     def write(self, manifest: Manifest, files: Mapping[str, bytes]) -> Written:
         """Write one golden atomically. A golden that is already there with the same bytes is not touched.
 
-        Raises `GoldenError` when the disk refuses; then everything stored is as it was.
+        Raises `GoldenError` when the disk refuses, or when a newer version of this tool wrote the golden that is there; then
+        everything stored is as it was.
         """
         target = self.root / manifest.case / manifest.writer.id
+        self._recover(target.parent)
         content = {MANIFEST: dump_manifest(manifest), **files}
         known = target.exists()
         if known and self._content(target) == content:
             return Written.UNCHANGED
+        if known:
+            refuse_newer_format(target / MANIFEST)
         staged = target.parent / f".new-{target.name}-{os.getpid()}-{secrets.token_hex(4)}"
         _clear_abandoned(target)
         try:
@@ -142,13 +145,14 @@ class GoldenStore:
         return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
     @staticmethod
-    def _recover(hidden: Path) -> None:
-        """Put back a golden whose replacement was killed between the two renames of a platform without an atomic swap."""
-        place = hidden.parent / hidden.name.removeprefix(".old-")
-        if place.exists():
-            shutil.rmtree(hidden, ignore_errors=True)
-        else:
-            hidden.rename(place)
+    def _recover(case: Path) -> None:
+        """Put back goldens whose replacement was killed between the two renames of a platform without an atomic swap."""
+        for hidden in sorted(case.glob(".old-*")):
+            place = case / hidden.name.removeprefix(".old-")
+            if place.exists():
+                shutil.rmtree(hidden, ignore_errors=True)
+            else:
+                hidden.rename(place)
 
 
 def sha256(data: bytes) -> str:
@@ -173,10 +177,11 @@ def _sync_folder(folder: Path) -> None:
 
 def _clear_abandoned(target: Path) -> None:
     """Remove what a killed process staged for this golden."""
-    for staged in target.parent.glob(f".new-{target.name}-*"):
-        pid = int(staged.name.rsplit("-", 2)[1])
+    for staged in target.parent.glob(f".new-{target.name}-*-*"):
         try:
-            os.kill(pid, 0)
+            os.kill(int(staged.name.rsplit("-", 2)[1]), 0)
+        except ValueError:
+            continue  # not ours
         except ProcessLookupError:
             shutil.rmtree(staged, ignore_errors=True)
         except PermissionError:

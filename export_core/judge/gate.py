@@ -50,15 +50,18 @@ def summarize(
     selection: dict[str, Any],
     seconds: float,
 ) -> Summary:
-    """Count, check the list of known failures, and decide the exit code. Nothing planned, or a result missing, is incomplete.
+    """Count, check the list of known failures, and decide the exit code.
+
+    Nothing planned, a result missing, or one given twice is incomplete.
 
     `selection` says what was asked for; its entry ``whole`` is true when the run held every golden with its window.
     """
     calendar = policy.calendar().as_of(as_of)
     stale = stale_entries(results, policy.known_failures, as_of, whole=bool(selection["whole"]))
     judgements = Counter(str(result.judgement) for result in results)
-    missing = planned == 0 or len({(r.golden, r.reader.jaxlib, r.platform) for r in results}) != planned
-    if missing or judgements[Judgement.INCOMPLETE]:
+    different = {(result.golden, result.reader.jaxlib, result.platform) for result in results}
+    exactly_once = planned > 0 and len(different) == len(results) == planned
+    if not exactly_once or judgements[Judgement.INCOMPLETE]:
         code = INCOMPLETE
     elif judgements[Judgement.BROKEN]:
         code = BROKEN

@@ -141,8 +141,7 @@ def _compare(
         want, got = _wide(expected), _wide(actual)
         with np.errstate(all="ignore"):
             close = np.abs(got - want) <= atol + rtol * np.abs(want)
-        bad = ~(close | (want == got) | (np.isnan(want) & np.isnan(got)))
-        bad |= np.isinf(want) & (want != got)
+        bad = ~np.where(np.isfinite(want), close, _same(want, got))
         tolerance = f"rtol {rtol:.3g}, atol {atol:.3g}"
     absolute, relative = _errors(expected, actual)
     if not bad.any():
@@ -170,10 +169,12 @@ def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
     """Absolute and relative error of each element as float64; inf where exactly one side is NaN or infinite."""
     want, got = _wide(expected), _wide(actual)
     with np.errstate(all="ignore"):
-        absolute = np.abs(got - want).astype(np.float64)
-        same = (want == got) | (np.isnan(want) & np.isnan(got))
-        absolute = np.where(same, 0.0, np.where(np.isnan(absolute), np.inf, absolute))
-        relative = np.where(same, 0.0, absolute / np.abs(want))
+        if expected.dtype.kind in "iu":  # 64 bits do not fit into a float; modulo 2**64 their distance is exact
+            distance = np.maximum(expected, actual).astype(np.uint64) - np.minimum(expected, actual).astype(np.uint64)
+        else:
+            distance = np.where(_same(want, got), 0.0, np.abs(got - want))
+        absolute = np.where(np.isnan(distance), np.inf, distance.astype(np.float64))
+        relative = np.where(absolute == 0.0, 0.0, absolute / np.abs(want))
     return absolute, np.where(np.isnan(relative), np.inf, relative)
 
 
@@ -182,9 +183,15 @@ def _wide(values: Array) -> Array:
     return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
+def _same(want: Array, got: Array) -> Array:
+    """Equal, or both NaN: a complex number is NaN when either part is, as in NumPy."""
+    same: Array = (want == got) | (np.isnan(want) & np.isnan(got))
+    return same
+
+
 def _bits(values: Array) -> Array:
-    flat = np.ascontiguousarray(values).reshape(values.shape)
-    return flat.view(np.uint8).reshape(*values.shape, values.dtype.itemsize)
+    # ascontiguousarray makes a zero-dimensional array one-dimensional, which view needs.
+    return np.ascontiguousarray(values).view(np.uint8).reshape(*values.shape, values.dtype.itemsize)
 
 
 def _largest(values: Array) -> float:
@@ -207,6 +214,12 @@ def _index(row: Row) -> str:
 # --- what is unique only up to sign, phase or order -------------------------------------------------------------------
 
 
+def _take(name: str, meaning: str, count: int, outputs: Sequence[Array]) -> Sequence[Array]:
+    if len(outputs) != count:
+        raise MatrixError(f"compare={name!r}: expected the outputs {meaning}, found {len(outputs)} outputs.")
+    return outputs
+
+
 def _adjoint(matrix: Array) -> Array:
     return np.conj(np.swapaxes(matrix, -1, -2))
 
@@ -217,14 +230,14 @@ def _gram(matrix: Array) -> Array:
 
 def _eigh(outputs: Sequence[Array]) -> list[tuple[str, Array]]:
     """Eigenvalues as they are; eigenvectors through V diag(w) V^H and V^H V. Takes (w, V) as numpy and (V, w) as lax order them."""
-    values, vectors = sorted(outputs, key=lambda array: array.ndim)
+    values, vectors = sorted(_take("eigh", "(w, V)", 2, outputs), key=lambda array: array.ndim)
     rebuilt = (vectors * values[..., None, :]) @ _adjoint(vectors)
     return [("eigenvalues", values), ("V diag(w) V^H", rebuilt), ("V^H V", _gram(vectors))]
 
 
 def _svd(outputs: Sequence[Array]) -> list[tuple[str, Array]]:
     """Singular values as they are; the vectors through U diag(s) V^H, U^H U and V V^H. Takes (U, s, V^H)."""
-    left, values, right = outputs
+    left, values, right = _take("svd", "(U, s, V^H)", 3, outputs)
     kept = values.shape[-1]
     rebuilt = (left[..., :kept] * values[..., None, :]) @ right[..., :kept, :]
     return [
@@ -237,7 +250,7 @@ def _svd(outputs: Sequence[Array]) -> list[tuple[str, Array]]:
 
 def _qr(outputs: Sequence[Array]) -> list[tuple[str, Array]]:
     """Q R, Q^H Q, and that R is upper triangular; the signs of R's diagonal are free. Takes (Q, R)."""
-    orthogonal, upper = outputs
+    orthogonal, upper = _take("qr", "(Q, R)", 2, outputs)
     below = np.tril(upper, -1)
     return [
         ("Q R", orthogonal @ upper),

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +21,13 @@ from export_core.matrix.interpreters import find_python, python_for
 from export_core.releases import Calendar, Release
 
 LAST_LINES = 12
+_ASKING_SYSCONFIG = threading.Lock()
 _NOT_INHERITED = ("JAX_", "XLA_", "PYTHON", "TF_", "LIBTPU", "TPU_")
-_CHECK = (
-    "import json, jax, jaxlib.version, numpy, flatbuffers; "
-    "print(json.dumps([jax.__version__, jaxlib.version.__version__]))"
-)
+_CHECK = """
+import importlib.util, json, jax, jaxlib.version, numpy, flatbuffers
+importlib.import_module("jax.export" if importlib.util.find_spec("jax.export") else "jax.experimental.export")
+print(json.dumps([jax.__version__, jaxlib.version.__version__]))
+"""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def cache_folder() -> Path:
 
 def this_interpreter(release: Release) -> Environment:
     """The interpreter that runs now, as a reader."""
-    kept = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+    kept = {name: os.environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
     return Environment(release, Path(sys.executable), {**cell_variables(), **kept})
 
 
@@ -53,14 +56,16 @@ def cell_variables() -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
     # Thread pools of numpy's BLAS would be lost in a fork.
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**inherited, **threads, "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**inherited, **threads, "JAX_PLATFORMS": "cpu"}
 
 
 def uv_command() -> str:
     """The uv that came with this package's dependencies."""
     from uv import find_uv_bin
 
-    return str(find_uv_bin())
+    # It asks sysconfig, which in CPython 3.11 answers None while another thread is asking for the first time.
+    with _ASKING_SYSCONFIG:
+        return str(find_uv_bin())
 
 
 def requirements(release: Release, calendar: Calendar) -> tuple[str, ...]:
@@ -139,7 +144,8 @@ def _run(command: list[str], doing: str) -> str:
 
 def _builder_variables() -> dict[str, str]:
     # An activated environment, or variables of the caller's jax, must not leak into another release's.
-    dropped = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX")
+    # The check compiles what it imports, so that no worker has to.
+    dropped = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDONTWRITEBYTECODE")
     return {
         name: value for name, value in os.environ.items() if name not in dropped and not name.startswith("JAX_")
     } | {"JAX_PLATFORMS": "cpu"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -75,15 +75,20 @@ def make_plan(
     chosen = _chosen(goldens, then, selection, as_of)
     for golden in chosen:
         comparator_named(golden.manifest.comparison.compare)
-    readers = _readers(chosen, then, windows, selection.readers)
+    readers = [then.release(reader) for reader in _readers(chosen, then, windows, selection.readers)]
     cells = [
-        Cell(golden, then.release(reader), platform)
+        Cell(golden, reader, platform)
         for reader in readers
         for golden in chosen
-        for platform in selection.platforms
+        for platform in dict.fromkeys(selection.platforms)
+        if platform in golden.manifest.options.platforms
     ]
     if not cells:
-        raise MatrixError("The plan is empty: no reader is left. Widen --readers.")
+        exported = sorted({platform for golden in chosen for platform in golden.manifest.options.platforms})
+        raise MatrixError(
+            f"The plan is empty: the {len(chosen)} selected goldens were exported for {', '.join(exported)}, and none for "
+            f"{', '.join(selection.platforms)}. Choose other --platforms, or export for more: platforms= of the marker."
+        )
     return Plan(tuple(cells), as_of, then, selection)
 
 
@@ -118,14 +123,15 @@ def _chosen(goldens: Sequence[Golden], then: Calendar, selection: Selection, as_
             raise MatrixError(
                 f"--writers: no golden was written by jaxlib {writer}. There are goldens by {', '.join(known)}."
             )
+    cases = {golden.manifest.case for golden in goldens}
     for pattern in selection.cases:
-        if not any(_matches(golden, pattern) for golden in goldens):
+        if not any(_matches(golden.manifest.case, pattern, cases) for golden in goldens):
             raise MatrixError(f"--cases: no case is called or matches {pattern!r}. `jaxexport goldens list` shows all.")
     chosen = [
         golden
         for golden in goldens
         if (not selection.writers or golden.manifest.writer.jaxlib in selection.writers)
-        and (not selection.cases or any(_matches(golden, pattern) for pattern in selection.cases))
+        and (not selection.cases or any(_matches(golden.manifest.case, pattern, cases) for pattern in selection.cases))
     ]
     existing = [golden for golden in chosen if golden.manifest.writer.built <= as_of]
     if not existing:
@@ -138,9 +144,9 @@ def _chosen(goldens: Sequence[Golden], then: Calendar, selection: Selection, as_
     return existing
 
 
-def _matches(golden: Golden, pattern: str) -> bool:
-    # A case id may contain brackets, which are a character class to fnmatch: the plain id always matches itself.
-    return golden.manifest.case == pattern or fnmatch.fnmatchcase(golden.manifest.case, pattern)
+def _matches(case: str, pattern: str, cases: Collection[str]) -> bool:
+    # A case id may contain brackets, which are a character class to fnmatch: an id that exists names itself and nothing else.
+    return case == pattern if pattern in cases else fnmatch.fnmatchcase(case, pattern)
 
 
 def _readers(goldens: Sequence[Golden], calendar: Calendar, windows: Windows, asked: str) -> list[str]:

@@ -16,9 +16,13 @@ import msgspec
 
 from export_core.matrix.environments import LAST_LINES, Environment
 from export_core.matrix.errors import WorkerDied
+from export_core.matrix.worker import resident_bytes
 
 WORKER = Path(__file__).with_name("worker.py")
 START_SECONDS = 120.0
+CLOSE_SECONDS = 5.0
+LOOK_SECONDS = 0.05
+"""How often a cell's time and memory are looked at."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -71,7 +75,12 @@ class ForkingWorker:
 
     def __init__(self, environment: Environment) -> None:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
-        self._process = _start(environment, "serve", self._stderr)
+        try:
+            self._process = _start(environment, "serve", self._stderr)
+        except WorkerDied:
+            self._stderr.close()
+            raise
+        self._started = time.monotonic()
         self._pending: dict[int, Future[Reply]] = {}
         self._lock = threading.Lock()
         self._ready = threading.Event()
@@ -80,8 +89,9 @@ class ForkingWorker:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         if not self._ready.wait(START_SECONDS) or self.ended:
+            problem = self._last_lines()
             self.close()
-            raise WorkerDied(f"the worker of jaxlib {environment.release.jaxlib} did not start:\n{self._last_lines()}")
+            raise WorkerDied(f"the worker of jaxlib {environment.release.jaxlib} did not start:\n{problem}")
 
     def submit(self, request: Request) -> Future[Reply]:
         """See `Worker.submit`."""
@@ -107,23 +117,21 @@ class ForkingWorker:
         assert self._process.stdout
         try:
             self._process.stdin.close()
-            self._process.wait(timeout=5)
+            self._process.wait(timeout=CLOSE_SECONDS)
         except (OSError, subprocess.TimeoutExpired):
             self._process.kill()
             self._process.wait()
         self._reader.join(timeout=5)
         self._process.stdout.close()
+        self._stderr.close()
 
     def _read(self) -> None:
         assert self._process.stdout
         for line in self._process.stdout:
-            try:
-                message: dict[str, Any] = json.loads(line)
-            except ValueError:
-                continue  # not ours: a library wrote to the descriptor; the cell it belongs to still answers or dies
+            message = _message(line)
             if message.get("ready"):
                 self._ready.set()
-            elif future := self._take(message.pop("id", None)):
+            elif future := self._take(message.get("id")):
                 future.set_result(msgspec.convert(message, Reply))
         self.ended = True
         self._ready.set()
@@ -136,12 +144,17 @@ class ForkingWorker:
     def _fail_pending(self) -> None:
         with self._lock:
             lost, self._pending = list(self._pending.values()), {}
-        for future in lost:
-            future.set_exception(WorkerDied(f"the worker died with this cell still out:\n{self._last_lines()}"))
+        if lost:
+            problem = f"the worker died with this cell still out:\n{self._last_lines()}"
+            for future in lost:
+                future.set_exception(WorkerDied(problem))
 
     def _last_lines(self) -> str:
-        self._process.poll()
-        return f"exit status {self._process.returncode}\n{_tail(self._stderr)}".strip()
+        try:
+            how = f"exit status {self._process.wait(timeout=1)}"
+        except subprocess.TimeoutExpired:
+            how = f"it still runs, after {time.monotonic() - self._started:.0f} s"
+        return f"{how}\n{_tail(self._stderr)}".strip()
 
 
 class KeptWorkers:
@@ -194,21 +207,15 @@ class FreshInterpreters:
         with tempfile.TemporaryFile() as stderr:
             process = _start(self._environment, "cell", stderr)
             end: dict[str, Any] = {}
-            timed_out = False
-            try:
-                out, _ = process.communicate(json.dumps(msgspec.to_builtins(request)).encode() + b"\n", request.timeout)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                out, _ = process.communicate()
-                timed_out = True
+            out, killed_for = _communicate(process, request)
             stage = "read"
             for line in out.splitlines():
-                message = json.loads(line)
+                message = _message(line)
                 stage = message.get("stage", stage)
                 end = message if "end" in message else end
-            killed_by = -process.returncode if process.returncode < 0 and not timed_out else None
-            if timed_out:
-                end = {"end": "timeout"}
+            killed_by = -process.returncode if process.returncode < 0 and not killed_for else None
+            if killed_for:
+                end = {"end": killed_for}
             elif killed_by or not end:
                 end = {
                     "end": "crash",
@@ -222,14 +229,45 @@ class FreshInterpreters:
 
 
 def _start(environment: Environment, what: str, stderr: Any) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [str(environment.python), str(WORKER), what],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        env=dict(environment.variables),
-        start_new_session=True,  # Ctrl-C is for the coordinator, which then ends its workers
-    )
+    try:
+        return subprocess.Popen(
+            [str(environment.python), str(WORKER), what],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=dict(environment.variables),
+            start_new_session=True,  # Ctrl-C is for the coordinator, which then ends its workers
+        )
+    except OSError as error:
+        raise WorkerDied(f"cannot start {environment.python}: {error.strerror}") from error
+
+
+def _communicate(process: subprocess.Popen[bytes], request: Request) -> tuple[bytes, str]:
+    """What a cell's process said until it ended, or was killed for its time or memory; the second says for which."""
+    said: bytes | None = json.dumps(msgspec.to_builtins(request)).encode() + b"\n"
+    until = time.monotonic() + request.timeout
+    killed_for = ""
+    while True:
+        try:
+            return process.communicate(said, timeout=LOOK_SECONDS)[0], killed_for
+        except subprocess.TimeoutExpired:
+            said = None
+        if time.monotonic() > until:
+            killed_for = "timeout"
+        elif request.memory and resident_bytes(process.pid) > request.memory:
+            killed_for = "memory"
+        if killed_for:
+            process.kill()
+            return process.communicate()[0], killed_for
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    """What a worker said in a line; nothing where the line is not its own, since libraries write to that descriptor too."""
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 def _tail(file: Any) -> str:

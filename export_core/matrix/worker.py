@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import importlib.util
 import json
 import os
 import selectors
@@ -74,10 +75,8 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
 
 def export_module() -> Any:
     """`jax.export` since 0.4.30, `jax.experimental.export` before."""
-    try:
-        return importlib.import_module("jax.export")
-    except ImportError:
-        return importlib.import_module("jax.experimental.export")
+    found = importlib.util.find_spec("jax.export")
+    return importlib.import_module("jax.export" if found else "jax.experimental.export")
 
 
 def call_of(export: Any, exported: Any) -> Any:
@@ -95,7 +94,7 @@ def load_leaves(path: str) -> list[Any]:
 
     leaves = []
     with np.load(path, allow_pickle=False) as archive:
-        for name in sorted(archive.files):
+        for name in sorted(archive.files, key=lambda name: int(name.partition(".")[0])):
             dtype, data = name.partition(".")[2], archive[name]
             if dtype in KEY_IMPLEMENTATIONS:
                 leaves.append(jax.random.wrap_key_data(data, impl=KEY_IMPLEMENTATIONS[dtype]))
@@ -173,6 +172,7 @@ class Running:
     def _become_cell(self, descriptor: int) -> None:
         try:
             die_with_parent()
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # what waits there are requests, and not for a cell
             os.dup2(self.stderr.fileno(), 2)
             os.dup2(2, 1)
             cell_process(self.request, writer_to(descriptor))
@@ -225,7 +225,8 @@ class Running:
             "end": "crash",
             "type": None,
             "message": None,
-            "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+            # The worker's own SIGKILL says nothing about the artifact.
+            "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) and not self.killed_for else None,
             "stderr": stderr,
             "seconds": round(time.monotonic() - self.started, 4),
         }
@@ -325,6 +326,7 @@ def main() -> None:
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != here]
     replies = os.dup(1)
     os.dup2(2, 1)
+    os.write(replies, b"\n")  # what was printed before this line must not run into the first reply
     say = writer_to(replies)
     if sys.argv[1:] == ["serve"]:
         serve(say)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 
 import msgspec
+from packaging.version import InvalidVersion, Version
 
 from export_core.releases.errors import ReleaseError
 
@@ -58,9 +59,13 @@ class Release:
     built: datetime.date
 
 
-def version_key(version: str) -> tuple[int, ...]:
-    """Sort key of a plain release number such as ``0.12.0.1``. Dates order releases; this only breaks ties."""
-    return tuple(int(part) for part in version.split("."))
+@functools.cache
+def version_key(version: str) -> Version:
+    """Sort key of ``0.12.0.1`` or ``0.13.0.dev20261101``. Dates order releases; this pairs them and breaks ties."""
+    try:
+        return Version(version)
+    except InvalidVersion:
+        raise ReleaseError(f"Expected a version such as 0.12.0.1 or 0.13.0.dev20261101, found {version!r}.") from None
 
 
 @dataclass(frozen=True)
@@ -73,8 +78,8 @@ class Calendar:
     day: datetime.date | None = None
 
     def versions(self) -> list[str]:
-        """All jaxlib versions that can be had, oldest build first. Yanked ones are left out."""
-        usable = [version for version, release in self.jaxlib.items() if not release.yanked]
+        """All jaxlib versions that can be had, oldest build first: without the yanked, and those that no jax goes with (yet)."""
+        usable = [version for version, entry in self.jaxlib.items() if not entry.yanked and self._fitting(version)]
         return sorted(usable, key=lambda version: (self.jaxlib[version].built, version_key(version)))
 
     def newest(self) -> str:
@@ -95,11 +100,7 @@ class Calendar:
     def release(self, jaxlib: str) -> Release:
         """The release, paired with the newest jax that works on it: its minimum jaxlib allows it, and jaxlib <= jax."""
         entry = self._entry(jaxlib)
-        fitting = [
-            version
-            for version, jax in self.jax.items()
-            if version_key(jax.minimum_jaxlib) <= version_key(jaxlib) <= version_key(version)
-        ]
+        fitting = self._fitting(jaxlib)
         if not fitting:
             raise ReleaseError(
                 f"No jax release goes with jaxlib {jaxlib}: expected one with minimum jaxlib <= {jaxlib} and version >= {jaxlib}. "
@@ -125,8 +126,21 @@ class Calendar:
         )
 
     def extended(self, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
-        """This calendar with more releases, such as a nightly or one younger than this package."""
+        """This calendar with more releases, such as a nightly or one younger than this package.
+
+        Raises `ReleaseError` for a version that is none.
+        """
+        for version in (*jaxlib, *jax, *(entry.minimum_jaxlib for entry in jax.values())):
+            version_key(version)
         return replace(self, jaxlib={**self.jaxlib, **jaxlib}, jax={**self.jax, **jax})
+
+    def _fitting(self, jaxlib: str) -> list[str]:
+        own = version_key(jaxlib)
+        return [
+            version
+            for version, jax in self.jax.items()
+            if version_key(jax.minimum_jaxlib) <= own <= version_key(version)
+        ]
 
     def _entry(self, jaxlib: str) -> JaxlibRelease:
         try:
@@ -134,7 +148,8 @@ class Calendar:
         except KeyError:
             near = difflib.get_close_matches(jaxlib, self.jaxlib, n=3)
             hint = f" Did you mean {', '.join(near)}?" if near else ""
-            newest = f" The newest known is {self.newest()}, built {self.built(self.newest())}." if self.jaxlib else ""
+            known = self.versions()
+            newest = f" The newest known is {known[-1]}, built {self.built(known[-1])}." if known else ""
             when = f" as of {self.day}" if self.day else ""
             raise ReleaseError(
                 f"jaxlib {jaxlib} is not in the release calendar{when}.{hint}{newest} `jaxexport releases list` "

@@ -99,7 +99,7 @@ def _grouped(group: Sequence[Result], title: str, rank: int) -> Finding:
     lines = [
         f"{len(group)} cells {_HAPPENED[first.verdict].replace('was', 'were')}: {_few(goldens)} "
         f"in jaxlib {_few([version for _, version in readers])}.",
-        f"  for one    {_sides(first)}",
+        f"  for one    {_sides(first).rstrip(',')}",
         f"  window     {first.direction}: {arithmetic(first)}",
         f"  stage      {first.stage}",
         *_labelled("message", first.message or str(first.verdict)),

@@ -36,10 +36,10 @@ _HEADLINE = {
     3: ("INCOMPLETE", "bold magenta", "not every planned cell has a result that counts"),
     4: ("STALE LIST", "bold yellow", "the list of known failures is no longer true"),
 }
-_COLUMN = 7
+_COLUMN = 9  # a date with two digits of the year, and a gap
 LEGEND = (
-    "ok agrees · num other numbers · ref refused · err error · sig died by a signal · time too long · - not run   "
-    "[outside the window in brackets] · ! broken promise · k known failure"
+    "ok agrees · num other numbers · ref refused · err error · sig died by a signal · time too long · - not run\n"
+    "[..] outside the window · ! broken promise · k known failure"
 )
 
 
@@ -63,7 +63,7 @@ def print_report(console: Console, results: Sequence[Result], summary: Summary) 
     for finding in found:
         style = _title_style(finding.title)
         console.print()
-        console.print(Text(finding.title, style=style), Text(finding.text), sep="  ")
+        console.print(Text(finding.title, style=style), Text(finding.text), sep="  ", soft_wrap=True)
     console.print()
     print_headline(console, summary)
 
@@ -71,41 +71,52 @@ def print_report(console: Console, results: Sequence[Result], summary: Summary) 
 def print_headline(console: Console, summary: Summary) -> None:
     """The last line: the headline, the counts, the exit code."""
     name, style, meaning = _HEADLINE[summary.exit_code]
+    if known := summary.judgements.get(Judgement.KNOWN):
+        meaning += f", {known} known failures apart"
     counts = ", ".join(f"{count} {name}" for name, count in summary.judgements.items()) or "no cell"
+    console.print(Text(f"{name}: {meaning}.", style=style), soft_wrap=True)
     console.print(
-        Text(name, style=style),
-        Text(
-            f"{meaning}. {summary.results} of {summary.planned} planned cells: {counts}. "
-            f"As of {summary.as_of}, {summary.seconds:.0f} s, exit code {summary.exit_code}."
-        ),
+        f"{summary.results} of {summary.planned} planned cells: {counts}. "
+        f"As of {summary.as_of}, {summary.seconds:.0f} s, exit code {summary.exit_code}.",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
     )
 
 
 def print_table(console: Console, results: Sequence[Result]) -> None:
     """Goldens by writer down, readers by build date across; split into blocks where the terminal is too narrow."""
-    rows = sorted({(result.writer.built, result.writer.jaxlib, result.case, result.platform) for result in results})
+    rows = sorted({(result.writer.built, _head(result), result.case, result.platform) for result in results})
     columns = sorted({(result.reader.built, result.reader.jaxlib) for result in results})
-    cells = {(result.writer.jaxlib, result.case, result.platform, result.reader.jaxlib): result for result in results}
+    cells = {(_head(result), result.case, result.platform, result.reader.jaxlib): result for result in results}
     names = _short_names([case for _, _, case, _ in rows])
     several = len({platform for *_, platform in rows}) > 1
     label = max((len(name) for name in names.values()), default=4) + (5 if several else 0) + 2
+    label = max(label, *(len(head) for _, head, *_ in rows), 0) + 1
     per_block = max(1, (console.width - label) // _COLUMN)
     for start in range(0, len(columns), per_block):
         block = columns[start : start + per_block]
-        table = Table(box=None, pad_edge=False, padding=(0, 1), show_edge=False)
+        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
         table.add_column("writer, case", no_wrap=True)
         for built, version in block:
-            table.add_column(Text(f"{version}\n{built:%y-%m-%d}"), justify="left", min_width=_COLUMN - 1)
+            table.add_column(Text(f"{version}\n{built:%y-%m-%d}"), justify="left", min_width=_COLUMN - 1, no_wrap=True)
         writer = None
-        for built, version, case, platform in rows:
-            if version != writer:
-                writer = version
-                table.add_row(Text(f"{version}  built {built}", style="bold"))
-            name = f"  {names[case]} {platform if several else ''}".rstrip()
-            table.add_row(name, *(_cell(cells.get((version, case, platform, reader))) for _, reader in block))
+        for _, head, case, platform in rows:
+            if head != writer:
+                writer = head
+                table.add_row(Text(head, style="bold"))
+            name = Text(f"  {names[case]} {platform if several else ''}".rstrip())
+            table.add_row(name, *(_cell(cells.get((head, case, platform, reader))) for _, reader in block))
         console.print()
         console.print(table)
-    console.print(Text(LEGEND, style="bright_black"))
+    console.print(Text(LEGEND, style="bright_black"), soft_wrap=True)
+
+
+def _head(result: Result) -> str:
+    """The writer, as the line above its goldens names it."""
+    writer = result.writer
+    jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"
+    return f"{writer.jaxlib}{jax}  built {writer.built}"
 
 
 def _cell(result: Result | None) -> Text:

@@ -1,0 +1,117 @@
+"""What tests are made of: goldens, cells and results, put together by hand and without jax."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from export_core.goldens import Comparison, Golden, GoldenStore, Manifest, Options, Signature, Writer
+from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
+from export_core.judge import Judgement, Result
+from export_core.judge.result import ReaderOf, WriterOf
+from export_core.matrix import Mode, Stage, Verdict
+from export_core.releases import Release, load_calendar
+
+ARTIFACTS = Path(__file__).parent / "artifact" / "data"
+NEWEST = "0.12.0.1"
+
+
+def day(text: str) -> datetime.date:
+    return datetime.date.fromisoformat(text)
+
+
+def writer(jaxlib: str = NEWEST, platform: str = "cpu") -> Writer:
+    release = load_calendar().release(jaxlib)
+    return Writer(jax=release.jax, jaxlib=jaxlib, built=release.built, python="3.12.0", platform=platform)
+
+
+def manifest(case: str = "tests.test_a.test_f", jaxlib: str = NEWEST, **changes: Any) -> Manifest:
+    plain = Manifest(
+        case=case,
+        test=f"tests/test_a.py::{case}",
+        name=None,
+        writer=writer(jaxlib),
+        flags={"jax_enable_x64": False},
+        options=Options(platforms=("cpu",)),
+        comparison=Comparison(),
+        signature=Signature(("float32[2]",), ("float32[2]",), "((*,), {})", "*"),
+        custom_calls=(),
+        files={},
+    )
+    return msgspec.structs.replace(plain, **changes)
+
+
+def golden(case: str = "tests.test_a.test_f", jaxlib: str = NEWEST, **changes: Any) -> Golden:
+    """A golden that is only planned with: nothing of it is on disk."""
+    made = manifest(case, jaxlib, **changes)
+    return Golden(made, Path("nowhere") / case / made.writer.id)
+
+
+def files(fill: float = 1.0, size: int = 2) -> dict[str, bytes]:
+    arrays = to_npz([leaf_of(np.full(size, fill, np.float32))])
+    return {ARTIFACT: (ARTIFACTS / NEWEST / "mlp.jaxexport").read_bytes(), INPUTS: arrays, OUTPUTS: arrays}
+
+
+def write_golden(store: GoldenStore, made: Manifest, content: dict[str, bytes] | None = None) -> Golden:
+    """A golden on disk, whole, with a real artifact."""
+    content = files() if content is None else content
+    hashed = msgspec.structs.replace(made, files={name: sha256(data) for name, data in content.items()})
+    store.write(hashed, content)
+    return next(golden for golden in store.generations(made.case) if golden.manifest.writer == made.writer)
+
+
+def release(jaxlib: str) -> Release:
+    return load_calendar().release(jaxlib)
+
+
+def result(
+    verdict: Verdict = Verdict.PASS,
+    judgement: Judgement = Judgement.KEPT,
+    *,
+    case: str = "tests.test_a.test_f",
+    writer: str = "0.9.2",
+    reader: str = "0.10.2",
+    stage: Stage = Stage.COMPARE,
+    message: str = "",
+    promised: bool = True,
+    **changes: Any,
+) -> Result:
+    """A judged cell. Its dates are those of the calendar; the judgement is what the test says."""
+    from export_core.releases import Windows, promise
+
+    wrote, read = release(writer), release(reader)
+    found = promise(wrote.built, read.built, Windows())
+    plain = Result(
+        case=case,
+        golden=f"{case}/{writer}-cpu",
+        writer=WriterOf(wrote.jax, wrote.jaxlib, "cpu", wrote.built),
+        reader=ReaderOf(read.jax, read.jaxlib, read.built),
+        platform="cpu",
+        mode=Mode.RUN,
+        stage=stage,
+        verdict=verdict,
+        message=message,
+        signal=None,
+        stderr="",
+        max_abs_error=None,
+        max_rel_error=None,
+        seconds=0.1,
+        custom_calls=(),
+        direction=found.direction,
+        days=found.days,
+        promised=promised,
+        promised_until=found.until,
+        judgement=judgement,
+        reproduce=f"jaxexport matrix --cases {case} --writers {writer} --readers {reader} --platforms cpu",
+    )
+    return msgspec.structs.replace(plain, **changes)
+
+
+def ids(cells: Sequence[Any]) -> list[str]:
+    return [cell.id for cell in cells]

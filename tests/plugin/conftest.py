@@ -1,0 +1,155 @@
+"""A user's project: files, runs of pytest in processes of their own, and what those runs said of each test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from msgspec import structs
+
+from export_core.goldens import GoldenStore
+from export_core.goldens.manifest import dump_manifest
+from export_core.releases import load_calendar
+
+# Hypothesis's plugin takes 0.3 s of each of many runs.
+INI = """
+[pytest]
+addopts = --import-mode=importlib -p no:hypothesispytest
+pythonpath = .
+filterwarnings = error
+"""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a run said of one test: passed, failed, error or skipped, and the text a person sees."""
+
+    outcome: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of pytest that has ended. `tests` is by the test's name, ``test_f[x]``, or ``folder.module.Class.test_f``."""
+
+    code: int
+    text: str
+    tests: Mapping[str, Told]
+
+    def __getitem__(self, name: str) -> Told:
+        found = {key: told for key, told in self.tests.items() if key == name or key.endswith(f".{name}")}
+        assert len(found) == 1, f"{name} is none or several of {list(self.tests)}:\n{self.text}"
+        return next(iter(found.values()))
+
+    def outcomes(self) -> dict[str, list[str]]:
+        """The names of tests by outcome."""
+        names: dict[str, list[str]] = {}
+        for name, told in self.tests.items():
+            names.setdefault(told.outcome, []).append(name)
+        return names
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder with tests in it."""
+
+    folder: Path
+
+    @property
+    def goldens(self) -> Path:
+        """Where goldens lie if nobody says otherwise."""
+        return self.folder / "golden"
+
+    def write(self, **files: str) -> None:
+        """Write Python files: ``write(test_a="...")`` makes test_a.py, ``write(sub__test_a="...")`` makes sub/test_a.py."""
+        for name, text in files.items():
+            path = self.folder / f"{name.replace('__', '/')}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text), encoding="utf-8")
+
+    def pytest(self, *words: str, cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> Run:
+        """Run pytest in a process of its own."""
+        report = self.folder.parent / f"{self.folder.name}.xml"
+        report.unlink(missing_ok=True)
+        foreign = ("PYTEST_", "PYTHONDONTWRITEBYTECODE", "JAX_", "XLA_", "COV_")
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", f"--junitxml={report}", *words],
+            cwd=cwd or self.folder,
+            env={**variables, "JAX_PLATFORMS": "cpu", "COLUMNS": "200", **(environment or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        return Run(done.returncode, done.stdout.decode(), _told(report) if report.exists() else {})
+
+    def copy(self, folder: Path) -> Project:
+        """The same project elsewhere."""
+        ignored = shutil.ignore_patterns("__pycache__", ".pytest_cache")
+        return Project(Path(shutil.copytree(self.folder, folder, ignore=ignored)))
+
+    def stored(self, below: str = "") -> dict[str, bytes]:
+        """Every file of the goldens, or of those in one folder of them, by its path there."""
+        folder = self.goldens / below
+        return {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
+
+    def add_older_generation(self, case: str) -> Path:
+        """What the release before this one would have left: this one's golden, under that writer's name."""
+        calendar = load_calendar()
+        (own,) = GoldenStore(self.goldens).generations(case)
+        versions = calendar.versions()
+        before = calendar.release(versions[versions.index(own.manifest.writer.jaxlib) - 1])
+        writer = structs.replace(own.manifest.writer, jax=before.jax, jaxlib=before.jaxlib, built=before.built)
+        folder = own.folder.with_name(writer.id)
+        shutil.copytree(own.folder, folder)
+        (folder / "golden.yaml").write_bytes(dump_manifest(structs.replace(own.manifest, writer=writer)))
+        return folder
+
+    def manifest(self, case: str, folder: str = "golden") -> dict[str, Any]:
+        """The golden.yaml of the case's only golden."""
+        (path,) = (self.folder / folder / case).glob("*/golden.yaml")
+        manifest: dict[str, Any] = yaml.safe_load(path.read_bytes())
+        return manifest
+
+
+Projects = Callable[..., Project]
+
+
+@pytest.fixture(scope="session")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Projects:
+    """Make a project of these files, with the strictest ini file that users have: ``projects(test_a="...")``."""
+
+    def make(**files: str) -> Project:
+        made = Project(tmp_path_factory.mktemp("user") / "project")
+        made.folder.mkdir()
+        (made.folder / "pytest.ini").write_text(INI)
+        made.write(**files)
+        return made
+
+    return make
+
+
+def _told(report: Path) -> dict[str, Told]:
+    tests = {}
+    for case in ET.parse(report).iter("testcase"):
+        child = next(iter(case), None)
+        outcome = {"failure": "failed", "error": "error", "skipped": "skipped"}.get(
+            child.tag if child is not None else ""
+        )
+        text = "" if child is None else child.text or ""
+        tests[f"{case.get('classname')}.{case.get('name')}"] = Told(outcome or "passed", text)
+    return tests

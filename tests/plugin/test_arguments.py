@@ -1,0 +1,150 @@
+"""What may be passed to export_golden: trees, every dtype, donated and keyword arguments, Python numbers. And bytes that do not differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects, Run
+
+FUNCTIONS = """
+import jax, jax.numpy as jnp
+
+def tree(parameters, pair):
+    left, right = pair
+    return {"sum": parameters["w"] @ left + parameters["b"], "none": parameters["none"], "pair": (left, [right])}
+
+def scaled(x, *, factor, bias=None):
+    return x * factor
+
+def draw(key):
+    return jax.random.uniform(key, (3,)), jax.random.split(key)
+
+def consume(x):
+    return x + 1
+"""
+
+TESTS = """
+import functools
+import jax, jax.numpy as jnp, numpy as np, pytest
+from functions import consume, draw, scaled, tree
+
+pytestmark = pytest.mark.export_compat
+
+def test_tree(export_golden):
+    parameters = {"w": jnp.ones((2, 3)), "b": np.zeros(2, np.float32), "none": None}
+    export_golden(jax.jit(tree), parameters, (jnp.arange(3.0), jnp.arange(4)))
+
+def test_keywords(export_golden):
+    export_golden(jax.jit(scaled), jnp.arange(3.0), factor=jnp.float32(3), bias=None)
+
+def test_keys(export_golden):
+    export_golden(jax.jit(draw), jax.random.key(7), name="typed")
+    export_golden(jax.jit(draw), jax.random.PRNGKey(7), name="raw")
+
+def test_donated(export_golden):
+    x = jnp.arange(4096.0)
+    jitted = jax.jit(consume, donate_argnums=0)
+    export_golden(jitted, x, name="once")
+    export_golden(jitted, x, name="twice")
+    assert float(x[3]) == 3  # the test may go on using it
+
+def test_numbers(export_golden):
+    export_golden(jax.jit(lambda a, b, c, d: (a * 2, b * 2, c, d * 2)), 3, 2.5, True, 1 + 2j)
+
+def test_random_inputs(export_golden):
+    export_golden(jax.jit(jnp.cumsum), np.random.default_rng().normal(size=8).astype("float32"))
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4"])
+def test_narrow(export_golden, dtype):
+    export_golden(jax.jit(lambda x: (x, jnp.reshape(x, (2, 3)))), jnp.arange(6).astype(dtype))
+
+def test_others(export_golden):
+    x = np.array([[True, False]])
+    z = np.array([1 + 2j, -0j], np.complex64)
+    export_golden(jax.jit(lambda x, z, e, s: (~x, z * z, e, s)), x, z, jnp.zeros((0, 3)), np.float32(1.5))
+
+def test_double_is_kept_as_jax_takes_it(export_golden):
+    export_golden(jax.jit(jnp.sin), np.linspace(0, 1, 5))
+"""
+
+WARM = """
+import jax, jax.numpy as jnp
+import functions
+
+# Traced here with all that jax notes of this file and its lines; the goldens must not know.
+jax.jit(functions.draw)(jax.random.key(7))
+jax.jit(functions.consume, donate_argnums=0)(jnp.arange(4096.0))
+jax.jit(jnp.cumsum)(jnp.zeros(8))
+"""
+
+
+@dataclass(frozen=True)
+class Written:
+    """Written in one folder, held there, and written again in another folder where jax was already warm."""
+
+    project: Project
+    written: Run
+    held: Run
+    elsewhere: Project
+    written_elsewhere: Run
+
+
+@pytest.fixture(scope="module")
+def written(projects: Projects) -> Written:
+    project = projects(functions=FUNCTIONS, test_arguments=TESTS)
+    elsewhere = project.copy(project.folder.parent / "another folder of another length")
+    elsewhere.write(conftest=WARM)
+    written_elsewhere = elsewhere.pytest("--update-goldens", elsewhere.folder.name, cwd=project.folder.parent)
+    first = project.pytest("--update-goldens")
+    return Written(project, first, project.pytest(), elsewhere, written_elsewhere)
+
+
+def test_every_kind_of_argument_is_written(written: Written) -> None:
+    assert written.written.outcomes() == {"passed": list(written.written.tests)}, written.written.text
+    assert written.written.code == 0
+
+
+def test_every_kind_of_argument_is_held_in_a_cold_process(written: Written) -> None:
+    """Those of test_random_inputs too, which are others in each run: the golden's own inputs count."""
+    assert written.held.outcomes() == {"passed": list(written.held.tests)}, written.held.text
+    assert "16 cases held against 16 goldens: 16 kept" in written.held.text
+
+
+OTHERS = ["bool[1,2]", "complex64[2]", "float32[0,3]", "float32[]"]
+
+
+@pytest.mark.parametrize(
+    ("case", "inputs", "outputs"),
+    [
+        ("test_tree", ["float32[2]", "float32[2,3]", "float32[3]", "int32[4]"], ["float32[3]", "int32[4]", "float32[2]"]),
+        ("test_keywords", ["float32[3]", "float32[]"], ["float32[3]"]),
+        ("test_keys.typed", ["key<fry>[]"], ["float32[3]", "key<fry>[2]"]),
+        ("test_numbers", ["int32[]", "float32[]", "bool[]", "complex64[]"], ["int32[]", "float32[]", "bool[]", "complex64[]"]),
+        ("test_narrow[int4]", ["int4[6]"], ["int4[6]", "int4[2,3]"]),
+        ("test_narrow[bfloat16]", ["bfloat16[6]"], ["bfloat16[6]", "bfloat16[2,3]"]),
+        ("test_narrow[float8_e4m3fn]", ["float8_e4m3fn[6]"], ["float8_e4m3fn[6]", "float8_e4m3fn[2,3]"]),
+        ("test_others", OTHERS, OTHERS),
+        ("test_double_is_kept_as_jax_takes_it", ["float32[5]"], ["float32[5]"]),
+    ],
+)  # fmt: skip
+def test_the_manifest_says_the_types_as_jax_prints_them(
+    written: Written, case: str, inputs: list[str], outputs: list[str]
+) -> None:
+    signature = written.project.manifest(f"test_arguments.{case}")["signature"]
+    assert (signature["inputs"], signature["outputs"]) == (inputs, outputs)
+
+
+def test_two_folders_give_the_same_bytes_though_jax_was_warm_in_one(written: Written) -> None:
+    here, there = written.project.stored(), written.elsewhere.stored()
+    assert written.written_elsewhere.code == 0
+    assert here.keys() == there.keys()
+    assert [name for name in here if here[name] != there[name] and "random_inputs" not in name] == []
+
+
+def test_goldens_hold_no_path_of_the_machine(written: Written) -> None:
+    place = str(written.project.folder.parent).encode()
+    assert [name for name, data in written.elsewhere.stored().items() if place in data or b"conftest" in data] == []

@@ -1,0 +1,53 @@
+"""Generations of an older release, written by running the same tests in its environment, and held here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Projects
+
+TESTS = """
+import jax, jax.numpy as jnp, pytest
+
+@pytest.mark.export_compat
+def test_wave(export_golden):
+    export_golden(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((3, 3)))
+
+def test_plain():
+    raise AssertionError("backfill runs marked tests only")
+"""
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(
+    ("writer", "judged", "shown"),
+    [
+        ("0.10.2", "2 kept", ""),
+        ("0.6.2", "1 kept, 1 outside", "test_a.test_wave/0.6.2-cpu: stage deserialize: ValueError: Exported being"),
+    ],
+)
+def test_a_golden_of_an_older_writer_is_written_beside_the_own_one_replayed_and_judged(
+    projects: Projects, writer: str, judged: str, shown: str
+) -> None:
+    project = projects(test_a=TESTS)
+    assert project.pytest("--update-goldens", "-k", "wave").code == 0
+    own = project.stored()
+    command = [sys.executable, "-m", "export_core", "backfill", "--writers", writer, "--install", "numpy"]
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(command, cwd=project.folder, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    older = {name: data for name, data in project.stored().items() if name not in own}
+    assert {name.split("/")[1] for name in older} == {f"{writer}-cpu"}
+    assert {name: data for name, data in project.stored().items() if name in own} == own
+    held = project.pytest("-k", "wave")
+    assert held.code == 0
+    assert f"1 case held against 2 goldens: {judged}" in held.text
+    assert shown in held.text
+    place = str(project.folder.parent).encode()
+    assert [name for name, data in older.items() if place in data] == []

@@ -1,0 +1,272 @@
+"""What is wrong is said once, clearly, with an exit code that is not 0, and nothing stored is harmed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from export_core.goldens import GoldenStore
+from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.manifest import dump_manifest
+from export_core.goldens.store import sha256
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import Project, Projects, Run
+
+TESTS = """
+import os
+import jax, jax.numpy as jnp, numpy as np, pytest
+
+X = jnp.linspace(0.1, 1.0, 9).reshape(3, 3)
+SIN = jax.jit(jnp.sin)
+KINDS = ["whole", "flipped", "gone", "future", "none", "older_alone", "older_wrong"]
+
+if "RLIMIT_FSIZE" in os.environ:
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(os.environ["RLIMIT_FSIZE"]),) * 2)
+
+@pytest.mark.export_compat
+@pytest.mark.parametrize("kind", KINDS)
+def test_stored(export_golden, kind):
+    many = np.arange(50_000.0)
+    export_golden(jax.jit(lambda x: x.sum() + many) if "LARGE" in os.environ else SIN, X)
+
+def test_unmarked(export_golden):
+    export_golden(SIN, X)
+
+@pytest.mark.export_compat
+class TestCall:
+    def test_never(self):
+        pass
+
+    def test_never_though_taken(self, export_golden):
+        pass
+
+    def test_twice(self, export_golden):
+        export_golden(SIN, X, name="one")
+        export_golden(SIN, X, name="one")
+
+    def test_twice_unnamed(self, export_golden):
+        export_golden(SIN, X)
+        export_golden(SIN, X)
+
+    def test_empty_name(self, export_golden):
+        export_golden(SIN, X, name="")
+
+    def test_not_jitted(self, export_golden):
+        export_golden(jnp.sinc.__wrapped__, X)
+
+    def test_text(self, export_golden):
+        export_golden(SIN, {"w": [X, "relu"]})
+
+    def test_objects(self, export_golden):
+        export_golden(SIN, X, bias=np.array([None]))
+
+    def test_static(self, export_golden):
+        export_golden(jax.jit(lambda x, n: x * n, static_argnums=1), X, 2)
+
+    def test_unpromised(self, export_golden):
+        export_golden(jax.jit(lambda x: jax.scipy.linalg.qr(x, pivoting=True)), X)
+
+    def test_callback(self, export_golden):
+        export_golden(jax.jit(lambda x: jax.pure_callback(np.sin, x, x)), X)
+
+    def test_own_mistake(self, export_golden):
+        def mistaken(x):
+            return x + "1"
+        export_golden(jax.jit(mistaken), X)
+
+    def test_fails_afterwards(self, export_golden):
+        export_golden(SIN, X)
+        raise AssertionError("failed afterwards")
+
+    def test_skips_afterwards(self, export_golden):
+        export_golden(SIN, X)
+        pytest.skip("skipped afterwards")
+"""
+
+
+@dataclass(frozen=True)
+class Spoiled:
+    """Goldens with something wrong, held; and an update by tests that do something wrong."""
+
+    project: Project
+    written: Run
+    before: dict[str, bytes]
+    held: Run
+    after_held: dict[str, bytes]
+    updated: Run
+    after_update: dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def spoiled(projects: Projects) -> Spoiled:
+    project = projects(test_bad=TESTS)
+    written = project.pytest("-q", "--update-goldens", "-k", "stored")
+    _spoil(project)
+    before = project.stored()
+    held = project.pytest()
+    after_held = project.stored()
+    updated = project.pytest("-q", "--update-goldens", "-k", "not stored")
+    return Spoiled(project, written, before, held, after_held, updated, project.stored())
+
+
+def _spoil(project: Project) -> None:
+    own = {}
+    for golden in GoldenStore(project.goldens).goldens():
+        own[golden.manifest.case.partition("[")[2].rstrip("]")] = golden.folder
+    data = bytearray((own["flipped"] / "outputs.npz").read_bytes())
+    data[-100] ^= 1
+    (own["flipped"] / "outputs.npz").write_bytes(data)
+    (own["gone"] / "inputs.npz").unlink()
+    text = (own["future"] / "golden.yaml").read_text()
+    (own["future"] / "golden.yaml").write_text(text.replace("format: 1", "format: 2"))
+    _replace(own["none"], "artifact.jaxexport", b"a text that somebody saved here")
+    project.add_older_generation("test_bad.test_stored[older_alone]")
+    shutil.rmtree(own["older_alone"])
+    older = project.add_older_generation("test_bad.test_stored[older_wrong]")
+    _replace(older, "outputs.npz", to_npz([leaf_of(np.zeros((3, 3), np.float32))]))
+
+
+def _replace(folder: Path, name: str, data: bytes) -> None:
+    """Other content with a hash that is right."""
+    (golden,) = (
+        each for each in GoldenStore(folder.parent.parent).generations(folder.parent.name) if each.folder == folder
+    )
+    manifest = structs.replace(golden.manifest, files={**golden.manifest.files, name: sha256(data)})
+    (folder / name).write_bytes(data)
+    (folder / "golden.yaml").write_bytes(dump_manifest(manifest))
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("flipped", ["outputs.npz: damaged: expected SHA-256"]),
+        ("gone", ["inputs.npz: expected a file of this golden, found none."]),
+        ("future", ["golden.yaml: manifest format 2; this pytest-jaxexport reads up to 1. Upgrade pytest-jaxexport."]),
+        ("none", ["BROKEN PROMISE", "artifact.jaxexport: expected"]),
+        (
+            "older_wrong",
+            ["BROKEN PROMISE", "ran there with other numbers", "output 0 float32[3,3]: 9 of 9 elements differ"],
+        ),
+    ],
+)
+def test_a_golden_that_is_wrong_fails_its_test_and_names_the_file_or_the_writer(
+    spoiled: Spoiled, kind: str, said: list[str]
+) -> None:
+    told = spoiled.held[f"test_stored[{kind}]"]
+    assert told.outcome == "failed"
+    for words in said:
+        assert told.text.count(words) == 1
+    assert "Traceback" not in told.text
+    assert "another exception" not in told.text
+
+
+def test_the_others_are_held_beside_it(spoiled: Spoiled) -> None:
+    assert spoiled.held["test_stored[whole]"].outcome == "passed"
+    assert spoiled.held["test_stored[older_alone]"].outcome == "passed"
+
+
+def test_a_case_that_only_an_older_writer_has_is_held_against_that_and_its_own_golden_is_asked_for(
+    spoiled: Spoiled,
+) -> None:
+    assert "yet of test_bad.test_stored[older_alone]: pytest --update-goldens adds it" in spoiled.held.text
+
+
+CALLS = [
+    ("test_unmarked", "error", "uses export_golden: mark it with @pytest.mark.export_compat."),
+    ("test_never", "failed", "is marked with export_compat and never called export_golden"),
+    ("test_never_though_taken", "failed", "is marked with export_compat and never called export_golden"),
+    ("test_empty_name", "failed", "name='': expected some text that tells this call from others."),
+    ("test_not_jitted", "failed", "expected a jitted function first, such as jax.jit(f), found <function"),
+    ("test_text", "failed", "argument [0]['w'][1] is 'relu' of type str; expected an array"),
+    (
+        "test_objects",
+        "failed",
+        "argument keyword ['bias'] is array([None], dtype=object) of type ndarray; expected an array",
+    ),
+    (
+        "test_static",
+        "failed",
+        "static arguments are part of the function; bind them with functools.partial before jax.jit.",
+    ),
+    ("test_unpromised", "failed", "allow={'lapack_sgeqp3_ffi': 'why its behaviour is pinned'"),
+    ("test_callback", "failed", "refused this function: NotImplementedError: serialization of host_callbacks"),
+]
+
+
+@pytest.mark.parametrize(("test", "outcome", "said"), CALLS)
+@pytest.mark.parametrize("updating", [False, True])
+def test_a_call_that_cannot_be_meant_fails_with_one_sentence(
+    spoiled: Spoiled, test: str, outcome: str, said: str, updating: bool
+) -> None:
+    told = (spoiled.updated if updating else spoiled.held)[test]
+    assert told.outcome == outcome
+    assert told.text.count(said) == 1
+    assert "another exception" not in told.text
+    assert len(told.text.splitlines()) <= 3 or outcome == "error"
+
+
+@pytest.mark.parametrize("test", ["test_twice", "test_twice_unnamed"])
+def test_a_second_call_of_one_name_is_refused_and_the_first_not_written(spoiled: Spoiled, test: str) -> None:
+    assert "give each call of a test a name of its own" in spoiled.updated[test].text
+
+
+def test_what_the_function_itself_raises_keeps_its_traceback(spoiled: Spoiled) -> None:
+    text = spoiled.held["test_own_mistake"].text
+    assert 'return x + "1"' in text
+    assert "refused" not in text
+
+
+def test_a_test_that_fails_or_skips_after_the_export_writes_nothing(spoiled: Spoiled) -> None:
+    assert "failed afterwards" in spoiled.updated["test_fails_afterwards"].text
+    assert spoiled.updated["test_skips_afterwards"].outcome == "skipped"
+    assert "no marked test came to write one (@pytest.mark.export_compat); nothing was written." in spoiled.updated.text
+
+
+def test_nothing_stored_is_harmed_and_no_run_is_green(spoiled: Spoiled) -> None:
+    assert (spoiled.written.code, spoiled.held.code, spoiled.updated.code) == (0, 1, 1)
+    assert spoiled.before == spoiled.after_held == spoiled.after_update
+
+
+# --- a disk that is full ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder where 100 kB are too much: a small file system, or where we may not mount one, a limit on the size of files."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", str(folder)]
+    mounted = shutil.which("mount") and subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    yield folder, {} if mounted else {"RLIMIT_FSIZE": "100000"}
+    if mounted:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_leaves_the_old_golden(spoiled: Spoiled, small_disk: tuple[Path, dict[str, str]]) -> None:
+    folder, limits = small_disk
+    case = "test_bad.test_stored[whole]"
+    shutil.copytree(spoiled.project.goldens / case, folder / case)
+    (before,) = GoldenStore(folder).goldens()
+    words = ["--update-goldens", f"--goldens={folder}", "-k", "whole"]
+    run = spoiled.project.pytest(*words, environment={"LARGE": "1", **limits})
+    told = run["test_stored[whole]"]
+    assert (run.code, told.outcome) == (1, "failed")
+    assert (
+        "cannot write this golden: File too large" in told.text
+        or "cannot write this golden: No space left" in told.text
+    )
+    assert "Nothing stored was changed; make room" in told.text
+    assert [path.name for path in (folder / case).iterdir()] == [before.folder.name]
+    assert GoldenStore(folder).goldens() == [before]
+    before.verify()

@@ -1,0 +1,110 @@
+"""A project that settles things: x64 in its conftest, a policy file, an ini file, custom calls that it allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects, Run
+
+CONFTEST = """
+import os
+os.environ["JAX_ENABLE_X64"] = "1"
+"""
+
+TESTS = """
+import jax, jax.numpy as jnp, numpy as np, pytest
+
+X = np.linspace(0.1, 1.0, 9).reshape(3, 3)
+
+@pytest.mark.export_compat(rtol=1e-6, platforms=["cpu"])
+def test_marked(export_golden):
+    export_golden(jax.jit(jnp.sin), X)
+
+@pytest.mark.export_compat
+def test_bare(export_golden):
+    export_golden(jax.jit(jnp.cos), X)
+
+@pytest.mark.export_compat(platforms=["cpu"], compare="exact", allow={"lapack_dgeqp3_ffi": "pinned by LAPACK's manual"})
+def test_pivoted(export_golden):
+    export_golden(jax.jit(lambda x: jax.scipy.linalg.qr(x, pivoting=True)), X)
+"""
+
+POLICY = """
+goldens: of_policy
+rtol: 0.1
+atol: 0.001
+platforms: [cpu, tpu]
+allow: {of_the_policy: we ship this library ourselves}
+"""
+
+INI = """
+export_rtol = 0.2
+export_platforms = cpu cuda
+"""
+
+
+@dataclass(frozen=True)
+class Configured:
+    """Written with more on the command line, and held."""
+
+    project: Project
+    written: Run
+    held: Run
+
+
+@pytest.fixture(scope="module")
+def configured(projects: Projects) -> Configured:
+    project = projects(conftest=CONFTEST, test_a=TESTS)
+    (project.folder / "export_compat.yaml").write_text(POLICY)
+    with (project.folder / "pytest.ini").open("a") as ini:
+        ini.write(INI)
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    words = ("-p", "pytest_jaxexport.plugin", "--export-rtol", "0.3")
+    written = project.pytest(*words, "--update-goldens", environment=alone)
+    held = project.pytest(*words, environment=alone)
+    return Configured(project, written, held)
+
+
+def test_the_plugin_works_where_plugins_are_named_one_by_one(configured: Configured) -> None:
+    assert (configured.written.code, configured.held.code) == (0, 0), configured.held.text
+    assert "3 goldens new" in configured.written.text
+
+
+def test_the_header_names_the_folder_that_the_policy_chose(configured: Configured) -> None:
+    folder = configured.project.folder / "of_policy"
+    assert f"updating goldens in {folder}" in configured.written.text
+    assert f"goldens: {folder}" in configured.held.text
+    assert len(list(folder.iterdir())) == 3
+    assert not (configured.project.folder / "golden").exists()
+
+
+def test_a_golden_keeps_what_the_nearest_source_said(configured: Configured) -> None:
+    marked, bare = (
+        configured.project.manifest(case, "of_policy") for case in ("test_a.test_marked", "test_a.test_bare")
+    )
+    assert [marked["comparison"]["rtol"], bare["comparison"]["rtol"]] == [1e-6, 0.3]
+    assert [marked["comparison"]["atol"], bare["comparison"]["atol"]] == [0.001, 0.001]
+    assert [marked["options"]["platforms"], bare["options"]["platforms"]] == [["cpu"], ["cpu", "cuda"]]
+
+
+def test_x64_set_by_a_conftest_is_honoured_and_kept(configured: Configured) -> None:
+    manifest = configured.project.manifest("test_a.test_marked", "of_policy")
+    assert manifest["flags"]["jax_enable_x64"] is True
+    assert manifest["signature"]["inputs"] == ["float64[3,3]"]
+
+
+def test_a_golden_of_x64_is_replayed_in_x64(configured: Configured) -> None:
+    assert "3 cases held against 3 goldens: 3 kept" in configured.held.text
+
+
+def test_an_allowed_custom_call_is_exported_and_its_reason_kept(configured: Configured) -> None:
+    manifest = configured.project.manifest("test_a.test_pivoted", "of_policy")
+    assert "lapack_dgeqp3_ffi" in manifest["custom_calls"]
+    assert manifest["options"]["allow"] == {
+        "lapack_dgeqp3_ffi": "pinned by LAPACK's manual",
+        "of_the_policy": "we ship this library ourselves",
+    }

@@ -1,0 +1,190 @@
+"""The life of a golden: missing, written, held, changed, written again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects, Run
+
+MODELS = """
+import jax.numpy as jnp
+
+def wave(x):
+    return jnp.sin(x)
+
+def solve(x):
+    return jnp.linalg.cholesky(x)
+"""
+
+CHANGED = """
+import jax.numpy as jnp
+
+def wave(x):
+    return jnp.where(x > 1, 2 * jnp.sin(x), jnp.sin(x))
+
+def solve(x):
+    return (jnp.linalg.qr(x)[0],)
+"""
+
+TESTS = """
+import jax, jax.numpy as jnp, models, pytest
+
+@pytest.mark.export_compat
+def test_wave(export_golden):
+    export_golden(jax.jit(models.wave), jnp.arange(8.0))
+
+@pytest.mark.export_compat
+def test_solve(export_golden):
+    export_golden(jax.jit(models.solve), jnp.eye(2) * 4)
+
+@pytest.mark.export_compat
+def test_both_ways(export_golden):
+    x = jnp.arange(3.0)
+    export_golden(jax.jit(jnp.exp), x, name="there")
+    export_golden(jax.jit(jnp.log1p), x, name="back")
+
+def test_of_something_else():
+    pass
+"""
+
+SIX = {"golden.yaml", "artifact.jaxexport", "inputs.npz", "outputs.npz", "module.mlir", "jaxpr.txt"}
+
+
+@dataclass(frozen=True)
+class Life:
+    """Each step's run, and the goldens after it."""
+
+    project: Project
+    missing: Run
+    stored_when_missing: bool
+    written: Run
+    golden: dict[str, bytes]
+    held: Run
+    times_before: dict[str, int]
+    times_after: dict[str, int]
+    changed: Run
+    golden_when_changed: dict[str, bytes]
+    updated: Run
+    golden_updated: dict[str, bytes]
+    held_again: Run
+
+
+@pytest.fixture(scope="module")
+def life(projects: Projects) -> Life:
+    project = projects(models=MODELS, test_models=TESTS)
+    above = project.folder.parent
+    missing = project.pytest("--strict-markers", "project", cwd=above)
+    stored_when_missing = project.goldens.exists()
+    written = project.pytest("--update-goldens", "project", cwd=above)
+    golden, times_before = project.stored(), _times(project)
+    held = project.pytest("-p", "no:xdist")
+    times_after = _times(project)
+    project.add_older_generation("test_models.test_wave")
+    project.write(models=CHANGED)
+    changed = project.pytest("-q")
+    golden_when_changed = project.stored()
+    updated = project.pytest("-q", "--lf", "--update-goldens")
+    golden_updated = project.stored()
+    held_again = project.pytest("-k", "wave or both")
+    return Life(
+        project, missing, stored_when_missing, written, golden, held, times_before, times_after,
+        changed, golden_when_changed, updated, golden_updated, held_again,
+    )  # fmt: skip
+
+
+def _times(project: Project) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in project.goldens.rglob("*")}
+
+
+def test_a_missing_golden_fails_and_says_what_to_run(life: Life) -> None:
+    told = life.missing["test_wave"]
+    assert (life.missing.code, told.outcome) == (1, "failed")
+    assert f"expected one in {life.project.goldens / 'test_models.test_wave'}" in told.text
+    # The command is for the folder where pytest was called, which is not the root directory here.
+    assert "pytest --update-goldens project/test_models.py::test_wave" in told.text
+    assert life.missing["test_of_something_else"].outcome == "passed"
+
+
+def test_a_run_without_the_option_writes_nothing(life: Life) -> None:
+    assert not life.stored_when_missing
+
+
+def test_update_goldens_writes_one_folder_for_each_case_and_says_so(life: Life) -> None:
+    assert life.written.code == 0
+    cases = {
+        "test_models.test_wave",
+        "test_models.test_solve",
+        "test_models.test_both_ways.there",
+        "test_models.test_both_ways.back",
+    }
+    assert {name.split("/")[0] for name in life.golden} == cases
+    assert {name.rsplit("/", 1)[1] for name in life.golden if name.startswith("test_models.test_wave/")} == SIX
+    assert "4 goldens new: test_models.test_" in life.written.text
+
+
+def test_a_golden_holds_the_function_that_it_was_made_of(life: Life) -> None:
+    assert life.held.code == 0
+    assert life.held.outcomes() == {"passed": list(life.held.tests)}
+    assert "4 cases held against 4 goldens: 4 kept" in life.held.text
+
+
+def test_holding_touches_no_file(life: Life) -> None:
+    assert life.times_after == life.times_before
+
+
+def test_a_change_shows_the_worst_index_the_errors_the_counts_and_the_first_rows(life: Life) -> None:
+    told = life.changed["test_wave"]
+    assert (life.changed.code, told.outcome) == (1, "failed")
+    # sin(2) .. sin(7) are doubled; of these sin(5) is the largest.
+    assert "output 0 float32[8]: 6 of 8 elements differ (max abs error 0.959, max rel error 1;" in told.text
+    assert "worst at [5]: expected -0.9589243, got -1.9178486" in told.text
+    assert [line.split(":")[0].strip() for line in told.text.splitlines() if "first at" in line][:5] == [
+        f"first at [{index}]" for index in range(2, 7)
+    ]
+
+
+def test_a_change_is_told_as_signature_then_custom_calls_then_numbers(life: Life) -> None:
+    text = life.changed["test_solve"].text
+    signature = text.index("signature: out_tree: golden PyTreeDef(*), now PyTreeDef((*,))")
+    calls = text.index("custom calls: gone lapack_spotrf_ffi; new lapack_sgeqrf_ffi, lapack_sorgqr_ffi")
+    assert signature < calls < text.index("numbers: output 0 float32[2,2]: 2 of 4 elements differ")
+
+
+def test_a_change_names_the_golden_and_the_way_out(life: Life) -> None:
+    text = life.changed["test_solve"].text
+    assert str(life.project.goldens / "test_models.test_solve") in text
+    assert "If the change is meant: pytest --update-goldens test_models.py::test_solve\n" in text
+
+
+def test_a_failing_check_changes_nothing(life: Life) -> None:
+    stored = {name: data for name, data in life.golden_when_changed.items() if name in life.golden}
+    assert stored == life.golden
+    assert life.changed["test_both_ways"].outcome == "passed"
+
+
+def test_update_with_lf_replaces_the_goldens_of_the_failed_tests_alone(life: Life) -> None:
+    assert life.updated.code == 0
+    assert "2 goldens replaced: test_models.test_wave/" in life.updated.text
+    different = {
+        name.split("/")[0] for name, data in life.golden_updated.items() if life.golden.get(name, data) != data
+    }
+    assert different == {"test_models.test_wave", "test_models.test_solve"}
+
+
+def test_generations_of_other_writers_are_left_as_they_were(life: Life) -> None:
+    older = {name for name in life.golden_when_changed if name not in life.golden}
+    assert {name.rsplit("/", 1)[1] for name in older} == SIX
+    assert {name: life.golden_updated[name] for name in older} == {
+        name: life.golden_when_changed[name] for name in older
+    }
+
+
+def test_after_the_update_every_generation_is_replayed(life: Life) -> None:
+    """The older one still gives the numbers that its writer saw, though the function gives others now."""
+    assert life.held_again.code == 0
+    assert life.held_again.outcomes() == {"passed": list(life.held_again.tests)}
+    assert "3 cases held against 4 goldens: 4 kept" in life.held_again.text

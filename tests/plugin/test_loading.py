@@ -1,0 +1,63 @@
+"""What the plugin loads: neither jax nor numpy before a marked test runs, whatever pytest is asked, to the very end."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects
+
+WATCH = """
+import json, os, pathlib, sys
+import pytest
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config):
+    heavy = sorted({name.split(".")[0] for name in sys.modules} & {"jax", "jaxlib", "numpy", "ml_dtypes", "export_core"})
+    pathlib.Path(config.rootpath, f"loaded-{os.getpid()}.json").write_text(json.dumps(heavy))
+"""
+
+PLAIN = """
+def test_plain():
+    pass
+"""
+
+MARKED = """
+import pytest
+
+@pytest.mark.export_compat
+def test_marked(export_golden):
+    import jax, jax.numpy as jnp
+    export_golden(jax.jit(jnp.sin), jnp.arange(3.0))
+"""
+
+
+def _loaded(project: Project) -> list[list[str]]:
+    return [json.loads(path.read_text()) for path in project.folder.glob("loaded-*.json")]
+
+
+@pytest.mark.parametrize(
+    ("words", "processes"),
+    [
+        (("test_plain.py",), 1),
+        (("test_plain.py", "-n", "2"), 3),
+        (("-k", "plain", "-p", "no:terminal"), 1),
+        (("--help",), 1),
+        (("--markers",), 1),
+        (("--collect-only", "--strict-markers", "test_plain.py"), 1),
+    ],
+)
+def test_neither_jax_nor_numpy_is_loaded_before_a_marked_test_runs(
+    projects: Projects, words: tuple[str, ...], processes: int
+) -> None:
+    project = projects(conftest=WATCH, test_plain=PLAIN, test_marked=MARKED)
+    run = project.pytest(*words)
+    loaded = _loaded(project)
+    assert run.code == 0
+    assert len(loaded) == processes
+    # -k plain collects a marked test, whose settings are read: that needs the policy's reader, and still no arrays.
+    allowed = {"export_core"} if "-k" in words else set()
+    assert all(set(heavy) <= allowed for heavy in loaded)

@@ -1,0 +1,164 @@
+"""What may stand in the marker, on the command line, in the ini file and in the policy file; which holds; and what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_jaxexport.marker import SIGNATURE, Marked, read_marker
+from pytest_jaxexport.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from conftest import Projects
+
+MARKED = """
+import pytest
+
+@pytest.mark.export_compat({})
+def test_f(export_golden):
+    raise AssertionError("RAN")
+
+def test_other():
+    raise AssertionError("RAN")
+"""
+
+
+def test_markers_lists_the_whole_signature(pytester: pytest.Pytester) -> None:
+    listed = pytester.runpytest_inprocess("--markers")
+    assert listed.ret == 0
+    assert f"@pytest.mark.{SIGNATURE}" in listed.outlines
+    for keyword in Marked.__dataclass_fields__:
+        assert f"{keyword}=" in SIGNATURE.split(":")[0]
+
+
+@pytest.mark.parametrize(
+    ("marker", "message"),
+    [
+        ("platfroms=['cpu']", "has no keyword 'platfroms'; it takes platforms, rtol, atol, compare, allow. Did you mean 'platforms'?"),
+        ("'cpu'", "takes keywords only, found the positional 'cpu'"),
+        ("platforms=['cpu', 'gpu']", "platforms: unknown platform 'gpu'; jax.export knows cpu, cuda, rocm, tpu."),
+        ("platforms=[]", "platforms: expected at least one platform of cpu, cuda, rocm, tpu."),
+        ("rtol=-1", "rtol: expected a finite number of 0 or more, found -1."),
+        ("rtol='close'", "rtol: expected a finite number of 0 or more, found 'close'."),
+        ("atol=float('inf')", "atol: expected a finite number of 0 or more, found inf."),
+        ("atol=float('nan')", "atol: expected a finite number of 0 or more, found nan."),
+        ("atol=True", "atol: expected a finite number of 0 or more, found True."),
+        ("compare='equal'", "compare='equal': expected one of allclose, exact, eigh, svd, qr"),
+        ("allow=['my_target']", "allow=['my_target']: expected a dict of custom-call targets, each with its reason"),
+        ("allow={'my_target': ''}", "allow={'my_target': ''}: expected a dict of custom-call targets, each with its reason"),
+    ],
+)  # fmt: skip
+def test_a_wrong_marker_ends_the_run_before_any_test(pytester: pytest.Pytester, marker: str, message: str) -> None:
+    pytester.makepyfile(test_a=MARKED.format(marker))
+    # Also where the test with the wrong marker is not the one that was asked for.
+    refused = pytester.runpytest_inprocess("-k", "other")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    assert refused.errlines[0] == f"ERROR: test_a.py::test_f: @pytest.mark.export_compat {message}"
+    assert "RAN" not in refused.stdout.str()
+
+
+def test_a_wrong_marker_ends_a_run_of_several_processes_in_the_same_way(projects: Projects) -> None:
+    project = projects(test_a=MARKED.format("platfroms=['cpu']"))
+    refused = project.pytest("-n", "2")
+    assert refused.code == pytest.ExitCode.USAGE_ERROR
+    assert refused.text.count("ERROR: test_a.py::test_f: @pytest.mark.export_compat has no keyword 'platfroms'") == 1
+    assert "INTERNALERROR" not in refused.text
+    assert refused.tests == {}
+
+
+def test_the_marker_of_a_test_comes_before_those_of_its_class_and_module(pytester: pytest.Pytester) -> None:
+    items, _ = pytester.inline_genitems(
+        pytester.makepyfile(
+            """
+            import pytest
+            pytestmark = pytest.mark.export_compat(rtol=1, atol=1, compare="exact")
+            @pytest.mark.export_compat(rtol=2, atol=2)
+            class TestA:
+                @pytest.mark.export_compat(rtol=3)
+                def test_f(self): ...
+            """
+        )
+    )
+    assert read_marker(items[0]) == Marked(rtol=3, atol=2, compare="exact")
+
+
+# --- which holds ------------------------------------------------------------------------------------------------------
+
+SAID = {
+    "rtol": {"marker": "1e-1", "command line": "1e-2", "ini": "1e-3", "policy": "0.0001"},
+    "atol": {"marker": "0", "command line": "0", "ini": "1e-3", "policy": "0.0001"},
+    "platforms": {"marker": "tpu", "command line": "cuda,cpu", "ini": "rocm cpu", "policy": "[cpu, tpu]"},
+    "goldens": {"command line": "of_command", "ini": "of_ini", "policy": "of_policy"},
+}
+HOLDS = {
+    "rtol": {"marker": 1e-1, "command line": 1e-2, "ini": 1e-3, "policy": 1e-4, "nobody": None},
+    "atol": {"marker": 0, "command line": 0, "ini": 1e-3, "policy": 1e-4, "nobody": None},
+    "platforms": {
+        "marker": ("tpu",),
+        "command line": ("cuda", "cpu"),
+        "ini": ("rocm", "cpu"),
+        "policy": ("cpu", "tpu"),
+        "nobody": None,
+    },
+    "goldens": {"command line": "called/of_command", "ini": "of_ini", "policy": "of_policy", "nobody": "golden"},
+}
+ORDER = ["marker", "command line", "ini", "policy", "nobody"]
+
+
+@pytest.mark.parametrize(("what", "first"), [(what, first) for what, holds in HOLDS.items() for first in holds])
+def test_the_marker_holds_before_the_command_line_the_ini_file_and_the_policy(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, what: str, first: str
+) -> None:
+    """`first` and all that come after it say something."""
+    saying = {source: text for source, text in SAID[what].items() if ORDER.index(source) >= ORDER.index(first)}
+    option = "--goldens" if what == "goldens" else f"--export-{what}"
+    words = [f"{option}={saying['command line']}"] if "command line" in saying else []
+    pytester.makeini(f"[pytest]\nexport_{what} = {saying['ini']}" if "ini" in saying else "[pytest]")
+    if "policy" in saying:
+        (pytester.path / "export_compat.yaml").write_text(f"{what}: {saying['policy']}\n")
+    monkeypatch.chdir(
+        pytester.mkdir("called")
+    )  # paths of the command line start here, all others at the root directory
+    config = pytester.parseconfig(f"--rootdir={pytester.path}", f"-c{pytester.path / 'tox.ini'}", *words)
+    settings = read_settings(config)
+    marked = Marked()
+    if "marker" in saying:
+        marked = Marked(platforms=("tpu",)) if what == "platforms" else Marked(**{what: float(saying["marker"])})
+    assert _held(settings, marked, pytester)[what] == HOLDS[what][first]
+
+
+def _held(settings: Settings, marked: Marked, pytester: pytest.Pytester) -> dict[str, object]:
+    comparison = settings.comparison_for(marked)
+    return {
+        "rtol": comparison.rtol,
+        "atol": comparison.atol,
+        "platforms": settings.platforms_for(marked),
+        "goldens": settings.goldens.relative_to(pytester.path).as_posix(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "ini", "policy", "message"),
+    [
+        (["--export-rtol=close"], "", "", "--export-rtol: expected a finite number of 0 or more, found 'close'."),
+        (["--export-platforms=gpu"], "", "", "--export-platforms: unknown platform 'gpu'; jax.export knows cpu, cuda, rocm, tpu."),
+        ([], "export_atol = -1", "", "tox.ini: export_atol: expected a finite number of 0 or more, found '-1'."),
+        ([], "export_platforms = cpu,gpu", "", "tox.ini: export_platforms: unknown platform 'gpu'; jax.export knows cpu, cuda, rocm, tpu."),
+        (["--export-policy=none.yaml"], "", "", "none.yaml: expected a policy file, found no such file."),
+        ([], "", "golden: here", "unknown field `golden`. Did you mean `goldens`?"),
+    ],
+)  # fmt: skip
+def test_a_value_that_cannot_be_ends_the_run_before_any_test(
+    pytester: pytest.Pytester, words: list[str], ini: str, policy: str, message: str
+) -> None:
+    pytester.makepyfile(test_a=MARKED.format(""))
+    pytester.makeini(f"[pytest]\n{ini}")
+    if policy:
+        (pytester.path / "export_compat.yaml").write_text(policy)
+    refused = pytester.runpytest_inprocess(*words)
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    assert len([line for line in refused.errlines if line]) == 1
+    assert refused.errlines[0].startswith("ERROR: ")
+    assert refused.errlines[0].endswith(message)
+    assert "RAN" not in refused.stdout.str()

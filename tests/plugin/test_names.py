@@ -1,0 +1,111 @@
+"""Which golden belongs to which test: parameters, classes, files of one name, and a run spread over processes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects, Run
+
+TESTS = """
+import jax, jax.numpy as jnp, pytest
+
+ODD = ["plain", "0.5", "a/b", "a@b", "a b", "..", "", "x" * 300, "你好", "[]"]
+
+@pytest.mark.export_compat
+@pytest.mark.xdist_group("together")
+@pytest.mark.parametrize("factor", range(len(ODD)), ids=ODD)
+def test_scale(export_golden, factor):
+    export_golden(jax.jit(lambda x: x * factor), jnp.arange(4.0))
+
+@pytest.mark.export_compat
+class TestOne:
+    def test_same(self, export_golden):
+        export_golden(jax.jit(jnp.negative), jnp.arange(4.0))
+
+class TestTwo(TestOne):
+    pass
+"""
+
+AGAIN = """
+import jax, jax.numpy as jnp, pytest
+
+@pytest.mark.export_compat
+def test_scale(export_golden):
+    export_golden(jax.jit(jnp.square), jnp.arange(4.0))
+"""
+
+
+@dataclass(frozen=True)
+class Named:
+    """Updated by two processes that xdist told to keep a group together, held by one process."""
+
+    project: Project
+    missing: Run
+    by_its_command: Run
+    after_command: set[str]
+    written: Run
+    held: Run
+
+    @property
+    def cases(self) -> list[str]:
+        return sorted(path.name for path in self.project.goldens.iterdir())
+
+
+@pytest.fixture(scope="module")
+def named(projects: Projects) -> Named:
+    project = projects(test_names=TESTS, below__test_names=AGAIN)
+    missing = project.pytest("-k", "a/b")
+    by_its_command = project.pytest(*_command(missing))
+    after_command = {path.name for path in project.goldens.iterdir()}
+    written = project.pytest("--update-goldens", "-n", "2", "--dist", "loadgroup")
+    held = project.pytest("-q", "-p", "no:cacheprovider")
+    return Named(project, missing, by_its_command, after_command, written, held)
+
+
+def _command(run: Run) -> list[str]:
+    """The command that a failure advises, without its first word."""
+    found = re.search(r"^Write it: pytest (.*)$", run.text, re.MULTILINE)
+    assert found, run.text
+    return shlex.split(found.group(1))
+
+
+def test_every_test_has_a_golden_of_its_own(named: Named) -> None:
+    assert named.written.code == 0
+    assert len(named.written.tests) == len(named.cases) == 10 + 2 + 1
+
+
+def test_plain_parameters_can_be_read_in_the_folder_name(named: Named) -> None:
+    assert {"test_names.test_scale[plain]", "test_names.test_scale[0.5]", "test_names.test_scale[]"} <= set(named.cases)
+
+
+def test_classes_and_folders_are_in_the_folder_name(named: Named) -> None:
+    expected = {"test_names.TestOne.test_same", "test_names.TestTwo.test_same", "below.test_names.test_scale"}
+    assert expected <= set(named.cases)
+
+
+def test_odd_parameters_become_names_that_every_file_system_takes(named: Named) -> None:
+    assert all(re.fullmatch(r"[\w.+=\[\],-]{1,140}", case, re.ASCII) for case in named.cases)
+
+
+def test_the_group_that_xdist_adds_to_a_node_id_is_no_part_of_the_case(named: Named) -> None:
+    assert not [case for case in named.cases if "together" in case]
+    assert named.project.manifest("test_names.test_scale[plain]")["test"] == "test_names.py::test_scale[plain]"
+
+
+def test_what_two_processes_wrote_one_process_holds(named: Named) -> None:
+    assert named.held.code == 0
+    assert named.held.outcomes() == {"passed": list(named.held.tests)}
+    assert "13 cases held against 13 goldens: 13 kept" in named.held.text
+
+
+def test_the_advised_command_writes_the_golden_of_an_odd_parameter_and_no_other(named: Named) -> None:
+    assert named.missing.code == 1
+    assert (named.by_its_command.code, len(named.after_command)) == (0, 1)
+    assert "12 goldens new" in named.written.text
+    assert "1 golden unchanged" in named.written.text

@@ -1,0 +1,88 @@
+"""How pytest may be run: with parts of it missing, collecting only, updating nothing. And when the plugin speaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects
+
+PLAIN = """
+def test_plain():
+    pass
+"""
+
+MARKED = """
+import pytest
+
+@pytest.mark.export_compat
+def test_marked(export_golden):
+    import jax, jax.numpy as jnp
+    export_golden(jax.jit(jnp.sin), jnp.arange(3.0))
+"""
+
+
+@pytest.fixture
+def project(projects: Projects) -> Project:
+    made: Project = projects(test_plain=PLAIN, test_marked=MARKED)
+    return made
+
+
+def test_a_run_without_goldens_prints_no_line_of_the_plugin(project: Project) -> None:
+    text = project.pytest("test_plain.py").text
+    assert "jaxexport:" not in text
+    assert "export compatibility" not in text
+
+
+def test_goldens_that_are_there_make_one_header_line_and_no_summary(project: Project) -> None:
+    golden = project.goldens / "test_marked.test_marked" / "0.12.0-cpu"
+    golden.mkdir(parents=True)
+    (golden / "golden.yaml").touch()
+    text = project.pytest("test_plain.py").text
+    (line,) = (line for line in text.splitlines() if "jaxexport: " in line)
+    assert line.endswith(f", goldens: {project.goldens}")
+    assert "export compatibility" not in text
+
+
+def test_collect_only_with_an_update_writes_nothing_and_is_no_error(project: Project) -> None:
+    run = project.pytest("--collect-only", "--update-goldens", "-q")
+    assert run.code == 0
+    assert "test_marked.py::test_marked" in run.text
+    assert "nothing was written" not in run.text
+    assert not project.goldens.exists()
+
+
+def test_an_update_without_a_marked_test_is_no_success(project: Project) -> None:
+    run = project.pytest("--update-goldens", "-k", "plain")
+    assert run.code == pytest.ExitCode.USAGE_ERROR
+    assert run["test_plain"].outcome == "passed"
+    assert "--update-goldens: no selected test is marked (@pytest.mark.export_compat); nothing was written." in run.text
+    assert not project.goldens.exists()
+
+
+def test_an_update_without_any_test_is_no_success(project: Project) -> None:
+    run = project.pytest("--update-goldens", "-k", "nothing_is_called_so")
+    assert run.code == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert "nothing was written" in run.text
+
+
+def test_without_the_plugin_a_marked_test_does_not_pass_by_accident(project: Project) -> None:
+    off = ("-p", "no:jaxexport", "-W", "ignore::pytest.PytestUnknownMarkWarning")
+    assert project.pytest(*off, "test_plain.py").code == 0
+    run = project.pytest(*off, "test_marked.py")
+    assert (run.code, run["test_marked"].outcome) == (1, "error")
+    assert "fixture 'export_golden' not found" in run.text
+
+
+def test_without_a_terminal_a_missing_golden_fails_all_the_same(project: Project) -> None:
+    run = project.pytest("-p", "no:terminal", "test_marked.py")
+    assert (run.code, run["test_marked"].outcome) == (1, "failed")
+    assert "pytest --update-goldens test_marked.py::test_marked" in run["test_marked"].text
+
+
+def test_the_title_of_the_summary_has_no_blank_line_below_it(project: Project) -> None:
+    lines = project.pytest("--update-goldens", "test_marked.py").text.splitlines()
+    (title,) = (number for number, line in enumerate(lines) if " export compatibility " in line)
+    assert lines[title + 1].startswith("1 golden new: test_marked.test_marked/")

@@ -1,0 +1,35 @@
+#loc1 = loc("x")
+#loc2 = loc("-":63:15 to :28)
+#loc5 = loc("test_special_functions.<locals>.special"(#loc2))
+#loc8 = loc("jit(special)/jit(main)/pjit"(#loc5))
+#loc11 = loc("jit(special)/jit(main)/jit(cumsum)/cumsum"(#loc5))
+#loc12 = loc("jit(special)/jit(main)/jit(cumsum)/reduce_window_sum"(#loc5))
+module @jit_special attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<6xf32> loc("x")) -> (tensor<6xf32> {jax.result_info = "result[0]"}, tensor<6xf32> {jax.result_info = "result[1]"}, tensor<6xf32> {jax.result_info = "result[2]"}) {
+    %0 = call @cumsum(%arg0) : (tensor<6xf32>) -> tensor<6xf32> loc(#loc8)
+    %1 = stablehlo.custom_call @mhlo.erf(%arg0) {mhlo.attributes = {}, mhlo.version = 1 : i64} : (tensor<6xf32>) -> tensor<6xf32> loc(#loc9)
+    %2 = stablehlo.tan %arg0 : tensor<6xf32> loc(#loc10)
+    return %0, %1, %2 : tensor<6xf32>, tensor<6xf32>, tensor<6xf32> loc(#loc)
+  } loc(#loc)
+  func.func private @cumsum(%arg0: tensor<6xf32> loc("jit(special)/jit(main)/pjit"(#loc5))) -> tensor<6xf32> {
+    %0 = call @cumsum_0(%arg0) : (tensor<6xf32>) -> tensor<6xf32> loc(#loc11)
+    return %0 : tensor<6xf32> loc(#loc8)
+  } loc(#loc8)
+  func.func private @cumsum_0(%arg0: tensor<6xf32> loc("jit(special)/jit(main)/jit(cumsum)/cumsum"(#loc5))) -> tensor<6xf32> {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc12)
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<f32> loc(#loc12)
+    %1 = "stablehlo.reduce_window"(%arg0, %0) <{padding = dense<[[5, 0]]> : tensor<1x2xi64>, window_dimensions = array<i64: 6>}> ({
+    ^bb0(%arg1: tensor<f32> loc("jit(special)/jit(main)/jit(cumsum)/reduce_window_sum"(#loc5)), %arg2: tensor<f32> loc("jit(special)/jit(main)/jit(cumsum)/reduce_window_sum"(#loc5))):
+      %2 = stablehlo.add %arg1, %arg2 : tensor<f32> loc(#loc12)
+      stablehlo.return %2 : tensor<f32> loc(#loc12)
+    }) : (tensor<6xf32>, tensor<f32>) -> tensor<6xf32> loc(#loc12)
+    return %1 : tensor<6xf32> loc(#loc11)
+  } loc(#loc11)
+} loc(#loc)
+#loc = loc(unknown)
+#loc3 = loc("-":63:30 to :54)
+#loc4 = loc("-":63:56 to :66)
+#loc6 = loc("test_special_functions.<locals>.special"(#loc3))
+#loc7 = loc("test_special_functions.<locals>.special"(#loc4))
+#loc9 = loc("jit(special)/jit(main)/erf"(#loc6))
+#loc10 = loc("jit(special)/jit(main)/tan"(#loc7))

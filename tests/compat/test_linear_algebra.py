@@ -1,0 +1,41 @@
+"""Factorizations: custom calls into LAPACK, and results that are unique only up to signs and phases."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+
+@pytest.fixture
+def symmetric(numbers):
+    square = numbers(4, 4)
+    return square + square.T
+
+
+@pytest.mark.export_compat
+def test_cholesky(export_golden, numbers):
+    square = numbers(4, 4)
+    export_golden(jax.jit(jnp.linalg.cholesky), square @ square.T + np.eye(4, dtype=np.float32))
+
+
+@pytest.mark.export_compat(compare="eigh")
+def test_eigh(export_golden, symmetric):
+    export_golden(jax.jit(lambda matrix: tuple(lax.linalg.eigh(matrix))), symmetric)
+
+
+@pytest.mark.export_compat(compare="qr")
+def test_qr(export_golden, numbers):
+    export_golden(jax.jit(lambda matrix: tuple(lax.linalg.qr(matrix, full_matrices=False))), numbers(5, 3))
+
+
+@pytest.mark.export_compat(compare="svd")
+def test_svd(export_golden, numbers):
+    export_golden(jax.jit(lambda matrix: tuple(lax.linalg.svd(matrix, full_matrices=False))), numbers(5, 3))
+
+
+@pytest.mark.export_compat
+def test_fft(export_golden, numbers):
+    export_golden(jax.jit(lambda x: (jnp.fft.fft(x), jnp.fft.irfft(jnp.fft.rfft(x)))), numbers(3, 16))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import nox
 
+from export_core.matrix.environments import uv_command
+from export_core.matrix.errors import EnvironmentFailed
+from export_core.matrix.interpreters import PREFERRED, find_python
 from pytest_jaxexport.sessions import register
 
 nox.options.sessions = ["lint", "typecheck", "tests"]
@@ -13,11 +16,25 @@ nox.options.reuse_existing_virtualenvs = True
 register()
 
 
+def newest_python() -> str | None:
+    """A CPython that the newest jax has wheels for, or None for the one that runs nox."""
+    try:
+        return find_python(PREFERRED, uv_command())
+    except EnvironmentFailed:
+        return None
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """The fast tests; -- -m matrix for those that need other jaxlib releases."""
     session.install("-e", ".[nox]", "--group", "tests")
     session.run("pytest", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
+def tests_newest(session: nox.Session) -> None:
+    """The same in CPython 3.12, with the newest jax."""
+    tests(session)
 
 
 @nox.session
@@ -35,8 +52,15 @@ def typecheck(session: nox.Session) -> None:
     session.run("mypy")
 
 
-@nox.session(default=False)
+@nox.session(python=newest_python(), default=False)
 def bench(session: nox.Session) -> None:
     """The budgets of the design, measured side by side in one run."""
     session.install("-e", ".", "--group", "tests")
     session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+@nox.session(default=False)
+def changelog(session: nox.Session) -> None:
+    """Collect changes/ into CHANGELOG.md: -- --version 0.2.0, or -- --draft --version 0.2.0."""
+    session.install("--group", "changelog")
+    session.run("towncrier", "build", *session.posargs)

@@ -1,0 +1,50 @@
+"""What does the plugin cost a pytest run that has no marked test?"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.line import Line
+
+BUDGET_MS = 20.0
+_BASE = ["-q", "-p", "no:cacheprovider"]
+_KINDS = {"a run with no marked test": [], "pytest --help": ["--help"], "pytest --markers": ["--markers"]}
+
+
+def measure(runs: int) -> list[Line]:
+    """Run pytest with and without the plugin in turn, so that a machine whose speed drifts hits both alike."""
+    with tempfile.TemporaryDirectory() as folder:
+        test = Path(folder) / "test_nothing.py"
+        test.write_text("def test_nothing():\n    pass\n")
+        return [_measure(what, [str(test), *_BASE, *extra], runs, folder) for what, extra in _KINDS.items()]
+
+
+def _measure(what: str, arguments: list[str], runs: int, folder: str) -> Line:
+    with_plugin, without = [], []
+    for number in range(runs + 1):
+        one, other = _seconds(arguments, folder), _seconds([*arguments, "-p", "no:jaxexport"], folder)
+        if number:  # the first pair warms the file cache
+            with_plugin.append(one)
+            without.append(other)
+    extra = 1000 * statistics.median(a - b for a, b in zip(with_plugin, without, strict=True))
+    return Line(
+        f"plugin load: {what}",
+        f"{1000 * statistics.median(with_plugin):.0f} ms",
+        f"{1000 * statistics.median(without):.0f} ms with -p no:jaxexport",
+        f"{extra:+.1f} ms",
+        f"+{BUDGET_MS:.0f} ms",
+        extra <= BUDGET_MS,
+    )
+
+
+def _seconds(arguments: list[str], folder: str) -> float:
+    started = time.perf_counter()
+    done = subprocess.run([sys.executable, "-m", "pytest", *arguments], cwd=folder, capture_output=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"pytest {arguments} failed:\n{done.stdout.decode()}{done.stderr.decode()}")
+    return time.perf_counter() - started

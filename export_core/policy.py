@@ -6,6 +6,7 @@ import datetime
 import difflib
 import re
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import yaml
@@ -53,8 +54,8 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cases: tuple[str, ...]
     writers: tuple[str, ...]
     readers: tuple[str, ...]
-    verdict: str
-    stage: str
+    verdict: Literal["numerics", "refused", "error", "crash", "timeout"]
+    stage: Literal["read", "audit", "deserialize", "module", "lower", "compile", "run", "compare"]
     message: str
     reason: str
     owner: str

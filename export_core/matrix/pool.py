@@ -21,6 +21,8 @@ from export_core.matrix.worker import resident_bytes
 WORKER = Path(__file__).with_name("worker.py")
 START_SECONDS = 120.0
 CLOSE_SECONDS = 5.0
+GRACE_SECONDS = 30.0
+"""How long a worker may be silent beyond its cells' limits, before it counts as stuck."""
 LOOK_SECONDS = 0.05
 """How often a cell's time and memory are looked at."""
 
@@ -100,6 +102,12 @@ class ForkingWorker:
             self._count += 1
             number = self._count
             self._pending[number] = future
+        # The worker keeps the limit of a cell; one that is stuck itself (stopped, or its requests lost) must not hang the run. A
+        # cell may have waited for the first one, which goes alone.
+        watch = threading.Timer(2 * request.timeout + GRACE_SECONDS, self._process.kill)
+        watch.daemon = True
+        watch.start()
+        future.add_done_callback(lambda _: watch.cancel())
         line = json.dumps({"id": number, **msgspec.to_builtins(request)}) + "\n"
         assert self._process.stdin
         try:

@@ -132,7 +132,7 @@ class _Run:
                 problem = f"this version runs cells on cpu only, and compiles for no other platform yet: nothing was done for {platform}"
             else:
                 self._run_cells(cells, environment.result(), end)
-        except EnvironmentFailed as error:
+        except (EnvironmentFailed, WorkerDied) as error:
             problem = str(error)
         except Exception as error:
             problem = f"the harness failed: {type(error).__name__}: {error}"
@@ -147,35 +147,26 @@ class _Run:
                 end(found)
             else:
                 waiting.append(cell)
-        for attempt in ("first", "second"):
-            # A worker that dies says nothing about the cells it had: they get one more, and then are not run.
-            waiting = self._through_worker(waiting, environment, end, last=attempt == "second")
-            if not waiting or self.stopping.is_set():
-                return
-            self.notify(
-                f"the worker of jaxlib {environment.release.jaxlib} died; {len(waiting)} cells are tried once more"
-            )
+        while waiting and not self.stopping.is_set():
+            # A worker that dies says nothing about the cells it had: each gets one more, alone, so that none takes another along.
+            lost, waiting = self._through_worker(waiting, environment, end)
+            if lost:
+                self.notify(f"the worker of jaxlib {environment.release.jaxlib} died; {len(lost)} cells are tried again")
+            for cell in lost:
+                self._through_worker([cell], environment, end, last=True)
 
     def _through_worker(
-        self, cells: list[Cell], environment: Environment, end: Callable[[Outcome], None], *, last: bool
-    ) -> list[Cell]:
-        if not cells:
-            return []
+        self, cells: list[Cell], environment: Environment, end: Callable[[Outcome], None], *, last: bool = False
+    ) -> tuple[list[Cell], list[Cell]]:
+        """Run cells in one worker. Answers those that were out when it died, and those that it was never given."""
+        worker = self._started(environment)
         lost: list[Cell] = []
         settled: list[Future[Reply]] = []
-        try:
-            worker = self.start(environment, self.limits.jobs, fork=self.limits.fork)
-        except WorkerDied as error:
-            if not last:
-                return cells
-            for cell in cells:
-                end(Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, str(error)))
-            return []
         with tempfile.TemporaryDirectory(prefix="jaxexport-") as scratch:
             try:
                 for number, cell in enumerate(cells):
                     self.slots.acquire()
-                    if self.stopping.is_set():
+                    if self.stopping.is_set() or lost:
                         self.slots.release()
                         break
                     settled.append(self._submit(worker, cell, Path(scratch) / f"{number}.npz", end, lost, last=last))
@@ -185,7 +176,14 @@ class _Run:
                         wait([future], timeout=0.2)
             finally:
                 worker.close()
-        return lost
+        return lost, cells[len(settled) :]
+
+    def _started(self, environment: Environment) -> Worker:
+        """A worker. Raises `WorkerDied` when it does not start twice."""
+        try:
+            return self.start(environment, self.limits.jobs, fork=self.limits.fork)
+        except WorkerDied:
+            return self.start(environment, self.limits.jobs, fork=self.limits.fork)
 
     def _submit(
         self, worker: Worker, cell: Cell, outputs: Path, end: Callable[[Outcome], None], lost: list[Cell], *, last: bool
@@ -248,6 +246,8 @@ class _Run:
             return ended(Stage.COMPARE, verdict, message, difference)
         if reply.end == "error":
             text = reply.message or ""
+            if stage is Stage.READ:  # the file went away or cannot be read: nothing was asked of jax
+                return ended(stage, Verdict.NOT_RUN, f"{reply.type}: {text}")
             jax_release = self.calendar.jax.get(cell.reader.jax)
             jax_built = jax_release.built if jax_release else cell.reader.built
             refusal = find_refusal(stage, reply.type or "", text, jax_built)

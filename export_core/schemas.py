@@ -1,0 +1,45 @@
+"""What do the files that people and other programs read and write look like? JSON Schemas of manifest, policy and results.
+
+``python -m export_core.schemas [FOLDER]`` writes them; a test keeps those in schema/ equal to what the types say.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from export_core.goldens import Manifest
+from export_core.judge import Result, Summary
+from export_core.policy import Policy
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+KINDS: dict[str, tuple[type, str]] = {
+    "manifest": (Manifest, "golden.yaml: what a golden is, who wrote it, and the SHA-256 of its files"),
+    "policy": (Policy, "export_compat.yaml: what a project asks for"),
+    "result": (Result, "one line of results.jsonl: a judged cell"),
+    "summary": (Summary, "summary.json: what was planned, what came of it, the exit code"),
+}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of one of `KINDS`."""
+    kind, title = KINDS[name]
+    return {"$schema": DIALECT, "title": title, **msgspec.json.schema(kind)}
+
+
+def written(name: str) -> bytes:
+    """The bytes of its file in schema/."""
+    return msgspec.json.format(msgspec.json.encode(schema(name)), indent=2) + b"\n"
+
+
+def main(folder: Path) -> None:
+    """Write each schema to ``<name>.schema.json``."""
+    for name in KINDS:
+        (folder / f"{name}.schema.json").write_bytes(written(name))
+
+
+if __name__ == "__main__":
+    main(Path(*sys.argv[1:] or ["schema"]))

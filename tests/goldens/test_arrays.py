@@ -1,0 +1,252 @@
+"""Arrays of every dtype that JAX has come back bit for bit, and nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import subprocess
+import sys
+import zipfile
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from export_core.goldens import GoldenError, Leaf
+from export_core.goldens.arrays import KEYS, PLAIN, from_npz, key_leaf, leaf_of, to_npz
+
+NARROW = (
+    *(
+        "bfloat16",
+        "float4_e2m1fn",
+        "float6_e2m3fn",
+        "float6_e3m2fn",
+        "float8_e3m4",
+        "float8_e4m3",
+        "float8_e4m3b11fnuz",
+    ),
+    *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
+    *("int1", "int2", "int4", "uint1", "uint2", "uint4"),
+)
+"""dtypes that JAX takes from ml_dtypes."""
+DTYPES = [*sorted(PLAIN), *NARROW]
+FLOAT0 = np.dtype([("float0", np.void, 0)])
+
+
+def dtype_of(name: str) -> np.dtype:
+    return np.dtype(getattr(ml_dtypes, name) if name in NARROW else name)
+
+
+def bits(array: np.ndarray) -> bytes:
+    return np.ascontiguousarray(array).tobytes()
+
+
+def back(leaf: Leaf) -> Leaf:
+    (read,) = from_npz(to_npz([leaf]))
+    return read
+
+
+def test_every_dtype_that_jax_has_is_in_these_tests():
+    told = "import json; from jax._src import dtypes; print(json.dumps([str(d) for d in dtypes._jax_dtype_set]))"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    has_no_arrays = {"StringDType()", str(FLOAT0), "[('float0', 'V')]"}  # float0 has a test of its own
+    assert set(json.loads(done.stdout)) - has_no_arrays == set(DTYPES)
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (2, 3), (2, 0, 3), (1, 1, 1)], ids=str)
+def test_every_dtype_and_shape_comes_back_bit_for_bit(name, shape):
+    dtype = dtype_of(name)
+    random = np.random.default_rng(0)
+    if dtype.kind in "fc" or "float" in name:
+        array = random.standard_normal(shape).astype(dtype)
+    else:
+        array = random.integers(0, 2, shape).astype(dtype)
+    read = back(leaf_of(array))
+    assert (read.dtype, read.shape, read.numpy().dtype) == (name, shape, dtype)
+    assert bits(read.numpy()) == bits(array)
+    assert str(read) == f"{name}[{','.join(map(str, shape))}]"
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.sampled_from([name for name in DTYPES if name != "bool"]), st.binary(min_size=0, max_size=64))
+def test_any_bits_at_all_come_back_such_as_nan_payloads(name, raw):
+    dtype = dtype_of(name)
+    array = np.frombuffer(raw[: len(raw) // dtype.itemsize * dtype.itemsize], dtype)
+    assert bits(back(leaf_of(array)).numpy()) == bits(array)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([-0.0, 0.0], np.float32),
+        np.array([0x7FC00001, 0xFFC0DEAD, 0x7F800001], np.uint32).view(np.float32),  # quiet and signalling NaNs
+        np.array([np.inf, -np.inf, np.nan, 5e-324]),
+        np.array([complex(-0.0, np.nan), complex(np.inf, -0.0)], np.complex64),
+        np.array([2**63 - 1, -(2**63)]),
+        np.array([2**64 - 1], np.uint64),
+    ],
+    ids=["signed zeros", "NaN payloads", "specials", "complex", "int64 ends", "uint64 end"],
+)
+def test_values_that_are_easily_lost_come_back(array):
+    assert bits(back(leaf_of(array)).numpy()) == bits(array)
+
+
+@pytest.mark.parametrize("name", ["float32", "int64", "complex64", "float16", "bool"])
+def test_big_endian_input_is_kept_as_the_same_values(name):
+    values = np.array([0, 1, 1, 0, 1]).astype(name)
+    read = back(leaf_of(values.astype(values.dtype.newbyteorder(">"))))
+    assert (read.dtype, bits(read.numpy())) == (name, bits(values))
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "int4", "bool"])
+def test_views_that_are_not_contiguous_are_kept_as_what_they_show(name):
+    whole = np.arange(24).reshape(4, 6).astype(dtype_of(name))
+    views = [whole.T, whole[::2, ::-3], whole[:, 1], np.asfortranarray(whole), np.broadcast_to(whole[0], (3, 6))]
+    for view in views:
+        read = back(leaf_of(view))
+        assert read.shape == view.shape
+        assert bits(read.numpy()) == bits(view)
+
+
+@pytest.mark.parametrize("scalar", [np.float32(1.5), np.bool_(True), np.int8(-3), 2.5, True, 7, 1j])
+def test_scalars_stay_zero_dimensional(scalar):
+    read = back(leaf_of(scalar))
+    assert (read.shape, read.numpy()[()]) == ((), scalar)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0)], ids=str)
+def test_float0_keeps_its_shape(shape):
+    read = back(leaf_of(np.zeros(shape, FLOAT0)))
+    assert (read.dtype, read.shape) == ("float0", shape)
+
+
+@pytest.mark.parametrize(("dtype", "words"), [("key<fry>", 2), ("key<rbg>", 4), ("key<urbg>", 4)])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0,)], ids=str)
+def test_prng_keys_of_each_implementation_come_back(dtype, words, shape):
+    data = np.random.default_rng(1).integers(0, 2**32, (*shape, words), np.uint32)
+    read = back(key_leaf(dtype, data))
+    assert (read.dtype, read.shape, str(read)) == (dtype, shape, f"{dtype}[{','.join(map(str, shape))}]")
+    assert bits(read.data) == bits(data)
+
+
+def test_a_key_of_an_unknown_implementation_is_refused():
+    with pytest.raises(GoldenError, match=r"PRNG key dtype .* found key<mine>"):
+        key_leaf("key<mine>", np.zeros(2, np.uint32))
+
+
+@pytest.mark.parametrize(
+    "array", ["text", np.array([object()]), np.array(["2026"], "M8[D]"), np.zeros(2, [("a", int)])]
+)
+def test_what_jax_has_no_dtype_for_is_refused(array):
+    with pytest.raises(GoldenError, match="Expected an array of a dtype that JAX has"):
+        leaf_of(array)
+
+
+def test_the_same_arrays_make_the_same_bytes():
+    leaves = [
+        leaf_of(np.arange(6.0).reshape(2, 3)),
+        leaf_of(np.zeros((), ml_dtypes.bfloat16)),
+        key_leaf("key<fry>", [1, 2]),
+    ]
+    assert to_npz(leaves) == to_npz(leaves)
+    transposed = leaf_of(np.asfortranarray(np.arange(6.0).reshape(2, 3)))
+    assert to_npz([transposed]) == to_npz(leaves[:1]), "the order in memory is not part of it"
+    with zipfile.ZipFile(io.BytesIO(to_npz(leaves))) as archive:
+        assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_none_and_more_than_ten_thousand_arrays_keep_their_order():
+    assert from_npz(to_npz([])) == ()
+    many = from_npz(to_npz(leaf_of(np.int32(number)) for number in range(10_003)))
+    assert [int(leaf.data) for leaf in many] == list(range(10_003))
+
+
+def test_an_npz_of_objects_is_refused_and_never_unpickled(tmp_path):
+    path = tmp_path / "evil.npz"
+    marker = tmp_path / "unpickled"
+
+    class Evil:
+        def __reduce__(self):
+            return marker.touch, ()
+
+    np.savez(path, **{"0000.float32": np.array([Evil()], object)})
+    with pytest.raises(GoldenError, match=r"evil.npz: expected arrays in an .npz"):
+        from_npz(path)
+    bare = tmp_path / "evil.pickle"
+    bare.write_bytes(pickle.dumps(Evil()))
+    with pytest.raises(GoldenError, match=r"evil.pickle: expected arrays in an .npz"):
+        from_npz(bare)
+    assert not marker.exists()
+
+
+def saved(**members: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **members)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"PK\x03\x04",
+        b"\x93NUMPY",
+        saved(x=np.zeros(1)),
+        saved(**{"0000.float32": np.zeros(1)}),  # says float32, is float64
+        saved(**{"0000.bfloat16": np.zeros(1, np.float16)}),
+        saved(**{"0000.key_fry": np.zeros((), np.uint32)}),
+        saved(**{"-1.float32": np.zeros(1, np.float32)}),
+    ],
+)
+def test_what_is_no_npz_of_arrays_is_refused(data):
+    with pytest.raises(GoldenError, match=r"expected arrays in an .npz"):
+        from_npz(data)
+
+
+def test_a_bare_npy_file_is_refused(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros(3))
+    with pytest.raises(GoldenError, match=r"a\.npy: expected arrays in an \.npz"):
+        from_npz(tmp_path / "a.npy")
+
+
+def test_a_missing_file_is_an_error_that_names_it(tmp_path):
+    with pytest.raises(GoldenError, match=r"none\.npz"):
+        from_npz(tmp_path / "none.npz")
+
+
+def test_a_dtype_that_this_machine_lacks_is_an_error_when_its_values_are_asked_for():
+    for name in ("float3_e9", "bfloat16"):  # bfloat16 takes two bytes
+        (leaf,) = from_npz(saved(**{f"0000.{name}": np.zeros(1, np.uint8)}))
+        with pytest.raises(GoldenError, match=f"ml_dtypes .* found {name}"):
+            leaf.numpy()
+
+
+GOOD = to_npz([leaf_of(np.arange(4, dtype=np.float32)), leaf_of(np.zeros((2, 2), ml_dtypes.bfloat16))])
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.integers(0, len(GOOD) - 1), st.integers(1, 255), st.integers(0, len(GOOD)))
+def test_damaged_bytes_are_arrays_or_an_error_of_this_project(place, flip, cut):
+    damaged = bytearray(GOOD)
+    damaged[place] ^= flip
+    for data in (bytes(damaged), GOOD[:cut]):
+        try:
+            leaves = from_npz(data)
+        except GoldenError:
+            continue
+        assert all(isinstance(leaf, Leaf) for leaf in leaves)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.binary(max_size=300))
+def test_any_bytes_are_arrays_or_an_error_of_this_project(data):
+    with pytest.raises(GoldenError):
+        from_npz(data)
+
+
+def test_the_names_in_a_file_hold_for_every_kind_of_key():
+    assert set(KEYS.values()) == {"key_fry", "key_rbg", "key_urbg"}

@@ -1,0 +1,125 @@
+"""golden.yaml says the same thing when it is read again, or is refused."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from making import manifest, writer
+
+from export_core.goldens import Comparison, GoldenError, Manifest, Options, Signature, Writer
+from export_core.goldens.manifest import FORMAT, dump_manifest, load_manifest
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+MANIFESTS = st.builds(
+    Manifest,
+    case=TEXT,
+    test=TEXT,
+    name=st.none() | TEXT,
+    writer=st.builds(Writer, jax=TEXT, jaxlib=TEXT, built=st.dates(), python=TEXT, platform=TEXT),
+    flags=st.dictionaries(TEXT, st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | TEXT, max_size=4),
+    options=st.builds(
+        Options, platforms=st.lists(TEXT, max_size=3).map(tuple), allow=st.dictionaries(TEXT, TEXT, max_size=3)
+    ),
+    comparison=st.builds(
+        Comparison,
+        compare=TEXT,
+        rtol=st.none() | st.floats(0, 1, allow_nan=False),
+        atol=st.none() | st.floats(0, 1e-300),
+    ),
+    signature=st.builds(
+        Signature, inputs=st.lists(TEXT, max_size=3).map(tuple), outputs=st.just(()), in_tree=TEXT, out_tree=TEXT
+    ),
+    custom_calls=st.lists(TEXT, max_size=3).map(tuple),
+    files=st.dictionaries(TEXT, TEXT, max_size=3),
+)
+
+
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(made=MANIFESTS)
+def test_any_manifest_reads_as_it_was_written(tmp_path, made):
+    path = tmp_path / "golden.yaml"
+    path.write_bytes(dump_manifest(made))
+    assert load_manifest(path) == made
+    assert dump_manifest(load_manifest(path)) == dump_manifest(made)
+
+
+@pytest.mark.parametrize(
+    "text", ["yes", "null", "1e3", "2026-10-20", "0x1f", "=", "<<", "", " ", "a: b", "- x", "\u2028", "\x85"]
+)
+def test_text_that_means_something_to_yaml_stays_text(tmp_path, text):
+    path = tmp_path / "golden.yaml"
+    made = manifest(name=text, flags={text: text}, custom_calls=(text,))
+    path.write_bytes(dump_manifest(made))
+    assert load_manifest(path) == made
+
+
+def test_the_format_is_the_first_line_so_that_people_and_later_versions_see_it():
+    assert dump_manifest(manifest()).decode().splitlines()[0] == f"format: {FORMAT}"
+
+
+def changed(tmp_path, old: str, new: str):
+    path = tmp_path / "golden.yaml"
+    text = dump_manifest(manifest()).decode()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    return path
+
+
+def test_a_future_format_is_refused_and_says_to_upgrade(tmp_path):
+    path = changed(tmp_path, f"format: {FORMAT}", f"format: {FORMAT + 1}\nsomething_new: 1")
+    with pytest.raises(GoldenError, match=f"manifest format {FORMAT + 1}; .* reads up to {FORMAT}. Upgrade"):
+        load_manifest(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("case:", "sace: 1\ncase:", "unknown field `sace`"),
+        ("  jaxlib:", "  jaxlab: 1\n  jaxlib:", r"unknown field `jaxlab` - at `\$.writer`"),
+        ("case: tests.test_a.test_f\n", "", "missing required field `case`"),
+        ("built: 2026-10-20", "built: soon", r"`\$.writer.built`"),
+        ("format: 1", "format: one", r"`\$.format`"),
+        ("format: 1", "{[", "while parsing"),
+        ("format: 1\n", "", "missing required field `format`"),
+        ("custom_calls: []", "custom_calls: none", "custom_calls"),
+    ],
+)
+def test_a_manifest_that_is_none_is_refused_in_one_line_that_names_file_and_field(tmp_path, old, new, said):
+    path = changed(tmp_path, old, new)
+    with pytest.raises(GoldenError, match=said) as told:
+        load_manifest(path)
+    assert str(path) in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xfe\x00", b"\x00", b"- 1", b"a\n  b: [", b"\x80abc"])
+def test_bytes_that_are_no_manifest_are_refused(tmp_path, data):
+    path = tmp_path / "golden.yaml"
+    path.write_bytes(data)
+    with pytest.raises(GoldenError, match="not a golden's manifest"):
+        load_manifest(path)
+
+
+def test_a_missing_manifest_says_how_to_get_it_back(tmp_path):
+    with pytest.raises(GoldenError, match=r"golden\.yaml: expected a golden's manifest, found no such file\. Restore"):
+        load_manifest(tmp_path / "golden.yaml")
+
+
+def test_a_manifest_that_cannot_be_read_is_an_error(tmp_path):
+    (tmp_path / "golden.yaml").mkdir()
+    with pytest.raises(GoldenError, match=r"golden\.yaml: cannot read this manifest: Is a directory"):
+        load_manifest(tmp_path / "golden.yaml")
+
+
+def test_a_writer_is_named_by_jaxlib_and_platform_and_by_jax_where_it_differs():
+    assert writer("0.9.2").id == "0.9.2-cpu"
+    assert writer("0.11.2", "cuda").id == "0.11.2-jax0.12.0.1-cuda"
+
+
+def test_nothing_in_a_manifest_depends_on_the_machine_or_the_time():
+    assert set(msgspec.to_builtins(manifest())) == {
+        "case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files", "format",
+    }  # fmt: skip
+    assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}

@@ -1,0 +1,304 @@
+"""A golden on disk is whole: verified, written all or nothing, and found again."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import msgspec
+import pytest
+from making import files, manifest, write_golden, writer
+
+from export_core.goldens import GoldenError, GoldenStore, Written
+from export_core.goldens import store as store_module
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
+
+KILLS = 60
+
+
+@pytest.fixture
+def store(tmp_path) -> GoldenStore:
+    return GoldenStore(tmp_path / "golden")
+
+
+def hashed(made, content):
+    return msgspec.structs.replace(made, files={name: sha256(data) for name, data in content.items()})
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def test_a_written_golden_is_found_and_whole(store):
+    golden = write_golden(store, manifest())
+    assert [found.id for found in store.goldens()] == ["tests.test_a.test_f/0.12.0.1-cpu"]
+    golden.verify()
+    assert [str(leaf) for leaf in golden.inputs()] == ["float32[2]"]
+    assert golden.artifact.read_bytes() == files()[ARTIFACT]
+
+
+def test_writing_the_same_golden_again_touches_nothing(store):
+    content = files()
+    made = hashed(manifest(), content)
+    assert store.write(made, content) is Written.NEW
+    before = {path: path.stat().st_mtime_ns for path in store.root.rglob("*")}
+    assert store.write(made, content) is Written.UNCHANGED
+    assert {path: path.stat().st_mtime_ns for path in store.root.rglob("*")} == before
+
+
+def test_a_new_golden_of_a_writer_replaces_its_old_one_and_no_other(store):
+    write_golden(store, manifest(jaxlib="0.9.2"), files(1))
+    write_golden(store, manifest(jaxlib="0.11.0"), files(2))
+    other = tree(store.root / "tests.test_a.test_f" / "0.9.2-cpu")
+    content = files(3)
+    assert store.write(hashed(manifest(jaxlib="0.11.0"), content), content) is Written.REPLACED
+    assert store.generations("tests.test_a.test_f")[1].outputs()[0].numpy().tolist() == [3, 3]
+    assert tree(store.root / "tests.test_a.test_f" / "0.9.2-cpu") == other
+
+
+def test_files_that_a_golden_had_before_are_gone_when_it_is_replaced(store):
+    write_golden(store, manifest(), {**files(), "jaxpr.txt": b"old"})
+    golden = write_golden(store, manifest(), files(2))
+    assert not (golden.folder / "jaxpr.txt").exists()
+    assert sorted(path.name for path in store.root.rglob(".*")) == []
+
+
+def test_the_same_golden_from_two_folders_is_the_same_bytes(tmp_path):
+    for name in ("one", "another"):
+        write_golden(GoldenStore(tmp_path / name), manifest())
+    assert tree(tmp_path / "one") == tree(tmp_path / "another")
+
+
+def test_generations_are_ordered_by_the_day_their_writer_was_built(store):
+    for jaxlib in ("0.8.3", "0.12.0.1", "0.9.0"):
+        write_golden(store, manifest(jaxlib=jaxlib))
+    found = store.generations("tests.test_a.test_f")
+    assert [golden.manifest.writer.jaxlib for golden in found] == ["0.9.0", "0.8.3", "0.12.0.1"]
+
+
+def test_a_folder_that_does_not_exist_holds_no_golden(store):
+    assert store.goldens() == []
+    assert store.generations("none") == []
+
+
+@pytest.mark.parametrize("name", [ARTIFACT, INPUTS, OUTPUTS])
+def test_a_flipped_bit_anywhere_is_found(store, name):
+    golden = write_golden(store, manifest())
+    path = golden.folder / name
+    good = path.read_bytes()
+    for place in {0, len(good) // 3, len(good) - 1}:
+        damaged = bytearray(good)
+        damaged[place] ^= 1
+        path.write_bytes(damaged)
+        with pytest.raises(GoldenError, match=f"{name}: damaged: expected SHA-256 {sha256(good)}, found .* Restore"):
+            golden.verify()
+    path.write_bytes(good)
+    golden.verify()
+
+
+@pytest.mark.parametrize("name", [ARTIFACT, INPUTS, OUTPUTS])
+def test_a_missing_file_is_found(store, name):
+    golden = write_golden(store, manifest())
+    (golden.folder / name).unlink()
+    with pytest.raises(GoldenError, match=f"{name}: expected a file of this golden, found none"):
+        golden.verify()
+
+
+def test_a_manifest_that_does_not_list_the_artifact_is_found(store):
+    content = files()
+    del content[ARTIFACT]
+    golden = write_golden(store, manifest(), content)
+    with pytest.raises(GoldenError, match=f"expected {ARTIFACT} under `files`"):
+        golden.verify()
+
+
+def test_a_golden_in_the_wrong_place_is_refused(store):
+    golden = write_golden(store, manifest())
+    golden.folder.rename(golden.folder.with_name("0.9.2-cpu"))
+    with pytest.raises(GoldenError, match=r"is the manifest of .*/0.12.0.1-cpu, but lies in .*/0.9.2-cpu"):
+        store.goldens()
+
+
+# --- killed at any moment ---------------------------------------------------------------------------------------------
+
+# A process that has imported everything forks a writer, kills it at a random moment, and looks at what is left. The writer
+# swaps a golden of zeros for one of ones and back, as fast as it can.
+KILLER = textwrap.dedent("""
+    import json, os, random, signal, sys, time
+    sys.path.insert(0, sys.argv[1])
+    from pathlib import Path
+    import msgspec
+    from making import files, manifest
+    from export_core.goldens import GoldenStore, store as module
+    from export_core.goldens.store import sha256
+
+    root, kills, exchange = Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "exchange"
+    if not exchange:
+        module._exchange = lambda first, second: False  # a platform without renameat2
+    os.fsync = lambda descriptor: None  # a killed process loses nothing that the kernel has; the disk's own time is not the point
+    store = GoldenStore(root)
+    versions = []
+    for fill in (0.0, 1.0):
+        content = {**files(fill, 50_000), "jaxpr.txt": str(fill).encode()}
+        versions.append((msgspec.structs.replace(manifest(), files={n: sha256(d) for n, d in content.items()}), content))
+    random.seed(5)
+    told = {"kills": 0, "left": 0, "seen": [], "hidden": 0}
+    for number in range(kills):
+        pid = os.fork()
+        if pid == 0:
+            while True:
+                for made, content in versions:
+                    store.write(made, content)
+        time.sleep(random.uniform(0.001, 0.03) if number else 0.2)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        told["kills"] += 1
+        told["left"] += len(list(root.glob("*/.new-*"))) > 0
+        told["hidden"] += len(list(root.glob("*/.old-*"))) > 0
+        (golden,) = store.goldens()
+        golden.verify()
+        found = {path.name: path.read_bytes() for path in golden.folder.iterdir()}
+        found.pop("golden.yaml")
+        (fill,) = {int(leaf.data[0]) for leaf in (*golden.inputs(), *golden.outputs())}
+        assert found == versions[fill][1], "neither the old golden nor the new one"
+        told["seen"].append(fill)
+    store.write(*versions[0]); store.write(*versions[1])
+    told["left at the end"] = [path.name for path in root.glob("*/.*")]
+    print(json.dumps(told))
+""")
+
+
+@pytest.mark.parametrize("how", ["exchange", "two renames"])
+def test_a_writer_killed_at_any_moment_leaves_the_old_golden_or_the_new_one(tmp_path, how):
+    script = tmp_path / "killer.py"
+    script.write_text(KILLER)
+    command = [sys.executable, script, str(Path(__file__).parents[1]), str(tmp_path / "golden"), str(KILLS), how]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["kills"] == KILLS
+    assert set(told["seen"]) == {0, 1}, "kills hit writers of both"
+    assert told["left"] >= 3, "kills hit writers in the middle"
+    assert told["left at the end"] == [], "what killed writers left is cleared"
+
+
+def test_a_replacement_killed_between_its_two_renames_is_completed_by_the_next_reader(store):
+    golden = write_golden(store, manifest())
+    before = tree(golden.folder)
+    golden.folder.rename(golden.folder.with_name(".old-0.12.0.1-cpu"))
+    (found,) = store.goldens()
+    assert tree(found.folder) == before
+
+
+def test_a_replacement_killed_after_its_two_renames_is_cleared_by_the_next_writer(store, monkeypatch):
+    monkeypatch.setattr(store_module, "_exchange", lambda first, second: False)
+    golden = write_golden(store, manifest(), files(1))
+    shutil.copytree(golden.folder, golden.folder.with_name(".old-0.12.0.1-cpu"))
+    assert write_golden(store, manifest(), files(2)).outputs()[0].numpy().tolist() == [2, 2]
+    assert [path.name for path in golden.folder.parent.iterdir()] == ["0.12.0.1-cpu"]
+
+
+def test_what_a_living_writer_stages_and_what_is_not_ours_is_left_alone(store):
+    golden = write_golden(store, manifest())
+    for name in (f".new-0.12.0.1-cpu-{os.getppid()}-abcd", ".new-0.12.0.1-cpu-mine-too"):
+        golden.folder.with_name(name).mkdir()
+    write_golden(store, manifest(), files(2))
+    assert len(list(golden.folder.parent.glob(".new-*"))) == 2
+
+
+# --- a full disk, and other refusals ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 300 kB, as root; elsewhere a folder in a process that may write files of 100 kB at most."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", place], capture_output=True, check=False
+    )
+    yield place, 0 if mounted.returncode == 0 else 100_000
+    if mounted.returncode == 0:
+        subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.parametrize("limited", [False, True], ids=["a small disk", "a file size limit"])
+def test_a_full_disk_leaves_the_old_golden_and_says_so(small_disk, tmp_path, limited):
+    place, limit = (tmp_path / "golden", 100_000) if limited else small_disk
+    store = GoldenStore(place)
+    write_golden(store, manifest(), files(1))
+    write_golden(store, manifest("another"), files(1))
+    before = tree(place)
+    script = textwrap.dedent(f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        from making import files, manifest, write_golden
+        from export_core.goldens import GoldenError, GoldenStore
+        for case in ("tests.test_a.test_f", "one.of.no.golden"):
+            try:
+                write_golden(GoldenStore(__import__("pathlib").Path({str(place)!r})), manifest(case), files(2, 100_000))
+            except GoldenError as error:
+                print(error)
+            else:
+                sys.exit("it was written")
+    """)
+
+    def limit_files() -> None:
+        if limit:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        preexec_fn=limit_files,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    why = "File too large" if limit else "No space left on device"
+    assert done.stdout.count(f"cannot write this golden: {why}. Nothing stored was changed") == 2
+    assert tree(place) == before
+    assert [golden.outputs()[0].numpy()[0] for golden in store.goldens()] == [1, 1]
+
+
+def test_a_place_where_nothing_can_be_written_is_an_error(tmp_path):
+    (tmp_path / "golden").write_text("a file")
+    with pytest.raises(GoldenError, match="cannot write this golden"):
+        GoldenStore(tmp_path / "golden").write(manifest(), files())
+
+
+# --- two at once ------------------------------------------------------------------------------------------------------
+
+
+def test_two_processes_write_different_writers_of_one_case_and_read_while_they_do(store):
+    script = textwrap.dedent(f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        from pathlib import Path
+        from making import files, manifest, write_golden
+        from export_core.goldens import GoldenStore
+        store = GoldenStore(Path({str(store.root)!r}))
+        for number in range(60):
+            write_golden(store, manifest(jaxlib=sys.argv[1]), files(number))
+            for golden in store.goldens():
+                assert golden.manifest.writer.jaxlib in ("0.9.2", "0.11.0")
+    """)
+    both = [
+        subprocess.Popen([sys.executable, "-c", script, jaxlib], stderr=subprocess.PIPE)
+        for jaxlib in ("0.9.2", "0.11.0")
+    ]
+    for process in both:
+        assert process.communicate(timeout=60)[1] == b""
+        assert process.returncode == 0
+    found = store.generations("tests.test_a.test_f")
+    assert [golden.manifest.writer for golden in found] == [writer("0.9.2"), writer("0.11.0")]
+    for golden in found:
+        golden.verify()
+        assert golden.outputs()[0].numpy().tolist() == [59, 59]
+    assert list(store.root.rglob(".*")) == []

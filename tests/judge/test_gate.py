@@ -1,0 +1,143 @@
+"""May this be released? Exit codes, and files that are read as they were written."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from making import day, result
+
+from export_core.judge import JudgeError, Judgement, ResultFile, read_results, read_summary, summarize, write_summary
+from export_core.judge.gate import RESULTS, SUMMARY
+from export_core.matrix import Stage, Verdict
+from export_core.policy import KnownFailure, Policy
+
+LEFTOVER = KnownFailure(
+    ("gone",), ("*",), ("*",), "crash", "run", "m", "r", "o", "i", added=day("2026-10-01"), expires=day("2026-12-01")
+)
+PASS = result()
+ANOTHER = result(case="another")
+BROKEN = result(Verdict.CRASH, Judgement.BROKEN, case="broken", stage=Stage.RUN)
+OUTSIDE = result(Verdict.ERROR, Judgement.OUTSIDE, case="outside", promised=False)
+BONUS = result(judgement=Judgement.BONUS, case="bonus", promised=False)
+KNOWN = result(Verdict.CRASH, Judgement.KNOWN, case="known")
+NOT_RUN = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="not run", stage=Stage.ENVIRONMENT)
+
+
+def summary(*results, planned=None, policy=None):
+    return summarize(
+        results,
+        planned=len(results) if planned is None else planned,
+        policy=policy or Policy(),
+        as_of=day("2026-11-21"),
+        selection={"readers": "window", "whole": True},
+        seconds=1.23,
+    )
+
+
+@pytest.mark.parametrize(
+    ("results", "code"),
+    [
+        ([PASS], 0),
+        ([PASS, BONUS, OUTSIDE, KNOWN], 0),
+        ([PASS, BROKEN], 1),
+        ([PASS, NOT_RUN], 3),
+        ([BROKEN, NOT_RUN], 3),
+    ],
+)
+def test_the_exit_code_is_the_worst_of_all_judgements(results, code):
+    assert summary(*results).exit_code == code
+
+
+def test_a_stale_list_is_4_and_never_hides_what_is_worse():
+    stale = Policy(known_failures=(LEFTOVER,))
+    assert summary(PASS, policy=stale).exit_code == 4
+    assert summary(PASS, BROKEN, policy=stale).exit_code == 1
+    assert summary(PASS, NOT_RUN, policy=stale).exit_code == 3
+
+
+def test_nothing_planned_is_never_green():
+    assert summary(planned=0).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("results", "planned"),
+    [
+        ([PASS], 2),
+        ([], 1),
+        ([PASS, ANOTHER], 1),
+        ([PASS, PASS], 2),
+        ([PASS, PASS, ANOTHER], 2),
+        ([PASS, PASS, ANOTHER], 3),
+    ],
+    ids=["missing", "none", "too many", "one twice", "one too often", "one twice, one missing"],
+)
+def test_a_missing_or_a_second_result_is_incomplete(results, planned):
+    assert summary(*results, planned=planned).exit_code == 3
+
+
+def test_a_summary_counts_and_names_what_it_was_made_with():
+    found = summary(PASS, ANOTHER, BROKEN, OUTSIDE)
+    assert (found.planned, found.results, found.seconds) == (4, 4, 1.2)
+    assert found.verdicts == {"crash": 1, "error": 1, "pass": 2}
+    assert found.judgements == {"broken": 1, "kept": 2, "outside": 1}
+    assert found.policy["windows"] == {"backward": 180, "forward": 21}
+    assert found.calendar["newest_jaxlib"] == "0.12.0.1"
+    assert found.selection["readers"] == "window"
+
+
+def test_results_and_summary_read_as_they_were_written(tmp_path):
+    file = ResultFile(tmp_path / "deep" / "folder")
+    for each in (PASS, BROKEN, NOT_RUN):
+        file.append(each)
+        assert (tmp_path / "deep" / "folder" / RESULTS).read_bytes().endswith(b"}\n"), "every line is out at once"
+    file.close()
+    write_summary(tmp_path / "deep" / "folder", summary(PASS, BROKEN))
+    assert list(read_results(tmp_path / "deep" / "folder")) == [PASS, BROKEN, NOT_RUN]
+    read = read_summary(tmp_path / "deep" / "folder")
+    assert msgspec.json.encode(read) == msgspec.json.encode(summary(PASS, BROKEN))
+
+
+def test_a_message_of_any_text_stays_on_its_line(tmp_path):
+    odd = result(
+        Verdict.ERROR,
+        Judgement.BROKEN,
+        message='a\nb\r\n\u2028\x85\x00"é',
+        stderr="\udcff".encode("utf8", "replace").decode(),
+    )
+    file = ResultFile(tmp_path)
+    file.append(odd)
+    file.close()
+    assert len((tmp_path / RESULTS).read_bytes().splitlines()) == 1
+    assert list(read_results(tmp_path)) == [odd]
+
+
+@pytest.mark.parametrize("bad", [b"", b"{", b"{}", b"null", b'{"case": 1}', b"\xff"])
+def test_a_line_that_is_no_result_is_an_error_that_names_it(tmp_path, bad):
+    good = msgspec.json.encode(PASS)
+    (tmp_path / RESULTS).write_bytes(good + b"\n" + bad + b"\n" + good + b"\n")
+    with pytest.raises(JudgeError, match=r"results\.jsonl:2: not a result: "):
+        list(read_results(tmp_path))
+
+
+def test_a_verdict_that_nobody_knows_is_an_error(tmp_path):
+    (tmp_path / RESULTS).write_bytes(msgspec.json.encode(PASS).replace(b'"pass"', b'"passed"'))
+    with pytest.raises(
+        JudgeError, match=r"results\.jsonl:1: not a result: Invalid enum value 'passed' - at `\$\.verdict`"
+    ):
+        list(read_results(tmp_path))
+
+
+def test_a_folder_without_a_run_is_an_error(tmp_path):
+    with pytest.raises(JudgeError, match=r"results\.jsonl: expected the results of a matrix run, found none"):
+        list(read_results(tmp_path))
+    with pytest.raises(JudgeError, match=r"summary\.json: expected the summary of a finished matrix run, found none"):
+        read_summary(tmp_path)
+    (tmp_path / SUMMARY).write_text("[]")
+    with pytest.raises(JudgeError, match=r"summary\.json: not a summary"):
+        read_summary(tmp_path)
+
+
+def test_a_place_where_no_results_can_be_written_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JudgeError, match=r"--results .*: cannot write there"):
+        ResultFile(tmp_path / "file")

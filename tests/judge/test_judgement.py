@@ -1,0 +1,143 @@
+"""What a verdict means depends on the two dates, and on nothing else."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import shlex
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from making import golden, release, result
+
+from export_core.judge import Judgement, Result, judge, judge_again, judge_verdict, reproduce_command
+from export_core.matrix import Cell, Difference, Outcome, Stage, Verdict
+from export_core.releases import Windows, load_calendar, promise
+
+KEPT, BROKEN, BONUS, OUTSIDE, INCOMPLETE = (
+    Judgement.KEPT, Judgement.BROKEN, Judgement.BONUS, Judgement.OUTSIDE, Judgement.INCOMPLETE,
+)  # fmt: skip
+
+TABLE = [  # verdict, inside the window, outside
+    (Verdict.PASS, KEPT, BONUS),
+    (Verdict.COMPILED, KEPT, BONUS),
+    (Verdict.NUMERICS, BROKEN, BROKEN),
+    (Verdict.REFUSED, BROKEN, OUTSIDE),
+    (Verdict.ERROR, BROKEN, OUTSIDE),
+    (Verdict.CRASH, BROKEN, OUTSIDE),
+    (Verdict.TIMEOUT, BROKEN, OUTSIDE),
+    (Verdict.NOT_RUN, INCOMPLETE, INCOMPLETE),
+]
+
+
+@pytest.mark.parametrize(("verdict", "inside", "outside"), TABLE, ids=[str(row[0]) for row in TABLE])
+def test_the_table_of_verdict_and_window(verdict, inside, outside):
+    assert judge_verdict(verdict, promised=True) is inside
+    assert judge_verdict(verdict, promised=False) is outside
+
+
+def test_the_table_has_every_verdict():
+    assert {row[0] for row in TABLE} == set(Verdict)
+
+
+def test_a_cell_outside_the_window_that_did_not_have_to_run_is_only_outside():
+    assert judge_verdict(Verdict.NOT_RUN, promised=False, required=False) is OUTSIDE
+    assert judge_verdict(Verdict.NOT_RUN, promised=True, required=False) is INCOMPLETE
+
+
+def judged(writer: str, reader: str, verdict=Verdict.CRASH, windows=None, **outcome) -> Result:
+    cell = Cell(golden(jaxlib=writer), release(reader), "cpu")
+    return judge(Outcome(cell, Stage.RUN, verdict, **outcome), windows or Windows(), (), reproduce_command)
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "direction", "days", "promised", "until"),
+    [
+        ("0.9.2", "0.9.2", "same", 0, True, "2026-09-14"),
+        ("0.9.2", "0.11.1", "backward", 152, True, "2026-09-14"),
+        ("0.9.2", "0.11.2", "backward", 183, False, "2026-09-14"),
+        ("0.9.2", "0.9.1", "forward", 18, True, "2026-02-25"),
+        ("0.9.2", "0.9.0.1", "forward", 43, False, "2026-02-25"),
+        ("0.9.0", "0.8.3", "backward", 8, True, "2026-07-19"),
+    ],
+)
+def test_a_result_holds_the_arithmetic_of_its_two_dates(writer, reader, direction, days, promised, until):
+    found = judged(writer, reader)
+    assert (found.direction, found.days, found.promised, str(found.promised_until)) == (
+        direction,
+        days,
+        promised,
+        until,
+    )
+    assert found.judgement is (BROKEN if promised else OUTSIDE)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(load_calendar().versions()),
+    st.sampled_from(load_calendar().versions()),
+    st.sampled_from(list(Verdict)),
+    st.integers(0, 400),
+    st.integers(0, 100),
+)
+def test_every_judgement_follows_from_promise_and_table(writer, reader, verdict, backward, forward):
+    windows = Windows(backward, forward)
+    found = judged(writer, reader, verdict, windows)
+    kept = promise(found.writer.built, found.reader.built, windows).promised
+    row = next(row for row in TABLE if row[0] is verdict)
+    assert found.judgement is (row[1] if kept else row[2])
+    assert judge_again(found, windows, ()) == found, "judging again says the same"
+
+
+def test_judging_again_with_other_windows_changes_what_follows_from_them_and_nothing_else():
+    before = judged("0.9.2", "0.11.2")
+    after = judge_again(before, Windows(200, 21), ())
+    assert (before.judgement, after.judgement) == (OUTSIDE, BROKEN)
+    assert (after.promised, str(after.promised_until)) == (True, "2026-10-04")
+    changed = {name for name in before.__struct_fields__ if getattr(before, name) != getattr(after, name)}
+    assert changed == {"promised", "promised_until", "judgement"}
+
+
+def test_a_line_of_results_has_exactly_the_fields_of_the_contract():
+    line = msgspec.json.decode(msgspec.json.encode(judged("0.9.2", "0.10.2")))
+    assert " ".join(line) == (
+        "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error seconds "
+        "custom_calls direction days promised promised_until judgement reproduce"
+    )
+    assert list(line["writer"]) == ["jax", "jaxlib", "platform", "built"]
+    assert list(line["reader"]) == ["jax", "jaxlib", "built"]
+    assert line["writer"]["built"] == "2026-03-18"
+
+
+def test_an_outcome_reaches_its_result_whole():
+    difference = Difference(False, 2.0, math.inf)
+    found = judged(
+        "0.9.2", "0.10.2", Verdict.NUMERICS, message="m", signal=11, stderr="e", difference=difference, seconds=1.5
+    )  # fmt: skip
+    assert (found.message, found.signal, found.stderr, found.seconds) == ("m", 11, "e", 1.5)
+    assert found.max_abs_error == 2.0
+    assert found.max_rel_error is None, "JSON has no infinity"
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Result) == found
+
+
+def test_the_command_that_reproduces_a_cell_names_just_that_cell_in_a_shell():
+    cell = Cell(golden("t.test_f[a b;$(rm)]", "0.9.2"), release("0.10.2"), "cpu")
+    command = reproduce_command(cell, ["--goldens", "my goldens"])
+    assert shlex.split(command) == [
+        "jaxexport", "matrix", "--cases", "t.test_f[a b;$(rm)]", "--writers", "0.9.2", "--readers", "0.10.2",
+        "--platforms", "cpu", "--goldens", "my goldens",
+    ]  # fmt: skip
+
+
+def test_a_result_says_who_wrote_and_who_read():
+    found = judged("0.10.1", "0.11.2")
+    assert (found.writer.jax, found.writer.jaxlib, found.writer.platform) == ("0.10.2", "0.10.1", "cpu")
+    assert (found.reader.jax, found.reader.jaxlib) == ("0.12.0.1", "0.11.2")
+    assert found.reader.built - found.writer.built == datetime.timedelta(days=found.days)
+    assert found.golden == "tests.test_a.test_f/0.10.1-jax0.10.2-cpu"
+
+
+def test_a_hand_made_result_of_these_tests_is_judged_as_it_says():
+    assert judge_again(result(), Windows(), ()) == result()

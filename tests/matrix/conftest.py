@@ -1,0 +1,68 @@
+"""Goldens by the jax of this interpreter, and readers that are this interpreter too."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from export_core.goldens import Golden, GoldenStore
+from export_core.matrix import Cell, Environment, Limits, Outcome, replay, this_interpreter
+from export_core.matrix.pool import KeptWorkers
+from export_core.releases import Release, load_calendar
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def here() -> Release:
+    """The release that this interpreter has."""
+    return Release(version("jaxlib"), version("jax"), load_calendar().built(version("jaxlib")))
+
+
+@pytest.fixture(scope="session")
+def golden_folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("goldens") / "golden"
+    subprocess.run([sys.executable, HERE / "write_goldens.py", folder], check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def goldens(golden_folder) -> dict[str, Golden]:
+    return {golden.manifest.case: golden for golden in GoldenStore(golden_folder).goldens()}
+
+
+def misbehaving(release: Release) -> Environment:
+    """This interpreter, with the cells that misbehave by name."""
+    plain = this_interpreter(release)
+    return dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(HERE / "misbehaving")})
+
+
+@pytest.fixture(scope="session")
+def kept() -> Iterator[KeptWorkers]:
+    """One forking worker for all tests that do not ask for one of their own."""
+    workers = KeptWorkers()
+    yield workers
+    workers.close()
+
+
+@pytest.fixture
+def run(goldens, here, kept) -> Callable[..., dict[str, Outcome]]:
+    """Replays the named goldens here. Every cell must come back exactly once."""
+
+    def run(*cases: str, environment_of=misbehaving, **options) -> dict[str, Outcome]:
+        if environment_of is misbehaving and options.get("fork", True):
+            options.setdefault("start", kept.start)
+        given = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "fork") if name in options}
+        limits = {"jobs": 2, "timeout": 60.0, **given}
+        cells = [Cell(goldens[case], here, "cpu") for case in cases]
+        outcomes = list(replay(cells, environment_of, load_calendar(), limits=Limits(**limits), **options))
+        assert sorted(outcome.cell.id for outcome in outcomes) == sorted(cell.id for cell in cells)
+        return {outcome.cell.golden.manifest.case: outcome for outcome in outcomes}
+
+    return run

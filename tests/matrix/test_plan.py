@@ -1,0 +1,227 @@
+"""Which cells are there to run, and what is said when there are none."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from making import NEWEST, day, golden
+
+from export_core.goldens import Comparison, Options
+from export_core.matrix import MatrixError, Plan, Selection, make_plan
+from export_core.matrix.plan import window_readers
+from export_core.releases import ReleaseError, Windows, load_calendar, promise
+
+CALENDAR = load_calendar()
+TODAY = day("2026-11-21")
+
+
+def planned(goldens, as_of=TODAY, windows=Windows(), **selection) -> Plan:  # noqa: B008 - it is frozen
+    return make_plan(goldens, CALENDAR, windows, Selection(**selection), as_of)
+
+
+def readers(plan: Plan) -> list[str]:
+    return [release.jaxlib for release in plan.readers]
+
+
+# --- --readers window -------------------------------------------------------------------------------------------------
+
+
+def test_the_readers_of_the_window_are_the_promised_ones_the_newest_and_the_one_just_before_a_writer():
+    plan = planned([golden(jaxlib="0.9.2")])  # built 2026-03-18: promised from 02-25 to 09-14
+    assert readers(plan) == ["0.9.1", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.12.0.1"]
+    assert promise(CALENDAR.built("0.9.2"), CALENDAR.built("0.9.1"), Windows()).promised, "18 days before"
+
+
+def test_the_reader_just_before_a_writer_is_there_though_it_is_outside():
+    plan = planned([golden(jaxlib="0.10.0")])  # 0.9.2 is 29 days older
+    assert readers(plan)[:2] == ["0.9.2", "0.10.0"]
+    assert not promise(CALENDAR.built("0.10.0"), CALENDAR.built("0.9.2"), Windows()).promised
+
+
+def test_an_old_writer_still_meets_the_newest():
+    assert readers(planned([golden(jaxlib="0.4.31")]))[-1] == NEWEST
+
+
+@settings(deadline=None)
+@given(
+    st.sets(st.sampled_from(CALENDAR.versions()), min_size=1, max_size=4),
+    st.integers(0, 200),
+    st.integers(0, 60),
+    st.dates(datetime.date(2026, 1, 1), datetime.date(2026, 11, 21)),
+)
+def test_the_window_rule_holds_for_any_writers_windows_and_day(writers, backward, forward, as_of):
+    windows, then = Windows(backward, forward), CALENDAR.as_of(as_of)
+    dates = [CALENDAR.built(version) for version in writers]
+    versions = then.versions()
+    expected = {then.newest()}
+    for date in dates:
+        expected |= {version for version in versions if promise(date, then.built(version), windows).promised}
+        older = [version for version in versions if then.built(version) < date]
+        exists = any(then.built(version) >= date for version in versions)
+        expected |= {older[-1]} if older and exists else set()
+    assert window_readers(dates, then, windows) == [version for version in versions if version in expected]
+
+
+def test_longer_windows_of_a_policy_bring_more_readers():
+    shorter, longer = (planned([golden(jaxlib="0.9.2")], windows=Windows(days, days)) for days in (10, 300))
+    assert set(readers(shorter)) < set(readers(longer))
+
+
+# --- --readers all, and by name ---------------------------------------------------------------------------------------
+
+
+def test_all_readers_are_every_release_that_can_be_had():
+    assert readers(planned([golden()], readers="all")) == CALENDAR.versions()
+
+
+def test_named_readers_are_taken_once_and_ordered_by_the_day_they_were_built():
+    plan = planned([golden()], readers="0.8.3, 0.12.0.1,0.9.0,,0.8.3")
+    assert readers(plan) == ["0.9.0", "0.8.3", "0.12.0.1"]
+    assert len(plan.cells) == 3
+
+
+@pytest.mark.parametrize("asked", ["0.9.9", "newest", "windows", "0.12.0.1;0.9.2"])
+def test_a_reader_that_does_not_exist_is_an_error(asked):
+    with pytest.raises(ReleaseError, match="is not in the release calendar as of 2026-11-21"):
+        planned([golden()], readers=asked)
+
+
+@pytest.mark.parametrize("asked", ["", " ", ",", " , ,"])
+def test_no_reader_at_all_is_an_error(asked):
+    with pytest.raises(MatrixError, match="--readers: expected window, all or jaxlib versions"):
+        planned([golden()], readers=asked)
+
+
+# --- --as-of ----------------------------------------------------------------------------------------------------------
+
+
+def test_as_of_hides_later_readers():
+    assert readers(planned([golden(jaxlib="0.9.2")], day("2026-05-01"))) == ["0.9.1", "0.9.2", "0.10.0"]
+    with pytest.raises(ReleaseError, match=r"jaxlib 0\.12\.0\.1 is not in the release calendar as of 2026-05-01"):
+        planned([golden(jaxlib="0.9.2")], day("2026-05-01"), readers="0.12.0.1")
+
+
+def test_as_of_hides_later_writers():
+    plan = planned([golden(jaxlib="0.9.2"), golden(jaxlib=NEWEST)], day("2026-10-19"))
+    assert [found.manifest.writer.jaxlib for found in plan.goldens] == ["0.9.2"]
+    assert planned([golden(jaxlib=NEWEST)], day("2026-10-20")).readers[-1].jaxlib == NEWEST, "on its day it is there"
+
+
+def test_a_plan_with_no_writer_left_says_so():
+    with pytest.raises(
+        MatrixError, match=r"The plan is empty: of 1 selected goldens none was written .* before 2026-01-01"
+    ):
+        planned([golden()], day("2026-01-01"))
+
+
+def test_a_golden_whose_writer_is_in_no_calendar_is_an_error():
+    from making import manifest
+
+    from export_core.goldens import Golden, Writer
+
+    made = manifest(writer=Writer("9.9", "9.9", day("2026-01-01"), "3.12", "cpu"))
+    with pytest.raises(ReleaseError, match=r"jaxlib 9\.9 is not in the release calendar"):
+        planned([Golden(made, golden().folder)])
+
+
+# --- platforms --------------------------------------------------------------------------------------------------------
+
+
+def exported_for(*platforms: str, case: str = "c"):
+    return golden(case, options=Options(platforms))
+
+
+def test_a_golden_has_cells_only_on_the_platforms_it_was_exported_for():
+    goldens = [exported_for("cpu", case="a"), exported_for("cpu", "tpu", case="b"), exported_for("tpu", case="c")]
+    plan = planned(goldens, readers=NEWEST, platforms=("cpu", "tpu", "cpu"))
+    assert [(cell.golden.manifest.case, cell.platform) for cell in plan.cells] == [
+        ("a", "cpu"), ("b", "cpu"), ("b", "tpu"), ("c", "tpu"),
+    ]  # fmt: skip
+    assert len({cell.id for cell in plan.cells}) == 4
+
+
+def test_goldens_for_other_platforms_only_leave_an_empty_plan_that_says_why():
+    goldens = [exported_for("tpu", case="a"), exported_for("cuda", "tpu", case="b")]
+    with pytest.raises(
+        MatrixError, match=r"The plan is empty: the 2 selected goldens were exported for cuda, tpu, and none for cpu\."
+    ):
+        planned(goldens)
+
+
+@pytest.mark.parametrize("platform", ["gpu", "CPU", "metal", ""])
+def test_an_unknown_platform_is_an_error_that_lists_the_known_ones(platform):
+    with pytest.raises(MatrixError, match=f"--platforms: expected some of cpu, cuda, rocm, tpu, found {platform!r}"):
+        planned([golden()], platforms=("cpu", platform))
+
+
+# --- cases and writers ------------------------------------------------------------------------------------------------
+
+
+def test_no_goldens_at_all_is_an_error_that_says_how_to_make_one():
+    with pytest.raises(MatrixError, match=r"There is no golden to replay: .*pytest --update-goldens"):
+        planned([])
+
+
+def test_an_unknown_writer_is_an_error_that_lists_those_there_are():
+    with pytest.raises(
+        MatrixError, match=r"no golden was written by jaxlib 0\.9\.1\. There are goldens by 0\.12\.0\.1, 0\.9\.2"
+    ):
+        planned([golden(), golden(jaxlib="0.9.2")], writers=("0.9.1",))
+
+
+def test_an_unknown_case_is_an_error_that_says_where_to_look():
+    with pytest.raises(MatrixError, match=r"no case is called or matches 'nope\*'\. `jaxexport goldens list`"):
+        planned([golden()], cases=("nope*",))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "chosen"),
+    [
+        (("t.test_f[x-2]",), ["t.test_f[x-2]"]),
+        (("t.test_f*",), ["t.test_f[x-2]", "t.test_f[y]", "t.test_fx", "t.test_fy"]),
+        (("t.test_f[[]*",), ["t.test_f[x-2]", "t.test_f[y]"]),
+        (("*x*", "u.*"), ["t.test_f[x-2]", "t.test_fx", "u.test_g"]),
+        (("t.test_f[xz]",), ["t.test_fx"]),
+        (("t.test_f[y]",), ["t.test_f[y]"]),  # and not test_fy
+        (("T.TEST_FX", "u.test_g"), None),
+        ((), ["t.test_f[x-2]", "t.test_f[y]", "t.test_fx", "t.test_fy", "u.test_g"]),
+    ],
+)
+def test_cases_are_ids_or_globs_and_an_id_with_brackets_names_itself(patterns, chosen):
+    goldens = [golden(case) for case in ("t.test_f[x-2]", "t.test_f[y]", "t.test_fx", "t.test_fy", "u.test_g")]
+    if chosen is None:
+        with pytest.raises(MatrixError, match=r"T.TEST_FX"):
+            planned(goldens, cases=patterns)
+    else:
+        plan = planned(goldens, cases=patterns, readers=NEWEST)
+        assert sorted(cell.golden.manifest.case for cell in plan.cells) == chosen
+
+
+def test_an_unknown_comparator_in_a_golden_is_an_error_before_anything_runs():
+    with pytest.raises(MatrixError, match="compare='close'"):
+        planned([golden(comparison=Comparison("close"))])
+
+
+def test_a_plan_is_ordered_by_reader_and_holds_each_cell_once():
+    plan = planned([golden("b"), golden("a"), golden("a", "0.9.2")], readers="0.12.0.1,0.9.2")
+    assert len({cell.id for cell in plan.cells}) == len(plan.cells) == 6
+    built = [cell.reader.built for cell in plan.cells]
+    assert built == sorted(built)
+    assert [found.id for found in plan.goldens] == ["a/0.9.2-cpu", "a/0.12.0.1-cpu", "b/0.12.0.1-cpu"]
+
+
+@pytest.mark.parametrize(
+    ("selection", "whole"),
+    [
+        ({}, True),
+        ({"readers": "all"}, True),
+        ({"readers": "0.9.2"}, False),
+        ({"cases": ("a",)}, False),
+        ({"writers": ("b",)}, False),
+    ],
+)
+def test_a_run_is_whole_when_nothing_was_left_out(selection, whole):
+    assert Selection(**selection).described()["whole"] is whole

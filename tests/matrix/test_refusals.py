@@ -1,0 +1,74 @@
+"""A message is a refusal only where a release is known to say it."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from making import day
+
+from export_core.matrix import Stage
+from export_core.matrix.refusals import find_refusal, load_refusals
+from export_core.releases import load_calendar
+
+CALENDAR = load_calendar()
+VERSION = ("deserialize", "NotImplementedError", "deserialize unsupported version 3")
+AGE = (
+    "deserialize",
+    "ValueError",
+    "artifact seems to be older than the 6-month backward-compatibility window. Re-export it.",
+)
+PLATFORM = ("lower", "ValueError", "Function 'f' was exported for platforms '('tpu',)' but it is used on '('cpu',)'.")
+
+
+@pytest.mark.parametrize(
+    ("said", "jax", "refused"),
+    [
+        (VERSION, "0.4.30", True),
+        (VERSION, "0.8.1", True),
+        (VERSION, "0.8.2", False),
+        (VERSION, "0.12.0.1", False),
+        (AGE, "0.11.0", False),
+        (AGE, "0.11.1", True),
+        (AGE, "0.12.0.1", True),
+        (PLATFORM, "0.4.30", True),
+        (PLATFORM, "0.12.0.1", True),
+    ],
+)
+def test_a_message_is_a_refusal_in_the_releases_that_are_known_to_say_it(said, jax, refused):
+    assert (find_refusal(*said, CALENDAR.jax[jax].built) is not None) == refused
+
+
+@pytest.mark.parametrize("entry", load_refusals(), ids=lambda entry: entry.meaning)
+def test_each_entry_ends_with_the_day_it_says(entry):
+    examples = {"^deserialize": VERSION, "seems to": AGE, "was (exp": PLATFORM}
+    (message,) = (said[2] for start, said in examples.items() if entry.message.startswith(start))
+    said = (entry.stage, entry.exception, message)
+    one = datetime.timedelta(days=1)
+    for edge, outside in ((entry.since, -one), (entry.until, one)):
+        if edge is not None:
+            assert entry.matches(*said, edge)
+            assert not entry.matches(*said, edge + outside)
+    assert entry.matches(*said, entry.since or entry.until or day("2026-01-01"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("compile", "NotImplementedError", VERSION[2]),  # another stage
+        ("deserialize", "ValueError", VERSION[2]),  # another exception
+        ("deserialize", "NotImplementedError", "unsupported"),  # another message
+        ("deserialize", "NotImplementedError", "cannot deserialize unsupported version x"),
+        ("lower", "ValueError", "was exported for fun"),
+        ("run", "JaxRuntimeError", "INTERNAL: " + AGE[2]),
+        ("deserialize", "ValueError", ""),
+    ],
+)
+def test_what_only_resembles_a_refusal_is_an_error(said):
+    assert find_refusal(*said, CALENDAR.jax["0.8.1"].built) is None
+    assert find_refusal(*said, CALENDAR.jax["0.12.0.1"].built) is None
+
+
+def test_every_entry_is_about_a_stage_that_exists():
+    assert {entry.stage for entry in load_refusals()} <= set(Stage)
+    assert all(entry.meaning for entry in load_refusals())

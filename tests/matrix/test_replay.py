@@ -1,0 +1,273 @@
+"""Cells in real workers of this interpreter: whatever happens in one, each ends in exactly one outcome."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from export_core.matrix import Cell, EnvironmentFailed, Limits, Outcome, Stage, Verdict, pool, replay, this_interpreter
+from export_core.matrix.pool import ForkingWorker, FreshInterpreters, KeptWorkers, start_worker
+from export_core.releases import load_calendar
+
+WELL = ("waves", "both", "keys", "every_dtype", "cholesky", "eigh", "x64")
+BOTH = pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
+
+
+def told(outcome: Outcome) -> tuple[Verdict, Stage, int | None]:
+    return outcome.verdict, outcome.stage, outcome.signal
+
+
+@BOTH
+def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork):
+    cases = WELL if fork else ("keys", "every_dtype", "x64")  # without fork each imports jax anew
+    found = run(*cases, fork=fork, environment_of=this_interpreter)
+    for case, outcome in found.items():
+        assert told(outcome) == (Verdict.PASS, Stage.COMPARE, None), (case, outcome.message, outcome.stderr)
+        assert outcome.difference is not None
+        assert outcome.difference.max_abs_error is not None
+        assert outcome.seconds > 0
+
+
+def test_other_numbers_are_told_with_the_place_and_the_size(run):
+    found = run("other_numbers", "other_count")
+    outcome = found["other_numbers"]
+    assert told(outcome) == (Verdict.NUMERICS, Stage.COMPARE, None)
+    first = "output 0 float32[2]: 2 of 2 elements differ (max abs error 1.91, max rel error 1.91; allowed rtol 1e-05, atol 1e-05)"
+    assert outcome.message.splitlines()[0] == first
+    assert outcome.message.splitlines()[1] == "  worst at [1]: expected -1.0, got 0.9092974"
+    assert told(found["other_count"]) == (Verdict.NUMERICS, Stage.COMPARE, None)
+    assert found["other_count"].message == "expected 2 outputs, got 1"
+
+
+@BOTH
+def test_every_way_a_cell_can_misbehave_has_its_outcome(run, fork):
+    found = run(
+        "dies_by_segv", "exits_silently", "prints_on_stdout", "reads_stdin", "says_on_stderr", "waves", fork=fork
+    )  # fmt: skip
+    assert told(found["dies_by_segv"]) == (Verdict.CRASH, Stage.DESERIALIZE, 11)
+    assert found["dies_by_segv"].message == "died by signal 11 (SIGSEGV)"
+    assert told(found["exits_silently"]) == (Verdict.CRASH, Stage.DESERIALIZE, None)
+    assert found["exits_silently"].message == "the process ended without a word, with status 3"
+    assert told(found["prints_on_stdout"]) == (Verdict.PASS, Stage.COMPARE, None)
+    assert '{"ready": true}' in found["prints_on_stdout"].stderr
+    assert told(found["reads_stdin"]) == (Verdict.PASS, Stage.COMPARE, None)
+    assert told(found["says_on_stderr"]) == (Verdict.ERROR, Stage.DESERIALIZE, None)
+    assert found["says_on_stderr"].message == "ValueError: jax says little"
+    assert "error: native code says why" in found["says_on_stderr"].stderr
+    assert told(found["waves"]) == (Verdict.PASS, Stage.COMPARE, None)
+
+
+@BOTH
+def test_a_cell_that_hangs_is_killed_when_its_time_is_up_and_the_others_go_on(run, fork):
+    started = time.monotonic()
+    limit = 4 if fork else 8  # without fork the import of jax is part of it
+    found = run("hangs", "waves", timeout=limit, fork=fork)
+    assert told(found["hangs"]) == (Verdict.TIMEOUT, Stage.RUN, None)
+    assert found["hangs"].message == f"still in stage run after {limit} s, killed"
+    assert limit <= found["hangs"].seconds < limit + 4
+    assert time.monotonic() - started < 20
+    assert found["waves"].verdict is Verdict.PASS
+
+
+@BOTH
+def test_a_cell_that_eats_memory_is_killed_and_the_message_says_why(run, fork):
+    found = run("eats_memory", "waves", memory=900 << 20, fork=fork)
+    assert told(found["eats_memory"])[:2] == (Verdict.CRASH, Stage.RUN)
+    assert found["eats_memory"].message == "killed: it used more than the limit of 0.9 GiB"
+    assert found["waves"].verdict is Verdict.PASS
+
+
+def test_a_refusal_is_one_only_in_a_release_that_is_known_to_say_it(run):
+    found = run("refused_by_age", "refused_by_version")
+    assert told(found["refused_by_age"]) == (Verdict.REFUSED, Stage.DESERIALIZE, None), "0.11.1 and later say so"
+    assert told(found["refused_by_version"]) == (Verdict.ERROR, Stage.DESERIALIZE, None), "0.8.2 and later do not"
+
+
+def test_what_is_no_artifact_never_reaches_a_worker(run):
+    def no_worker(*_, **__):
+        raise AssertionError("a worker was started")
+
+    outcome = run("no_artifact", start=no_worker)["no_artifact"]
+    assert (outcome.verdict, outcome.stage) == (Verdict.ERROR, Stage.AUDIT)
+    assert "artifact.jaxexport" in outcome.message
+
+
+def test_a_comparator_that_does_not_fit_the_outputs_is_told_and_is_no_number(run):
+    outcome = run("wrong_comparator")["wrong_comparator"]
+    assert outcome.verdict is Verdict.NOT_RUN
+    assert "compare='svd': expected the outputs (U, s, V^H), found 1 outputs." in outcome.message
+
+
+class Killer:
+    """Starts real workers and kills the first `times` of them from outside, a moment after their cells have begun."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.started = 0
+
+    def __call__(self, environment, slots, *, fork):
+        worker = start_worker(environment, slots, fork=fork)
+        self.started += 1
+        if self.started <= self.times:
+            threading.Timer(0.7, os.kill, (worker._process.pid, signal.SIGKILL)).start()
+        return worker
+
+
+def test_cells_of_a_worker_that_was_killed_are_run_once_more(run):
+    said: list[str] = []
+    killer = Killer(1)
+    found = run("sleeps_a_second", "waves", "both", "keys", start=killer, notify=said.append)
+    assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
+    assert sum("are tried again" in text for text in said) == 1
+    assert 3 <= killer.started <= 4, "the cells that were out each get a worker of their own, the rest a new one"
+
+
+def test_cells_whose_worker_is_killed_twice_are_not_run_and_say_so(run):
+    killer = Killer(2)
+    outcome = run("sleeps_a_second", start=killer)["sleeps_a_second"]
+    assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+    assert outcome.message.startswith("the worker died with this cell still out:\nexit status -9")
+    assert killer.started == 2, "once more, and not for ever"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_cell_that_kills_its_worker_takes_no_other_cell_with_it(run, jobs):
+    found = run("waves", "kills_its_worker", "both", "keys", jobs=jobs)
+    assert {told(found[case]) for case in ("waves", "both", "keys")} == {(Verdict.PASS, Stage.COMPARE, None)}
+    assert found["kills_its_worker"].verdict is Verdict.NOT_RUN
+    assert "exit status -9" in found["kills_its_worker"].message
+
+
+def test_a_worker_that_is_stuck_is_killed_and_its_cells_are_tried_again(run, monkeypatch):
+    monkeypatch.setattr(pool, "GRACE_SECONDS", 1.0)
+    stopped = []
+
+    def stuck_at_first(environment, slots, *, fork):
+        worker = start_worker(environment, slots, fork=fork)
+        if not stopped:
+            stopped.append(worker._process.pid)
+            os.kill(worker._process.pid, signal.SIGSTOP)
+        return worker
+
+    started = time.monotonic()
+    found = run("waves", "both", timeout=3, start=stuck_at_first)
+    assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
+    assert 7 <= time.monotonic() - started < 40, "twice the limit of a cell and the grace"
+
+
+def test_no_cell_outlives_a_worker_that_was_killed(goldens, here, tmp_path):
+    worker = ForkingWorker(this_interpreter(here))
+    request = _request(goldens["hangs"], tmp_path)
+    future = worker.submit(request)
+    children = Path(f"/proc/{worker._process.pid}/task/{worker._process.pid}/children")
+    cell = _wait_for(lambda: children.read_text().split())[0]
+    os.kill(worker._process.pid, signal.SIGKILL)
+    assert "exit status -9" in str(future.exception(timeout=10))
+    _wait_for(lambda: not Path(f"/proc/{cell}/cmdline").exists() or not Path(f"/proc/{cell}/cmdline").read_bytes())
+    worker.close()
+
+
+def _request(golden, folder):
+    from export_core.matrix.pool import Request
+
+    inputs = str(golden.folder / "inputs.npz")
+    return Request(str(golden.artifact), inputs, str(folder / "out.npz"), x64=False, timeout=60, memory=0)
+
+
+def _wait_for(what):
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        if found := what():
+            return found
+        time.sleep(0.02)
+    raise AssertionError("waited 10 s for nothing")
+
+
+def test_an_environment_that_cannot_be_built_is_not_run_with_the_builders_last_lines(run):
+    def fails(release):
+        raise EnvironmentFailed("installing jax==9 failed with status 1:\nno such wheel")
+
+    found = run("waves", "both", environment_of=fails)
+    for outcome in found.values():
+        assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+        assert outcome.message == "installing jax==9 failed with status 1:\nno such wheel"
+
+
+def test_an_interpreter_that_does_not_exist_is_not_run(run):
+    def none(release):
+        return dataclasses.replace(this_interpreter(release), python=Path("/nowhere/python"))
+
+    outcome = run("waves", environment_of=none)["waves"]
+    assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+    assert "/nowhere/python" in outcome.message
+
+
+@BOTH
+def test_a_jax_that_does_not_import_is_never_a_pass_and_shows_the_import_error(run, tmp_path, fork):
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text("raise ImportError('libmissing.so: cannot open shared object file')")
+
+    def broken(release):
+        plain = this_interpreter(release)
+        return dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(tmp_path)})
+
+    outcome = run("waves", environment_of=broken, fork=fork)["waves"]
+    assert outcome.verdict is (Verdict.NOT_RUN if fork else Verdict.ERROR)
+    assert "libmissing.so: cannot open shared object file" in outcome.message
+
+
+def test_a_platform_that_cannot_be_run_here_is_not_run(goldens, here):
+    cells = [Cell(goldens["both"], here, platform) for platform in ("cpu", "tpu")]
+    found = {outcome.cell.platform: outcome for outcome in replay(cells, this_interpreter, load_calendar())}
+    assert found["cpu"].verdict is Verdict.PASS
+    assert (found["tpu"].verdict, found["tpu"].stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+
+
+def test_a_run_that_is_stopped_ends_its_cells_at_once(goldens, here):
+    cells = [Cell(goldens[case], here, "cpu") for case in ("waves", "hangs", "both")]
+    outcomes = replay(cells, this_interpreter, load_calendar(), limits=Limits(jobs=2, timeout=60))
+    assert next(outcomes).verdict is Verdict.PASS
+    started = time.monotonic()
+    outcomes.close()
+    assert time.monotonic() - started < 5
+
+
+def test_a_kept_worker_serves_many_replays_and_is_replaced_when_it_died(run):
+    kept = KeptWorkers()
+    try:
+        assert run("waves", start=kept.start)["waves"].verdict is Verdict.PASS
+        first = kept._worker
+        assert run("both", start=kept.start)["both"].verdict is Verdict.PASS
+        assert kept._worker is first
+        first._process.kill()
+        _wait_for(lambda: first.ended)
+        assert run("waves", start=kept.start)["waves"].verdict is Verdict.PASS
+        assert kept._worker is not first
+    finally:
+        kept.close()
+
+
+def test_a_worker_that_stays_silent_is_given_up(here, monkeypatch, tmp_path):
+    from export_core.matrix import WorkerDied, pool
+
+    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(30)")
+    monkeypatch.setattr(pool, "START_SECONDS", 0.5)
+    monkeypatch.setattr(pool, "CLOSE_SECONDS", 0.5)
+    plain = this_interpreter(here)
+    silent = dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(tmp_path)})
+    with pytest.raises(WorkerDied, match="did not start:\nit still runs, after"):
+        ForkingWorker(silent)
+
+
+def test_new_interpreters_are_no_more_at_once_than_there_are_slots(here, goldens, tmp_path):
+    worker = FreshInterpreters(this_interpreter(here), 1)
+    futures = [worker.submit(_request(goldens["waves"], tmp_path)) for _ in range(2)]
+    assert not futures[1].running()
+    assert [future.result(timeout=60).end for future in futures] == ["ok", "ok"]
+    worker.close()

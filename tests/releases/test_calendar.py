@@ -1,0 +1,148 @@
+"""Which releases exist on a day, and which go together."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from making import day
+from packaging.version import Version
+
+from export_core.policy import ExtraReleases, Policy
+from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, load_calendar
+
+CALENDAR = load_calendar()
+PAIRED = [version for version in CALENDAR.jaxlib if version != "0.4.13"]
+
+
+def small(**jaxlib: str) -> Calendar:
+    """A calendar of jaxlibs by day, each with the jax of its number that wants just it."""
+    versions = {name.removeprefix("v").replace("_", "."): day(built) for name, built in jaxlib.items()}
+    return Calendar(
+        {version: JaxlibRelease(built) for version, built in versions.items()},
+        {version: JaxRelease(built, version) for version, built in versions.items()},
+    )
+
+
+@pytest.mark.parametrize("jaxlib", PAIRED)
+def test_a_jaxlib_goes_with_the_newest_jax_that_takes_it_and_is_not_older_in_number(jaxlib):
+    own = Version(jaxlib)
+    fitting = [
+        (entry.built, Version(version), version)
+        for version, entry in CALENDAR.jax.items()
+        if Version(entry.minimum_jaxlib) <= own <= Version(version)
+    ]
+    assert CALENDAR.release(jaxlib).jax == max(fitting)[2]
+
+
+@pytest.mark.parametrize(
+    ("jaxlib", "jax"),
+    [("0.12.0.1", "0.12.0.1"), ("0.11.2", "0.12.0.1"), ("0.10.1", "0.10.2"), ("0.9.2", "0.9.2"), ("0.8.3", "0.8.3")],
+)
+def test_pairs_that_people_have(jaxlib, jax):
+    assert CALENDAR.release(jaxlib).jax == jax
+
+
+def test_a_jaxlib_that_no_jax_goes_with_is_an_error_by_name_and_never_chosen():
+    with pytest.raises(ReleaseError, match=r"No jax release goes with jaxlib 0\.4\.13"):
+        CALENDAR.release("0.4.13")
+    assert "0.4.13" not in CALENDAR.versions()
+
+
+@pytest.mark.parametrize("offset", [-1, 0, 1])
+@pytest.mark.parametrize("jaxlib", CALENDAR.jaxlib)
+def test_every_jaxlib_that_can_be_had_on_a_day_has_its_jax_on_that_day(jaxlib, offset):
+    then = CALENDAR.as_of(CALENDAR.built(jaxlib) + datetime.timedelta(days=offset))
+    for version in then.versions():
+        assert then.jax[then.release(version).jax].built <= then.day
+
+
+def test_a_release_is_there_on_the_day_it_was_built_and_not_the_day_before():
+    assert CALENDAR.as_of(day("2026-10-20")).newest() == "0.12.0.1"
+    assert CALENDAR.as_of(day("2026-10-19")).newest() == "0.12.0"
+
+
+def test_as_of_hides_later_jax_as_well_as_later_jaxlib():
+    assert CALENDAR.as_of(day("2026-10-16")).release("0.11.2").jax == "0.12.0"
+    assert CALENDAR.as_of(day("2026-09-17")).release("0.11.2").jax == "0.11.2"
+    with pytest.raises(ReleaseError, match=r"jaxlib 0\.12\.0 is not in the release calendar as of 2026-09-17"):
+        CALENDAR.as_of(day("2026-09-17")).release("0.12.0")
+
+
+def test_before_the_first_release_there_is_none_and_the_error_says_so():
+    with pytest.raises(ReleaseError, match="No jaxlib release is known on 2020-01-01"):
+        CALENDAR.as_of(day("2020-01-01")).newest()
+    with pytest.raises(ReleaseError, match=r"jaxlib 0\.9\.2 is not in the release calendar as of 2020-01-01"):
+        CALENDAR.as_of(day("2020-01-01")).built("0.9.2")
+
+
+def test_versions_are_ordered_by_day_and_by_number_within_a_day():
+    calendar = small(v0_10_0="2026-01-02", v0_9_9="2026-01-02", v0_9_8="2026-01-03")
+    assert calendar.versions() == ["0.9.9", "0.10.0", "0.9.8"]
+    assert calendar.newest() == "0.9.8"
+
+
+def test_a_yanked_release_is_never_chosen_and_still_dated():
+    assert CALENDAR.jaxlib["0.4.32"].yanked
+    assert "0.4.32" not in CALENDAR.versions()
+    assert CALENDAR.built("0.4.32") == day("2024-09-11")
+    assert CALENDAR.as_of(day("2024-09-12")).newest() == "0.4.31"
+
+
+@pytest.mark.parametrize(("asked", "meant"), [("0.9.3", "0.9.2"), ("0.12.1", "0.12.0"), ("0.10.2.0", "0.10.2")])
+def test_an_unknown_release_is_an_error_with_the_nearest_names(asked, meant):
+    with pytest.raises(ReleaseError, match=f"jaxlib {asked} is not in the release calendar") as told:
+        CALENDAR.built(asked)
+    assert "Did you mean" in str(told.value)
+    assert meant in str(told.value)
+    assert "The newest known is 0.12.0.1, built 2026-10-20" in str(told.value)
+
+
+def test_the_policys_own_releases_extend_the_calendar():
+    policy = Policy(
+        releases=ExtraReleases(
+            jaxlib={"0.13.0.dev20261118": JaxlibRelease(day("2026-11-18"))},
+            jax={"0.13.0.dev20261118": JaxRelease(day("2026-11-18"), "0.12.0")},
+        )
+    )
+    calendar = policy.calendar()
+    assert calendar.newest() == "0.13.0.dev20261118"
+    assert calendar.release("0.13.0.dev20261118").jax == "0.13.0.dev20261118"
+    assert calendar.release("0.12.0.1").jax == "0.13.0.dev20261118", "the newest jax whose minimum allows it"
+    assert calendar.release("0.9.2") == CALENDAR.release("0.9.2")
+    assert "0.13.0.dev20261118" not in CALENDAR.jaxlib, "the shipped calendar is left alone"
+
+
+def test_a_release_whose_name_is_no_version_is_an_error():
+    with pytest.raises(ReleaseError, match=r"Expected a version such as .* found 'nightly'"):
+        Policy(releases=ExtraReleases(jaxlib={"nightly": JaxlibRelease(day("2026-11-18"))})).calendar()
+
+
+@pytest.mark.parametrize(
+    ("jaxlib", "packages"),
+    [
+        ("0.12.0.1", ("flatbuffers",)),
+        ("0.6.2", ("flatbuffers",)),
+        ("0.6.1", ("flatbuffers", "absl-py")),
+        ("0.5.0", ("flatbuffers", "absl-py")),
+        ("0.4.38", ("flatbuffers", "absl-py", "numpy<2", "scipy<1.13", "ml_dtypes<0.5")),
+        ("0.4.18", ("flatbuffers", "absl-py", "numpy<2", "scipy<1.13", "ml_dtypes<0.5")),
+    ],
+)
+def test_a_release_gets_the_packages_of_its_time(jaxlib, packages):
+    assert CALENDAR.extra_requirements(jaxlib) == packages
+
+
+def test_every_requirement_rule_holds_up_to_its_day_and_no_longer():
+    assert CALENDAR.requirements
+    for rule in CALENDAR.requirements:
+        for jaxlib in CALENDAR.jaxlib:
+            holds = rule.until is None or CALENDAR.built(jaxlib) <= rule.until
+            assert holds == set(rule.add).issubset(CALENDAR.extra_requirements(jaxlib)), (jaxlib, rule)
+        if rule.until is not None:
+            assert rule.until in {entry.built for entry in CALENDAR.jaxlib.values()}, "the day of a release, as it says"
+
+
+def test_pythons_are_those_that_wheels_exist_for():
+    assert CALENDAR.pythons("0.12.0.1") == ("3.12", "3.13", "3.14", "3.15")
+    assert all("3.12" in CALENDAR.pythons(version) for version in CALENDAR.versions()), "one CPython reads them all"

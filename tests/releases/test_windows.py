@@ -1,0 +1,106 @@
+"""The promise is two build dates and nothing else."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from making import day
+
+from export_core.releases import Direction, ReleaseError, Windows, load_calendar, parse_day, promise
+
+DAYS = st.dates(datetime.date(2020, 1, 1), datetime.date(2040, 12, 31))
+LENGTHS = st.integers(0, 400)
+
+
+@settings(deadline=None)
+@given(DAYS, LENGTHS, LENGTHS)
+def test_a_reader_is_promised_up_to_the_last_day_of_the_backward_window_and_not_a_day_longer(writer, backward, forward):
+    windows = Windows(backward, forward)
+    last = writer + datetime.timedelta(days=backward)
+    assert promise(writer, last, windows).promised
+    assert promise(writer, last, windows).until == last
+    assert not promise(writer, last + datetime.timedelta(days=1), windows).promised
+
+
+@settings(deadline=None)
+@given(DAYS, LENGTHS, LENGTHS)
+def test_a_reader_is_promised_back_to_the_first_day_of_the_forward_window_and_not_a_day_before(
+    writer, backward, forward
+):
+    windows = Windows(backward, forward)
+    first = writer - datetime.timedelta(days=forward)
+    assert promise(writer, first, windows).promised
+    before = promise(writer, first - datetime.timedelta(days=1), windows)
+    assert (before.promised, before.direction, before.until) == (False, Direction.FORWARD, first)
+
+
+@settings(deadline=None)
+@given(DAYS, DAYS, LENGTHS, LENGTHS)
+def test_a_promise_is_the_arithmetic_of_the_two_days(writer, reader, backward, forward):
+    found = promise(writer, reader, Windows(backward, forward))
+    assert found.days == abs((reader - writer).days)
+    assert found.promised == (found.days <= found.window_days)
+    assert found.window_days == (forward if reader < writer else backward)
+    expected = {-1: Direction.FORWARD, 0: Direction.SAME, 1: Direction.BACKWARD}
+    assert found.direction is expected[(reader > writer) - (reader < writer)]
+
+
+@settings(deadline=None)
+@given(DAYS)
+def test_the_same_day_is_promised_even_with_windows_of_no_days(built):
+    found = promise(built, built, Windows(0, 0))
+    assert (found.promised, found.direction, found.days) == (True, Direction.SAME, 0)
+
+
+@settings(deadline=None)
+@given(DAYS, DAYS)
+def test_writer_and_reader_swapped_turn_the_direction_round(one, other):
+    turned = {
+        Direction.FORWARD: Direction.BACKWARD,
+        Direction.BACKWARD: Direction.FORWARD,
+        Direction.SAME: Direction.SAME,
+    }
+    assert promise(one, other, Windows()).direction is turned[promise(other, one, Windows()).direction]
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "days"),
+    [
+        ("2024-02-28", "2024-03-01", 2),  # a leap year
+        ("2023-02-28", "2023-03-01", 1),
+        ("2024-02-29", "2025-02-28", 365),
+        ("2025-12-31", "2026-01-01", 1),
+    ],
+)
+def test_leap_days_and_new_year_count_like_any_day(writer, reader, days):
+    assert promise(day(writer), day(reader), Windows()).days == days
+    assert promise(day(reader), day(writer), Windows()).days == days
+
+
+def test_0_8_3_is_younger_than_0_9_0():
+    calendar = load_calendar()
+    versions = calendar.versions()
+    assert versions.index("0.8.3") > versions.index("0.9.0")
+    found = promise(calendar.built("0.9.0"), calendar.built("0.8.3"), Windows())
+    assert (found.direction, found.days) == (Direction.BACKWARD, 8)
+
+
+def test_the_windows_are_jaxs_own_unless_somebody_says_otherwise():
+    assert (Windows().backward_days, Windows().forward_days) == (180, 21)
+
+
+@settings(deadline=None)
+@given(DAYS)
+def test_a_day_is_read_as_it_is_written(date):
+    assert parse_day(str(date)) == date
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "2026-13-01", "2026-02-29", "25.10.2026", "2026-10-25T00:00", "2026-10"]
+)
+def test_what_is_no_date_is_an_error_that_shows_one(text):
+    with pytest.raises(ReleaseError, match=r"--as-of: expected a date such as 2026-10-25, found"):
+        parse_day(text)

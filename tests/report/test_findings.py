@@ -1,0 +1,146 @@
+"""What came out, in sentences that a person can act on."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from making import day, result
+
+from export_core.judge import Judgement, summarize
+from export_core.matrix import Stage, Verdict
+from export_core.policy import Policy
+from export_core.report import arithmetic, broken, findings, happened
+
+
+def summary(results, stale=()):
+    made = summarize(
+        results, planned=len(results), policy=Policy(), as_of=day("2026-11-21"), selection={"whole": True}, seconds=1
+    )
+    return msgspec.structs.replace(made, stale=list(stale))
+
+
+def crash(case="t.test_cholesky", reader="0.10.2", **changes):
+    changes = {"message": "died by signal 11 (SIGSEGV)", "stage": Stage.RUN, "signal": 11, **changes}
+    return result(Verdict.CRASH, Judgement.BROKEN, case=case, reader=reader, **changes)
+
+
+def test_a_broken_promise_names_both_sides_both_dates_the_arithmetic_the_stage_the_message_and_the_command():
+    found = broken(crash())
+    assert found.title == "BROKEN PROMISE"
+    assert found.text.splitlines() == [
+        "t.test_cholesky, written by jax 0.9.2 with jaxlib 0.9.2 (built 2026-03-18) and read by jax 0.10.2 with "
+        "jaxlib 0.10.2 (built 2026-06-17) on cpu, crashed there.",
+        "  window     backward: reader built 91 days after the writer; promised: 180 days, until 2026-09-14",
+        "  stage      run",
+        "  message    died by signal 11 (SIGSEGV)",
+        "  reproduce  jaxexport matrix --cases t.test_cholesky --writers 0.9.2 --readers 0.10.2 --platforms cpu",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "promised", "said"),
+    [
+        (
+            "0.9.2",
+            "0.11.2",
+            False,
+            "reader built 183 days after the writer; outside the promise: 180 days, until 2026-09-14",
+        ),
+        ("0.9.2", "0.9.1", True, "reader built 18 days before the writer; promised: 21 days, back to 2026-02-25"),
+        (
+            "0.9.2",
+            "0.9.0",
+            False,
+            "reader built 57 days before the writer; outside the promise: 21 days, back to 2026-02-25",
+        ),
+        ("0.9.2", "0.9.2", True, "reader and writer were built on the same day; promised until 2026-09-14"),
+    ],
+)
+def test_the_arithmetic_is_told_for_each_direction(writer, reader, promised, said):
+    assert arithmetic(result(writer=writer, reader=reader, promised=promised)) == said
+
+
+def test_wrong_numbers_outside_the_window_say_why_they_are_broken_all_the_same():
+    wrong = result(
+        Verdict.NUMERICS,
+        Judgement.BROKEN,
+        reader="0.12.0.1",
+        promised=False,
+        message="output 0: far\n  worst at [3]: expected 1, got 2",
+    )
+    text = broken(wrong).text
+    assert "ran there with other numbers, outside the window: wrong numbers are never fine." in text
+    assert "  message    output 0: far\n               worst at [3]: expected 1, got 2\n" in text
+
+
+def test_an_error_shows_the_lines_of_stderr_that_say_why():
+    wrong = result(
+        Verdict.ERROR, Judgement.BROKEN, stage=Stage.COMPILE, message="XlaRuntimeError: INTERNAL",
+        stderr="W chatter\nE error: 'vhlo.op' is not legal\nmore",
+    )  # fmt: skip
+    assert "  stderr     E error: 'vhlo.op' is not legal\n" in broken(wrong).text
+    assert "chatter" not in broken(wrong).text
+
+
+def test_every_broken_promise_is_told_on_its_own_and_the_worst_first():
+    results = [
+        result(Verdict.REFUSED, Judgement.BROKEN, case="refused", stage=Stage.LOWER, message="r"),
+        crash("crash2"),
+        crash("crash1"),
+        result(Verdict.NUMERICS, Judgement.BROKEN, case="numbers", message="n"),
+        result(Verdict.TIMEOUT, Judgement.BROKEN, case="slow", stage=Stage.RUN, message="t"),
+    ]
+    found = findings(results, summary(results))
+    assert [finding.title for finding in found] == ["BROKEN PROMISE"] * 5
+    assert [finding.text.split(",")[0] for finding in found] == ["numbers", "crash1", "crash2", "slow", "refused"]
+
+
+def test_broken_comes_before_incomplete_stale_known_and_outside():
+    results = [
+        result(Verdict.ERROR, Judgement.OUTSIDE, case="o", stage=Stage.COMPILE, message="e", promised=False),
+        result(Verdict.CRASH, Judgement.KNOWN, case="k", stage=Stage.RUN, message="c"),
+        result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="n", stage=Stage.ENVIRONMENT, message="no wheel"),
+        crash("b"),
+    ]
+    found = findings(results, summary(results, ["known_failures[0]: expired"]))
+    assert [finding.title for finding in found] == [
+        "BROKEN PROMISE", "INCOMPLETE", "STALE LIST", "known failure", "outside the window",
+    ]  # fmt: skip
+    assert found[2].text == "known_failures[0]: expired"
+
+
+def test_what_is_kept_a_bonus_or_refused_outside_is_no_finding():
+    results = [
+        result(),
+        result(judgement=Judgement.BONUS, promised=False),
+        result(Verdict.REFUSED, Judgement.OUTSIDE, stage=Stage.DESERIALIZE, message="too old", promised=False),
+    ]
+    assert findings(results, summary(results)) == []
+
+
+def test_cells_without_a_result_for_the_same_reason_are_one_finding():
+    same = [
+        result(
+            Verdict.NOT_RUN, Judgement.INCOMPLETE, case=f"t.test_{i}", reader=reader, stage=Stage.ENVIRONMENT,
+            message=f"installing jax=={reader} failed with status {i}",
+        )
+        for i in range(6)
+        for reader in ("0.10.0", "0.10.2")
+    ]  # fmt: skip
+    another = result(
+        Verdict.NOT_RUN, Judgement.INCOMPLETE, case="z", stage=Stage.ENVIRONMENT, message="the worker died"
+    )
+    found = findings([*same, another], summary([*same, another]))
+    assert [finding.title for finding in found] == ["INCOMPLETE", "INCOMPLETE"]
+    text = next(finding.text for finding in found if "12 cells" in finding.text)
+    assert text.startswith(
+        "12 cells were not run there: t.test_0/0.9.2-cpu, t.test_1/0.9.2-cpu, t.test_2/0.9.2-cpu and 3 more in jaxlib 0.10.0, 0.10.2."
+    )
+    assert "installing jax==0.10.0 failed with status 0" in text
+    assert "  reproduce  jaxexport matrix --cases t.test_0 " in text
+
+
+def test_what_a_cell_came_to_fits_on_a_line():
+    assert happened(crash(message="died\nlong story")) == "stage run: died"
+    assert happened(crash(message="")) == "stage run: crash"
+    assert happened(crash(message="x" * 1000)) == "stage run: " + "x" * 297 + "..."

@@ -1,0 +1,178 @@
+"""How a matrix looks on a terminal: nothing is cut off, nothing is taken for markup."""
+
+from __future__ import annotations
+
+import io
+from itertools import pairwise
+
+import msgspec
+import pytest
+from making import day, golden, result
+from rich.console import Console
+
+from export_core.judge import Judgement, summarize
+from export_core.matrix import Selection, Stage, Verdict, make_plan
+from export_core.policy import Policy
+from export_core.releases import Windows, load_calendar
+from export_core.report import print_plan, print_report, print_table
+from export_core.report.progress import RunProgress
+
+READERS = ("0.9.0", "0.8.3", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.12.0.1")
+
+
+def drawn(draw, *args, width=160) -> str:
+    file = io.StringIO()
+    draw(Console(file=file, width=width), *args)
+    return file.getvalue()
+
+
+def matrix_of(readers=READERS):
+    return [
+        result(case=case, writer=writer, reader=reader)
+        for case in ("t.a", "t.b")
+        for writer in ("0.9.2", "0.11.0")
+        for reader in readers
+    ]
+
+
+def versions_across(lines: list[str]) -> list[list[str]]:
+    """The first line of each header, above the dates."""
+    return [above.split() for above, line in pairwise(lines) if line.startswith("writer, case")]
+
+
+def reported(results, planned=None, width=160):
+    made = summarize(
+        results, planned=len(results) if planned is None else planned, policy=Policy(), as_of=day("2026-11-21"),
+        selection={"whole": True}, seconds=12.4,
+    )  # fmt: skip
+    return drawn(print_report, results, made, width=width)
+
+
+def test_readers_stand_across_by_the_day_they_were_built_and_writers_down():
+    lines = drawn(print_table, matrix_of()).splitlines()
+    assert versions_across(lines) == [list(READERS)]
+    assert [line.rstrip() for line in lines if "  built " in line] == [
+        "0.9.2  built 2026-03-18",
+        "0.11.0  built 2026-07-16",
+    ]
+    assert [line.split()[0] for line in lines if line.startswith("  ") and " ok" in line] == ["a", "b", "a", "b"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_terminal_gets_the_table_in_blocks_that_hold_every_reader_once(width):
+    text = drawn(print_table, matrix_of(), width=width)
+    blocks = versions_across(text.splitlines())
+    assert len(blocks) > 1
+    assert [version for block in blocks for version in block] == list(READERS)
+    table = text[: text.index("ok agrees")]
+    assert max(map(len, table.splitlines())) <= width
+    assert "…" not in text
+    assert table.count("ok") == len(matrix_of())
+
+
+def test_each_cell_is_a_word_with_what_it_means():
+    cells = {
+        "ok": result(reader="0.9.2"),
+        "[ok]": result(judgement=Judgement.BONUS, reader="0.10.0", promised=False),
+        "sig11!": result(Verdict.CRASH, Judgement.BROKEN, reader="0.10.1", signal=11, stage=Stage.RUN),
+        "[num]!": result(Verdict.NUMERICS, Judgement.BROKEN, reader="0.10.2", promised=False),
+        "errk": result(Verdict.ERROR, Judgement.KNOWN, reader="0.11.0", stage=Stage.COMPILE),
+        "[ref]": result(Verdict.REFUSED, Judgement.OUTSIDE, reader="0.11.1", promised=False),
+        "time!": result(Verdict.TIMEOUT, Judgement.BROKEN, reader="0.11.2", stage=Stage.RUN),
+        "-": result(Verdict.NOT_RUN, Judgement.INCOMPLETE, reader="0.12.0.1", stage=Stage.ENVIRONMENT),
+        "sig!": result(Verdict.CRASH, Judgement.BROKEN, reader="0.9.1", stage=Stage.RUN),
+    }
+    text = drawn(print_table, list(cells.values()))
+    row = next(line for line in text.splitlines() if line.startswith("  tests.test_a.test_f"))
+    assert sorted(row.split()[1:]) == sorted(cells)
+
+
+def test_two_goldens_of_one_jaxlib_with_different_jax_are_two_rows():
+    plain = result(Verdict.CRASH, Judgement.BROKEN, writer="0.11.2", reader="0.12.0.1", stage=Stage.RUN)
+    older = msgspec.structs.replace(
+        result(writer="0.11.2", reader="0.12.0.1"),
+        golden="tests.test_a.test_f/0.11.2-cpu",
+        writer=msgspec.structs.replace(plain.writer, jax="0.11.2"),
+    )
+    text = drawn(print_table, [plain, older])
+    assert "0.11.2 with jax 0.12.0.1  built 2026-09-17" in text
+    table = text[: text.index("ok agrees")].split()
+    assert table.count("sig!") == table.count("ok") == 1
+
+
+def test_cases_are_shown_without_the_folders_that_all_share():
+    results = [result(case=f"tests.deep.test_{name}.test_f") for name in ("a", "b")]
+    assert "\n  test_a.test_f " in drawn(print_table, results)
+
+
+def test_names_with_brackets_are_no_markup():
+    text = reported(
+        [result(Verdict.CRASH, Judgement.BROKEN, case="t.test_f[bold]", stage=Stage.RUN, message="[red]no[/red] [/]")]
+    )
+    assert "test_f[bold]" in text
+    assert "[red]no[/red] [/]" in text
+
+
+@pytest.mark.parametrize(
+    ("results", "planned", "said"),
+    [
+        ([result()], 1, "KEPT: every promised cell ran and agrees. 1 of 1 planned cells: 1 kept."),
+        (
+            [result(Verdict.CRASH, Judgement.BROKEN)],
+            1,
+            "BROKEN: at least one promise is broken. 1 of 1 planned cells: 1 broken.",
+        ),
+        ([result()], 2, "INCOMPLETE: not every planned cell has a result that counts. 1 of 2 planned cells: 1 kept."),
+        ([], 0, "INCOMPLETE: not every planned cell has a result that counts. 0 of 0 planned cells: no cell."),
+    ],
+)
+def test_the_last_two_lines_say_it_all(results, planned, said):
+    last = " ".join(reported(results, planned).strip().splitlines()[-2:])
+    code = {"K": 0, "B": 1, "I": 3}[said[0]]
+    assert last == f"{said} As of 2026-11-21, 12 s, exit code {code}."
+
+
+def test_a_finding_keeps_its_lines_whole_on_a_narrow_terminal():
+    text = reported([result(Verdict.CRASH, Judgement.BROKEN, stage=Stage.RUN, message="m" * 90)], width=60)
+    assert "m" * 90 in text, "a command that is copied must not be broken by the terminal's width"
+
+
+def plan():
+    goldens = [golden("a"), golden("b", "0.9.2")]
+    return make_plan(goldens, load_calendar(), Windows(), Selection("0.12.0.1,0.9.2"), day("2026-11-21"))
+
+
+def test_a_plan_is_told_in_two_lines():
+    assert drawn(print_plan, plan()).splitlines() == [
+        "4 cells as of 2026-11-21: 2 goldens of 2 cases by jaxlib 0.9.2, 0.12.0.1, in 2 readers",
+        "readers by build date: 0.9.2, 0.12.0.1",
+    ]
+
+
+def test_in_a_log_each_reader_has_a_line_once_it_is_done():
+    def follow(console):
+        with RunProgress(console, plan()) as progress:
+            progress.note("environment of jaxlib 0.9.2 is ready")
+            progress.result(result(reader="0.9.2"))
+            progress.result(result(reader="0.12.0.1"))
+            progress.result(result(Verdict.CRASH, Judgement.BROKEN, reader="0.9.2"))
+
+    assert drawn(follow).splitlines() == [
+        "  environment of jaxlib 0.9.2 is ready",
+        "[3/4] jaxlib 0.9.2: 1 crash, 1 pass",
+    ]
+
+
+def test_on_a_terminal_there_is_a_bar_and_when_asked_there_is_nothing():
+    file = io.StringIO()
+    with RunProgress(Console(file=file, force_terminal=True, width=100), plan()) as progress:
+        progress.result(result(Verdict.CRASH, Judgement.BROKEN, reader="0.9.2"))
+    assert "1 broken" in file.getvalue()
+    assert "1/4" in file.getvalue()
+
+    def quiet(console):
+        with RunProgress(console, plan(), quiet=True) as progress:
+            progress.note("something")
+            progress.result(result(reader="0.9.2"))
+
+    assert drawn(quiet) == ""

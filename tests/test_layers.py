@@ -1,0 +1,138 @@
+"""The house stands: imports run downwards only, and jax and pytest stay in their rooms."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+FLOORS = {
+    "export_core.errors": 0,
+    "export_core.artifact": 1,
+    "export_core.releases": 1,
+    "export_core.goldens": 2,
+    "export_core.policy": 2,
+    "export_core.export": 3,
+    "export_core.matrix": 3,
+    "export_core.judge": 4,
+    "export_core.report": 5,
+    "export_core.schemas": 6,
+    "export_core.cli": 6,
+    "export_core.__main__": 6,
+    "pytest_jaxexport": 6,
+}
+"""Floor of each room. A module may import from its own room and from floors below; the plugin and the command share one."""
+
+SAME_FLOOR = {
+    ("export_core.__main__", "export_core.cli"),  # is the command
+    ("export_core.cli", "pytest_jaxexport"),  # backfill: runs marked tests in other environments
+}
+"""Rooms that may look into another one of their own floor."""
+
+JAX = {"export_core.matrix.worker", "pytest_jaxexport.rebuild"}
+"""Modules that import jax beside export/: the worker, in the reader's own process, and the plugin's way back to arguments."""
+
+NUMERIC = {"jax", "jaxlib", "numpy", "ml_dtypes"}
+MODULES = sorted(path for package in ("export_core", "pytest_jaxexport") for path in (ROOT / package).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path, *, at_load_only: bool = False) -> Iterator[str]:
+    """Every module that a file imports by name, also inside functions and for types, unless told otherwise."""
+    nodes: list[ast.AST] = [ast.parse(path.read_text())]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import hides which floor it goes to"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        if at_load_only and (isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) or _for_types(node)):
+            continue
+        nodes += ast.iter_child_nodes(node)
+
+
+def _for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+def room_of(module: str) -> str | None:
+    return next((room for room in FLOORS if module == room or module.startswith(room + ".")), None)
+
+
+def test_every_module_has_a_room():
+    assert [name_of(path) for path in MODULES if room_of(name_of(path)) is None] == ["export_core"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_run_downwards_only(path):
+    here = room_of(name_of(path))
+    for imported in imports_of(path):
+        there = room_of(imported)
+        if here is None:
+            assert there is None, "the package itself imports nothing of its rooms"
+        elif there is not None and there != here:
+            below = FLOORS[there] < FLOORS[here]
+            assert below or (here, there) in SAME_FLOOR, f"{name_of(path)} imports {imported}"
+
+
+def test_rooms_that_may_look_at_each_other_stand_on_one_floor():
+    assert all(FLOORS[here] == FLOORS[there] for here, there in SAME_FLOOR)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_only_export_and_the_worker_import_jax(path):
+    if not name_of(path).startswith("export_core.export") and name_of(path) not in JAX:
+        found = {imported for imported in imports_of(path) if imported.split(".")[0] in ("jax", "jaxlib")}
+        assert not found
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path).startswith("export_core")], ids=name_of)
+def test_the_core_has_no_pytest_and_no_nox_in_it(path):
+    found = {imported.split(".")[0] for imported in imports_of(path)}
+    assert not found & {"pytest", "_pytest", "nox"}
+
+
+def test_the_worker_imports_nothing_of_ours_and_nothing_heavy_when_it_is_loaded():
+    worker = ROOT / "export_core" / "matrix" / "worker.py"
+    assert all(room_of(imported) is None for imported in imports_of(worker))
+    assert not {imported.split(".")[0] for imported in imports_of(worker, at_load_only=True)} & NUMERIC
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if room_of(name_of(path)) in ("export_core.artifact", "export_core.releases")],
+    ids=name_of,
+)
+def test_what_is_in_a_file_and_what_dates_is_read_without_jax_and_numpy(path):
+    assert not {imported.split(".")[0] for imported in imports_of(path, at_load_only=True)} & NUMERIC
+
+
+@pytest.mark.parametrize("name", ["plugin", "marker", "settings", "summary", "__init__"])
+def test_what_every_pytest_run_loads_of_the_plugin_imports_neither_jax_nor_the_core(name):
+    found = set(imports_of(ROOT / "pytest_jaxexport" / f"{name}.py", at_load_only=True))
+    assert not {imported for imported in found if imported.split(".")[0] in {*NUMERIC, "export_core", "nox"}}
+
+
+def test_sessions_is_the_only_module_with_nox_in_it():
+    having = [
+        name_of(path) for path in MODULES if any(imported.split(".")[0] == "nox" for imported in imports_of(path))
+    ]
+    assert having == ["pytest_jaxexport.sessions"]
+    loaded = {
+        imported.split(".")[0] for imported in imports_of(ROOT / "pytest_jaxexport" / "sessions.py", at_load_only=True)
+    }
+    assert loaded <= {"nox", "export_core", "pytest_jaxexport", "__future__", "sys", "pathlib", "typing", "collections"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_file_starts_with_what_it_is_about(path):
+    assert ast.get_docstring(ast.parse(path.read_text()))

@@ -1,0 +1,92 @@
+"""The schemas in schema/ say what the types say, and real data follow them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+import yaml
+from making import day, manifest, result
+
+from export_core.goldens.manifest import dump_manifest
+from export_core.judge import Judgement, summarize
+from export_core.matrix import Verdict
+from export_core.policy import FILE, KnownFailure, Policy, load_policy
+from export_core.schemas import KINDS, schema, written
+
+ROOT = Path(__file__).parents[1]
+
+
+def plain(value: object) -> object:
+    """As JSON has it: dates are text."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def valid(name: str, value: object) -> None:
+    checker = jsonschema.Draft202012Validator(schema(name), format_checker=jsonschema.FormatChecker())
+    checker.validate(value)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_committed_schema_is_what_the_types_say(name):
+    path = ROOT / "schema" / f"{name}.schema.json"
+    assert path.read_bytes() == written(name), "run `python -m export_core.schemas`"
+    jsonschema.Draft202012Validator.check_schema(json.loads(path.read_bytes()))
+    assert schema(name)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema(name)["title"]
+
+
+def test_there_is_no_schema_that_nothing_writes():
+    assert {path.name for path in (ROOT / "schema").glob("*.json")} == {f"{name}.schema.json" for name in KINDS}
+
+
+def test_a_manifest_as_it_is_written_is_valid():
+    valid("manifest", plain(yaml.safe_load(dump_manifest(manifest()))))
+
+
+def test_the_goldens_of_this_project_are_valid():
+    manifests = sorted((ROOT / "golden").glob("*/*/golden.yaml"))
+    assert manifests
+    for path in manifests:
+        valid("manifest", plain(yaml.safe_load(path.read_bytes())))
+
+
+def test_the_policy_of_this_project_is_valid_and_so_is_one_with_everything():
+    load_policy(ROOT / FILE)
+    valid("policy", plain(yaml.safe_load((ROOT / FILE).read_bytes()) or {}))
+    entry = KnownFailure(
+        ("a",), ("*",), ("*",), "crash", "run", "m", "r", "o", "i", day("2026-10-01"), expires=day("2026-12-01")
+    )
+    valid("policy", json.loads(msgspec.json.encode(Policy(known_failures=(entry,), allow={"t": "why"}, rtol=1e-3))))
+    valid("policy", {})
+
+
+def test_results_and_summaries_as_they_are_written_are_valid():
+    results = [result(), result(Verdict.CRASH, Judgement.BROKEN, case="b", signal=11, max_abs_error=0.5)]
+    for each in results:
+        valid("result", json.loads(msgspec.json.encode(each)))
+    made = summarize(results, planned=2, policy=Policy(), as_of=day("2026-11-21"), selection={"whole": True}, seconds=1)
+    valid("summary", json.loads(msgspec.json.encode(made)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("policy", {"widnows": {}}),
+        ("policy", {"windows": {"backward": "long"}}),
+        ("manifest", {}),
+        ("result", {}),
+        ("summary", {}),
+    ],
+)
+def test_what_is_none_of_them_is_not_valid(name, value):
+    with pytest.raises(jsonschema.ValidationError):
+        valid(name, value)
+
+
+def test_a_verdict_that_nobody_knows_is_not_valid():
+    with pytest.raises(jsonschema.ValidationError, match="'passed' is not one of"):
+        valid("result", {**json.loads(msgspec.json.encode(result())), "verdict": "passed"})

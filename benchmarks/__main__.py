@@ -15,7 +15,7 @@ from benchmarks import cells, plugin_load
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("--runs", type=int, default=15, help="runs of each pytest process (median is taken)")
+    parser.add_argument("--runs", type=int, default=15, help="runs of each pytest process (the fastest counts)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds over all goldens that this jaxlib reads")
     options = parser.parse_args()
     measured = [*plugin_load.measure(options.runs), *cells.measure(options.rounds)]

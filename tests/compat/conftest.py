@@ -13,7 +13,7 @@ Numbers = Callable[..., Any]
 
 @pytest.fixture
 def numbers() -> Numbers:
-    """``numbers(3, 4)``: a float32 array of that shape with entries in [-1, 1), spread without a pattern that an operation could exploit."""
+    """``numbers(3, 4)``: a float32 array of that shape with entries in [-1, 1), spread without a pattern that operations could use."""
 
     def make(*shape: int, offset: int = 0) -> Any:
         count = int(np.prod(shape))

@@ -1,0 +1,125 @@
+"""What does it cost to read an artifact, against jax and jaxlib doing the same?"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import jax.export
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+
+from benchmarks.line import Line
+from export_core.artifact import Artifact, read_bytes
+
+ARTIFACT = Path(__file__).parents[1] / "tests" / "artifact" / "data" / "0.12.0.1" / "mlp.jaxexport"
+PROCESS_BUDGET = 10.0
+SMALL_BUDGET_MS = 1.0
+LARGE_BUDGET_MS = 5.0
+NO_COPY = 1_000_000  # bytes of memory that reading 50 MB may take
+SIDE = 3536  # a float32 matrix of this side is 50.0 MB
+_JAX = "import sys, jax.export; jax.export.deserialize(bytearray(open(sys.argv[1], 'rb').read())).mlir_module()"
+
+
+def measure(runs: int) -> list[Line]:
+    """`inspect` and jax as processes in turn; then a small and a large artifact in this process, in turn with jaxlib."""
+    small, large = ARTIFACT.read_bytes(), _with_a_large_constant()
+    return [
+        _processes(runs),
+        _in_process(f"reading {len(small) / 1000:.1f} kB", small, SMALL_BUDGET_MS, 20 * runs),
+        _in_process(f"reading {len(large) / 1e6:.0f} MB", large, LARGE_BUDGET_MS, runs),
+        _copied(large),
+    ]
+
+
+def _processes(runs: int) -> Line:
+    inspect, load = [], []
+    for number in range(runs + 1):
+        one = _process("-m", "export_core", "inspect", str(ARTIFACT))
+        other = _process("-c", _JAX, str(ARTIFACT))
+        if number:  # the first pair warms the file cache
+            inspect.append(one)
+            load.append(other)
+    ratio = statistics.median(other / one for one, other in zip(inspect, load, strict=True))
+    return Line(
+        "jaxexport inspect as a process",
+        f"{1000 * statistics.median(inspect):.0f} ms",
+        f"{1000 * statistics.median(load):.0f} ms for jax.export.deserialize and mlir_module()",
+        f"{ratio:.1f} times faster",
+        f"{PROCESS_BUDGET:.0f} times",
+        ratio >= PROCESS_BUDGET,
+    )
+
+
+def _process(*arguments: str) -> float:
+    started = time.perf_counter()
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{arguments} failed:\n{done.stderr.decode()}")
+    return time.perf_counter() - started
+
+
+def _in_process(what: str, data: bytes, budget: float, runs: int) -> Line:
+    ours, theirs = [], []
+    modules = [module.serialized() for module in read_bytes(data).modules]
+    for _ in range(runs):
+        ours.append(_milliseconds(lambda: _read_all(read_bytes(data))))
+        theirs.append(_milliseconds(lambda: _jaxlib_reads(modules)))
+    median = statistics.median(ours)
+    against = f"{statistics.median(theirs):.2f} ms for jaxlib's deserialize"
+    return Line(f"{what} in process", f"{median:.2f} ms", against, f"{median:.2f} ms", f"{budget:.0f} ms", median <= budget)
+
+
+def _copied(data: bytes) -> Line:
+    tracemalloc.start()
+    try:
+        _read_all(read_bytes(data))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    return Line(
+        f"memory to read {len(data) / 1e6:.0f} MB",
+        f"{peak / 1e6:.2f} MB",
+        f"{len(data) / 1e6:.0f} MB of artifact",
+        f"{peak / 1e6:.2f} MB",
+        f"{NO_COPY / 1e6:.0f} MB: no copy",
+        peak <= NO_COPY,
+    )
+
+
+def _read_all(artifact: Artifact) -> None:
+    """The envelope, and the operations of every module."""
+    assert artifact.custom_calls is not None
+    for module in artifact.modules:
+        assert module.op_counts
+
+
+def _jaxlib_reads(modules: list[bytes]) -> None:
+    with ir.Context() as context:
+        for register in (stablehlo, chlo, sdy):
+            register.register_dialect(context)
+        for module in modules:
+            stablehlo.deserialize_portable_artifact(context, module)
+
+
+def _milliseconds(do: Callable[[], None]) -> float:
+    started = time.perf_counter()
+    do()
+    return 1000 * (time.perf_counter() - started)
+
+
+def _with_a_large_constant() -> bytes:
+    constant = np.arange(SIDE * SIDE, dtype=np.float32).reshape(SIDE, SIDE)
+    function = jax.jit(lambda x: x @ constant)
+    data = bytes(jax.export.export(function)(jax.ShapeDtypeStruct((2, SIDE), np.float32)).serialize())
+    assert len(data) > 4 * SIDE * SIDE
+    return data
+
+

@@ -28,7 +28,9 @@ def newest_python() -> str | None:
 def tests(session: nox.Session) -> None:
     """The fast tests; -- -m matrix for those that need other jaxlib releases."""
     session.install("-e", ".[nox]", "--group", "tests")
-    session.run("pytest", *session.posargs)
+    # Where bytecode may not be written, each of the hundreds of processes here would compile jax anew.
+    session.env["PYTHONDONTWRITEBYTECODE"] = ""
+    session.run("pytest", "-n", "2", "--dist", "loadfile", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
@@ -64,3 +66,25 @@ def changelog(session: nox.Session) -> None:
     """Collect changes/ into CHANGELOG.md: -- --version 0.2.0, or -- --draft --version 0.2.0."""
     session.install("--group", "changelog")
     session.run("towncrier", "build", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
+def fuzz(session: nox.Session) -> None:
+    """Broken bytes for a minute: nothing but an ArtifactError may come out. -- --seconds 3600 for an hour."""
+    session.install("-e", ".")
+    session.run("python", "tests/artifact/fuzz.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
+def forecast_check(session: nox.Session) -> None:
+    """Hold the forecast "this reader loads it" against real loading in 22 releases: the confusion table."""
+    session.install("-e", ".")
+    session.run("python", "tests/artifact/forecast_check.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
+def vhlo_tables(session: nox.Session) -> None:
+    """Do the VHLO tables know every name of the newest jaxlib? -- --renew adds operations; -- FOLDER for another jaxlib."""
+    session.install("-e", ".")
+    session.install("--upgrade", "jax", "jaxlib")
+    session.run("python", "-m", "export_core.artifact.vhlo_check", *session.posargs)

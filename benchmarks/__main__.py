@@ -10,7 +10,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cells, plugin_load
+from benchmarks import cells, plugin_load, reading
 
 
 def main() -> int:
@@ -18,7 +18,11 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=15, help="runs of each pytest process (the fastest counts)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds over all goldens that this jaxlib reads")
     options = parser.parse_args()
-    measured = [*plugin_load.measure(options.runs), *cells.measure(options.rounds)]
+    measured = [
+        *plugin_load.measure(options.runs),
+        *reading.measure(options.runs),
+        *cells.measure(options.rounds),
+    ]
     table = Table("what", "measured", "against", "result", "budget", "", title="budgets")
     for line in measured:
         table.add_row(line.what, line.measured, line.against, line.result, line.budget, "ok" if line.ok else "MISSED")

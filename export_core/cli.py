@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from export_core.cli_artifacts import add_golden, audit, diff, inspect
 from export_core.errors import ExportCompatError
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ INTERRUPTED = 130
 @click.version_option(package_name="pytest-jaxexport")
 def jaxexport() -> None:
     """Will this exported JAX function still run there?"""
+
+
+for _command in (inspect, audit, diff):
+    jaxexport.add_command(_command)
 
 
 _goldens_option = click.option(
@@ -193,7 +198,10 @@ def backfill(policy_file: str | None, writers: str, install: Sequence[str], pyte
 
 @jaxexport.group(name="goldens")
 def goldens_group() -> None:
-    """List and verify goldens."""
+    """List, verify and add goldens."""
+
+
+goldens_group.add_command(add_golden)
 
 
 @goldens_group.command(name="list")

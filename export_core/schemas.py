@@ -1,4 +1,4 @@
-"""What do the files that people and other programs read and write look like? JSON Schemas of manifest, policy and results.
+"""What do the files that people and other programs read and write look like? JSON Schemas of manifest, policy, results, inspections.
 
 ``python -m export_core.schemas [FOLDER]`` writes them; a test keeps those in schema/ equal to what the types say.
 """
@@ -12,11 +12,13 @@ from typing import Any
 import msgspec
 
 from export_core.goldens import Manifest
+from export_core.inspection.facts import Inspection
 from export_core.judge import Result, Summary
 from export_core.policy import Policy
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KINDS: dict[str, tuple[type, str]] = {
+    "inspect": (Inspection, "what `jaxexport inspect --json` prints: everything that is told of one artifact"),
     "manifest": (Manifest, "golden.yaml: what a golden is, who wrote it, and the SHA-256 of its files"),
     "policy": (Policy, "export_compat.yaml: what a project asks for"),
     "result": (Result, "one line of results.jsonl: a judged cell"),

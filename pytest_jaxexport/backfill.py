@@ -71,6 +71,8 @@ def this_package() -> str:
     url = str(origin.get("url", ""))
     if url.startswith("file://") and origin.get("dir_info") is not None:
         path = url2pathname(urlparse(url).path)
+        if not Path(path).exists():
+            return f"pytest-jaxexport=={found.version}"
         return f"-e{path}" if origin["dir_info"].get("editable") else path
     return f"pytest-jaxexport=={found.version}"
 

@@ -18,7 +18,7 @@ from export_core.export import Case, Produced, case_id, produce
 from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Judgement, Result
 from export_core.matrix import compare_leaves
-from export_core.releases.stable_targets import accepted_targets
+from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken, happened
 from pytest_jaxexport.marker import Marked
 from pytest_jaxexport.rebuild import arguments_like
@@ -105,7 +105,7 @@ class Recorder:
         """Refuse custom calls that nobody promised to keep, before anything is compiled from the artifact."""
         jaxlib = produced.manifest.writer.jaxlib
         allow = produced.manifest.options.allow
-        found = audit(produced.artifact.custom_calls, accepted_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
+        found = audit(produced.artifact.custom_calls, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
         problems = [str(finding) for finding in found if not finding.ok]
         if problems:
             self._fail("\n".join(problems))

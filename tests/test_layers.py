@@ -19,22 +19,29 @@ FLOORS = {
     "export_core.export": 3,
     "export_core.matrix": 3,
     "export_core.judge": 4,
+    "export_core.inspection": 5,
     "export_core.report": 5,
     "export_core.schemas": 6,
     "export_core.cli": 6,
+    "export_core.cli_artifacts": 6,
+    "export_core.entry": 6,
     "export_core.__main__": 6,
     "pytest_jaxexport": 6,
 }
 """Floor of each room. A module may import from its own room and from floors below; the plugin and the command share one."""
 
 SAME_FLOOR = {
-    ("export_core.__main__", "export_core.cli"),  # is the command
+    ("export_core.__main__", "export_core.entry"),  # is the command
+    ("export_core.entry", "export_core.cli"),  # gives it what is not quick
+    ("export_core.cli", "export_core.cli_artifacts"),  # the commands on single artifacts
     ("export_core.cli", "pytest_jaxexport"),  # backfill: runs marked tests in other environments
 }
 """Rooms that may look into another one of their own floor."""
 
-JAX = {"export_core.matrix.worker", "pytest_jaxexport.rebuild"}
-"""Modules that import jax beside export/: the worker, in the reader's own process, and the plugin's way back to arguments."""
+JAX = {"export_core.matrix.worker", "export_core.inspection.text", "pytest_jaxexport.rebuild"}
+"""Modules that import jax or jaxlib beside export/: the worker in the reader's own process, what prints a module, and the plugin's way
+back to arguments.
+"""
 
 NUMERIC = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 MODULES = sorted(path for package in ("export_core", "pytest_jaxexport") for path in (ROOT / package).rglob("*.py"))

@@ -217,8 +217,9 @@ class Tables:
                 ):  # a writer makes one for each dialect and varint size
                     found = f"more than {1024 + 16 * len(self.dialects)}"
                     raise cursor.error(f"few groups of {what}s, by dialect", found, at, advice=LIMIT)
+                length = f"the length of a {what}"
                 for _ in range(size):
-                    head = cursor.varint(f"the length of a {what}")
+                    head = cursor.varint(length)
                     position += head >> 1
                     if position > data.end:
                         raise cursor.error(

@@ -19,7 +19,7 @@ from export_core.artifact.envelope import (
     UnknownField,
 )
 from export_core.artifact.errors import DAMAGED, LIMIT, ArtifactError, stumbled
-from export_core.artifact.flat import Buffer, Table
+from export_core.artifact.flat import MOST_SHARED, Buffer, Table
 
 MAX_DEPTH = 128  # nested pytree nodes, and nested VJPs
 
@@ -181,9 +181,13 @@ class _Decoder:
             dtype = self.name_of(s.DTYPES, number, "dtype", table)
         memory = self.name_of(s.MEMORY_SPACES, space, "memory_space", table) if space else None
         aval = Aval(dtype, tuple(map(_dim, table.strings(1))), memory)
-        if aval not in self.avals_seen:
-            self.buffer.spend(8, table.position)  # one takes far more memory than file
-        return self.avals_seen.setdefault(aval, aval)
+        known = self.avals_seen.get(aval)
+        if known is not None:
+            return known
+        self.buffer.spend(8, table.position)  # one takes far more memory than file
+        if len(self.avals_seen) < MOST_SHARED:
+            self.avals_seen[aval] = aval
+        return aval
 
     def shardings(
         self, indices: int, full: int, unique: list[NamedSharding], meshes: list[AbstractMesh]

@@ -16,6 +16,9 @@ _I32 = Struct("<i").unpack_from
 _U32 = Struct("<I").unpack_from
 _FORMS = {form: Struct("<" + form) for form in "bBhHI"}
 
+MOST_SHARED = (
+    4096  # different values that equal ones are looked up in; so many, that more are not what a writer repeats
+)
 MAX_STRING = 1 << 20  # bytes of one name; the longest field that may be long, the module, is not read as a string
 
 
@@ -60,7 +63,8 @@ class Buffer:
 
     def follow(self, at: int, what: str) -> int:
         """Return the position an unsigned offset at `at` points to."""
-        self.need(at, 4, f"the offset of {what}")
+        if at + 4 > self.size:  # looked at before the message is made: this is asked for every field
+            self.need(at, 4, f"the offset of {what}")
         target: int = at + _U32(self.data, at)[0]
         if target == at or target + 4 > self.size:
             raise ArtifactError(f"the offset of {what} to point inside the file", f"byte {target}", at, name=self.name)
@@ -73,7 +77,9 @@ class Buffer:
             text = raw.decode()
         except UnicodeDecodeError as error:
             raise ArtifactError(f"UTF-8 text in {what}", f"byte 0x{raw[error.start]:02x}", at, name=self.name) from None
-        return self.texts.setdefault(text, text)
+        if len(self.texts) < MOST_SHARED:
+            return self.texts.setdefault(text, text)
+        return self.texts.get(text, text)
 
     def blob(self, at: int, what: str) -> bytes | bytearray:
         """Return the bytes of a short byte vector or string whose offset is at `at`."""
@@ -98,9 +104,12 @@ class Table:
 
     def __init__(self, buffer: Buffer, position: int, kind: str):
         buffer.spend(1, position)
-        buffer.need(position, 4, f"the table {kind}")
+        size = buffer.size
+        if position + 4 > size:
+            buffer.need(position, 4, f"the table {kind}")
         vtable = position - _I32(buffer.data, position)[0]
-        buffer.need(vtable, 4, f"the vtable of {kind}")
+        if vtable < 0 or vtable + 4 > size:
+            buffer.need(vtable, 4, f"the vtable of {kind}")
         known = buffer.vtables.get(vtable)
         if known is None:
             size, inline = _U16(buffer.data, vtable)[0], _U16(buffer.data, vtable + 2)[0]
@@ -111,7 +120,8 @@ class Table:
             known = inline, Struct(f"<{(size - 4) // 2}H").unpack_from(buffer.data, vtable + 4)
             if len(buffer.vtables) < 256:
                 buffer.vtables[vtable] = known
-        buffer.need(position, known[0], f"the fields of {kind}")
+        if position + known[0] > buffer.size:
+            buffer.need(position, known[0], f"the fields of {kind}")
         self.buffer = buffer
         self.position = position
         self.kind = kind
@@ -134,7 +144,8 @@ class Table:
             return default
         layout = _FORMS[form]
         at = self.at(index)
-        self.buffer.need(at, layout.size, f"field {index} of {self.kind}")
+        if at + layout.size > self.buffer.size:
+            self.buffer.need(at, layout.size, f"field {index} of {self.kind}")
         value: int = layout.unpack_from(self.buffer.data, at)[0]
         return value
 
@@ -165,6 +176,8 @@ class Table:
 
     def strings(self, index: int) -> tuple[str, ...]:
         """Return a vector of strings, empty where it is missing."""
+        if index not in self:
+            return ()
         what = f"field {index} of {self.kind}"
         return tuple(self.buffer.string(at, what) for at in self._references(index))
 

@@ -39,6 +39,11 @@ class Module:
         except Exception as error:
             raise stumbled(error, self.name) from error
 
+    def serialized(self) -> bytes:
+        """Return a copy of the module's bytes."""
+        data, start, length = self._span
+        return bytes(data[start : start + length])
+
     @property
     def producer(self) -> str:
         """The producer's name in the header."""

@@ -36,6 +36,7 @@ _STARTS = (
     ("shape_assertion", "check of a symbolic shape"),
     ("Sharding", "sharding annotation"),
     ("xla.sdy.", "sharding annotation"),
+    ("mhlo.", "CHLO operation"),
     ("SPMD", "sharding annotation"),
     ("annotate_device_placement", "memory placement annotation"),
 )

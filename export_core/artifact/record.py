@@ -49,6 +49,10 @@ class Record:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         fields = self.record_fields
+        if len(args) == len(fields) and not kwargs:
+            for name, value in zip(fields, args):  # noqa: B905 - of one length, and this is most of reading
+                _set(self, name, value)
+            return
         if len(args) > len(fields):
             raise TypeError(f"{type(self).__name__} takes {len(fields)} fields, not {len(args)}")
         for name, value in zip(fields, args, strict=False):

@@ -24,7 +24,7 @@ from export_core.matrix.errors import EnvironmentFailed, WorkerDied
 from export_core.matrix.pool import Reply, Request, Worker, WorkerStarter, start_worker
 from export_core.matrix.refusals import find_refusal
 from export_core.releases import Calendar, Release
-from export_core.releases.stable_targets import accepted_targets
+from export_core.releases.stable_targets import stable_targets
 
 GIB = 1 << 30
 
@@ -151,7 +151,9 @@ class _Run:
             # A worker that dies says nothing about the cells it had: each gets one more, alone, so that none takes another along.
             lost, waiting = self._through_worker(waiting, environment, end)
             if lost:
-                self.notify(f"the worker of jaxlib {environment.release.jaxlib} died; {len(lost)} cells are tried again")
+                self.notify(
+                    f"the worker of jaxlib {environment.release.jaxlib} died; {len(lost)} cells are tried again"
+                )
             for cell in lost:
                 self._through_worker([cell], environment, end, last=True)
 
@@ -272,7 +274,7 @@ def audit_message(golden: Golden, allow: Mapping[str, str]) -> str:
     except ArtifactError as error:
         return str(error)
     accepted = {**golden.manifest.options.allow, **allow}
-    findings = audit(calls, accepted_targets(writer), allow=accepted, writer=f"jaxlib {writer}")
+    findings = audit(calls, stable_targets(writer), allow=accepted, writer=f"jaxlib {writer}")
     return "\n".join(str(finding) for finding in findings if not finding.ok)
 
 

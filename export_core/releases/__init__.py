@@ -1,8 +1,14 @@
-"""What dates: the calendar of releases, and the windows of the promise."""
+"""What dates: the calendar of releases, and the windows of the promise.
 
-from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, Release, load_calendar
-from export_core.releases.errors import ReleaseError
-from export_core.releases.windows import Direction, Promise, Windows, parse_day, promise
+The names come from their modules when they are first asked for: `jaxexport inspect` needs `releases.dates` alone, and the calendar's
+libraries take longer to load than an artifact takes to read.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, Release, load_calendar
+    from export_core.releases.errors import ReleaseError
+    from export_core.releases.windows import Direction, Promise, Windows, parse_day, promise
 
 __all__ = [
     "Calendar",
@@ -17,3 +23,11 @@ __all__ = [
     "parse_day",
     "promise",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from export_core.releases import calendar, errors, windows
+
+    return next(getattr(module, name) for module in (calendar, errors, windows) if hasattr(module, name))

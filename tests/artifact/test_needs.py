@@ -15,7 +15,7 @@ from export_core.artifact.encode import encode
 from export_core.artifact.envelope import Source
 from export_core.artifact.readers import Reader, loads, readers_of
 from export_core.artifact.vhlo import needs, tables_through
-from export_core.artifact.vhlo_check import known_names, names_in
+from export_core.artifact.vhlo_check import TABLES, known_names, names_in, with_operations
 
 LOADS = json.loads((DATA / "loads.json").read_bytes())  # measured: what did not load, in each of 26 releases
 
@@ -116,3 +116,13 @@ def test_the_tables_have_every_name_that_the_installed_jaxlib_has():
     if spec is None or not spec.submodule_search_locations:
         pytest.skip("no jaxlib is installed here")
     assert not names_in(Path(spec.submodule_search_locations[0])) - known_names()
+
+
+def test_renewed_tables_have_the_new_operations_and_every_line_that_was_there():
+    before = TABLES.read_text()
+    after = with_operations(before, ["brand_new_v1", "zeta_v3"], "9.1.0")
+    operations = json.loads(after)["ops"]
+    assert operations.pop("brand_new_v1") == ["9.1.0", "current"]
+    assert operations.pop("zeta_v3") == ["9.1.0", "current"]
+    assert json.loads(before) == {**json.loads(after), "ops": operations}
+    assert len(after.splitlines()) == len(before.splitlines()) + 2

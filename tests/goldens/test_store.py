@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -236,8 +235,10 @@ def test_a_full_disk_leaves_the_old_golden_and_says_so(small_disk, tmp_path, lim
     write_golden(store, manifest("another"), files(1))
     before = tree(place)
     script = textwrap.dedent(f"""
-        import sys
+        import resource, sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        if {limit}:
+            resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
         from making import files, manifest, write_golden
         from export_core.goldens import GoldenError, GoldenStore
         for case in ("tests.test_a.test_f", "one.of.no.golden"):
@@ -249,17 +250,7 @@ def test_a_full_disk_leaves_the_old_golden_and_says_so(small_disk, tmp_path, lim
                 sys.exit("it was written")
     """)
 
-    def limit_files() -> None:
-        if limit:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        preexec_fn=limit_files,
-        check=False,
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     why = "File too large" if limit else "No space left on device"
     assert done.stdout.count(f"cannot write this golden: {why}. Nothing stored was changed") == 2

@@ -1,0 +1,190 @@
+"""How an artifact whose source nobody has becomes a golden: its own types say what its inputs and outputs must be."""
+
+from __future__ import annotations
+
+import ast
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from export_core.artifact import Artifact, Aval
+from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, to_npz
+from export_core.goldens.errors import GoldenError
+from export_core.goldens.manifest import Comparison, Manifest, Options, Signature, Writer
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
+
+_WIDE = ("int64", "uint64", "float64", "complex128")
+_NOT_IN_NAMES = set('/\\:*?"<>|\0')
+
+
+def adopted(
+    artifact: Artifact, inputs: Path, outputs: Path, case: str, writer: Writer
+) -> tuple[Manifest, dict[str, bytes]]:
+    """What a `GoldenStore` writes for this artifact.
+
+    Args:
+        artifact: a serialized `jax.export.Exported`.
+        inputs: an .npz with the flat arguments in order, as `np.savez(file, *leaves)` names them (arr_0, arr_1, …) or as goldens
+            do (0000.bfloat16). A dtype that NumPy lacks may be kept as its bytes; PRNG keys are their key data.
+        outputs: the flat results, likewise.
+        case: the name of the golden's folder.
+        writer: who exported it.
+
+    Raises:
+        GoldenError: the arrays are not what the artifact takes and gives, or the name cannot be a folder's.
+    """
+    envelope = artifact.envelope
+    if envelope is None:
+        raise GoldenError(
+            f"{artifact.name}: expected a serialized jax.export.Exported, found a bare StableHLO module, which says nothing of "
+            "how it is called. Export the function again, or wrap the module."
+        )
+    if not case or case in (".", "..") or case.startswith(".") or set(case) & _NOT_IN_NAMES or not case.isprintable():
+        raise GoldenError(f"--case: expected a name that can be a folder's, such as models.attention, found {case!r}.")
+    sizes: dict[str, int] = {}
+    arguments = _checked("--inputs", inputs, envelope.in_avals, sizes)
+    results = _checked("--outputs", outputs, envelope.out_avals, sizes)
+    files = {ARTIFACT: bytes(artifact.data), INPUTS: to_npz(arguments), OUTPUTS: to_npz(results)}
+    wide = any(aval.dtype in _WIDE for aval in (*envelope.in_avals, *envelope.out_avals))
+    manifest = Manifest(
+        case=case,
+        test="",
+        name=None,
+        writer=writer,
+        flags={"jax_enable_x64": wide},
+        options=Options(platforms=envelope.platforms),
+        comparison=Comparison(),
+        signature=Signature(
+            inputs=tuple(map(str, envelope.in_avals)),
+            outputs=tuple(map(str, envelope.out_avals)),
+            in_tree=str(envelope.in_tree),
+            out_tree=str(envelope.out_tree),
+        ),
+        custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
+        files={name: sha256(content) for name, content in files.items()},
+    )
+    return manifest, files
+
+
+def _checked(option: str, path: Path, avals: Sequence[Aval], sizes: dict[str, int]) -> list[Leaf]:
+    """The arrays of a file as leaves of these types; `sizes` collects what the symbolic dimensions are."""
+    arrays = _arrays(option, path)
+    if len(arrays) != len(avals):
+        raise GoldenError(
+            f"{option} {path}: expected {len(avals)} arrays ({', '.join(map(str, avals)) or 'none'}), found {len(arrays)}. "
+            "They are the leaves of the arguments or results, in order: np.savez(file, *jax.tree.leaves(values))."
+        )
+    leaves = [
+        _leaf(f"{option} {path}: array {number}", array, aval)
+        for number, (array, aval) in enumerate(zip(arrays, avals, strict=True))
+    ]
+    for leaf, aval in zip(leaves, avals, strict=True):
+        if len(leaf.shape) == len(aval.shape):
+            for dim, size in zip(aval.shape, leaf.shape, strict=True):
+                if isinstance(dim, str) and dim.isidentifier():
+                    sizes.setdefault(dim, size)
+    for number, (leaf, aval) in enumerate(zip(leaves, avals, strict=True)):
+        wanted = [_size(dim, sizes) for dim in aval.shape]
+        if len(wanted) != len(leaf.shape) or any(
+            want not in (None, size) for want, size in zip(wanted, leaf.shape, strict=False)
+        ):
+            known = f" with {', '.join(f'{name} = {size}' for name, size in sizes.items())}" if sizes else ""
+            raise GoldenError(f"{option} {path}: array {number}: expected {aval}{known}, found {leaf}.")
+    return leaves
+
+
+def _arrays(option: str, path: Path) -> list[Any]:
+    """The arrays in order: numpy's own names by their number, or leaves as goldens keep them."""
+    if not path.is_file():
+        raise GoldenError(f"{option} {path}: expected an .npz of arrays, found no such file.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+        if names and not all(name.startswith("arr_") and name[4:].isdecimal() for name in names):
+            return list(from_npz(path))
+        with np.load(path, allow_pickle=False) as loaded:
+            return [loaded[name] for name in sorted(names, key=lambda name: int(name[4:]))]
+    except GoldenError as error:
+        raise GoldenError(
+            f"{option} {path}: expected arrays named arr_0, arr_1, … as np.savez(file, *leaves) does: {error}"
+        ) from None
+    except Exception as error:  # zipfile, zlib and numpy raise some ten kinds on damaged bytes
+        raise GoldenError(f"{option} {path}: expected an .npz of arrays, found something else: {error}") from None
+
+
+def _leaf(where: str, value: Any, aval: Aval) -> Leaf:
+    """One array as a leaf of the type of `aval`; its shape is looked at later."""
+    if isinstance(value, Leaf):
+        if value.dtype != aval.dtype:
+            raise GoldenError(f"{where}: expected {aval}, found {value}.")
+        return value
+    array = np.asarray(value, order="C")
+    found = GoldenError(f"{where}: expected {aval}, found {array.dtype}[{','.join(map(str, array.shape))}].")
+    if aval.dtype in KEYS:
+        if array.dtype != np.uint32 or not array.ndim:
+            raise found
+        return Leaf(aval.dtype, array)
+    if aval.dtype in PLAIN or aval.dtype == "float0":
+        if array.dtype.name != ("bool" if aval.dtype == "float0" else aval.dtype):
+            raise found
+        return Leaf(aval.dtype, array.astype(array.dtype.newbyteorder("="), copy=False))
+    width = _width(aval.dtype)
+    # numpy writes bfloat16 and its like as nameless bytes (V2), and reads them back as that.
+    if width is None or array.dtype.itemsize != width or array.dtype.kind not in "Vu":
+        raise found
+    return Leaf(aval.dtype, array.view(np.dtype(f"u{width}")))
+
+
+def _width(dtype: str) -> int | None:
+    """Bytes of an element of a dtype that ml_dtypes has."""
+    import ml_dtypes
+
+    known = getattr(ml_dtypes, dtype, None)
+    return None if known is None else int(np.dtype(known).itemsize)
+
+
+def _size(dim: int | str, sizes: Mapping[str, int]) -> int | None:
+    """What a dimension comes to; None where it depends on something that no array shows."""
+    if isinstance(dim, int):
+        return dim
+    try:
+        return _value(ast.parse(dim.replace("^", "**"), mode="eval").body, sizes)
+    except (SyntaxError, KeyError, ZeroDivisionError, ValueError):
+        return None
+
+
+def _value(node: ast.AST, sizes: Mapping[str, int]) -> int:
+    """The value of a dimension's expression as jax prints it: names, integers, + - * ^, floordiv, mod, max, min."""
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.Name(id=name):
+            return sizes[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, sizes)
+        case ast.BinOp(left=left, op=operator, right=right):
+            first, second = _value(left, sizes), _value(right, sizes)
+            match operator:
+                case ast.Add():
+                    return first + second
+                case ast.Sub():
+                    return first - second
+                case ast.Mult():
+                    return first * second
+                case ast.Pow() if 0 <= second < 16:
+                    return int(first**second)
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            values = [_value(argument, sizes) for argument in arguments]
+            match name, values:
+                case "floordiv", [first, second]:
+                    return first // second
+                case "mod", [first, second]:
+                    return first % second
+                case "max", [_, *_]:
+                    return max(values)
+                case "min", [_, *_]:
+                    return min(values)
+    raise ValueError(ast.dump(node))

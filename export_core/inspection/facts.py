@@ -1,0 +1,127 @@
+"""Everything that can be known of an artifact, as one JSON object: `jaxexport inspect --json`, and what the screen and the diff say.
+
+The types are the published schema (schema/inspect.schema.json).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+
+class Custom(TypedDict):
+    """A custom-call target: its standing in the lists of those that can have written the artifact, and where it is called."""
+
+    target: str
+    standing: str
+    ok: bool
+    what: str
+    payload_version: int | None
+    count: int
+    where: list[str]
+    message: str
+    advice: str
+
+
+class Signature(TypedDict):
+    """Types as jax prints them, flat and in order. Trees, and which arguments are used, are null for a bare module."""
+
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    in_tree: str | None
+    out_tree: str | None
+    kept: list[int] | None
+    dimensions: list[str]
+
+
+class Needs(TypedDict):
+    """The smallest StableHLO that reads the module; where `exact` is false, at least that."""
+
+    stablehlo: str
+    exact: bool
+    set_by: list[str]
+    unknown: list[str]
+    dialects: list[str]
+    range_locations: bool
+
+
+class Constant(TypedDict):
+    """A constant of 256 bytes or more; `at` is its first byte in the file."""
+
+    type: str
+    nbytes: int
+    at: int
+    function: str
+    sha256: str
+
+
+class ModuleFacts(TypedDict):
+    """A StableHLO module: the function's own (order 0), or that of a derivative."""
+
+    vjp_order: int
+    nbytes: int
+    producer: str
+    bytecode_version: int
+    operations: int
+    op_counts: dict[str, int]
+    functions: list[str]
+    attributes: dict[str, Any]
+    constants: list[Constant]
+    needs: Needs
+
+
+class WriterFacts(TypedDict):
+    """Who wrote it. `jaxlib` is null where several can have; `candidates` are all that can."""
+
+    jax: str | None
+    jaxlib: str | None
+    candidates: list[str]
+    producer: str
+    serialization_version: int | None
+    formats: list[int] | None
+
+
+class ReaderFacts(TypedDict):
+    """Whether a release loads it: true, false, or null where that cannot be known; the reasons why not."""
+
+    jaxlib: str
+    jax: str
+    built: str
+    loads: bool | None
+    reasons: list[str]
+
+
+class PromiseFacts(TypedDict):
+    """From which to which build date a reader's jaxlib is promised to read it, by the earliest and the latest possible writer."""
+
+    backward_days: int
+    forward_days: int
+    since: list[str]
+    until: list[str]
+
+
+class Inspection(TypedDict):
+    """What `jaxexport inspect --json` prints. `envelope` has the fields of jax.export.Exported, and is null for a bare module."""
+
+    format: int
+    file: str
+    kind: str
+    nbytes: int
+    sha256: str
+    signature: Signature
+    platforms: list[str]
+    nr_devices: int | None
+    in_shardings: list[str | None]
+    out_shardings: list[str | None]
+    ordered_effects: list[str]
+    unordered_effects: list[str]
+    vjp_order: int
+    calling_convention_version: int | None
+    disabled_checks: list[str]
+    unknown_fields: list[str]
+    custom_calls: list[Custom]
+    modules: list[ModuleFacts]
+    writer: WriterFacts
+    readers: list[ReaderFacts]
+    promise: PromiseFacts | None
+    envelope: dict[str, Any] | None

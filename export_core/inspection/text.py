@@ -1,0 +1,54 @@
+"""How a module reads as text: the one thing about an artifact that only a jaxlib can tell."""
+
+from __future__ import annotations
+
+from export_core.errors import ExportCompatError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from export_core.artifact import Artifact
+
+
+class TextError(ExportCompatError):
+    """A module that cannot be printed here."""
+
+
+def module_text(artifact: Artifact) -> str:
+    """Return the StableHLO of the function itself, as the installed jaxlib prints it. Nothing is compiled or run.
+
+    Raises:
+        ArtifactError: the module cannot be read.
+        TextError: no jaxlib is installed, or the one here does not know this module.
+    """
+    data = artifact.module.serialized()
+    assert artifact.module.op_counts is not None  # bytes that our own reader refuses never reach jaxlib
+    try:
+        from jaxlib.mlir import ir
+        from jaxlib.mlir.dialects import chlo, stablehlo
+        from jaxlib.version import __version__
+    except ImportError as error:
+        raise TextError(
+            f"{artifact.name}: --mlir expected a jaxlib that prints modules, found none here ({error}). "
+            "Install jaxlib, or leave out --mlir: everything else is told without it."
+        ) from None
+    with ir.Context() as context:
+        try:
+            stablehlo.register_dialect(context)
+            chlo.register_dialect(context)
+            _shardy(context)
+            return str(stablehlo.deserialize_portable_artifact(context, data))
+        except Exception as error:  # what it raises differs by release
+            said = " ".join(str(error).split())[:300]
+            raise TextError(
+                f"{artifact.name}: jaxlib {__version__} cannot read this module: {said}. "
+                f"`jaxexport inspect {artifact.name}` says which releases can."
+            ) from None
+
+
+def _shardy(context: object) -> None:
+    """Let it read Shardy's operations, where this jaxlib (0.4.36 and later) has them."""
+    try:
+        from jaxlib.mlir.dialects import sdy
+    except ImportError:
+        return
+    sdy.register_dialect(context)

@@ -1,0 +1,109 @@
+"""Is the forecast "this reader loads it" true? Real releases write artifacts, real releases load them, and a table is printed.
+
+`nox -s forecast_check [-- --releases 22 --seed 0]`. The artifacts are new: programs that the rules were not fitted to, exported by each
+release, and this project's goldens. Exit 1 for one false "loads", or more than one false "does not load" in 200.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from export_core.artifact import read
+from export_core.artifact.readers import loads, readers_of
+from export_core.matrix import build_environment
+from export_core.matrix.environments import Environment
+from export_core.releases import load_calendar
+from export_core.releases.dates import dates_of
+
+PROGRAMS = Path(__file__).with_name("forecast_programs.py")
+GOLDEN = Path(__file__).parents[2] / "golden"
+OLDEST = "2024-06"  # 0.4.30, the first with jax.export
+LEAST_RELEASES = 20
+FALSE_ALARMS = 1 / 200
+
+
+def chosen(versions: list[str], count: int) -> list[str]:
+    """So many of them, evenly spread, the newest among them."""
+    count = min(count, len(versions))
+    step = len(versions) / count
+    return [versions[len(versions) - 1 - int(step * number)] for number in range(count)][::-1]
+
+
+def in_environment(environment: Environment, *words: str) -> str:
+    command = [str(environment.python), "-W", "ignore", str(PROGRAMS), *words]
+    done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"jaxlib {environment.release.jaxlib}: {words[0]} failed:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--releases", type=int, default=22, help="how many write and read")
+    parser.add_argument("--seed", default="0", help="of the composed programs")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    started = time.monotonic()
+    calendar = load_calendar()
+    versions = chosen([v for v in calendar.versions() if str(calendar.built(v)) >= OLDEST], options.releases)
+    dates = dates_of(calendar)
+    readers = {
+        reader.jaxlib: reader
+        for reader in readers_of({d.jaxlib: d.stablehlo for d in dates}, {d.jaxlib: d.jax for d in dates})
+    }
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
+
+        def written(version: str) -> Environment:
+            environment = build_environment(calendar.release(version), calendar)
+            folder = Path(scratch) / version
+            folder.mkdir()
+            in_environment(environment, "write", str(folder), options.seed)
+            return environment
+
+        environments = list(pool.map(written, versions))
+        print(
+            f"{len(versions)} releases, {versions[0]} to {versions[-1]}: {time.monotonic() - started:.0f} s", flush=True
+        )
+        new = sorted(Path(scratch).glob("*/*.jaxexport"))
+        kept = sorted(GOLDEN.glob("*/*/artifact.jaxexport"))
+        names = Path(scratch) / "names"
+        names.write_text("\n".join(map(str, [*new, *kept])))
+        really = list(
+            pool.map(lambda environment: json.loads(in_environment(environment, "read", str(names))), environments)
+        )
+        artifacts = {str(path): read(path) for path in (*new, *kept)}
+    table: Counter[tuple[bool | None, bool]] = Counter()
+    for version, said in zip(versions, really, strict=True):
+        for name, error in said.items():
+            (forecast,) = loads(artifacts[name], [readers[version]])
+            table[forecast.ok, not error] += 1
+            if forecast.ok is not (not error):
+                print(f"{name.removeprefix(scratch)} in {version}: foreseen {forecast}; really {error or 'loads'}")
+    return told(table, len(versions), len(new), len(kept), time.monotonic() - started)
+
+
+def told(table: Counter[tuple[bool | None, bool]], releases: int, new: int, kept: int, seconds: float) -> int:
+    """Print the confusion table, and say by the exit code whether the forecast holds."""
+    print(
+        f"\n{new} new artifacts by {releases} releases and {kept} goldens, loaded by {releases} releases, in {seconds:.0f} s\n"
+    )
+    print(f"{'foreseen':<18}{'really loads':>14}{'does not':>14}")
+    for word, answer in (("loads", True), ("does not load", False), ("cannot be known", None)):
+        print(f"{word:<18}{table[answer, True]:>14}{table[answer, False]:>14}")
+    false_loads, false_alarms = table[True, False], table[False, True]
+    total = table.total()
+    print(f'\nfalse "loads": {false_loads}; false "does not load": {false_alarms} of {total}')
+    enough = releases >= LEAST_RELEASES and table[True, True] and table[False, False]
+    return 0 if enough and not false_loads and false_alarms <= FALSE_ALARMS * total else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""Does anything but an ArtifactError come out, however the bytes are broken? `python tests/artifact/fuzz.py --seconds 60`.
+
+Mutated, cut and spliced artifacts, one after the other until the time is over; exit 1 if an input broke a limit. What broke one
+is written to --keep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+from kept import FILES, jax_goldens
+
+from export_core.artifact import ArtifactError, as_dict, read_bytes
+from export_core.artifact.audit import audit
+from export_core.artifact.encode import encode
+from export_core.artifact.readers import Reader, loads
+
+READERS = [Reader("0.12.0.1", "0.12.0.1", "1.22.0", "1.22.0"), Reader("0.4.30", "0.4.30", "1.1.3", "1.1.3")]
+MAX_SECONDS = 1.0  # of CPU, for one input
+TIMES = 3  # the file's size in memory, beside
+CONSTANT = 256_000  # what reading takes whatever the file: tables of names, the smallest parts
+TRACED_EVERY = 20  # inputs from one look at the memory to the next: tracing makes reading five times slower
+WORDS = (b"\0" + b"\xff" * 8, b"\xff" * 4, b"\xff\x7f", b"\x80\0\0\0", b"\xfe" * 2, b"\0" * 9, b"\x01" * 4, b"ML\xefR")
+
+
+def damaged(pool: list[bytes], choose: random.Random) -> bytes:
+    """One to eight changes of one artifact of the pool."""
+    data = bytearray(choose.choice(pool))
+    for _ in range(choose.choice((1, 1, 1, 2, 3, 4, 8))):
+        at = choose.randrange(len(data) + 1)
+        kind = choose.randrange(9)
+        if kind == 0:
+            data[at : at + 1] = bytes([choose.randrange(256)])
+        elif kind == 1:
+            data[at : at + 1] = bytes([data[at] ^ 1 << choose.randrange(8)] if at < len(data) else b"")
+        elif kind == 2:
+            data[at:at] = choose.randbytes(choose.randrange(1, 17))
+        elif kind == 3:
+            del data[at : at + choose.randrange(1, 65)]
+        elif kind == 4:
+            data[at:at] = data[at : at + choose.randrange(1, 257)] * choose.choice((1, 1, 2, 50))
+        elif kind == 5:
+            del data[at:]
+        elif kind == 6:
+            word = choose.choice(WORDS)
+            data[at : at + len(word)] = word
+        elif kind == 7 and len(data) >= 4:  # an offset or a count of the flatbuffer
+            at = at & ~3
+            data[at : at + 4] = (choose.choice((0, 4, 8, 16, 1 << 16, 1 << 31)) + choose.randrange(64)).to_bytes(
+                4, "little"
+            )
+        else:
+            other = choose.choice(pool)
+            start = choose.randrange(len(other))
+            data[at : at + choose.randrange(1, 512)] = other[start : start + choose.randrange(1, 512)]
+    return bytes(data)
+
+
+def use(data: bytes) -> None:
+    """Ask for everything that anyone can ask of an artifact."""
+    artifact = read_bytes(data)
+    for module in artifact.modules:
+        assert module.op_counts is not None
+        as_dict((module.functions, module.constants, module.attributes))
+    audit(artifact.custom_calls, frozenset())
+    loads(artifact, READERS)
+    if artifact.envelope is not None:
+        str(artifact.envelope.in_tree)
+        read_bytes(encode(artifact.envelope))
+
+
+def asked(data: bytes) -> None:
+    """What `jaxexport inspect` and the matrix read: the limits of time and memory are on this."""
+    artifact = read_bytes(data)
+    for module in artifact.modules:
+        assert module.op_counts is not None
+    audit(artifact.custom_calls, frozenset())
+    loads(artifact, READERS)
+
+
+class Watched:
+    """What is counted, and the worst that was seen."""
+
+    def __init__(self, keep: Path | None) -> None:
+        self.inputs = self.read = self.traced = self.broken = 0
+        self.slowest = self.worst = 0.0
+        self.rest = 0
+        self.keep = keep
+
+    def give(self, data: bytes) -> None:
+        """Read one input and note what came of it."""
+        self.inputs += 1
+        traced = self.inputs % TRACED_EVERY == 0
+        started = time.process_time()
+        try:
+            use(data)
+            self.read += 1
+        except ArtifactError as error:
+            if "made it stumble" in str(error):
+                self.note(data, str(error))
+        except Exception as error:
+            self.note(data, f"{type(error).__name__}: {error}")
+        seconds = time.process_time() - started
+        self.slowest = max(self.slowest, seconds)
+        if seconds > MAX_SECONDS:
+            self.note(data, f"{seconds:.2f} s of CPU")
+        if traced:
+            self.weigh(data)
+
+    def weigh(self, data: bytes) -> None:
+        """Look at the most memory that reading it takes."""
+        self.traced += 1
+        tracemalloc.start()
+        try:
+            asked(data)
+        except ArtifactError:
+            pass
+        except Exception:
+            return  # `give` has noted it
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        size = max(len(data), 1)
+        self.worst = max(self.worst, peak / size if size >= 1024 else 0)
+        self.rest = max(self.rest, peak - TIMES * size)
+        if peak > TIMES * size + CONSTANT:
+            self.note(data, f"{peak} bytes of memory for {size}")
+
+    def note(self, data: bytes, what: str) -> None:
+        """Count an input that broke a limit, and keep it."""
+        self.broken += 1
+        print(f"input {self.inputs}, {len(data)} bytes: {what}", flush=True)
+        if self.keep is not None:
+            self.keep.mkdir(parents=True, exist_ok=True)
+            (self.keep / f"broken-{self.inputs}.bin").write_bytes(data)
+
+    def said(self, seconds: float) -> str:
+        """The figures, in a line."""
+        return (
+            f"{self.inputs} inputs in {seconds:.0f} s ({self.inputs / seconds:.0f} a second): {self.read} read, "
+            f"{self.inputs - self.read} refused, {self.broken} broke a limit; slowest {1000 * self.slowest:.0f} ms of CPU; "
+            f"memory of {self.traced}: at most {self.worst:.1f} times the file (of 1 kB or more), "
+            f"at most {self.rest / 1e6:+.2f} MB above {TIMES} times ({CONSTANT / 1e6:.3f} MB allowed)"
+        )
+
+
+def main() -> int:
+    """Fuzz for so many seconds; print a line now and then, and one at the end."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=None, help="to see the same inputs again; random by default")
+    parser.add_argument("--keep", type=Path, help="folder for inputs that broke a limit")
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else random.randrange(1 << 32)
+    choose = random.Random(seed)
+    pool = [path.read_bytes() for path in FILES]
+    pool += [golden["mlir_module_serialized"] for golden in jax_goldens().values()]
+    pool = [data for data in pool if len(data) < 100_000]
+    print(f"seed {seed}, {len(pool)} artifacts to break", flush=True)
+    use(pool[0])  # imports and tables are nobody's fault
+    watched = Watched(options.keep)
+    started = said = time.monotonic()
+    while (now := time.monotonic()) - started < options.seconds:
+        if now - said > 60:
+            print(watched.said(now - started), flush=True)
+            said = now
+        watched.give(damaged(pool, choose))
+    print(watched.said(time.monotonic() - started), flush=True)
+    return 1 if watched.broken or not watched.inputs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""The programs that `nox -s fuzz` and `nox -s forecast_check` run: they end with 1 when they must."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import forecast_check
+import fuzz
+import pytest
+
+from export_core.artifact import ArtifactError
+
+HERE = Path(__file__).parent
+
+
+def test_the_fuzzer_breaks_bytes_for_as_long_as_it_is_told_and_prints_its_figures():
+    words = [sys.executable, str(HERE / "fuzz.py"), "--seconds", "1", "--seed", "7"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("seed 7, ")
+    assert ", 0 broke a limit; slowest " in done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("error", "broken"),
+    [
+        (KeyError("key"), 1),
+        (MemoryError(), 1),
+        (RecursionError(), 1),
+        (ArtifactError("this", "that"), 0),
+        (ArtifactError("this", "bytes that made it stumble"), 1),
+        (None, 0),
+    ],
+    ids=repr,
+)
+def test_the_fuzzer_counts_whatever_is_no_artifact_error_and_keeps_the_bytes(error, broken, monkeypatch, tmp_path):
+    def use(data: bytes) -> None:
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(fuzz, "use", use)
+    watched = fuzz.Watched(tmp_path)
+    watched.give(b"some bytes")
+    assert (watched.inputs, watched.broken) == (1, broken)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"some bytes"] * broken
+
+
+def test_the_fuzzer_counts_what_takes_too_much_time_or_memory(monkeypatch):
+    held = []
+    monkeypatch.setattr(fuzz, "use", lambda data: None)
+    monkeypatch.setattr(fuzz, "asked", lambda data: held.append(bytearray(3 * len(data) + fuzz.CONSTANT + 5000)))
+    watched = fuzz.Watched(None)
+    watched.weigh(bytes(1000))
+    assert watched.broken == 1
+    monkeypatch.setattr(fuzz, "MAX_SECONDS", -1.0)
+    watched.give(b"")
+    assert watched.broken == 2
+
+
+GOOD = {(True, True): 5000, (False, False): 3000, (None, True): 3}
+
+
+@pytest.mark.parametrize(
+    ("table", "releases", "code"),
+    [
+        (GOOD, 22, 0),
+        ({**GOOD, (True, False): 1}, 22, 1),
+        ({**GOOD, (False, True): 40}, 22, 0),
+        ({**GOOD, (False, True): 41}, 22, 1),
+        (GOOD, 19, 1),
+        ({(True, True): 5000}, 22, 1),
+        ({}, 22, 1),
+    ],
+    ids=["true", "a false loads", "1 in 200", "more", "few releases", "nothing refused", "nothing"],
+)
+def test_the_forecast_holds_or_the_check_ends_with_1(table, releases, code, capsys):
+    assert forecast_check.told(Counter(table), releases, 400, 80, 1.0) == code
+    assert f'false "loads": {table.get((True, False), 0)};' in capsys.readouterr().out
+
+
+def test_the_releases_of_a_check_are_spread_evenly_and_the_newest_is_among_them():
+    versions = [str(number) for number in range(33)]
+    found = forecast_check.chosen(versions, 22)
+    assert len(set(found)) == 22
+    assert found == sorted(found, key=int)
+    assert found[-1] == "32"
+    assert int(found[0]) <= 1
+    assert forecast_check.chosen(versions[:5], 22) == versions[:5]

@@ -1,0 +1,3 @@
+from artifacts import jaxexport
+
+__all__ = ["jaxexport"]

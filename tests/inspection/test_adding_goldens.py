@@ -1,0 +1,185 @@
+"""`jaxexport goldens add`: a golden of an artifact whose source nobody has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from artifacts import DATA, Ended, Run, bare, changed
+
+from export_core.artifact import Aval
+from export_core.goldens import GoldenStore
+from export_core.judge import read_results
+
+KEPT = DATA.parents[2] / "golden"
+MLP = KEPT / "tests.compat.test_models.test_mlp_with_gradients" / "0.9.2-cpu"
+SYMBOLIC = DATA / "0.12.0.1" / "symbolic.jaxexport"  # float32[b,4] -> float32[b,b]
+
+
+@pytest.fixture
+def add(jaxexport, tmp_path, monkeypatch):
+    """Adds to tmp_path/golden; arrays are given as lists and saved as np.savez does."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(artifact: Path, inputs: object, outputs: object, *more: str, case: str = "models.old") -> Ended:
+        files = []
+        for name, arrays in (("i.npz", inputs), ("o.npz", outputs)):
+            if isinstance(arrays, list):
+                np.savez(tmp_path / name, *arrays)
+                arrays = tmp_path / name
+            files.append(arrays)
+        words = ["--artifact", artifact, "--inputs", files[0], "--outputs", files[1], "--case", case, *more]
+        return jaxexport("goldens", "add", *words)
+
+    return run
+
+
+def zeros(*shapes: tuple[int, ...], dtype: str = "float32") -> list[np.ndarray]:
+    return [np.zeros(shape, dtype) for shape in shapes]
+
+
+def the_golden(folder: Path):
+    (golden,) = GoldenStore(folder / "golden").goldens()
+    return golden
+
+
+def test_its_arrays_are_kept_as_goldens_keep_them_and_verified(add, tmp_path):
+    ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz")
+    assert ended.code == 0, ended.err
+    assert ended.out == "golden/models.old/0.9.2-cpu: new, by jaxlib 0.9.2; every file is as it was written\n"
+    golden = the_golden(tmp_path)
+    golden.verify()
+    manifest = golden.manifest
+    assert (manifest.case, manifest.writer.jaxlib, manifest.writer.jax) == ("models.old", "0.9.2", "0.9.2")
+    assert str(manifest.writer.built) == "2026-03-18"
+    other = yaml.safe_load((MLP / "golden.yaml").read_bytes())
+    assert list(manifest.signature.inputs) == other["signature"]["inputs"]
+    assert manifest.signature.in_tree == other["signature"]["in_tree"]
+    for name in ("artifact.jaxexport", "inputs.npz", "outputs.npz"):
+        assert (golden.folder / name).read_bytes() == (MLP / name).read_bytes()
+
+
+def test_once_more_with_the_same_changes_nothing(add):
+    assert "new" in add(SYMBOLIC, zeros((3, 4)), zeros((3, 3))).out
+    assert "unchanged" in add(SYMBOLIC, zeros((3, 4)), zeros((3, 3))).out
+    assert "replaced" in add(SYMBOLIC, zeros((2, 4)), zeros((2, 2))).out
+
+
+def test_positional_arrays_come_in_the_order_of_their_numbers(add, tmp_path):
+    from export_core.goldens.arrays import from_npz
+
+    leaves = from_npz(MLP / "inputs.npz")
+    ended = add(MLP / "artifact.jaxexport", [leaf.data for leaf in leaves], MLP / "outputs.npz")
+    assert ended.code == 0, ended.err
+    assert [str(leaf) for leaf in the_golden(tmp_path).inputs()] == [str(leaf) for leaf in leaves]
+
+
+def test_prng_keys_are_given_as_their_key_data(add, tmp_path):
+    key = DATA / "0.12.0.1" / "key.jaxexport"  # key<fry>[] -> key<fry>[2]
+    ended = add(key, zeros((2,), dtype="uint32"), zeros((2, 2), dtype="uint32"))
+    assert ended.code == 0, ended.err
+    assert [str(leaf) for leaf in the_golden(tmp_path).inputs()] == ["key<fry>[]"]
+    assert add(key, zeros((2,)), zeros((2, 2), dtype="uint32")).code == 2
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "said"),
+    [
+        (zeros((3, 4), (1,)), zeros((3, 3)), "i.npz: expected 1 arrays (float32[b,4]), found 2"),
+        (zeros((3, 4)), [], "o.npz: expected 1 arrays (float32[b,b]), found 0"),
+        (zeros((3, 5)), zeros((3, 3)), "i.npz: array 0: expected float32[b,4] with b = 3, found float32[3,5]"),
+        (zeros((3, 4)), zeros((2, 2)), "o.npz: array 0: expected float32[b,b] with b = 3, found float32[2,2]"),
+        (zeros((3,)), zeros((3, 3)), "i.npz: array 0: expected float32[b,4], found float32[3]"),
+        (zeros((3, 4), dtype="float64"), zeros((3, 3)), "i.npz: array 0: expected float32[b,4], found float64[3,4]"),
+    ],
+    ids=["too many", "none", "a dimension", "a symbol", "the rank", "the dtype"],
+)
+def test_arrays_that_are_not_what_the_artifact_takes_and_gives_are_named(inputs, outputs, said, add, tmp_path):
+    ended = add(SYMBOLIC, inputs, outputs)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+    assert not (tmp_path / "golden").exists()
+
+
+@pytest.mark.parametrize(
+    ("dim", "size", "fits"),
+    [
+        ("2*b + 1", 7, True),
+        ("2*b + 1", 6, False),
+        ("floordiv(b, 2)", 1, True),
+        ("floordiv(b, 2)", 2, False),
+        ("mod(b, -2) + b^2", 8, True),
+        ("max(b, 5) - min(2, b)", 3, True),
+        ("max(b, 5) - min(2, b)", 4, False),
+        ("c - 1", 4, True),  # of a dimension that no array shows nothing can be said
+    ],
+)
+def test_expressions_of_symbolic_dimensions_are_held_against_the_shapes(dim, size, fits, add, tmp_path):
+    path = changed(tmp_path, "0.12.0.1/symbolic", out_avals=(Aval("float32", (dim,)),))
+    ended = add(path, zeros((3, 4)), zeros((size,)))
+    assert ended.code == (0 if fits else 2), ended.err
+
+
+def test_a_dtype_that_numpy_lacks_may_be_given_as_numpy_writes_it(add, tmp_path):
+    import ml_dtypes
+
+    path = changed(tmp_path, "0.12.0.1/symbolic", in_avals=(Aval("bfloat16", ("b",)),), out_avals=())
+    values = np.array([1.5, -2.0], ml_dtypes.bfloat16)
+    assert add(path, [values], []).code == 0
+    (leaf,) = the_golden(tmp_path).inputs()
+    assert str(leaf) == "bfloat16[2]"
+    assert leaf.numpy().tolist() == [1.5, -2.0]
+    assert add(path, zeros((2,)), []).code == 2
+
+
+def test_a_writer_that_the_artifact_leaves_open_must_be_named(add):
+    old = DATA / "0.4.30" / "symbolic.jaxexport"
+    ended = add(old, zeros((3, 4)), zeros((3, 3)))
+    assert ended.code == 2
+    assert "Name the jaxlib with --writer; these fit: 0.4.24, " in ended.err
+    assert "golden/models.old/0.4.30-cpu" in add(old, zeros((3, 4)), zeros((3, 3)), "--writer", "0.4.30").out
+    ended = add(old, zeros((3, 4)), zeros((3, 3)), "--writer", "0.4.99")
+    assert ended.code == 2
+    assert "jaxlib 0.4.99 is not in the release calendar" in ended.err
+
+
+@pytest.mark.parametrize("case", ["", ".", "a/b", "..", ".hidden", "a\nb"])
+def test_a_case_that_cannot_be_a_folder_is_bad_input(case, add, tmp_path):
+    ended = add(SYMBOLIC, zeros((3, 4)), zeros((3, 3)), case=case)
+    assert ended.code == 2
+    assert "--case: expected a name that can be a folder's" in ended.err
+    assert not (tmp_path / "golden").exists()
+
+
+def test_a_bare_module_says_nothing_of_how_it_is_called(add, tmp_path):
+    ended = add(bare(tmp_path), zeros((4, 8)), zeros((4, 8)), "--writer", "0.12.0.1")
+    assert ended.code == 2
+    assert "found a bare StableHLO module" in ended.err
+
+
+@pytest.mark.parametrize("content", [None, b"no arrays", b"PK\x03\x04 damaged"], ids=["missing", "text", "zip"])
+def test_what_is_no_npz_is_bad_input(content, add, tmp_path):
+    path = tmp_path / "given.npz"
+    if content is not None:
+        path.write_bytes(content)
+    ended = add(SYMBOLIC, path, zeros((3, 3)))
+    assert ended.code == 2
+    assert f"--inputs {path}: expected an .npz of arrays, found" in ended.err
+
+
+def test_arrays_with_names_of_their_own_have_no_order_and_are_refused(add, tmp_path):
+    np.savez(tmp_path / "named.npz", x=np.zeros((3, 4), "float32"))
+    ended = add(SYMBOLIC, tmp_path / "named.npz", zeros((3, 3)))
+    assert ended.code == 2
+    assert "expected arrays named arr_0, arr_1, …" in ended.err
+
+
+@pytest.mark.matrix
+def test_a_matrix_over_the_added_golden_keeps_its_promise(add, jaxexport: Run, tmp_path):
+    assert add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz").code == 0
+    ended = jaxexport("matrix", "--readers", "0.9.2", "--as-of", "2026-03-20", "--quiet")
+    assert ended.code == 0, ended.out + ended.err
+    (result,) = read_results(tmp_path / ".jaxexport")
+    assert (result.golden, result.verdict, result.judgement) == ("models.old/0.9.2-cpu", "pass", "kept")

@@ -1,0 +1,87 @@
+"""`jaxexport audit`: for CI, with exit codes."""
+
+from __future__ import annotations
+
+import pytest
+from artifacts import DATA, unlisted
+
+CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    """No policy in the working folder but the test's own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_calls_that_the_writer_guarantees_are_0(jaxexport):
+    ended = jaxexport("audit", CHOLESKY, DATA / "0.9.2" / "mlp.jaxexport")
+    assert ended.code == 0
+    assert f"{CHOLESKY}: ok, written by jaxlib 0.12.0.1" in ended.out
+    assert "ok    lapack_spotrf_ffi (LAPACK routine) is guaranteed stable." in ended.out
+    assert "mlp.jaxexport: ok, it makes no custom calls" in ended.out
+
+
+def test_a_call_that_nobody_guarantees_is_1_with_where_it_is_and_what_to_do(jaxexport, tmp_path):
+    ended = jaxexport("audit", CHOLESKY, unlisted(tmp_path))
+    assert ended.code == 1
+    assert "1 target not guaranteed" in ended.out
+    assert "FAIL  my_kernel_of_ours (custom call) is not guaranteed stable by jaxlib 0.12.0.1; called in @" in ended.out
+    assert "allow: {my_kernel_of_ours:" in ended.out
+
+
+def test_the_policy_may_allow_it_with_a_reason(jaxexport, tmp_path):
+    (tmp_path / "other.yaml").write_text("allow: {my_kernel_of_ours: we build it}\n")
+    ended = jaxexport("audit", unlisted(tmp_path), "--policy", tmp_path / "other.yaml")
+    assert ended.code == 0
+    assert "allowed: we build it" in ended.out
+
+
+def test_the_policy_of_the_folder_is_found(jaxexport, tmp_path):
+    (tmp_path / "export_compat.yaml").write_text("allow: {my_kernel_of_ours: we build it}\n")
+    assert jaxexport("audit", unlisted(tmp_path)).code == 0
+
+
+def test_a_check_that_the_exporter_switched_off_is_shown_and_changes_nothing(jaxexport, tmp_path):
+    ended = jaxexport("audit", unlisted(tmp_path, switched_off=True))
+    assert ended.code == 1
+    assert "note  Whoever exported it switched off the check custom_call(my_kernel_of_ours)" in ended.out
+
+
+def test_what_the_serializer_writes_itself_is_no_finding(jaxexport):
+    golden = DATA.parents[2] / "golden" / "tests.compat.test_programs.test_special_functions" / "0.6.2-cpu"
+    ended = jaxexport("audit", golden / "artifact.jaxexport")
+    assert ended.code == 0
+    assert "ok    mhlo.erf (CHLO operation) is written by jaxlib's own serializer" in ended.out
+
+
+def test_a_writer_that_the_file_leaves_open_can_be_named(jaxexport):
+    path = DATA / "0.4.30" / "cholesky.jaxexport"
+    assert "written by one of jaxlib 0.4.24," in jaxexport("audit", path).out
+    assert "written by jaxlib 0.4.30\n" in jaxexport("audit", path, "--writer", "0.4.30").out
+    ended = jaxexport("audit", path, "--writer", "0.12.0.1")
+    assert ended.code == 1  # its LAPACK calls of then are not on the list of now
+    ended = jaxexport("audit", path, "--writer", "0.99")
+    assert (ended.code, ended.out) == (2, "")
+    assert "jaxlib 0.99 is not in the release calendar" in ended.err
+
+
+def test_a_target_that_the_reader_dropped_is_1_where_a_reader_is_asked_about(jaxexport):
+    path = DATA / "0.4.30" / "cholesky.jaxexport"
+    ended = jaxexport("audit", path, "--writer", "0.4.30", "--reader", "0.12.0.1")
+    assert ended.code == 1
+    assert "was guaranteed by jaxlib 0.4.30, and jaxlib 0.12.0.1 guarantees it no more" in ended.out
+    assert jaxexport("audit", path, "--writer", "0.4.30", "--reader", "0.4.31").code == 0
+
+
+def test_a_file_that_is_none_is_2_and_the_others_are_told(jaxexport, tmp_path):
+    (tmp_path / "none").write_bytes(b"nothing of the kind")
+    ended = jaxexport("audit", "none", unlisted(tmp_path), CHOLESKY)
+    assert ended.code == 2
+    assert ended.err.startswith("jaxexport: error: none: ")
+    assert "FAIL  my_kernel_of_ours" in ended.out
+    assert "cholesky.jaxexport: ok" in ended.out
+
+
+def test_no_file_is_a_usage_error(jaxexport):
+    assert jaxexport("audit").code == 2

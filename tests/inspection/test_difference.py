@@ -1,0 +1,100 @@
+"""`jaxexport diff`: what changed from one artifact to another."""
+
+from __future__ import annotations
+
+import pytest
+from artifacts import DATA, bare, changed, unlisted
+
+from export_core.artifact import read
+from export_core.inspection.describe import describe
+from export_core.inspection.difference import differences
+from export_core.inspection.facts import Constant, Inspection
+from export_core.releases.dates import shipped_dates
+
+MLP = DATA / "0.12.0.1" / "mlp.jaxexport"
+
+
+def test_a_file_and_its_copy_are_the_same(jaxexport, tmp_path):
+    (tmp_path / "copy").write_bytes(MLP.read_bytes())
+    ended = jaxexport("diff", MLP, tmp_path / "copy")
+    assert ended.code == 0
+    assert "are the same, byte for byte" in ended.out
+
+
+def test_another_writer_of_the_same_function_is_told_apart(jaxexport):
+    ended = jaxexport("diff", DATA / "0.9.2" / "mlp.jaxexport", MLP)
+    assert ended.code == 1
+    lines = ended.out.splitlines()
+    assert "written by: jaxlib 0.9.2 → jax 0.12.0.1, jaxlib 0.12.0.1" in lines
+    assert "written as: StableHLO_v1.13.7 → StableHLO_v1.18.0" in lines
+    assert "envelope format: 5 to 9 → 12" in lines
+    assert "operations of derivative 1: 15 → 16" in lines
+    assert "operation vhlo.negate_v1 of derivative 2: × 1 → none" in lines
+    assert not any(line.startswith(("argument", "result", "platforms")) for line in lines)
+
+
+def test_another_signature_is_told_by_argument(jaxexport):
+    lines = jaxexport("diff", DATA / "0.12.0.1" / "symbolic.jaxexport", MLP).out.splitlines()
+    assert "argument 0: float32[b,4] → float32[4,8]" in lines
+    assert "argument 1: none → float32[8,3]" in lines
+    assert "result 0: float32[b,b] → float32[]" in lines
+    assert "derivatives: to order 0 → to order 2" in lines
+
+
+def test_another_target_and_a_check_switched_off_are_told(jaxexport, tmp_path):
+    out = jaxexport("diff", DATA / "0.12.0.1" / "cholesky.jaxexport", unlisted(tmp_path, switched_off=True)).out
+    assert "custom call lapack_spotrf_ffi: lapack_spotrf_ffi × 2: LAPACK routine; guaranteed stable → none" in out
+    assert "custom call my_kernel_of_ours:\n  - none\n  + my_kernel_of_ours × 2: custom call; UNLISTED: is not" in out
+    assert "checks switched off: none → custom_call(my_kernel_of_ours)" in out
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"platforms": ("cpu", "tpu")}, "platforms: cpu → cpu, tpu"),
+        ({"calling_convention_version": 9}, "calling convention: 10 → 9"),
+        ({"fun_name": "other"}, "function: <lambda> → other"),
+        ({"module_kept_var_idx": (0,)}, "arguments that are used: 0, 1 → 0"),
+        ({"vjp": None}, "derivatives: to order 2 → to order 0"),
+        ({"ordered_effects": ("io",)}, "ordered effects: none → io"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_field_that_changed_is_one_line(fields, line, jaxexport, tmp_path):
+    ended = jaxexport("diff", MLP, changed(tmp_path, "0.12.0.1/mlp", **fields))
+    assert ended.code == 1
+    assert ended.out.splitlines()[2:] == [line]
+
+
+def test_bytes_that_differ_in_nothing_that_is_compared_are_different_and_say_so(jaxexport, tmp_path):
+    ended = jaxexport("diff", MLP, changed(tmp_path, "0.12.0.1/mlp"))  # written back by us: laid out otherwise
+    assert ended.code == 1
+    assert "The bytes differ, and nothing that is compared here does" in ended.out
+
+
+def test_constants_are_compared_by_their_content():
+    def with_constant(digest: str) -> Inspection:
+        facts = describe(read(MLP), shipped_dates())
+        constant: Constant = {"type": "tensor<100xf32>", "nbytes": 400, "at": 9, "function": "main", "sha256": digest}
+        facts["modules"][0]["constants"] = [constant]
+        return facts
+
+    lines = differences(with_constant("aa" * 32), with_constant("bb" * 32)).splitlines()
+    assert lines[2:] == [
+        "constant tensor<100xf32> aaaaaaaaaaaa: × 1 → none",
+        "constant tensor<100xf32> bbbbbbbbbbbb: none → × 1",
+    ]
+
+
+def test_a_bare_module_and_an_artifact_can_be_compared(jaxexport, tmp_path):
+    ended = jaxexport("diff", bare(tmp_path), DATA / "0.12.0.1" / "platforms.jaxexport")
+    assert ended.code == 1
+    assert "kind: StableHLO portable artifact → serialized jax.export.Exported" in ended.out
+    assert "operation" not in ended.out
+
+
+@pytest.mark.parametrize("words", [("nothing", MLP), (MLP, "nothing")], ids=["the first", "the second"])
+def test_a_file_that_is_none_is_2(words, jaxexport):
+    ended = jaxexport("diff", *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("jaxexport: error: nothing: expected a file to read")

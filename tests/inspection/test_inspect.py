@@ -1,0 +1,251 @@
+"""`jaxexport inspect`: one screen on any artifact, everything as JSON, the module as text."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+from artifacts import DATA, bare, changed, unlisted
+
+from export_core.artifact import DisabledCheck, read_bytes
+from export_core.inspection.describe import describe
+from export_core.inspection.facts import Inspection
+from export_core.inspection.screen import LINE, WIDTH, screen
+from export_core.releases import load_calendar
+from export_core.releases.dates import dates_of, shipped_dates
+from export_core.schemas import schema
+
+SCREENS = Path(__file__).with_name("screens")
+FILES = sorted(DATA.glob("*/*.jaxexport"))
+GOLDENS = sorted((Path(__file__).parents[2] / "golden").glob("*/*/artifact.jaxexport"))
+WHEN = "2026-10-20"  # the releases that the screens were drawn with: up to this day
+
+
+@pytest.mark.parametrize("path", sorted(SCREENS.glob("*.txt")), ids=lambda path: path.stem)
+def test_one_screen_says_what_a_colleague_wants_to_know(path):
+    writer, _, name = path.stem.partition("-")
+    artifact = read_bytes((DATA / writer / f"{name}.jaxexport").read_bytes(), f"{name}.jaxexport")
+    releases = [dated for dated in shipped_dates() if dated.built <= WHEN]
+    assert screen(describe(artifact, releases)) == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", [*FILES, *GOLDENS], ids=lambda path: "-".join(path.parts[-3:-1]))
+def test_every_artifact_fits_on_a_screen_and_its_json_follows_the_schema(path, jaxexport):
+    shown = jaxexport("inspect", path)
+    assert shown.code == 0
+    lines = shown.out.splitlines()
+    assert 12 <= len(lines) <= 40
+    assert all(len(line) <= WIDTH + LINE for line in lines[1:])  # the first has the file's whole name
+    told = jaxexport("inspect", path, "--json")
+    facts = json.loads(told.out)
+    jsonschema.Draft202012Validator(schema("inspect")).validate(facts)
+    assert set(facts) == set(schema("inspect")["$defs"]["Inspection"]["properties"])
+    assert facts["sha256"][:16] in shown.out
+    assert facts["nbytes"] == path.stat().st_size
+
+
+def test_an_object_that_lacks_something_does_not_follow_the_schema(jaxexport):
+    facts = json.loads(jaxexport("inspect", FILES[0], "--json").out)
+    del facts["modules"][0]["needs"]["stablehlo"]
+    with pytest.raises(jsonschema.ValidationError, match="'stablehlo' is a required property"):
+        jsonschema.Draft202012Validator(schema("inspect")).validate(facts)
+
+
+def test_the_json_is_typed_data_for_whoever_reads_it_in_python(jaxexport):
+    facts = msgspec.json.decode(jaxexport("inspect", FILES[0], "--json").out, type=Inspection)
+    assert facts["kind"] == "serialized jax.export.Exported"
+
+
+def test_what_it_says_is_what_jax_said(jaxexport):
+    truth = json.loads((DATA / "0.12.0.1" / "truth.json").read_bytes())
+    for name, said in truth.items():
+        facts = json.loads(jaxexport("inspect", DATA / "0.12.0.1" / f"{name}.jaxexport", "--json").out)
+        assert facts["signature"]["name"] == said["fun_name"]
+        assert facts["signature"]["inputs"] == said["in_avals"]
+        assert facts["signature"]["outputs"] == said["out_avals"]
+        assert facts["platforms"] == said["platforms"]
+        assert facts["nr_devices"] == said["nr_devices"]
+        assert facts["calling_convention_version"] == said["calling_convention_version"]
+
+
+def test_a_bare_stablehlo_module_is_told_by_its_function_main(jaxexport, tmp_path):
+    ended = jaxexport("inspect", bare(tmp_path))
+    assert ended.code == 0
+    assert "StableHLO portable artifact" in ended.out
+    assert "tensor<4x8xf32>" in ended.out
+    assert "platforms" not in ended.out
+    facts = json.loads(jaxexport("inspect", bare(tmp_path), "--json").out)
+    jsonschema.Draft202012Validator(schema("inspect")).validate(facts)
+    assert facts["envelope"] is None
+
+
+def test_a_call_that_nobody_guarantees_and_checks_that_were_switched_off_stand_out(jaxexport, tmp_path):
+    out = jaxexport("inspect", unlisted(tmp_path, switched_off=True)).out
+    assert (
+        "my_kernel_of_ours × 2: custom call; UNLISTED: is not guaranteed stable by jaxlib 0.12.0.1; called in @" in out
+    )
+    assert "checks        switched off by the exporter: custom_call(my_kernel_of_ours)" in out
+    assert "lapack_strsm_ffi × 2: LAPACK routine; guaranteed stable" in out
+
+
+def test_a_call_that_the_newest_release_guarantees_no_more_is_said(jaxexport):
+    out = jaxexport("inspect", DATA / "0.4.30" / "cholesky.jaxexport").out
+    assert (
+        "lapack_spotrf × 2: LAPACK routine; DROPPED: was guaranteed by all of the 8 releases that can have written it"
+        in out
+    )
+
+
+def test_the_promise_runs_from_the_day_the_writer_was_built(jaxexport):
+    calendar = load_calendar()
+    assert str(calendar.built("0.9.2")) == "2026-03-18"
+    facts = json.loads(jaxexport("inspect", DATA / "0.9.2" / "mlp.jaxexport", "--json").out)
+    assert facts["writer"]["jaxlib"] == "0.9.2"
+    assert facts["promise"] == {
+        "backward_days": 180,
+        "forward_days": 21,
+        "since": ["2026-02-25", "2026-02-25"],
+        "until": ["2026-09-14", "2026-09-14"],
+    }
+
+
+def test_several_possible_writers_give_a_range(jaxexport):
+    facts = json.loads(jaxexport("inspect", DATA / "0.4.30" / "mlp.jaxexport", "--json").out)
+    assert facts["writer"]["jaxlib"] is None
+    assert "0.4.30" in facts["writer"]["candidates"]
+    assert facts["promise"]["until"][0] < facts["promise"]["until"][1]
+
+
+def test_a_writer_that_no_calendar_has_is_unknown_and_nothing_is_promised(jaxexport, tmp_path):
+    ended = jaxexport("inspect", changed(tmp_path, "0.12.0.1/cholesky", jax_version="0.1.0"))
+    assert "jax 0.1.0, as it says; no jaxlib of the calendar fits" in ended.out
+    assert "promised      unknown" in ended.out
+    assert "was compared with no list" in ended.out
+
+
+def test_a_name_that_would_drive_a_terminal_is_shown_and_not_obeyed(jaxexport, tmp_path):
+    out = jaxexport("inspect", changed(tmp_path, "0.12.0.1/mlp", fun_name="\x1b[2Jgone")).out
+    assert "\x1b" not in out
+    assert r"\x1b[2Jgone" in out
+
+
+def test_everything_long_is_cut_on_the_screen_and_whole_in_the_json(jaxexport, tmp_path):
+    checks = tuple(DisabledCheck("custom_call", f"target{number}") for number in range(30))
+    path = changed(tmp_path, "0.12.0.1/mlp", fun_name="f" * 500, disabled_checks=checks)
+    out = jaxexport("inspect", path).out
+    assert "and 22 more; --json has all" in out
+    assert max(map(len, out.splitlines()[1:])) <= WIDTH + LINE
+    assert len(json.loads(jaxexport("inspect", path, "--json").out)["disabled_checks"]) == 30
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "0 bytes"),
+        (b"PK\x03\x04 and more", "a zip file"),
+        (b"ML\xefR\x0d nothing behind", "expected"),
+        (FILES[0].read_bytes()[:1000], "at byte"),
+    ],
+    ids=["empty", "zip", "no module", "cut"],
+)
+@pytest.mark.parametrize("option", [(), ("--json",), ("--mlir",)], ids=["screen", "json", "mlir"])
+def test_a_file_that_is_none_is_one_line_and_2(content, said, option, jaxexport, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    ended = jaxexport("inspect", path, *option)
+    assert (ended.code, ended.out) == (2, "")
+    assert len(ended.err.splitlines()) == 1
+    assert ended.err.startswith(f"jaxexport: error: {path}: ")
+    assert said in ended.err
+
+
+def test_a_file_that_is_not_there_is_one_line_and_2(jaxexport):
+    ended = jaxexport("inspect", "nowhere.jaxexport")
+    assert ended.code == 2
+    assert ended.err == (
+        "jaxexport: error: nowhere.jaxexport: expected a file to read, found No such file or directory. Check the path.\n"
+    )
+
+
+@pytest.mark.parametrize("words", [["inspect"], ["inspect", "a", "b"], ["inspect", "--nothing", "a"]], ids=" ".join)
+def test_words_that_it_does_not_have_are_usage_errors(words, jaxexport):
+    ended = jaxexport(*words)
+    assert ended.code == 2
+    assert "inspect [OPTIONS] FILE" in ended.err
+
+
+def test_the_module_as_text_is_what_jaxlib_prints(jaxexport):
+    out = jaxexport("inspect", "--mlir", DATA / "0.12.0.1" / "cholesky.jaxexport").out
+    assert out.startswith("module @jit_cholesky")
+    assert "stablehlo.custom_call @lapack_spotrf_ffi" in out
+
+
+def test_without_a_jaxlib_the_text_is_one_clear_error(jaxexport, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jaxlib.mlir", None)
+    monkeypatch.setitem(sys.modules, "jaxlib.mlir.dialects", None)
+    ended = jaxexport("inspect", "--mlir", FILES[0])
+    assert (ended.code, ended.out) == (2, "")
+    assert "--mlir expected a jaxlib that prints modules, found none here" in ended.err
+
+
+def test_a_module_that_this_jaxlib_does_not_read_is_one_clear_error(jaxexport, tmp_path):
+    path = tmp_path / "newer.jaxexport"
+    path.write_bytes(FILES[0].read_bytes().replace(b"custom_call_v2", b"custom_call_v9"))
+    ended = jaxexport("inspect", "--mlir", path)
+    assert (ended.code, ended.out) == (2, "")
+    assert "cannot read this module" in ended.err
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]], ids=["screen", "json"])
+def test_the_quick_way_says_what_the_command_line_says(option, monkeypatch, capsys):
+    import export_core.cli
+    import export_core.entry
+
+    said = []
+    for module in (export_core.entry, export_core.cli):
+        monkeypatch.setattr(sys, "argv", ["jaxexport", "inspect", str(FILES[0]), *option])
+        with contextlib.suppress(SystemExit):
+            module.main()
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] != ""
+
+
+def test_a_pipe_that_was_closed_is_no_traceback():
+    nobody, ours = os.pipe()
+    os.close(nobody)
+    words = [sys.executable, "-m", "export_core", "inspect", str(FILES[0])]
+    done = subprocess.run(words, stdout=ours, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(ours)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_terminal_that_knows_ascii_only_is_no_error():
+    words = [sys.executable, "-m", "export_core", "inspect", str(DATA / "0.8.1" / "point.jaxexport")]
+    done = subprocess.run(words, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=True)
+    assert rb"2 \xd7 float32[4,8]" in done.stdout
+
+
+def test_inspecting_loads_nothing_that_takes_longer_than_reading():
+    code = """
+import sys
+sys.argv = ["jaxexport", "inspect", sys.argv[1]]
+from export_core.entry import main
+main()
+print(*{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
+"""
+    words = [sys.executable, "-c", code, str(FILES[0])]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    slow = {"jax", "jaxlib", "numpy", "click", "msgspec", "yaml", "rich", "dataclasses", "inspect", "typing", "pathlib"}
+    assert not slow & set(done.stderr.split())
+    assert done.stdout.startswith(f"{FILES[0]}: serialized jax.export.Exported")
+
+
+def test_the_quick_dates_are_those_of_the_calendar():
+    assert shipped_dates() == dates_of(load_calendar())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -49,6 +48,8 @@ def read_marker(item: pytest.Item) -> Marked | None:
     known = [field.name for field in fields(Marked)]
     for key in merged:
         if key not in known:
+            import difflib  # only a mistake needs it
+
             near = difflib.get_close_matches(key, known, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise _usage(item, f"has no keyword {key!r}; it takes {', '.join(known)}.{hint}")

@@ -34,7 +34,7 @@ def decode(data: bytes | bytearray, name: str) -> Envelope:
         return _decode(data, name)
     except ArtifactError:
         raise
-    except Exception as error:
+    except Exception as error:  # told with its cause, in the one error type
         raise stumbled(error, name) from error
 
 

@@ -36,7 +36,7 @@ class Module:
             return Tables(data, start, length, self.name)
         except ArtifactError:
             raise
-        except Exception as error:
+        except Exception as error:  # told with its cause, in the one error type
             raise stumbled(error, self.name) from error
 
     def serialized(self) -> bytes:
@@ -77,7 +77,7 @@ class Module:
             return Collected(tables, self.nbytes, self.vjp_order)
         except ArtifactError:
             raise
-        except Exception as error:
+        except Exception as error:  # told with its cause, in the one error type
             raise stumbled(error, self.name) from error
 
     @property

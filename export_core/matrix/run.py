@@ -134,7 +134,7 @@ class _Run:
                 self._run_cells(cells, environment.result(), end)
         except (EnvironmentFailed, WorkerDied) as error:
             problem = str(error)
-        except Exception as error:
+        except Exception as error:  # whatever it is, each cell gets its result and the run goes on
             problem = f"the harness failed: {type(error).__name__}: {error}"
         for cell in cells:
             if cell.id not in ended:
@@ -210,7 +210,7 @@ class _Run:
                     lost.append(cell)
                 else:
                     end(Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, str(error)))
-            except Exception as failure:
+            except Exception as failure:  # a defect here must not lose the cell
                 end(
                     Outcome(
                         cell, Stage.COMPARE, Verdict.NOT_RUN, f"the harness failed: {type(failure).__name__}: {failure}"

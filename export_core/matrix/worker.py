@@ -290,7 +290,7 @@ def import_all(modules: list[str]) -> None:
         if name not in sys.modules:
             try:
                 importlib.import_module(name)
-            except Exception:
+            except Exception:  # whatever a module raises, its cell imports it itself
                 continue
 
 

@@ -13,14 +13,13 @@ import time
 import tracemalloc
 from pathlib import Path
 
+from everything import READERS, use
 from kept import FILES, jax_goldens
 
-from export_core.artifact import ArtifactError, as_dict, read_bytes
+from export_core.artifact import ArtifactError, read_bytes
 from export_core.artifact.audit import audit
-from export_core.artifact.encode import encode
-from export_core.artifact.readers import Reader, loads
+from export_core.artifact.readers import loads
 
-READERS = [Reader("0.12.0.1", "0.12.0.1", "1.22.0", "1.22.0"), Reader("0.4.30", "0.4.30", "1.1.3", "1.1.3")]
 MAX_SECONDS = 1.0  # of CPU, for one input
 TIMES = 3  # the file's size in memory, beside
 CONSTANT = 256_000  # what reading takes whatever the file: tables of names, the smallest parts
@@ -59,19 +58,6 @@ def damaged(pool: list[bytes], choose: random.Random) -> bytes:
             start = choose.randrange(len(other))
             data[at : at + choose.randrange(1, 512)] = other[start : start + choose.randrange(1, 512)]
     return bytes(data)
-
-
-def use(data: bytes) -> None:
-    """Ask for everything that anyone can ask of an artifact."""
-    artifact = read_bytes(data)
-    for module in artifact.modules:
-        assert module.op_counts is not None
-        as_dict((module.functions, module.constants, module.attributes))
-    audit(artifact.custom_calls, frozenset())
-    loads(artifact, READERS)
-    if artifact.envelope is not None:
-        str(artifact.envelope.in_tree)
-        read_bytes(encode(artifact.envelope))
 
 
 def asked(data: bytes) -> None:
@@ -120,8 +106,9 @@ class Watched:
             asked(data)
         except ArtifactError:
             pass
-        except Exception:
-            return  # `give` has noted it
+        except Exception as error:
+            self.note(data, f"{type(error).__name__}: {error}")
+            return
         finally:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()

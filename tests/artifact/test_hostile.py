@@ -7,33 +7,20 @@ import time
 import tracemalloc
 
 import pytest
+from everything import READERS, use
 from forge import CUSTOM_CALL, FUNC, MODULE, RETURN, UNKNOWN, VALUES, bytecode, op, region, section, varint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kept import FILES
 from test_module import FUNCTION, PROPERTIES, TYPES
 
-from export_core.artifact import ArtifactError, Aval, Tree, as_dict, read, read_bytes
+from export_core.artifact import ArtifactError, Aval, Tree, read, read_bytes
 from export_core.artifact.audit import audit
 from export_core.artifact.encode import encode
-from export_core.artifact.readers import Reader, loads
+from export_core.artifact.readers import loads
 
 SEEDS = [path.read_bytes() for path in FILES]
 EXAMPLES = int(os.environ.get("JAXEXPORT_FUZZ_EXAMPLES", "400"))  # a minute in CI: 30000
-READERS = [Reader("0.12.0.1", "0.12.0.1", "1.22.0", "1.22.0"), Reader("0.4.30", "0.4.30", "1.1.3", "1.1.3")]
-
-
-def use(data: bytes) -> None:
-    """Ask for everything that anyone can ask of an artifact."""
-    artifact = read_bytes(data)
-    for module in artifact.modules:
-        assert module.op_counts is not None
-        as_dict((module.functions, module.constants, module.attributes))
-    audit(artifact.custom_calls, frozenset())
-    loads(artifact, READERS)
-    if artifact.envelope is not None:
-        str(artifact.envelope.in_tree)
-        read_bytes(encode(artifact.envelope))
 
 
 def refuse(data: bytes) -> ArtifactError | None:

@@ -13,9 +13,9 @@ import msgspec
 
 from benchmarks.line import Line
 from export_core.export import installed_writer
-from export_core.goldens import Golden, GoldenStore
-from export_core.goldens.store import INPUTS
-from export_core.matrix import Environment, this_interpreter
+from export_core.goldens import GoldenStore
+from export_core.matrix import Cell, Environment, this_interpreter
+from export_core.matrix.checks import request_of
 from export_core.matrix.pool import WORKER, Request, start_worker
 from export_core.policy import load_policy
 from export_core.releases import Release
@@ -39,7 +39,11 @@ def measure(rounds: int) -> list[Line]:
     warm = WarmProcess(environment)
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            requests = [_request(golden, scratch) for golden in GoldenStore(ROOT / "golden").goldens()]
+            reader = Release(here.jaxlib, here.jax, here.built)
+            requests = [
+                request_of(Cell(golden, reader, "cpu"), Path(scratch), timeout=120.0, memory=0)
+                for golden in GoldenStore(ROOT / "golden").goldens()
+            ]
             # What does not run here, a golden that this release refuses for one, is no measure of a cell.
             requests = [request for request in requests if forking.submit(request).result().end == "ok"]
             for request in requests:
@@ -82,18 +86,6 @@ def measure(rounds: int) -> list[Line]:
             matrix_ratio >= MATRIX_BUDGET,
         ),
     ]
-
-
-def _request(golden: Golden, scratch: str) -> Request:
-    folder = golden.folder.resolve()
-    return Request(
-        artifact=str(folder / golden.artifact.name),
-        inputs=str(folder / INPUTS),
-        outputs=f"{scratch}/outputs.npz",
-        x64=False,
-        timeout=120.0,
-        memory=0,
-    )
 
 
 _WARM = """

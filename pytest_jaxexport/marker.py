@@ -11,12 +11,27 @@ import pytest
 
 NAME = "export_compat"
 SIGNATURE = (
-    "export_compat(platforms=None, rtol=None, atol=None, compare='allclose', allow=None): "
+    "export_compat(platforms=None, vjp_order=0, rtol=None, atol=None, compare='allclose', allow=None, disabled_checks=None, "
+    "symbolic_shapes=None, constraints=(), mesh=None, in_specs=None, spread_over=0, calling_convention_version=None, "
+    "ignore_forward_compatibility=False, register=(), refused_on=()): "
     "what the test passes to `export_golden` is exported with jax.export and held against its goldens. "
     "platforms: list of cpu, cuda, rocm, tpu to export for; default: the platform of this process. "
+    "vjp_order: derivatives to serialize and to check, each against jax.vjp. "
     "rtol, atol: tolerances of floating-point outputs; default: by dtype. "
     "compare: allclose, exact, eigh, svd or qr. "
-    "allow: {custom-call target: reason} for targets outside JAX's stable list."
+    "allow: {custom-call target: reason} for targets outside JAX's stable list. "
+    "disabled_checks: {'platform', 'ALL' or a custom-call target: reason}, safety checks that jax.export is told to leave out; "
+    "the audit still wants every target allowed. "
+    "symbolic_shapes: dimensions as jax.export.symbolic_args_specs takes them, such as ('b, 4', None); "
+    "constraints: on these dimensions, such as ('b >= 2',). "
+    "mesh: {axis: size} to export for, without devices where jax can; "
+    "in_specs: a PartitionSpec or None for each positional argument. "
+    "spread_over: devices over which the arguments of a one-device artifact are spread in one more call. "
+    "calling_convention_version: one that jax.export supports; default: jax's. "
+    "ignore_forward_compatibility: export with jax_export_ignore_forward_compatibility. "
+    "register: modules that the reader imports first, for tree nodes, effects or custom-call targets of your own; "
+    "the golden keeps a copy. "
+    "refused_on: platforms that it is not exported for, where its refusal is checked."
 )
 
 
@@ -25,10 +40,21 @@ class Marked:
     """The keywords of a marked test; None where the marker does not say."""
 
     platforms: tuple[str, ...] | None = None
+    vjp_order: int | None = None
     rtol: float | None = None
     atol: float | None = None
     compare: str | None = None
     allow: Mapping[str, str] | None = None
+    disabled_checks: Mapping[str, str] | None = None
+    symbolic_shapes: Any = None
+    constraints: tuple[str, ...] | None = None
+    mesh: Mapping[str, int] | None = None
+    in_specs: tuple[Any, ...] | None = None
+    spread_over: int | None = None
+    calling_convention_version: int | None = None
+    ignore_forward_compatibility: bool | None = None
+    register: tuple[str, ...] | None = None
+    refused_on: tuple[str, ...] | None = None
 
 
 def read_marker(item: pytest.Item) -> Marked | None:
@@ -51,14 +77,31 @@ def read_marker(item: pytest.Item) -> Marked | None:
             import difflib  # only a mistake needs it
 
             near = difflib.get_close_matches(key, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise _usage(item, f"has no keyword {key!r}; it takes {', '.join(known)}.{hint}")
+            hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(known)}."
+            raise _usage(item, f"has no keyword {key!r}; {hint}")
     return Marked(
-        platforms=_platforms(item, merged.get("platforms")),
+        platforms=_platforms(item, "platforms", merged.get("platforms")),
+        vjp_order=_count(item, "vjp_order", merged.get("vjp_order"), "a derivative's order of 0 or more"),
         rtol=_tolerance(item, "rtol", merged.get("rtol")),
         atol=_tolerance(item, "atol", merged.get("atol")),
         compare=_compare(item, merged.get("compare")),
-        allow=_allow(item, merged.get("allow")),
+        allow=_reasons(item, "allow", merged.get("allow"), "custom-call targets"),
+        disabled_checks=_reasons(
+            item, "disabled_checks", merged.get("disabled_checks"), "'platform', 'ALL' or custom-call targets"
+        ),
+        symbolic_shapes=_shapes(item, merged.get("symbolic_shapes")),
+        constraints=_texts(item, "constraints", merged.get("constraints"), "texts such as 'b >= 2'"),
+        mesh=_mesh(item, merged.get("mesh")),
+        in_specs=_sequence(item, "in_specs", merged.get("in_specs"), "a PartitionSpec or None for each argument"),
+        spread_over=_count(item, "spread_over", merged.get("spread_over"), "a number of devices"),
+        calling_convention_version=_count(
+            item, "calling_convention_version", merged.get("calling_convention_version"), "a version number"
+        ),
+        ignore_forward_compatibility=_flag(
+            item, "ignore_forward_compatibility", merged.get("ignore_forward_compatibility")
+        ),
+        register=_texts(item, "register", merged.get("register"), "names of modules"),
+        refused_on=_platforms(item, "refused_on", merged.get("refused_on")),
     )
 
 
@@ -85,8 +128,49 @@ def parse_tolerance(value: object, where: str) -> float:
     return number
 
 
-def _platforms(item: pytest.Item, value: object) -> tuple[str, ...] | None:
-    return None if value is None else parse_platforms(value, _where(item) + " platforms")
+def _platforms(item: pytest.Item, name: str, value: object) -> tuple[str, ...] | None:
+    return None if value is None else parse_platforms(value, f"{_where(item)} {name}")
+
+
+def _count(item: pytest.Item, name: str, value: object, what: str) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise _usage(item, f"{name}={value!r}: expected {what}")
+    return value
+
+
+def _flag(item: pytest.Item, name: str, value: object) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise _usage(item, f"{name}={value!r}: expected True or False")
+    return value
+
+
+def _sequence(item: pytest.Item, name: str, value: object, what: str) -> tuple[Any, ...] | None:
+    # A PartitionSpec is a tuple itself in older releases of jax, and one of them is no list of them.
+    if value is not None and type(value) not in (list, tuple):
+        raise _usage(item, f"{name}={value!r}: expected a list: {what}")
+    return None if value is None else tuple(value)  # type: ignore[arg-type]  # a list or tuple, as just checked
+
+
+def _texts(item: pytest.Item, name: str, value: object, what: str) -> tuple[str, ...] | None:
+    found = _sequence(item, name, value, what)
+    if found is not None and not all(isinstance(each, str) and each for each in found):
+        raise _usage(item, f"{name}={value!r}: expected a list of {what}")
+    return found
+
+
+def _shapes(item: pytest.Item, value: object) -> object:
+    if value is not None and not isinstance(value, (str, list, tuple, dict)):
+        raise _usage(item, f"symbolic_shapes={value!r}: expected text such as 'b, 4', or one or None for each argument")
+    return value
+
+
+def _mesh(item: pytest.Item, value: object) -> Mapping[str, int] | None:
+    if value is None:
+        return None
+    sizes = value.values() if isinstance(value, dict) else ()
+    if not sizes or not all(isinstance(size, int) and size > 0 for size in sizes) or not all(map(str, value)):  # type: ignore[call-overload]
+        raise _usage(item, f"mesh={value!r}: expected axis names with their sizes, such as {{'data': 4}}")
+    return value  # type: ignore[return-value]  # a dict, as just checked
 
 
 def _tolerance(item: pytest.Item, name: str, value: object) -> float | None:
@@ -100,13 +184,13 @@ def _compare(item: pytest.Item, value: object) -> str | None:
     return str(value) if value is not None else None
 
 
-def _allow(item: pytest.Item, value: object) -> Mapping[str, str] | None:
+def _reasons(item: pytest.Item, name: str, value: object, what: str) -> Mapping[str, str] | None:
     if value is None:
         return None
     if not isinstance(value, dict) or not all(
         isinstance(k, str) and isinstance(v, str) and v for k, v in value.items()
     ):
-        raise _usage(item, f"allow={value!r}: expected a dict of custom-call targets, each with its reason")
+        raise _usage(item, f"{name}={value!r}: expected a dict of {what}, each with its reason")
     return value
 
 

@@ -29,8 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker with its whole signature."""
+    """Register the marker with its whole signature, and get devices before anything uses one."""
     config.addinivalue_line("markers", marker.SIGNATURE)
+    settings.give_devices(config)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Teller(), "jaxexport-teller")
 
@@ -91,7 +92,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
                 "export_golden(jax.jit(f), *args), or take the marker off.",
                 pytrace=False,
             )
-        recorder.write_staged()
+        recorder.finish()
     return result
 
 

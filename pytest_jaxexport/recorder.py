@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,16 +13,42 @@ import pytest
 
 from export_core.artifact.audit import audit
 from export_core.errors import ExportCompatError
-from export_core.export import Case, Produced, case_id, produce
-from export_core.goldens import Golden, GoldenStore
+from export_core.export import MISMATCH, Case, Produced, Use, case_id, outputs_for, produce, with_checks
+from export_core.goldens import Golden, GoldenStore, Options
+from export_core.goldens.arrays import from_npz
 from export_core.judge import Judgement, Result
 from export_core.matrix import compare_leaves
+from export_core.matrix.checks import comparison_of
 from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken, happened
 from pytest_jaxexport.marker import Marked
-from pytest_jaxexport.rebuild import arguments_like
 from pytest_jaxexport.replayer import Replayer
 from pytest_jaxexport.settings import Settings
+
+
+class Exported:
+    """What `export_golden` gives back: a place to say what else the exported function must do, or refuse."""
+
+    def __init__(self, produced: Produced) -> None:
+        self.produced = produced
+        self.uses: list[Use] = []
+
+    def also(self, *args: Any, **kwargs: Any) -> None:
+        """One more call, with arguments of other shapes where the dimensions are symbolic, or of other values.
+
+        Its outputs are kept in the golden and compared in every reader.
+        """
+        self.uses.append(Use(args, kwargs))
+
+    def refused(self, *args: Any, match: str = MISMATCH, **kwargs: Any) -> None:
+        """A call that must be refused, in this process and in every reader: a shape outside the constraints, another dtype.
+
+        Args:
+            args: the arguments.
+            match: a regular expression that must be found in the refusal's message, whichever release it comes from.
+            kwargs: keyword arguments of the function.
+        """
+        self.uses.append(Use(args, kwargs, match))
 
 
 class Recorder:
@@ -35,7 +60,7 @@ class Recorder:
         self._settings = settings
         self._replayer = replayer
         self._store = GoldenStore(settings.goldens)
-        self._staged: list[Produced] = []
+        self._exported: list[Exported] = []
         self._names: set[str | None] = set()
         self.events: list[dict[str, Any]] = []
 
@@ -44,15 +69,19 @@ class Recorder:
         """Whether the test has exported anything."""
         return bool(self._names)
 
-    def __call__(self, function: Callable[..., Any], /, *args: Any, name: str | None = None, **kwargs: Any) -> None:
+    def __call__(self, function: Callable[..., Any], /, *args: Any, name: str | None = None, **kwargs: Any) -> Exported:
         """Export `function`, which must be jitted, with these example arguments.
 
         Args:
             function: the result of `jax.jit`.
-            args: example arguments: trees of arrays (jax.Array, numpy.ndarray) and Python numbers. Their values become the
-                golden's inputs.
+            args: example arguments: trees of arrays (jax.Array, numpy.ndarray) and Python numbers, and static arguments. The values
+                of the arrays become the golden's inputs.
             name: tells several calls in one test apart.
             kwargs: keyword arguments of `function`.
+
+        Returns:
+            An object whose `also` and `refused` say what else must come of the exported function. Everything is held against the
+            goldens, or written, when the test has passed.
         """
         __tracebackhide__ = True
         if name is not None and not (isinstance(name, str) and name):
@@ -66,24 +95,28 @@ class Recorder:
                 self._case(function, args, kwargs, name), self._replayer.calendar, reproducible=self._settings.update
             )
             self._audit(produced)
-            if self._settings.update:
-                self._staged.append(produced)
-            else:
-                self._check(produced, function, args, kwargs)
+        except ExportCompatError as error:
+            self._fail(str(error))
+        self._exported.append(Exported(produced))
+        return self._exported[-1]
+
+    def finish(self) -> None:
+        """Write what a passed test has exported, or hold it against its goldens."""
+        __tracebackhide__ = True
+        try:
+            whole = [with_checks(exported.produced, exported.uses) for exported in self._exported]
+            for produced in whole:
+                if self._settings.update:
+                    self._write(produced)
+                else:
+                    self._check(produced)
         except ExportCompatError as error:
             self._fail(str(error))
 
-    def write_staged(self) -> None:
-        """Write what a passed test has exported."""
-        for produced in self._staged:
-            try:
-                written = self._store.write(produced.manifest, produced.files)
-            except ExportCompatError as error:
-                self._fail(str(error))
-            self.events.append(
-                {"case": produced.manifest.case, "writer": produced.manifest.writer.id, "written": written}
-            )
-        self._staged.clear()
+    def _write(self, produced: Produced) -> None:
+        written = self._store.write(produced.manifest, produced.files)
+        case, writer = produced.manifest.case, produced.manifest.writer.id
+        self.events.append({"case": case, "writer": writer, "written": written})
 
     def _case(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
@@ -96,8 +129,7 @@ class Recorder:
             function=function,
             args=args,
             kwargs=kwargs,
-            platforms=self._settings.platforms_for(self._marked),
-            allow=self._settings.allow_for(self._marked),
+            asked=self._settings.asked_for(self._marked),
             comparison=self._settings.comparison_for(self._marked),
         )
 
@@ -110,9 +142,7 @@ class Recorder:
         if problems:
             self._fail("\n".join(problems))
 
-    def _check(
-        self, produced: Produced, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    def _check(self, produced: Produced) -> None:
         __tracebackhide__ = True
         manifest = produced.manifest
         generations = self._store.generations(manifest.case)
@@ -124,7 +154,7 @@ class Recorder:
         for golden in generations:
             golden.verify()
         reference = next((g for g in generations if g.manifest.writer.id == manifest.writer.id), generations[-1])
-        changes = self._changes(produced, reference, function, args, kwargs)
+        changes = self._changes(produced, reference)
         if changes:
             self._fail(
                 f"This test exports something else than its golden by jaxlib {reference.manifest.writer.jaxlib} "
@@ -149,14 +179,7 @@ class Recorder:
             told = [broken(result) for result in wrong]
             self._fail("\n\n".join(f"{_title(result)}: {tell.text}" for result, tell in zip(wrong, told, strict=True)))
 
-    def _changes(
-        self,
-        produced: Produced,
-        reference: Golden,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> list[str]:
+    def _changes(self, produced: Produced, reference: Golden) -> list[str]:
         """What differs from the reference: signature, custom calls, numbers, in this order."""
         now, then = produced.manifest, reference.manifest
         changes = [
@@ -168,29 +191,21 @@ class Recorder:
         comparable = all(
             getattr(then.signature, what) == getattr(now.signature, what) for what in ("inputs", "outputs", "in_tree")
         )
-        same_writer = now.writer.id == then.writer.id
-        if same_writer and now.options.platforms != then.options.platforms:
-            changes.append(
-                f"platforms: golden {', '.join(then.options.platforms)}; now {', '.join(now.options.platforms)}"
-            )
-        elif same_writer and now.custom_calls != then.custom_calls:
+        if now.writer.id == then.writer.id:
+            options = _changed_options(now.options, then.options)
             # Another jaxlib may lower the same function to other targets; the audit has said whether those are promised.
-            gone, new = set(then.custom_calls) - set(now.custom_calls), set(now.custom_calls) - set(then.custom_calls)
-            changes.append(
-                f"custom calls: gone {', '.join(sorted(gone)) or 'none'}; new {', '.join(sorted(new)) or 'none'}"
-            )
+            changes += options or _changed_names("custom calls", now.custom_calls, then.custom_calls)
+            changes += _changed_names("checks", [each.name for each in now.checks], [each.name for each in then.checks])
         if comparable:
             values = produced.outputs
-            if [leaf.data.tobytes() for leaf in produced.inputs] != [
-                leaf.data.tobytes() for leaf in reference.inputs()
-            ]:
+            given = reference.inputs()
+            if [leaf.data.tobytes() for leaf in produced.inputs] != [leaf.data.tobytes() for leaf in given]:
                 # The test makes other inputs now (random ones, say): what counts is what the function does with the golden's.
-                own_args, own_kwargs = arguments_like(args, kwargs, reference.inputs())
-                case = self._case(function, own_args, own_kwargs, then.name)
-                values = produce(replace(case, id=then.case), self._replayer.calendar, reproducible=False).outputs
+                values = outputs_for(produced, given)
             difference = compare_leaves(reference.outputs(), values, now.comparison)
             if not difference.ok:
                 changes.append(f"numbers: {difference}")
+            changes += _changed_checks(produced, reference)
         return changes
 
     def _remedy(self, test: str) -> str:
@@ -210,6 +225,43 @@ def _place(item: pytest.Item) -> tuple[str, tuple[str, ...]]:
     names = tuple(node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item)))
     # A test outside the root directory, as --rootdir allows, is named from there too: no path of a machine in an id.
     return Path(os.path.relpath(item.path, item.config.rootpath)).as_posix(), names
+
+
+def _changed_options(now: Options, then: Options) -> list[str]:
+    """Another way to export. Reasons may be reworded."""
+    told = []
+    for name in now.__struct_fields__:
+        new, old = getattr(now, name), getattr(then, name)
+        if name in ("allow", "disabled_checks"):
+            new, old = sorted(new), sorted(old)
+        if new != old:
+            told.append(f"{name}: golden {_listed(old)}; now {_listed(new)}")
+    return told
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) or "none" if isinstance(value, (tuple, list)) else str(value)
+
+
+def _changed_names(what: str, now: Sequence[str], then: Sequence[str]) -> list[str]:
+    gone, new = sorted(set(then) - set(now)), sorted(set(now) - set(then))
+    return [f"{what}: gone {', '.join(gone) or 'none'}; new {', '.join(new) or 'none'}"] if gone or new else []
+
+
+def _changed_checks(produced: Produced, reference: Golden) -> list[str]:
+    """Derivatives and further calls that come out otherwise than in the golden, on the same inputs."""
+    told = []
+    for check in reference.manifest.checks:
+        if check.inputs is None or check.outputs is None:
+            continue
+        inputs, outputs = produced.files.get(check.inputs), produced.files.get(check.outputs)
+        if inputs is None or outputs is None or inputs != (reference.folder / check.inputs).read_bytes():
+            continue
+        how = comparison_of(check, produced.manifest.comparison)
+        difference = compare_leaves(from_npz(reference.folder / check.outputs), from_npz(outputs), how)
+        if not difference.ok:
+            told.append(f"numbers of {check.name}: {difference}")
+    return told
 
 
 def _worth_showing(result: Result) -> bool:

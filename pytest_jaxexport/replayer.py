@@ -25,7 +25,7 @@ class Replayer:
         """Judge every golden that was exported for cpu, each in a cold process."""
         writer = installed_writer(self.calendar)
         here = Release(jaxlib=writer.jaxlib, jax=writer.jax, built=writer.built)
-        cells = [Cell(golden, here, "cpu") for golden in goldens if "cpu" in golden.manifest.options.platforms]
+        cells = [Cell(golden, here, "cpu") for golden in goldens if "cpu" in golden.manifest.replayed_on]
         outcomes = replay(
             cells,
             this_interpreter,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import pytest
 from pytest_jaxexport.marker import Marked, parse_platforms, parse_tolerance
 
 if TYPE_CHECKING:
+    from export_core.export import Asked
     from export_core.goldens import Comparison
     from export_core.policy import Policy
 
@@ -31,9 +33,14 @@ class Settings:
     atol: float | None
     told: tuple[str, ...] = ()
 
-    def platforms_for(self, marked: Marked) -> tuple[str, ...] | None:
-        """Platforms to export for; None stands for that of this process."""
-        return marked.platforms or self.platforms or self.policy.platforms
+    def asked_for(self, marked: Marked) -> Asked:
+        """How a test's function is to be exported."""
+        from export_core.export import Asked
+
+        names = {field.name for field in fields(Asked)}
+        said = {name: value for name, value in vars(marked).items() if name in names and value is not None}
+        platforms = marked.platforms or self.platforms or self.policy.platforms
+        return Asked(**{**said, "platforms": platforms, "allow": {**self.policy.allow, **(marked.allow or {})}})
 
     def comparison_for(self, marked: Marked) -> Comparison:
         """Comparator and tolerances of a test."""
@@ -44,10 +51,6 @@ class Settings:
             rtol=_first(marked.rtol, self.rtol, self.policy.rtol),
             atol=_first(marked.atol, self.atol, self.policy.atol),
         )
-
-    def allow_for(self, marked: Marked) -> dict[str, str]:
-        """Accepted custom-call targets with their reasons."""
-        return {**self.policy.allow, **(marked.allow or {})}
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -70,6 +73,20 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("export_rtol", "Relative tolerance where a marker names none.")
     parser.addini("export_atol", "Absolute tolerance where a marker names none.")
     parser.addini("export_policy", "Policy file, relative to the root directory.")
+    parser.addini("export_devices", "Logical CPU devices that this process gets, to export for several.")
+
+
+def give_devices(config: pytest.Config) -> None:
+    """Ask XLA for as many logical CPU devices as the ini file says. It looks when jax first uses a device."""
+    count = str(config.getini("export_devices")).strip()
+    flag = "--xla_force_host_platform_device_count"
+    if not count:
+        return
+    if not count.isdecimal() or int(count) < 1:
+        raise pytest.UsageError(f"export_devices: expected a number of devices, found {count!r}.")
+    flags = os.environ.get("XLA_FLAGS", "")
+    if flag not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {flag}={count}".strip()
 
 
 def goldens_folder(config: pytest.Config) -> Path:

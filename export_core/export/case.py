@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import numpy as np
 
+from export_core.export.arguments import Arguments, is_array
 from export_core.export.errors import ExportError
 from export_core.goldens import Comparison
 
@@ -21,11 +21,31 @@ _LONGEST_ID = 120
 
 
 @dataclass(frozen=True)
-class Case:
-    """One function with its example arguments.
+class Asked:
+    """How a function is to be exported. Every field is a keyword of the marker, and explained there.
 
-    `allow` maps custom-call targets outside JAX's stable list to the reason why they are used all the same.
+    `in_specs` holds a `PartitionSpec` for each positional argument that is an array or a tree of arrays, None for one that every
+    device has whole. `symbolic_shapes` is what `jax.export.symbolic_args_specs` takes.
     """
+
+    platforms: tuple[str, ...] | None = None
+    allow: Mapping[str, str] = field(default_factory=dict)
+    disabled_checks: Mapping[str, str] = field(default_factory=dict)
+    vjp_order: int = 0
+    symbolic_shapes: Any = None
+    constraints: tuple[str, ...] = ()
+    mesh: Mapping[str, int] = field(default_factory=dict)
+    in_specs: tuple[Any, ...] = ()
+    spread_over: int = 0
+    calling_convention_version: int | None = None
+    ignore_forward_compatibility: bool = False
+    register: tuple[str, ...] = ()
+    refused_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One function with its example arguments."""
 
     id: str
     test: str
@@ -33,23 +53,38 @@ class Case:
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    platforms: tuple[str, ...] | None = None
-    allow: Mapping[str, str] = field(default_factory=dict)
+    asked: Asked = field(default_factory=Asked)
     comparison: Comparison = field(default_factory=Comparison)
 
     def check(self) -> None:
-        """Raise `ExportError` for a function that is not jitted or an argument that is no array."""
+        """Raise `ExportError` for a function that is not jitted."""
         if not (callable(self.function) and hasattr(self.function, "lower")):
             raise ExportError(
                 f"{self.test}: export_golden expected a jitted function first, such as jax.jit(f), "
                 f"found {_described(self.function)}. Wrap it: export_golden(jax.jit({_name(self.function)}), ...)."
             )
-        leaves, _ = jax.tree_util.tree_flatten_with_path((self.args, dict(self.kwargs)))
-        for path, leaf in leaves:
-            if not _is_array(leaf):
+
+
+def check_arguments(test: str, arguments: Arguments) -> None:
+    """Raise `ExportError` for a leaf that is no array, or a dict whose keys no artifact can hold."""
+    for path, leaf in jax.tree_util.tree_flatten_with_path(arguments.dynamic)[0]:
+        if not is_array(leaf):
+            raise ExportError(
+                f"{test}: argument {_where(path)} is {_described(leaf)}; expected an array (jax.Array, numpy.ndarray) "
+                "or a Python number, since the golden keeps its value. Close over it, make it static (static_argnums of jax.jit), or "
+                "bind it with functools.partial before jax.jit."
+            )
+    check_tree(test, "argument", arguments.dynamic)
+
+
+def check_tree(test: str, what: str, tree: Any) -> None:
+    """Raise `ExportError` for a dict with keys that are no text: jax.export traces it and then cannot serialize it."""
+    for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]:
+        for entry in path:
+            if isinstance(entry, jax.tree_util.DictKey) and not isinstance(entry.key, str):
                 raise ExportError(
-                    f"{self.test}: argument {_where(path)} is {_described(leaf)}; expected an array (jax.Array, numpy.ndarray) "
-                    "or a Python number, since the golden keeps its value. Close over it, or bind it with functools.partial before jax.jit."
+                    f"{test}: {what} {jax.tree_util.keystr(path)} lies in a dict with the key {entry.key!r} of type "
+                    f"{type(entry.key).__name__}; an artifact can hold dicts with text as keys only. Use str({entry.key!r}), or a list."
                 )
 
 
@@ -71,13 +106,6 @@ def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:
     # What was lost is kept as a digest, so that two tests never share a folder.
     whole = "\0".join((path, *names, call or ""))
     return f"{safe[:_LONGEST_ID].lstrip('.')}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
-
-
-def _is_array(leaf: object) -> bool:
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        # Objects, texts, dates and records are NumPy's, not JAX's; float0 is a record to NumPy, and JAX's.
-        return leaf.dtype.kind not in "OSUMmV" or leaf.dtype.isbuiltin == 2 or leaf.dtype == jax.dtypes.float0
-    return isinstance(leaf, (jax.Array, bool, int, float, complex))
 
 
 def _where(path: tuple[Any, ...]) -> str:

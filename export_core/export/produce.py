@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import platform as host
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.export
 import jaxlib.version
-import numpy as np
 
 from export_core.artifact import Artifact, read_bytes
-from export_core.export.case import Case
+from export_core.export import api
+from export_core.export.arguments import Arguments, arguments_of, leaf_from
+from export_core.export.case import Case, check_arguments, check_tree
 from export_core.export.errors import ExportError
+from export_core.export.meshes import abstract, mesh_of, parts, placed
+from export_core.export.registrations import registration_files
 from export_core.goldens import Leaf, Manifest, Options, Signature, Writer
-from export_core.goldens.arrays import key_leaf, leaf_of, to_npz
+from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.releases import Calendar
 
@@ -41,13 +44,19 @@ _WITHOUT_LOCATIONS = {
 
 @dataclass(frozen=True)
 class Produced:
-    """A case as exported and run now, in this process: what a golden of this writer would hold."""
+    """A case as exported and run now, in this process: what a golden of this writer would hold.
 
+    `inputs` and `outputs` are flat. The rest is for the checks that are added to it: the jax `Exported`, and the call itself.
+    """
+
+    case: Case
     manifest: Manifest
     files: dict[str, bytes]
     artifact: Artifact
     inputs: tuple[Leaf, ...]
     outputs: tuple[Leaf, ...]
+    exported: Any
+    arguments: Arguments
 
 
 def installed_writer(calendar: Calendar) -> Writer:
@@ -74,28 +83,30 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> Produced:
         ExportError: jax.export does not take it. What the function itself raises when it is traced or run is passed on.
     """
     case.check()
+    asked = case.asked
     writer = installed_writer(calendar)
-    inputs = tuple(_leaf(leaf) for leaf in jax.tree_util.tree_leaves((case.args, dict(case.kwargs))))
-    platforms = case.platforms or (writer.platform,)
-    checks = [jax.export.DisabledSafetyCheck.custom_call(target) for target in case.allow]
-    with _no_locations() if reproducible else _as_is():
-        if hasattr(case.function, "trace"):
-            case.function.trace(*case.args, **case.kwargs)
+    platforms = asked.platforms or (writer.platform,)
+    with _no_locations() if reproducible else nullcontext(), _configured(case):
+        arguments = placed(case, _arguments(case))
+        shapes: Any = getattr(case.function, "eval_shape", None)
+        if shapes is not None:
+            check_tree(case.test, "output", shapes(*arguments.args, **arguments.kwargs))
+        specs = _specs(case, arguments)
         try:
-            exported = jax.export.export(case.function, platforms=platforms, disabled_checks=checks)(
-                *case.args, **case.kwargs
+            exported = api.exported(
+                case.function,
+                specs.args,
+                dict(specs.kwargs),
+                platforms=platforms,
+                disabled_checks=tuple({**asked.allow, **asked.disabled_checks}),
             )
-            data = bytes(exported.serialize())
+            data = api.serialized(exported, asked.vjp_order)
         except (ValueError, NotImplementedError, KeyError, TypeError) as error:
             raise ExportError(_refusal(case, writer, error)) from error
-        if len(exported.in_avals) != len(inputs):
-            raise ExportError(
-                f"{case.test}: expected {len(exported.in_avals)} arrays as the exported function takes them, found {len(inputs)} among the "
-                "arguments: static arguments are part of the function; bind them with functools.partial before jax.jit."
-            )
-        module, jaxpr = exported.mlir_module(), _jaxpr(case)
-    inputs = tuple(_as_declared(leaf, aval) for leaf, aval in zip(inputs, exported.in_avals, strict=True))
-    outputs = tuple(_leaf(leaf) for leaf in jax.tree_util.tree_leaves(_run(case)))
+        module, jaxpr = api.module_text(exported), _jaxpr(case, arguments)
+    flags = _flags()
+    inputs = leaves_as_declared(arguments, exported)
+    outputs = tuple(map(leaf_from, run(case, arguments)))
     artifact = read_bytes(data, name=case.id)
     files = {
         ARTIFACT: data,
@@ -103,20 +114,39 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> Produced:
         OUTPUTS: to_npz(outputs),
         "module.mlir": module.encode(),
         "jaxpr.txt": jaxpr.encode(),
+        **registration_files(case),
     }
     manifest = Manifest(
         case=case.id,
         test=case.test,
         name=case.name,
         writer=writer,
-        flags=_flags(),
-        options=Options(platforms=tuple(platforms), allow=dict(case.allow)),
+        flags=flags,
+        options=_options(case, arguments, platforms, exported.nr_devices),
         comparison=case.comparison,
         signature=signature_of(artifact),
         custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
         files={name: sha256(content) for name, content in files.items()},
+        out_shardings=_out_shardings(exported, arguments) if exported.nr_devices > 1 else (),
     )
-    return Produced(manifest, files, artifact, inputs, outputs)
+    return Produced(case, manifest, files, artifact, inputs, outputs, exported, arguments)
+
+
+def run(case: Case, arguments: Arguments) -> list[Any]:
+    """What the function gives, flat."""
+    copies = arguments.copied()
+    return list(jax.tree_util.tree_leaves(case.function(*copies.args, **copies.kwargs)))
+
+
+def outputs_for(produced: Produced, inputs: Sequence[Leaf]) -> tuple[Leaf, ...]:
+    """What the function gives for other inputs, flat and stored."""
+    return tuple(map(leaf_from, run(produced.case, produced.arguments.with_leaves(inputs))))
+
+
+def leaves_as_declared(arguments: Arguments, exported: Any) -> tuple[Leaf, ...]:
+    """The arguments as they are stored, of the types that the exported function really takes."""
+    leaves = map(leaf_from, arguments.flat())
+    return tuple(_as_declared(leaf, aval) for leaf, aval in zip(leaves, exported.in_avals, strict=True))
 
 
 def signature_of(artifact: Artifact) -> Signature:
@@ -132,31 +162,91 @@ def signature_of(artifact: Artifact) -> Signature:
     )
 
 
+def _arguments(case: Case) -> Arguments:
+    whole = Arguments(case.args, dict(case.kwargs))
+    try:
+        taken = api.dynamic_tree(case.function, case.args, dict(case.kwargs))
+    except TypeError as error:
+        if re.search("abstract array|valid JAX type", str(error)):
+            check_arguments(case.test, whole)
+        raise
+    found = arguments_of(case.test, case.args, case.kwargs, taken)
+    check_arguments(case.test, found)
+    return found
+
+
+def _specs(case: Case, arguments: Arguments) -> Arguments:
+    """What stands for the arguments while the function is exported."""
+    asked = case.asked
+    if asked.symbolic_shapes is None:
+        return abstract(case, arguments)
+    args, kwargs = arguments.dynamic
+    try:
+        specs = api.symbolic_args_specs(args, asked.symbolic_shapes, asked.constraints)
+    except (ValueError, TypeError) as error:
+        raise ExportError(
+            f"{case.test}: symbolic_shapes={asked.symbolic_shapes!r}: jax cannot read this for these arguments: {error}"
+        ) from error
+    return arguments.with_dynamic(specs, kwargs)
+
+
+def _options(case: Case, arguments: Arguments, platforms: tuple[str, ...], devices: int) -> Options:
+    asked = case.asked
+    shapes = asked.symbolic_shapes
+    return Options(
+        platforms=tuple(platforms),
+        allow=dict(asked.allow),
+        disabled_checks=dict(asked.disabled_checks),
+        vjp_order=asked.vjp_order,
+        symbolic_shapes=() if shapes is None else (shapes,) if isinstance(shapes, str) else _texts(shapes),
+        constraints=asked.constraints,
+        mesh=mesh_of(case, arguments, devices),
+        in_specs=_texts(asked.in_specs),
+        calling_convention_version=asked.calling_convention_version,
+        ignore_forward_compatibility=asked.ignore_forward_compatibility,
+        register=asked.register,
+        refused_on=asked.refused_on,
+    )
+
+
+def _texts(values: Any) -> tuple[str | None, ...]:
+    return tuple(value if value is None else str(value) for value in values)
+
+
+def _configured(case: Case) -> Any:
+    values: dict[str, Any] = {}
+    if case.asked.calling_convention_version is not None:
+        values["jax_export_calling_convention_version"] = case.asked.calling_convention_version
+    if case.asked.ignore_forward_compatibility:
+        values["jax_export_ignore_forward_compatibility"] = True
+    return api.configured(case.test, values)
+
+
+def _out_shardings(exported: Any, arguments: Arguments) -> tuple[str, ...]:
+    args, kwargs = arguments.copied().dynamic
+    results = jax.jit(api.call_of(exported))(*args, **kwargs)
+    return tuple(parts(value) for value in jax.tree_util.tree_leaves(results))
+
+
+_CALLBACK = re.compile(r"host_callbacks|callback")
+
+
 def _refusal(case: Case, writer: Writer, error: Exception) -> str:
-    targets = dict.fromkeys(re.findall(r"custom_call @([\w.$-]+)", str(error)))
-    if not targets or "no compatibility guarantees" not in str(error):
+    text = str(error)
+    if _CALLBACK.search(text):
+        return (
+            f"{case.test}: this function calls back into Python (jax.debug.print, jax.debug.callback, pure_callback or io_callback), and "
+            f"no artifact can hold a Python function: {text.splitlines()[0]}. Take the call out where it is exported, or export what is "
+            "around it."
+        )
+    targets = dict.fromkeys(re.findall(r"custom_call @([\w.$-]+)", text))
+    if not targets or "no compatibility guarantees" not in text:
         return f"{case.test}: jax.export (jax {writer.jax}) refused this function: {type(error).__name__}: {error}"
     allow = dict.fromkeys(targets, "why its behaviour is pinned")
     return (
         f"{case.test}: this function makes custom calls that jax {writer.jax} does not promise to keep: {', '.join(targets)}. "
         f"Avoid them when exporting, or allow each with a reason: allow={allow}."
     )
-
-
-def _run(case: Case) -> Any:
-    """What the function gives. It gets copies, since it may have been jitted to consume its arguments (`donate_argnums`)."""
-    args, kwargs = jax.tree_util.tree_map(
-        lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, (case.args, dict(case.kwargs))
-    )
-    return case.function(*args, **kwargs)
-
-
-def _leaf(value: Any) -> Leaf:
-    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
-        return key_leaf(str(value.dtype), np.asarray(jax.random.key_data(value)))
-    if isinstance(value, (bool, int, float, complex)):
-        return leaf_of(np.asarray(jax.numpy.asarray(value)))
-    return leaf_of(np.asarray(value))
 
 
 def _as_declared(leaf: Leaf, aval: Any) -> Leaf:
@@ -175,8 +265,11 @@ def _flags() -> dict[str, bool | int | str | None]:
     }
 
 
-def _jaxpr(case: Case) -> str:
-    text = str(jax.make_jaxpr(case.function)(*case.args, **case.kwargs))
+def _jaxpr(case: Case, arguments: Arguments) -> str:
+    static = tuple(where for where in arguments.static if isinstance(where, int))
+    named = {name: value for name, value in arguments.kwargs.items() if name in arguments.static}
+    traced = jax.make_jaxpr(functools.partial(case.function, **named), static_argnums=static)
+    text = str(traced(*arguments.args, **arguments.dynamic[1]))
     return re.sub(r" at 0x[0-9a-f]+", "", text) + "\n"
 
 
@@ -190,18 +283,8 @@ def _platform_name() -> str:
 
 
 @contextmanager
-def _as_is() -> Iterator[None]:
-    yield
-
-
-@contextmanager
 def _no_locations() -> Iterator[None]:
-    before = {name: jax.config.values[name] for name in _WITHOUT_LOCATIONS if name in jax.config.values}
-    for name in before:
-        jax.config.update(name, _WITHOUT_LOCATIONS[name])
-    jax.clear_caches()
-    try:
+    known = {name: value for name, value in _WITHOUT_LOCATIONS.items() if name in jax.config.values}
+    with api.configured("", known):
+        jax.clear_caches()
         yield
-    finally:
-        for name, value in before.items():
-            jax.config.update(name, value)

@@ -2,10 +2,11 @@
 
 from export_core.goldens.arrays import Leaf
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import Comparison, Manifest, Options, Signature, Writer
+from export_core.goldens.manifest import Check, Comparison, Manifest, Options, Signature, Writer
 from export_core.goldens.store import Golden, GoldenStore, Written
 
 __all__ = [
+    "Check",
     "Comparison",
     "Golden",
     "GoldenError",

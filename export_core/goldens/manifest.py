@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from pathlib import Path
 
 import msgspec
@@ -30,11 +31,49 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.jaxlib}{jax}-{self.platform}"
 
 
-class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How it was exported."""
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How it was exported. What has its default is not written down.
+
+    `allow` and `disabled_checks` map what was accepted to the reason for it. `mesh` maps axis names to sizes, in order; empty
+    for one device. `register` names the modules that the reader imports first; the golden holds a copy of each. `refused_on` lists
+    platforms that it was not exported for, and on which its refusal is checked.
+    """
 
     platforms: tuple[str, ...]
     allow: dict[str, str] = {}
+    disabled_checks: dict[str, str] = {}
+    vjp_order: int = 0
+    symbolic_shapes: tuple[str | None, ...] = ()
+    constraints: tuple[str, ...] = ()
+    mesh: dict[str, int] = {}
+    in_specs: tuple[str | None, ...] = ()
+    calling_convention_version: int | None = None
+    ignore_forward_compatibility: bool = False
+    register: tuple[str, ...] = ()
+    refused_on: tuple[str, ...] = ()
+
+    @property
+    def devices(self) -> int:
+        """How many devices it was exported for, as its mesh says."""
+        return math.prod(self.mesh.values())
+
+
+class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One more use of the artifact, after the plain call with `inputs.npz`, and what must come of it.
+
+    `vjp` is the order of the derivative that is called, 0 for the function itself. `inputs` and `outputs` are files of the
+    golden: flat arrays; without `inputs` those of the plain call are taken. Without `outputs` the call must be refused, with a
+    message in which `refused` is found (a regular expression). `mesh` is the mesh of the call where it is another one;
+    `spread` puts the arguments on it in pieces.
+    """
+
+    name: str
+    vjp: int = 0
+    inputs: str | None = None
+    outputs: str | None = None
+    refused: str | None = None
+    mesh: dict[str, int] = {}
+    spread: bool = False
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,7 +94,10 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """golden.yaml. `files` maps each file beside it to its SHA-256; nothing in it depends on the machine or the time."""
+    """golden.yaml. `files` maps each file beside it to its SHA-256; nothing in it depends on the machine or the time.
+
+    `out_shardings` says for more than one device which part of each output lies where.
+    """
 
     case: str
     test: str
@@ -67,7 +109,15 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signature: Signature
     custom_calls: tuple[str, ...]
     files: dict[str, str]
+    checks: tuple[Check, ...] = ()
+    out_shardings: tuple[str, ...] = ()
     format: int = FORMAT
+
+    @property
+    def replayed_on(self) -> tuple[str, ...]:
+        """The platforms on which there is something to see: where it runs, and where it must be refused."""
+        lifted = (self.writer.platform,) if "platform" in self.options.disabled_checks else ()
+        return tuple(dict.fromkeys((*self.options.platforms, *lifted, *self.options.refused_on)))
 
 
 class _Dumper(yaml.SafeDumper):

@@ -81,10 +81,10 @@ def make_plan(
         for reader in readers
         for golden in chosen
         for platform in dict.fromkeys(selection.platforms)
-        if platform in golden.manifest.options.platforms
+        if platform in golden.manifest.replayed_on
     ]
     if not cells:
-        exported = sorted({platform for golden in chosen for platform in golden.manifest.options.platforms})
+        exported = sorted({platform for golden in chosen for platform in golden.manifest.replayed_on})
         raise MatrixError(
             f"The plan is empty: the {len(chosen)} selected goldens were exported for {', '.join(exported)}, and none for "
             f"{', '.join(selection.platforms)}. Choose other --platforms, or export for more: platforms= of the marker."

@@ -10,13 +10,13 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from export_core.matrix.environments import LAST_LINES, Environment
 from export_core.matrix.errors import WorkerDied
-from export_core.matrix.worker import resident_bytes
+from export_core.matrix.worker import keep, resident_bytes
 
 WORKER = Path(__file__).with_name("worker.py")
 START_SECONDS = 120.0
@@ -27,22 +27,43 @@ LOOK_SECONDS = 0.05
 """How often a cell's time and memory are looked at."""
 
 
+class CheckRequest(msgspec.Struct, frozen=True):
+    """One call of the artifact (see worker.py). Paths; without `outputs` it must be refused."""
+
+    name: str
+    vjp: int
+    inputs: str
+    outputs: str | None
+    mesh: tuple[tuple[str, int], ...]
+    place: Literal["own", "whole", "spread"]
+
+
 class Request(msgspec.Struct, frozen=True):
-    """What a worker is told of a cell. `timeout` in seconds; `memory` in bytes of resident size, 0 for no limit."""
+    """What a worker is told of a cell. `timeout` in seconds; `memory` in bytes of resident size, 0 for no limit.
+
+    `checks` are the calls in order, the plain one first; `register` names modules and the files they are imported from.
+    """
 
     artifact: str
-    inputs: str
-    outputs: str
+    checks: tuple[CheckRequest, ...]
+    register: tuple[tuple[str, str], ...]
+    devices: int
     x64: bool
     timeout: float
     memory: int
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a worker answers: the stage reached, and how the process ended (see worker.py)."""
+    """What a worker answers: the stage and the check reached, and how the process ended (see worker.py).
+
+    `refusals` are the messages of the calls that were to be refused; `shardings` says where the outputs of the plain call lay.
+    """
 
     stage: str
     end: str
+    check: str = ""
+    refusals: dict[str, str] = {}
+    shardings: tuple[str, ...] = ()
     type: str | None = None
     message: str | None = None
     signal: int | None = None
@@ -216,10 +237,10 @@ class FreshInterpreters:
             process = _start(self._environment, "cell", stderr)
             end: dict[str, Any] = {}
             out, killed_for = _communicate(process, request)
-            stage = "read"
+            told: dict[str, Any] = {"stage": "read", "refusals": {}}
             for line in out.splitlines():
                 message = _message(line)
-                stage = message.get("stage", stage)
+                keep(message, told)
                 end = message if "end" in message else end
             killed_by = -process.returncode if process.returncode < 0 and not killed_for else None
             if killed_for:
@@ -232,7 +253,7 @@ class FreshInterpreters:
                     else f"the process ended without a word, with status {process.returncode}",
                 }
             seconds = round(time.monotonic() - started, 4)
-            reply = {"stage": stage, "signal": killed_by, "stderr": _tail(stderr), "seconds": seconds, **end}
+            reply = {**told, "signal": killed_by, "stderr": _tail(stderr), "seconds": seconds, **end}
             return msgspec.convert(reply, Reply)
 
 

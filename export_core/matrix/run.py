@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import shutil
 import signal
 import tempfile
 import threading
@@ -15,13 +16,12 @@ from pathlib import Path
 from export_core.artifact import ArtifactError, read
 from export_core.artifact.audit import audit
 from export_core.goldens import Golden, GoldenError
-from export_core.goldens.arrays import from_npz
-from export_core.goldens.store import INPUTS
 from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
-from export_core.matrix.compare import Difference, compare_leaves
+from export_core.matrix.checks import checked, request_of
+from export_core.matrix.compare import Difference
 from export_core.matrix.environments import Environment
 from export_core.matrix.errors import EnvironmentFailed, WorkerDied
-from export_core.matrix.pool import Reply, Request, Worker, WorkerStarter, start_worker
+from export_core.matrix.pool import Reply, Worker, WorkerStarter, start_worker
 from export_core.matrix.refusals import find_refusal
 from export_core.releases import Calendar, Release
 from export_core.releases.stable_targets import stable_targets
@@ -171,7 +171,9 @@ class _Run:
                     if self.stopping.is_set() or lost:
                         self.slots.release()
                         break
-                    settled.append(self._submit(worker, cell, Path(scratch) / f"{number}.npz", end, lost, last=last))
+                    outputs = Path(scratch) / str(number)
+                    outputs.mkdir()
+                    settled.append(self._submit(worker, cell, outputs, end, lost, last=last))
                 for future in settled:
                     # Who stops the run must not wait for a cell that takes its whole time.
                     while not future.done() and not self.stopping.is_set():
@@ -190,15 +192,7 @@ class _Run:
     def _submit(
         self, worker: Worker, cell: Cell, outputs: Path, end: Callable[[Outcome], None], lost: list[Cell], *, last: bool
     ) -> Future[Reply]:
-        golden = cell.golden
-        request = Request(
-            artifact=str(golden.artifact.resolve()),
-            inputs=str((golden.folder / INPUTS).resolve()),
-            outputs=str(outputs),
-            x64=bool(golden.manifest.flags.get("jax_enable_x64")),
-            timeout=self.limits.timeout or 1e9,
-            memory=self.limits.memory,
-        )
+        request = request_of(cell, outputs, timeout=self.limits.timeout or 1e9, memory=self.limits.memory)
         settled: Future[Reply] = Future()
 
         def finish(future: Future[Reply]) -> None:
@@ -217,7 +211,7 @@ class _Run:
                     )
                 )
             finally:
-                outputs.unlink(missing_ok=True)
+                shutil.rmtree(outputs, ignore_errors=True)
                 self.slots.release()
                 settled.set_result(Reply("", ""))
 
@@ -238,14 +232,14 @@ class _Run:
         def ended(stage: Stage, verdict: Verdict, message: str = "", difference: Difference | None = None) -> Outcome:
             return Outcome(cell, stage, verdict, message, reply.signal, reply.stderr, difference, reply.seconds)
 
+        at = f"{reply.check}: " if reply.check else ""
         if reply.end == "ok":
             try:
-                difference = compare_leaves(cell.golden.outputs(), from_npz(outputs), cell.golden.manifest.comparison)
+                found = checked(cell, reply, outputs)
             except GoldenError as error:
                 return ended(Stage.COMPARE, Verdict.ERROR, str(error))
-            verdict = Verdict.PASS if difference.ok else Verdict.NUMERICS
-            message = "" if difference.ok else str(difference)
-            return ended(Stage.COMPARE, verdict, message, difference)
+            verdict = Verdict.PASS if not found.problem else Verdict.ERROR if found.difference.ok else Verdict.NUMERICS
+            return ended(Stage.COMPARE, verdict, found.problem, found.difference)
         if reply.end == "error":
             text = reply.message or ""
             if stage is Stage.READ:  # the file went away or cannot be read: nothing was asked of jax
@@ -253,13 +247,13 @@ class _Run:
             jax_release = self.calendar.jax.get(cell.reader.jax)
             jax_built = jax_release.built if jax_release else cell.reader.built
             refusal = find_refusal(stage, reply.type or "", text, jax_built)
-            return ended(stage, Verdict.REFUSED if refusal else Verdict.ERROR, f"{reply.type}: {text}")
+            return ended(stage, Verdict.REFUSED if refusal else Verdict.ERROR, f"{at}{reply.type}: {text}")
         if reply.end == "timeout":
-            return ended(stage, Verdict.TIMEOUT, f"still in stage {stage} after {self.limits.timeout:g} s, killed")
+            return ended(stage, Verdict.TIMEOUT, f"{at}still in stage {stage} after {self.limits.timeout:g} s, killed")
         if reply.end == "memory":
-            text = f"killed: it used more than the limit of {self.limits.memory / GIB:.1f} GiB"
+            text = f"{at}killed: it used more than the limit of {self.limits.memory / GIB:.1f} GiB"
             return ended(stage, Verdict.CRASH, text)
-        return ended(stage, Verdict.CRASH, reply.message or f"died by {signal_name(reply.signal)}")
+        return ended(stage, Verdict.CRASH, at + (reply.message or f"died by {signal_name(reply.signal)}"))
 
 
 def audit_message(golden: Golden, allow: Mapping[str, str]) -> str:

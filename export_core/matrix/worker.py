@@ -8,9 +8,15 @@ Python and jax of the release calendar. What differs between releases is adapted
 
 Requests come as JSON lines on stdin, replies leave as JSON lines on the descriptor that stdout was at the start:
 
-    {"id": 1, "artifact": PATH, "inputs": PATH, "outputs": PATH, "x64": false, "timeout": 60.0, "memory": BYTES}
-    {"id": 1, "stage": "run", "end": "ok"|"error"|"crash"|"timeout"|"memory", "type": ..., "message": ..., "signal": ...,
-     "stderr": ..., "seconds": ...}
+    {"id": 1, "artifact": PATH, "checks": [CHECK, ...], "register": [[MODULE, PATH], ...], "devices": 1, "x64": false,
+     "timeout": 60.0, "memory": BYTES}
+    {"id": 1, "stage": "run", "check": "", "end": "ok"|"error"|"crash"|"timeout"|"memory", "type": ..., "message": ...,
+     "refusals": {NAME: MESSAGE}, "shardings": [...], "signal": ..., "stderr": ..., "seconds": ...}
+
+A CHECK is one call of the artifact, in this order, the plain one first and with the name "":
+
+    {"name": "vjp1", "vjp": 1, "inputs": PATH, "outputs": PATH or null where the call must be refused,
+     "mesh": [[AXIS, SIZE], ...], "place": "own"|"whole"|"spread"}
 """
 
 from __future__ import annotations
@@ -42,15 +48,19 @@ FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_ur
 # --- one cell, in the child -------------------------------------------------------------------------------------------
 
 
+class NotRefusedError(Exception):
+    """A call that must be refused, and was not."""
+
+
 def run_cell(request: dict[str, Any], say: Say) -> None:
     """Take one artifact through its stages. `say` is told each stage before it starts."""
     say({"stage": "read"})
     with open(request["artifact"], "rb") as file:
         data = bytearray(file.read())
-    if request["x64"]:
-        import jax
-
-        jax.config.update("jax_enable_x64", True)
+    if request["x64"] or request["devices"] > 1:
+        configure(x64=request["x64"], devices=request["devices"])
+    for module, path in request["register"]:
+        register(module, path)
     say({"stage": "deserialize"})
     export = export_module()
     exported = export.deserialize(data)
@@ -58,19 +68,111 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
     mlir_module = exported.mlir_module
     if callable(mlir_module):
         mlir_module()
-    say({"stage": "lower"})
+    for check in request["checks"]:
+        say({"stage": "lower", "check": check["name"]})
+        if check["outputs"] is not None:
+            run_check(export, exported, check, say, learn=request.get("learn", False))
+            continue
+        try:
+            run_check(export, exported, check, lambda message: None)
+        except Exception as error:
+            say({"refusals": {check["name"]: "%s: %s" % (type(error).__name__, whole_message(error))}})
+        else:
+            raise NotRefusedError("expected this call to be refused, and it was not")
+
+
+def run_check(export: Any, exported: Any, check: dict[str, Any], say: Say, *, learn: bool = False) -> None:
+    """One call of the artifact: lower, compile, run, and keep what comes out."""
     import jax
 
-    leaves = load_leaves(request["inputs"])
+    for _ in range(check["vjp"]):
+        exported = exported.vjp()
+    leaves = load_leaves(check["inputs"])
+    if check["mesh"]:
+        leaves = placed(exported, leaves, check)
     args, kwargs = jax.tree_util.tree_unflatten(exported.in_tree, leaves)
     lowered = jax.jit(call_of(export, exported)).lower(*args, **kwargs)
     say({"stage": "compile"})
     compiled = lowered.compile()
-    if request.get("learn"):  # before the run: linear algebra may die there
+    if learn:  # before the run: linear algebra may die there
         say({"modules": sorted(sys.modules)})
     say({"stage": "run"})
-    results = compiled(*args, **kwargs)
-    save_leaves(request["outputs"], jax.tree_util.tree_leaves(results))
+    results = jax.tree_util.tree_leaves(compiled(*args, **kwargs))
+    if check["outputs"] is None:
+        return
+    save_leaves(check["outputs"], results)
+    if check["place"] == "own" and check["mesh"]:
+        say({"shardings": [parts(value) for value in results]})
+
+
+def whole_message(error: BaseException) -> str:
+    """What an error says, and what the one behind it said: jax's own words are often "Error refining shapes" only."""
+    text = str(error)
+    behind = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    while behind is not None and len(text) < LONGEST_MESSAGE:
+        if str(behind) not in text:
+            text += "\n%s: %s" % (type(behind).__name__, behind)
+        behind = behind.__cause__ or (None if behind.__suppress_context__ else behind.__context__)
+    return text[:LONGEST_MESSAGE]
+
+
+def configure(x64: bool, devices: int) -> None:
+    """Settings that a jax process takes before it starts its client."""
+    import jax
+
+    if x64:
+        jax.config.update("jax_enable_x64", True)
+    if devices == 1:
+        return
+    if "jax_num_cpu_devices" in jax.config.values:  # since 0.5.0
+        jax.config.update("jax_num_cpu_devices", devices)
+    else:
+        os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=%d" % devices
+
+
+def register(module: str, path: str) -> None:
+    """Import the golden's copy of a module under the module's own name."""
+    spec = importlib.util.spec_from_file_location(module, path)
+    assert spec
+    assert spec.loader
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[module] = loaded
+    spec.loader.exec_module(loaded)
+
+
+def placed(exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]:
+    """Arguments on the mesh of a check: as the artifact wants them, whole on each device, or in pieces of their first axis."""
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    names, sizes = [axis for axis, _ in check["mesh"]], [size for _, size in check["mesh"]]
+    count = int(np.prod(sizes))
+    # Another mesh has other devices in other places.
+    devices = jax.devices()[:count] if check["place"] == "own" else jax.devices()[:count][::-1]
+    mesh = Mesh(np.array(devices).reshape(sizes), tuple(names))
+    wanted = [None] * len(leaves)
+    if check["place"] == "own" and hasattr(exported, "in_shardings_jax"):
+        wanted = exported.in_shardings_jax(mesh)
+    elif check["place"] == "spread":
+        wanted = [
+            NamedSharding(mesh, PartitionSpec(names[0])) if leaf.ndim and leaf.shape[0] % count == 0 else None
+            for leaf in leaves
+        ]
+    whole = NamedSharding(mesh, PartitionSpec())
+    return [
+        leaf if leaf.dtype == jax.dtypes.float0 else jax.device_put(leaf, sharding or whole)
+        for leaf, sharding in zip(leaves, wanted, strict=True)
+    ]
+
+
+def parts(value: Any) -> str:
+    """Which part of an array lies on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``."""
+    described = []
+    for place, index in enumerate(value.sharding.devices_indices_map(value.shape).values()):
+        extents = [part.indices(size) for part, size in zip(index, value.shape, strict=True)]
+        described.append("%d:[%s]" % (place, ",".join("%d:%d" % extent[:2] for extent in extents)))
+    return " ".join(described)
 
 
 def export_module() -> Any:
@@ -137,7 +239,13 @@ def cell_process(request: dict[str, Any], say: Say) -> None:
     except BaseException as error:  # the process ends here, whatever it was
         if request.get("learn"):
             say({"modules": sorted(sys.modules)})
-        say({"end": "error", "type": type(error).__name__, "message": str(error)[:LONGEST_MESSAGE]})
+        say({"end": "error", "type": type(error).__name__, "message": whole_message(error)})
+
+
+def keep(message: dict[str, Any], told: dict[str, Any]) -> None:
+    """Keep in `told` how far a cell is, and what it has seen on the way."""
+    told.update((key, message[key]) for key in ("stage", "check", "shardings") if key in message)
+    told["refusals"].update(message.get("refusals", {}))
 
 
 def writer_to(descriptor: int) -> Say:
@@ -158,7 +266,7 @@ class Running:
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request
         self.stderr = tempfile.TemporaryFile()
-        self.stage = "read"
+        self.told: dict[str, Any] = {"stage": "read", "refusals": {}}
         self.end: dict[str, Any] = {}
         self.buffer = b""
         self.killed_for: str | None = None
@@ -188,8 +296,8 @@ class Running:
         modules = None
         for line in lines:
             message = json.loads(line)
-            self.stage = message.get("stage", self.stage)
             modules = message.get("modules", modules)
+            keep(message, self.told)
             if "end" in message:
                 self.end = message
         return modules, not data
@@ -221,7 +329,7 @@ class Running:
         self.stderr.close()
         reply: dict[str, Any] = {
             "id": self.request["id"],
-            "stage": self.stage,
+            **self.told,
             "end": "crash",
             "type": None,
             "message": None,
@@ -272,7 +380,7 @@ def serve(say: Say) -> None:
                 continue
             modules, closed = cell.hear()
             if modules and not learned:
-                heard, learned = True, cell.stage in ("compile", "run")
+                heard, learned = True, cell.told["stage"] in ("compile", "run")
                 import_all(modules)
                 refuse_if_warm()
             if closed:

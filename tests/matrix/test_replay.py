@@ -9,9 +9,11 @@ import threading
 import time
 from pathlib import Path
 
+import making
 import pytest
 
 from export_core.matrix import Cell, EnvironmentFailed, Limits, Outcome, Stage, Verdict, pool, replay, this_interpreter
+from export_core.matrix.checks import request_of
 from export_core.matrix.pool import ForkingWorker, FreshInterpreters, KeptWorkers, start_worker
 from export_core.releases import load_calendar
 
@@ -176,10 +178,7 @@ def test_no_cell_outlives_a_worker_that_was_killed(goldens, here, tmp_path):
 
 
 def _request(golden, folder):
-    from export_core.matrix.pool import Request
-
-    inputs = str(golden.folder / "inputs.npz")
-    return Request(str(golden.artifact), inputs, str(folder / "out.npz"), x64=False, timeout=60, memory=0)
+    return request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, timeout=60, memory=0)
 
 
 def _wait_for(what):

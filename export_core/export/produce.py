@@ -18,6 +18,7 @@ from export_core.export import api
 from export_core.export.arguments import Arguments, arguments_of, leaf_from
 from export_core.export.case import Case, check_arguments, check_tree
 from export_core.export.errors import ExportError
+from export_core.export.jaxprs import Described, describe
 from export_core.export.meshes import abstract, mesh_of, parts, placed
 from export_core.export.registrations import registration_files
 from export_core.goldens import Leaf, Manifest, Options, Signature, Writer
@@ -103,7 +104,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> Produced:
             data = api.serialized(exported, asked.vjp_order)
         except (ValueError, NotImplementedError, KeyError, TypeError) as error:
             raise ExportError(_refusal(case, writer, error)) from error
-        module, jaxpr = api.module_text(exported), _jaxpr(case, arguments)
+        module, jaxpr = api.module_text(exported), _jaxpr(case, specs)
     flags = _flags()
     inputs = leaves_as_declared(arguments, exported)
     outputs = tuple(map(leaf_from, run(case, arguments)))
@@ -113,7 +114,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> Produced:
         INPUTS: to_npz(inputs),
         OUTPUTS: to_npz(outputs),
         "module.mlir": module.encode(),
-        "jaxpr.txt": jaxpr.encode(),
+        "jaxpr.txt": jaxpr.text.encode(),
         **registration_files(case),
     }
     manifest = Manifest(
@@ -128,6 +129,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> Produced:
         custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
         files={name: sha256(content) for name, content in files.items()},
         out_shardings=_out_shardings(exported, arguments) if exported.nr_devices > 1 else (),
+        jaxpr=jaxpr.summary,
     )
     return Produced(case, manifest, files, artifact, inputs, outputs, exported, arguments)
 
@@ -265,12 +267,15 @@ def _flags() -> dict[str, bool | int | str | None]:
     }
 
 
-def _jaxpr(case: Case, arguments: Arguments) -> str:
-    static = tuple(where for where in arguments.static if isinstance(where, int))
-    named = {name: value for name, value in arguments.kwargs.items() if name in arguments.static}
+def _jaxpr(case: Case, specs: Arguments) -> Described:
+    if hasattr(
+        case.function, "trace"
+    ):  # jax.jit has it since 0.4.30, and knows what is static; before, the jit itself is printed too
+        return describe(case.function.trace(*specs.args, **specs.kwargs).jaxpr)
+    static = tuple(where for where in specs.static if isinstance(where, int))
+    named = {name: value for name, value in specs.kwargs.items() if name in specs.static}
     traced = jax.make_jaxpr(functools.partial(case.function, **named), static_argnums=static)
-    text = str(traced(*arguments.args, **arguments.dynamic[1]))
-    return re.sub(r" at 0x[0-9a-f]+", "", text) + "\n"
+    return describe(traced(*specs.args, **specs.dynamic[1]))
 
 
 def _platform_name() -> str:

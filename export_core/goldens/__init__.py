@@ -2,7 +2,7 @@
 
 from export_core.goldens.arrays import Leaf
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import Check, Comparison, Manifest, Options, Signature, Writer
+from export_core.goldens.manifest import Check, Comparison, JaxprSummary, Manifest, Options, Signature, Writer
 from export_core.goldens.store import Golden, GoldenStore, Written
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Golden",
     "GoldenError",
     "GoldenStore",
+    "JaxprSummary",
     "Leaf",
     "Manifest",
     "Options",

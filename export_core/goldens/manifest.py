@@ -93,6 +93,18 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     out_tree: str
 
 
+class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The jaxpr that was exported, in figures.
+
+    `primitives` counts each primitive by name through all inner jaxprs (of cond, while, scan, jit, custom_vjp and so on), anew for
+    each place that uses one. `constants` has the types of the arrays closed over (``float32[3]``), `effects` what jax calls them, sorted.
+    """
+
+    primitives: dict[str, int]
+    constants: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
+
+
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """golden.yaml. `files` maps each file beside it to its SHA-256; nothing in it depends on the machine or the time.
 
@@ -111,6 +123,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: dict[str, str]
     checks: tuple[Check, ...] = ()
     out_shardings: tuple[str, ...] = ()
+    jaxpr: JaxprSummary | None = None
     format: int = FORMAT
 
     @property

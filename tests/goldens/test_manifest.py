@@ -121,6 +121,6 @@ def test_a_writer_is_named_by_jaxlib_and_platform_and_by_jax_where_it_differs():
 def test_nothing_in_a_manifest_depends_on_the_machine_or_the_time():
     assert set(msgspec.to_builtins(manifest())) == {
         "case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files", "checks",
-        "out_shardings", "format",
+        "out_shardings", "jaxpr", "format",
     }  # fmt: skip
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}

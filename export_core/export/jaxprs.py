@@ -1,0 +1,235 @@
+"""What does a jaxpr say, to people and in figures? The same text from every run, in the same layout from every release of jax.
+
+jax's own printer shows addresses of functions, orders of sets, options of NumPy, and whether equal inner jaxprs happen to be one object.
+The grammar here is that of https://docs.jax.dev/en/latest/jaxpr.html; variables are numbered in the order they are printed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from export_core.export.params import array_text, says_nothing, value_text
+from export_core.goldens.manifest import JaxprSummary
+
+WIDTH = 80
+"""Characters of parameters that stay on the equation's line."""
+
+NOT_SHOWN = {"jvp_jaxpr_thunk", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "out_trees", "np_printoptions", "logging_record"}
+"""Parameters that tell of the process: jax's own closures around rules that are not traced, and how NumPy prints."""
+
+UNREMARKABLE = {"inline": "False Inline.FALSE Inline.AUTO Inline.DEFAULT", "keep_unused": "False"}
+"""What nearly every jit has."""
+
+_VARIABLE = re.compile(r"(?<![^\s(])[a-z]+(?=[ ,):]|$)")
+
+RESERVED = {"in", "let", "lambda", "inf", "nan"}
+
+Show = Callable[[Any], list[str]]
+
+
+@dataclass(frozen=True)
+class Described:
+    """A jaxpr as text for people, ending in a line break, and as figures."""
+
+    text: str
+    summary: JaxprSummary
+
+
+def describe(closed_jaxpr: Any) -> Described:
+    """Print a jaxpr and count what is in it.
+
+    Args:
+        closed_jaxpr: what `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...).jaxpr` gives, in any release from 0.4.24 on. Its
+            class has moved (jax.core, jax._src.core) and lost its twin (ClosedJaxpr, gone in 0.12), so it is known by its fields.
+    """
+    found = _Found(_open(closed_jaxpr))
+    summary = JaxprSummary(
+        primitives=dict(sorted(found.primitives().items())),
+        constants=tuple(var.aval.str_short() for jaxpr in found.distinct for var in jaxpr.constvars),
+        effects=tuple(sorted({value_text(effect) for effect in closed_jaxpr.effects})),
+    )
+    return Described(_print(found), summary)
+
+
+class _Found:
+    """Every inner jaxpr by its key, a hash of its text: equal ones are one, whether or not jax keeps one object for them."""
+
+    def __init__(self, top: Any) -> None:
+        self.top = top
+        self.distinct: list[Any] = []  # callees first
+        self.uses: Counter[str] = Counter()
+        self.names: dict[str, str] = {}
+        self._keys: dict[int, str] = {}
+        self._counts: dict[str, Counter[str]] = {}
+        self._alive: list[Any] = []  # a key goes by id(), which is nobody else's as long as its owner lives
+        self.key(top)
+
+    def key(self, jaxpr: Any) -> str:
+        known = self._keys.get(id(jaxpr))
+        if known is not None:
+            return known
+        bound = [_bound(equation) for equation in jaxpr.eqns]
+        inner = [(each, params) for _, params in bound for each in _inner(params)]
+        keys = [self.key(each) for each, _ in inner]
+        lines = _lines(jaxpr, _names(), lambda each: [self._keys[id(each)]])
+        key = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        self._keys[id(jaxpr)] = key
+        self._alive.append(jaxpr)
+        if key not in self._counts:
+            self.distinct.append(jaxpr)
+            self._counts[key] = Counter(primitive for primitive, _ in bound)
+            for below, (_, params) in zip(keys, inner, strict=True):
+                self._counts[key] += self._counts[below]
+                self.uses[below] += 1
+                self.names.setdefault(below, str(params.get("name") or "jaxpr").strip("<>"))
+        return key
+
+    def primitives(self) -> Counter[str]:
+        """How often each primitive is bound, counted anew for each place that an inner jaxpr is used in."""
+        return self._counts[self.key(self.top)]
+
+
+def _print(found: _Found) -> str:
+    """Inner jaxprs that are used again come first, each with a name."""
+    fresh = _names(RESERVED | set(found.primitives()))
+    shared: dict[str, str] = {}
+    taken: Counter[str] = Counter()
+
+    def show(jaxpr: Any) -> list[str]:
+        name = shared.get(found.key(jaxpr))
+        return [name] if name else _lines(jaxpr, fresh, show)
+
+    lines: list[str] = []
+    for jaxpr in found.distinct:
+        key = found.key(jaxpr)
+        if found.uses[key] > 1 and len(jaxpr.eqns) > 1:
+            name = found.names[key]
+            first, *others = _lines(jaxpr, fresh, show)
+            shared[key] = f"{name}{taken[name] or ''}"
+            taken[name] += 1
+            lines += [f"let {shared[key]} = {first}", *others]
+            lines[-1] += " in"
+    return "\n".join([*lines, *_lines(found.top, fresh, show)]) + "\n"
+
+
+def _lines(jaxpr: Any, fresh: Iterator[str], show: Show) -> list[str]:
+    """One jaxpr, its variables named by `fresh`, its inner jaxprs as `show` has them."""
+    names: dict[int, str] = {}
+    used = {id(atom) for equation in jaxpr.eqns for atom in equation.invars} | {id(atom) for atom in jaxpr.outvars}
+
+    def binders(variables: Any, *, drop: bool = False) -> str:
+        for var in variables:
+            names[id(var)] = "_" if drop and id(var) not in used else next(fresh)
+        return " ".join(f"{names[id(var)]}:{var.aval.str_short(short_dtypes=True)}" for var in variables)
+
+    def atom(operand: Any) -> str:
+        if hasattr(operand, "val"):
+            return f"{array_text(operand.val)}:{operand.aval.str_short(short_dtypes=True)}"
+        return names[id(operand)]
+
+    constants, arguments = binders(jaxpr.constvars), binders(jaxpr.invars)
+    head = f"{{ lambda{' ' * bool(constants)}{constants} ;{' ' * bool(arguments)}{arguments}. let"
+    body: list[str] = []
+    for equation in jaxpr.eqns:
+        operands = "".join(f" {atom(operand)}" for operand in equation.invars)
+        results = binders(equation.outvars, drop=True)
+        primitive, params = _bound(equation)
+        body += _equation(f"{results} = " if results else "", primitive, _params(params, show), operands)
+    outs = ", ".join(map(atom, jaxpr.outvars)) + "," * (len(jaxpr.outvars) == 1)
+    if len(body) == 1 and _width(body[0]) <= WIDTH:
+        return [f"{head} {body[0]} in ({outs}) }}"]
+    if not body:
+        return [f"{head} in ({outs}) }}"]
+    return [head, *(f"    {line}" for line in body), f"  in ({outs}) }}"]
+
+
+def _bound(equation: Any) -> tuple[str, Mapping[str, Any]]:
+    """The primitive's name and parameters. Since 0.10 some primitives (custom_root's) are objects inside one parameter of another."""
+    inside = equation.params.get("_prim")
+    if not hasattr(inside, "pp_params"):
+        return equation.primitive.name, equation.params
+    return type(inside).__name__, {name: getattr(value, "jaxpr", value) for name, value in inside.pp_params().items()}
+
+
+def _equation(results: str, primitive: str, params: list[list[str]], operands: str) -> list[str]:
+    if not params:
+        return [f"{results}{primitive}{operands}"]
+    flat = " ".join(line for lines in params for line in lines)
+    if all(len(lines) == 1 for lines in params) and _width(flat) <= WIDTH:
+        return [f"{results}{primitive}[{flat}]{operands}"]
+    return [f"{results}{primitive}[", *(f"  {line}" for lines in params for line in lines), f"]{operands}"]
+
+
+def _width(line: str) -> int:
+    """Its length with each variable as one letter, so that the layout does not hang on the names of variables."""
+    return len(_VARIABLE.sub("a", line))
+
+
+def _params(params: Mapping[str, Any], show: Show) -> list[list[str]]:
+    """Each parameter that says something, `name` first, jaxprs last."""
+    said = {name: value for name, value in params.items() if name not in NOT_SHOWN and not says_nothing(value)}
+    printed = []
+    for name in sorted(said, key=lambda name: (bool(_inner(said[name])), name != "name", name)):
+        first, *others = _value(said[name], show)
+        if name not in UNREMARKABLE or first not in UNREMARKABLE[name].split():
+            printed.append([f"{name}={first}", *others])
+    return printed
+
+
+def _value(value: Any, show: Show) -> list[str]:
+    """Lines of a parameter; in one with jaxprs inside, a line or more for each part."""
+    if _is_jaxpr(value):
+        return show(_open(value))
+    if not _inner(value):
+        return [value_text(value)]
+    if isinstance(value, Mapping):
+        start, parts = "{", [(f"{value_text(key)}: ", kept) for key, kept in _items(value)]
+    elif hasattr(value, "_fields"):
+        start, parts = f"{type(value).__name__}(", [(f"{k}=", v) for k, v in zip(value._fields, value, strict=True)]
+    else:
+        start, parts = "(", [("", part) for part in value]
+    lines = [start]
+    for name, part in parts:
+        first, *others = _value(part, show)
+        lines += [f"  {name}{first}", *(f"  {line}" for line in others)]
+    return [*lines, "}" if start == "{" else ")"]
+
+
+def _inner(value: Any) -> list[Any]:
+    """The jaxprs in a parameter, or in all of them, in the order in which they are printed."""
+    if _is_jaxpr(value):
+        return [_open(value)]
+    if isinstance(value, Mapping):
+        return [each for _, kept in _items(value) for each in _inner(kept)]
+    if isinstance(value, (tuple, list)):
+        return [each for part in value for each in _inner(part)]
+    return []
+
+
+def _items(value: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+    return sorted(value.items(), key=lambda item: str(item[0]))
+
+
+def _is_jaxpr(value: Any) -> bool:
+    return hasattr(value, "eqns") and (hasattr(value, "invars") or hasattr(value, "jaxpr"))
+
+
+def _open(value: Any) -> Any:
+    """The jaxpr in a closed one."""
+    return getattr(value, "jaxpr", value)
+
+
+def _names(skipped: set[str] | frozenset[str] = frozenset()) -> Iterator[str]:
+    """a, b, …, z, ba, bb, …: as jax counts, without words that mean something else in a jaxpr."""
+    for number in count():
+        name, rest = chr(97 + number % 26), number // 26
+        while rest:
+            name, rest = chr(97 + rest % 26) + name, rest // 26
+        if name not in skipped:
+            yield name

@@ -1,0 +1,104 @@
+"""How does a parameter of an equation read, the same in every process? No addresses, no paths, no order of a hash, no long arrays."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import hashlib
+import re
+from collections.abc import Mapping, Set
+from typing import Any
+
+import numpy as np
+
+LONGEST = 400
+"""Characters of a value that are printed; what is longer ends in its length and hash, so that a change still shows."""
+
+MOST_ELEMENTS = 8
+"""Elements of an array that are printed. Of a larger one its type and a hash of its bytes are."""
+
+_OBJECT = re.compile(r"<(?:[\w.]+\.)?(\w+) object at 0x[0-9a-fA-F]+>")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_PLACE = re.compile(r"""[^\s'"<>()\[\],=]+\.pyi?\b(?::\d+)*(?:, line \d+)?""")
+_PLAIN_SET = re.compile(r"\{([^{}:=]*,[^{}:=]*)\}")
+_WORD = re.compile(r"[^\s\[\](){},='\"]+")
+
+
+def value_text(value: Any) -> str:
+    """One line for any value without jaxprs in it."""
+    text = _text(value)
+    if len(text) > LONGEST:
+        return f"{text[:LONGEST]}… ({len(text)} characters, SHA-256 {_hash(text.encode())})"
+    return text
+
+
+def says_nothing(value: Any) -> bool:
+    """Whether a parameter is left out: None, "unspecified", an empty mesh, nothing at all, and tuples of these or of False."""
+    if isinstance(value, (tuple, list, Mapping, Set)):
+        parts = value.values() if isinstance(value, Mapping) else value
+        return all(part is False or says_nothing(part) for part in parts)
+    if value is None or type(value).__name__ in ("UnspecifiedValue", "AUTO"):
+        return True
+    return type(value).__name__.endswith("Mesh") and bool(getattr(value, "empty", False))
+
+
+def array_text(value: Any) -> str:
+    """A number as ``2.0``, few of them as a list, more of them by their hash; keys of random numbers by their type alone."""
+    try:
+        array = np.asarray(value)
+    except TypeError:
+        return f"{value.dtype}{list(value.shape)}"  # NumPy has no keys
+    if array.ndim == 0:
+        return str(array.item())
+    kind = f"{array.dtype}[{','.join(map(str, array.shape))}]"
+    if array.size <= MOST_ELEMENTS and array.dtype != object:
+        return f"{array.tolist()}:{kind}"
+    return f"{kind} SHA-256 {_hash(array.tobytes())}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if value is None or isinstance(value, (bool, int, float, complex, bytes)):
+        return repr(value)
+    if isinstance(value, str):
+        return value if _WORD.fullmatch(value) and not _PLACE.search(value) else repr(_without_places(value))
+    if isinstance(value, (tuple, list, Mapping, Set)):
+        return _container(value)
+    if isinstance(value, np.dtype):
+        return value.name
+    if isinstance(value, functools.partial):
+        bound = [*map(_text, value.args), *(f"{name}={_text(kept)}" for name, kept in value.keywords.items())]
+        return f"partial({', '.join([_text(value.func), *bound])})"
+    if isinstance(name := getattr(value, "__name__", None), str):
+        return name
+    if hasattr(value, "__array__") and hasattr(value, "dtype"):
+        return array_text(value)
+    return _without_places(str(value))
+
+
+def _container(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(sorted(f"{_text(key)}: {_text(kept)}" for key, kept in value.items())) + "}"
+    if isinstance(value, Set):
+        return "{" + ", ".join(sorted(map(_text, value))) + "}"
+    if hasattr(value, "_fields") and "__str__" in vars(type(value)):
+        return _without_places(str(value))
+    if hasattr(value, "_fields"):
+        named = (f"{name}={_text(part)}" for name, part in zip(value._fields, value, strict=True))
+        return f"{type(value).__name__}({', '.join(named)})"
+    parts = ", ".join(map(_text, value))
+    if isinstance(value, list):
+        return f"[{parts}]"
+    return f"({parts},)" if len(value) == 1 else f"({parts})"
+
+
+def _without_places(text: str) -> str:
+    """What a class prints of itself, without what differs from process to process and from machine to machine."""
+    text = _PLACE.sub("<file>", _ADDRESS.sub("", _OBJECT.sub(r"\1", text)))
+    text = _PLAIN_SET.sub(lambda found: "{" + ", ".join(sorted(re.split(r",\s*", found[1]))) + "}", text)
+    return " ".join(text.split())
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:12]

@@ -105,6 +105,12 @@ def diff(context: click.Context, old: str, new: str) -> None:
 @click.option("--outputs", metavar="NPZ", required=True, help="The flat results that its writer saw, likewise.")
 @click.option("--case", metavar="NAME", required=True, help="What to call it: the name of its folder.")
 @click.option("--writer", metavar="JAXLIB", help="The jaxlib that wrote it. [default: what the artifact tells]")
+@click.option(
+    "--register",
+    metavar="PY",
+    multiple=True,
+    help="A module that readers import first: tree nodes, effects, targets. A copy is kept; may be given several times.",
+)
 @click.option("--goldens", metavar="DIR", help="Folder of goldens. [default: the policy's, else golden]")
 @click.option(
     "--policy", "policy_file", metavar="FILE", help="Policy file. [default: export_compat.yaml where it exists]"
@@ -115,6 +121,7 @@ def add_golden(
     outputs: str,
     case: str,
     writer: str | None,
+    register: Sequence[str],
     goldens: str | None,
     policy_file: str | None,
 ) -> None:
@@ -127,7 +134,8 @@ def add_golden(
     policy = find_policy(Path(), policy_file)
     store = GoldenStore(Path(goldens or policy.goldens))
     artifact = read(file)
-    manifest, files = adopted(artifact, Path(inputs), Path(outputs), case, _writer(artifact, policy.calendar(), writer))
+    by = _writer(artifact, policy.calendar(), writer)
+    manifest, files = adopted(artifact, Path(inputs), Path(outputs), case, by, [Path(module) for module in register])
     written = store.write(manifest, files)
     golden = next(found for found in store.generations(case) if found.manifest.writer == manifest.writer)
     golden.verify()

@@ -21,7 +21,7 @@ _NOT_IN_NAMES = set('/\\:*?"<>|\0')
 
 
 def adopted(
-    artifact: Artifact, inputs: Path, outputs: Path, case: str, writer: Writer
+    artifact: Artifact, inputs: Path, outputs: Path, case: str, writer: Writer, register: Sequence[Path] = ()
 ) -> tuple[Manifest, dict[str, bytes]]:
     """What a `GoldenStore` writes for this artifact.
 
@@ -32,6 +32,7 @@ def adopted(
         outputs: the flat results, likewise.
         case: the name of the golden's folder.
         writer: who exported it.
+        register: modules that a reader imports first; the golden holds a copy of each.
 
     Raises:
         GoldenError: the arrays are not what the artifact takes and gives, or the name cannot be a folder's.
@@ -48,6 +49,8 @@ def adopted(
     arguments = _checked("--inputs", inputs, envelope.in_avals, sizes)
     results = _checked("--outputs", outputs, envelope.out_avals, sizes)
     files = {ARTIFACT: bytes(artifact.data), INPUTS: to_npz(arguments), OUTPUTS: to_npz(results)}
+    for module in register:
+        files[f"{module.stem}.register.py"] = _module(module)
     wide = any(aval.dtype in _WIDE for aval in (*envelope.in_avals, *envelope.out_avals))
     manifest = Manifest(
         case=case,
@@ -55,7 +58,7 @@ def adopted(
         name=None,
         writer=writer,
         flags={"jax_enable_x64": wide},
-        options=Options(platforms=envelope.platforms),
+        options=Options(platforms=envelope.platforms, register=tuple(module.stem for module in register)),
         comparison=Comparison(),
         signature=Signature(
             inputs=tuple(map(str, envelope.in_avals)),
@@ -67,6 +70,15 @@ def adopted(
         files={name: sha256(content) for name, content in files.items()},
     )
     return manifest, files
+
+
+def _module(path: Path) -> bytes:
+    if path.suffix != ".py" or not path.stem.isidentifier():
+        raise GoldenError(f"--register {path}: expected a Python module, such as my_targets.py.")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise GoldenError(f"--register {path}: cannot read this module: {error.strerror}.") from None
 
 
 def _checked(option: str, path: Path, avals: Sequence[Aval], sizes: dict[str, int]) -> list[Leaf]:

@@ -381,7 +381,9 @@ def serve(say: Say) -> None:
             modules, closed = cell.hear()
             if modules and not learned:
                 heard, learned = True, cell.told["stage"] in ("compile", "run")
-                import_all(modules)
+                # A golden's own module is for its own cell: registered here, it could not be registered there.
+                own = {name for name, _ in cell.request["register"]}
+                import_all([name for name in modules if name not in own])
                 refuse_if_warm()
             if closed:
                 selector.unregister(cell.pipe)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -37,7 +36,6 @@ def build_libraries(folder: Path, headers: str) -> dict[str, Path]:
 
 
 def with_library(environment: Environment, library: Path) -> Environment:
-    """The same reader, with this library registered in its worker."""
-    path = os.pathsep.join(map(str, (HERE / "reader", HERE)))
-    variables = {**environment.variables, "SCALE_LIBRARY": str(library), "PYTHONPATH": path}
+    """The same reader, on a machine that has this library."""
+    variables = {**environment.variables, "SCALE_LIBRARY": str(library)}
     return dataclasses.replace(environment, variables=variables)

@@ -39,7 +39,20 @@ def write_goldens(store: Path, folder: Path, libraries: dict[str, Path]) -> None
         subprocess.run([environment.python, HERE / "write_scale.py", day, made], env=variables, check=True)
         files = [f"--{name}={made / name}.npz" for name in ("inputs", "outputs")]
         files.append(f"--artifact={made / 'artifact.jaxexport'}")
-        add_golden.main([*files, "--case", CASE, "--writer", writer, "--goldens", str(store)], standalone_mode=False)
+        add_golden.main(
+            [
+                *files,
+                "--case",
+                CASE,
+                "--register",
+                str(HERE / "scale_targets.py"),
+                "--writer",
+                writer,
+                "--goldens",
+                str(store),
+            ],
+            standalone_mode=False,
+        )
 
 
 def run(results: Path) -> list[Result]:

@@ -20,7 +20,7 @@ from export_core.judge import Judgement, Result
 from export_core.matrix import compare_leaves
 from export_core.matrix.checks import comparison_of
 from export_core.releases.stable_targets import stable_targets
-from export_core.report import broken, happened
+from export_core.report import broken, happened, source_difference
 from pytest_jaxexport.marker import Marked
 from pytest_jaxexport.replayer import Replayer
 from pytest_jaxexport.settings import Settings
@@ -159,7 +159,9 @@ class Recorder:
             self._fail(
                 f"This test exports something else than its golden by jaxlib {reference.manifest.writer.jaxlib} "
                 f"(built {reference.manifest.writer.built}) in {reference.folder}:\n"
-                + "\n".join(changes)
+                + "\n".join(
+                    [*changes, *source_difference(reference.folder, produced.files, reference.manifest, manifest)]
+                )
                 + f"\nIf the change is meant: {self._remedy(manifest.test)}\n"
                 "Goldens of other writers stay: they are what is deployed."
             )

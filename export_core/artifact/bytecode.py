@@ -22,6 +22,9 @@ from export_core.artifact.errors import LIMIT, ArtifactError
 
 MAGIC = b"ML\xefR"
 NEWEST_BYTECODE = 6
+# Operations, strings, attributes and so on that are read in a second. Real modules take 10 to 30 bytes for an operation with all that
+# belongs to it, and are mostly smaller than this by far; one in 16 bytes is enough for the largest.
+MOST_PARTS = 400_000
 MAX_NAMES = 4096  # dialects, and kinds of operations: all of MLIR has fewer
 MAX_NAME = 256  # bytes of the name of a dialect or of an operation
 MAX_PROPERTY = 512  # bytes of an operation's properties: a number for each of a few attributes
@@ -70,6 +73,8 @@ class Tables:
 
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str):
         self.data, self.start, self.name = data, start, name
+        self.most = max(MOST_PARTS, length // 16)
+        self.left = self.most
         self.array_code = "I" if start + length < 1 << 30 else "Q"
         cursor = Cursor(data, start, start + length, name)
         if bytes(data[start : start + 4]) != MAGIC or length < 6:
@@ -111,8 +116,16 @@ class Tables:
         section = self.sections[number]
         return Cursor(section.data, section.at, section.end, section.name)
 
+    def spend(self, parts: int, at: int) -> None:
+        """Count parts that are about to be read; a module that has more than its size lets expect is hostile."""
+        self.left -= parts
+        if self.left < 0:
+            expected = f"at most {self.most} operations, strings, attributes and the like"
+            raise ArtifactError(expected, "more", at, name=self.name, advice=LIMIT)
+
     def _read_strings(self, cursor: Cursor) -> None:
         count = cursor.count("strings", 2)
+        self.spend(count, cursor.at)
         sizes_from = cursor.at
         total = 0
         ends = array(self.array_code, (0,)) * count
@@ -200,6 +213,7 @@ class Tables:
     def _read_offsets(self, cursor: Cursor) -> None:
         data = self.sections[ATTR_TYPES]
         counts = [cursor.count("attributes"), cursor.count("types")]
+        self.spend(sum(counts) // 2, cursor.at)
         position = data.at
         tables = []
         for wanted, what in zip(counts, ("attribute", "type"), strict=True):
@@ -237,6 +251,7 @@ class Tables:
         ):  # each is there once, so nearly all take two bytes and their length
             found = f"{count} in {cursor.end - cursor.at} bytes"
             raise cursor.error("properties that differ from each other", found, at, advice=LIMIT)
+        self.spend(count, at)
         for _ in range(count):
             self.property_offsets.append(cursor.at)
             cursor.take(cursor.varint("the length of properties"), "properties")

@@ -89,6 +89,7 @@ class Collected:
         if used >= self.room:
             found = f"more in {self.nbytes} bytes"
             raise ArtifactError(f"at most {self.room} different {what}", found, at, name=self.name, advice=LIMIT)
+        self.tables.spend(24, at)  # what decoding one takes, in operations
 
     def properties(self, op: _Op) -> dict[str, int]:
         """Return the number of the attribute of each property, by name.

@@ -22,6 +22,7 @@ from export_core.artifact.errors import DAMAGED, LIMIT, ArtifactError, stumbled
 from export_core.artifact.flat import MOST_SHARED, Buffer, Table
 
 MAX_DEPTH = 128  # nested pytree nodes, and nested VJPs
+NEW = 12  # visits that making an object counts for: it takes far more memory than file
 
 
 def decode(data: bytes | bytearray, name: str) -> Envelope:
@@ -70,8 +71,10 @@ class _Decoder:
         self.buffer = table.buffer
         self.unknown: list[UnknownField] = []
         self.oldest = 1
-        self.avals_seen: dict[Aval, Aval] = {}
-        self.trees_seen: dict[Tree, Tree] = {}  # those without children: None, (), []
+        self.avals_seen: dict[tuple[int, int, int, tuple[str, ...]], Aval] = {}
+        self.trees_seen: dict[tuple[int, str | None, bytes | None], Tree] = {}  # those without children: None, (), []
+        self.shardings_seen: dict[bytes, HloSharding] = {}
+        self.checks_seen: dict[tuple[int, str | None], DisabledCheck] = {}
 
     def envelope(self, vjp: Envelope | None) -> Envelope:
         t = self.table
@@ -138,7 +141,9 @@ class _Decoder:
         """Report the fields that a future schema added."""
         known = len(s.FIELDS[table.kind])
         if len(table.offsets) > known:
-            self.unknown += [UnknownField(table.kind, i, table.at(i)) for i in table.present() if i >= known]
+            more = [UnknownField(table.kind, i, table.at(i)) for i in table.present() if i >= known]
+            self.buffer.spend(NEW * len(more), table.position)
+            self.unknown += more
         return table
 
     def since(self, format_number: int) -> None:
@@ -147,6 +152,7 @@ class _Decoder:
     def name_of(self, names: tuple[str | None, ...], value: int, what: str, table: Table) -> str:
         found = names[value] if 0 <= value < len(names) else None
         if found is None:
+            self.buffer.spend(NEW, table.position)
             self.unknown.append(UnknownField(f"{table.kind}.{what}={value}", -1, table.position))
             return f"unknown({value})"
         return found
@@ -170,23 +176,23 @@ class _Decoder:
 
     def aval(self, table: Table) -> Aval:
         self.look(table)
-        space = table.number(3, "b")
+        shape = table.strings(1)
+        key = kind, number, space, _ = table.small(0), table.small(2), table.small(3), shape
+        known = self.avals_seen.get(key)
+        if known is not None:
+            return known
+        self.buffer.spend(NEW, table.position)
         if space:
             self.since(5)
-        number = table.number(2, "b")
         self.since(4 if number >= 27 else 2 if number >= 22 else 1)
-        if table.number(0, "b"):
-            dtype = "token" if table.number(0, "b") == 1 else self.name_of((), table.number(0, "b"), "kind", table)
+        if kind:
+            dtype = "token" if kind == 1 else self.name_of((), kind, "kind", table)
         else:
             dtype = self.name_of(s.DTYPES, number, "dtype", table)
         memory = self.name_of(s.MEMORY_SPACES, space, "memory_space", table) if space else None
-        aval = Aval(dtype, tuple(map(_dim, table.strings(1))), memory)
-        known = self.avals_seen.get(aval)
-        if known is not None:
-            return known
-        self.buffer.spend(8, table.position)  # one takes far more memory than file
+        aval = Aval(dtype, tuple(map(_dim, shape)), memory)
         if len(self.avals_seen) < MOST_SHARED:
-            self.avals_seen[aval] = aval
+            self.avals_seen[key] = aval
         return aval
 
     def shardings(
@@ -207,7 +213,15 @@ class _Decoder:
             self.since(6)
             found = self.named_sharding(named, meshes)
             return found if proto is None else found.replace(hlo_sharding_proto=proto)
-        return HloSharding(proto) if proto is not None else None
+        if proto is None:
+            return None
+        known = self.shardings_seen.get(proto)
+        if known is None:
+            self.buffer.spend(NEW, table.position)
+            known = HloSharding(proto)
+            if len(self.shardings_seen) < MOST_SHARED:
+                self.shardings_seen[proto] = known
+        return known
 
     def named_sharding(self, table: Table, meshes: list[AbstractMesh]) -> NamedSharding:
         self.look(table)
@@ -218,6 +232,7 @@ class _Decoder:
             if own is None:
                 raise ArtifactError("a mesh in a NamedSharding", "none", table.position, name=self.buffer.name)
             mesh = self.mesh(own)
+        self.buffer.spend(NEW, table.position)
         spec = table.table(1, "PartitionSpec")
         return NamedSharding(mesh, PartitionSpec() if spec is None else self.spec(spec), table.string(2))
 
@@ -251,10 +266,12 @@ class _Decoder:
             at = table.position
             raise ArtifactError(f"pytrees at most {MAX_DEPTH} deep", "more", at, name=self.buffer.name, advice=LIMIT)
         self.look(table)
-        kind = self.name_of(s.TREE_KINDS, table.number(0, "b"), "kind", table)
-        children, names = [], table.strings(2)
-        for child in table.tables(1, "PyTreeDef"):
-            children.append(self.tree(child, depth + 1))
+        number = table.small(0)
+        if number == 0 and not any(table.offsets[1:]):
+            return _LEAF
+        kind = self.name_of(s.TREE_KINDS, number, "kind", table)
+        names = table.strings(2)
+        children = [self.tree(child, depth + 1) for child in table.tables(1, "PyTreeDef")]
         if kind == "leaf" and not children:
             return _LEAF
         if kind == "dict" and len(names) != len(children):
@@ -262,15 +279,28 @@ class _Decoder:
             raise ArtifactError("a name for each child of a dict", found, table.position, name=self.buffer.name)
         if kind == "custom":
             self.since(3)
-        tree = Tree(kind, tuple(children), names, table.string(3), table.blob(4))
-        return tree if children or names else self.trees_seen.setdefault(tree, tree)
+        key = number, table.string(3), table.blob(4)
+        known = None if children or names else self.trees_seen.get(key)
+        if known is None:
+            self.buffer.spend(NEW // 3, table.position)
+            known = Tree(kind, tuple(children), names, *key[1:])
+            if not children and not names and len(self.trees_seen) < MOST_SHARED:
+                self.trees_seen[key] = known
+        return known
 
     def effects(self, index: int) -> tuple[str, ...]:
         return tuple(self.look(x).text(0, "the type of an effect") for x in self.table.tables(index, "Effect"))
 
     def check(self, table: Table) -> DisabledCheck:
         self.look(table)
-        return DisabledCheck(self.name_of(s.CHECK_KINDS, table.number(0, "b"), "kind", table), table.string(1))
+        key = kind, target = table.small(0), table.string(1)
+        known = self.checks_seen.get(key)
+        if known is None:
+            self.buffer.spend(NEW, table.position)
+            known = DisabledCheck(self.name_of(s.CHECK_KINDS, kind, "kind", table), target)
+            if len(self.checks_seen) < MOST_SHARED:
+                self.checks_seen[key] = known
+        return known
 
 
 _LEAF = Tree("leaf")

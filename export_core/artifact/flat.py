@@ -19,6 +19,8 @@ _FORMS = {form: Struct("<" + form) for form in "bBhHI"}
 MOST_SHARED = (
     4096  # different values that equal ones are looked up in; so many, that more are not what a writer repeats
 )
+MOST_VISITS = 750_000  # what is read in a second; a function of 25,000 arguments and as many results needs less
+SHORT = 64  # bytes of a text that is looked up without ceremony
 MAX_STRING = 1 << 20  # bytes of one name; the longest field that may be long, the module, is not read as a string
 
 
@@ -27,18 +29,19 @@ class Buffer:
 
     Offsets only point forward, so tables cannot form cycles; but two references can share a table, and 40 shared
     levels are 2**40 visits.
-    JAX's writer shares nothing, so the visits it needs are bounded by the size.
+    JAX's writer shares nothing, so the visits it needs are bounded by the size, and what they take by `MOST_VISITS`.
     """
 
-    __slots__ = ("data", "left", "name", "size", "texts", "vtables")
+    __slots__ = ("data", "left", "most", "name", "size", "texts", "vtables")
 
     def __init__(self, data: bytes | bytearray, name: str):
         self.data = data
         self.size = len(data)
         self.name = name
-        self.texts: dict[str, str] = {}  # equal texts are one object
+        self.texts: dict[bytes, str] = {}  # equal texts are one object
         self.vtables: dict[int, tuple[int, tuple[int, ...]]] = {}  # tables of a kind share theirs
-        self.left = 2048 + self.size // 6
+        self.most = 2048 + min(self.size // 4, MOST_VISITS)
+        self.left = self.most
 
     def root(self) -> Table:
         """Return the root table."""
@@ -49,7 +52,7 @@ class Buffer:
         self.left -= visits
         if self.left < 0:
             raise ArtifactError(
-                f"at most {2048 + self.size // 6} objects in {self.size} bytes",
+                f"at most {self.most} objects in {self.size} bytes",
                 "more",
                 at,
                 name=self.name,
@@ -73,13 +76,17 @@ class Buffer:
     def string(self, at: int, what: str) -> str:
         """Return the UTF-8 string whose offset is at `at`."""
         raw = bytes(self.blob(at, what))
+        known = self.texts.get(raw)
+        if known is not None:
+            return known
         try:
             text = raw.decode()
         except UnicodeDecodeError as error:
             raise ArtifactError(f"UTF-8 text in {what}", f"byte 0x{raw[error.start]:02x}", at, name=self.name) from None
+        self.spend(2, at)
         if len(self.texts) < MOST_SHARED:
-            return self.texts.setdefault(text, text)
-        return self.texts.get(text, text)
+            self.texts[raw] = text
+        return text
 
     def blob(self, at: int, what: str) -> bytes | bytearray:
         """Return the bytes of a short byte vector or string whose offset is at `at`."""
@@ -103,7 +110,9 @@ class Table:
     __slots__ = ("buffer", "kind", "offsets", "position")
 
     def __init__(self, buffer: Buffer, position: int, kind: str):
-        buffer.spend(1, position)
+        buffer.left -= 2
+        if buffer.left < 0:
+            buffer.spend(0, position)
         size = buffer.size
         if position + 4 > size:
             buffer.need(position, 4, f"the table {kind}")
@@ -138,6 +147,17 @@ class Table:
         """Return the byte of a field that is there."""
         return self.position + self.offsets[index]
 
+    def small(self, index: int) -> int:
+        """Return an i8 field, 0 where it is missing: the enums of avals and trees, of which there are most."""
+        offsets = self.offsets
+        if index >= len(offsets) or not offsets[index]:
+            return 0
+        at = self.position + offsets[index]
+        if at >= self.buffer.size:
+            self.buffer.need(at, 1, f"field {index} of {self.kind}")
+        value = self.buffer.data[at]
+        return value if value < 128 else value - 256
+
     def number(self, index: int, form: str, default: int = 0) -> int:
         """Return a scalar field; `form` is its struct letter: b i8, B u8, h i16, H u16, I u32."""
         if index not in self:
@@ -171,15 +191,32 @@ class Table:
 
     def tables(self, index: int, kind: str) -> Iterator[Table]:
         """Yield the tables of a vector, none where it is missing."""
+        buffer = self.buffer
+        data, size = buffer.data, buffer.size
         for at in self._references(index):
-            yield Table(self.buffer, self.buffer.follow(at, kind), kind)
+            target = at + _U32(data, at)[0]
+            if target == at or target + 4 > size:
+                buffer.follow(at, kind)
+            yield Table(buffer, target, kind)
 
     def strings(self, index: int) -> tuple[str, ...]:
         """Return a vector of strings, empty where it is missing."""
         if index not in self:
             return ()
-        what = f"field {index} of {self.kind}"
-        return tuple(self.buffer.string(at, what) for at in self._references(index))
+        buffer = self.buffer
+        data, size, texts = buffer.data, buffer.size, buffer.texts
+        found = []
+        for at in self._references(index):
+            start = at + _U32(data, at)[0]
+            text = None
+            if at < start <= size - 4 and _U32(data, start)[0] <= SHORT:
+                text = texts.get(bytes(data[start + 4 : start + 4 + _U32(data, start)[0]]))
+            if text is None:
+                text = buffer.string(at, f"field {index} of {self.kind}")
+            else:
+                buffer.spend(1, at)
+            found.append(text)
+        return tuple(found)
 
     def numbers(self, index: int, form: str) -> tuple[int, ...]:
         """Return a vector of scalars, empty where it is missing."""
@@ -187,7 +224,7 @@ class Table:
             return ()
         width = _FORMS[form].size
         start, length = self.buffer.span(self.at(index), f"field {index} of {self.kind}", width)
-        self.buffer.spend(length * width // 2, start)
+        self.buffer.spend(2 * length if width == 2 else length, start)  # a number takes 40 bytes, a small one 8
         values: tuple[Any, ...] = Struct(f"<{length}{form}").unpack_from(self.buffer.data, start)
         return values
 

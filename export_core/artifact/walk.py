@@ -60,18 +60,18 @@ def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
     frame = _Frame(0, cursor.end, cursor.end)
     frame.blocks = 1
     stack = [frame]
-    _block(cursor, version, frame, len(tables.types))
+    _block(cursor, tables, frame)
     while stack:
         frame = stack[-1]
         if frame.operations == 0:
             if frame.blocks:
-                _block(cursor, version, frame, len(tables.types))
+                _block(cursor, tables, frame)
             elif frame.regions:
                 frame.regions -= 1
                 frame.blocks = cursor.count("blocks")
                 if frame.blocks:
                     cursor.varint("the number of values")
-                    _block(cursor, version, frame, len(tables.types))
+                    _block(cursor, tables, frame)
             else:
                 if cursor.end != frame.outer_end or len(stack) == 1:
                     if cursor.at != cursor.end:
@@ -125,13 +125,16 @@ def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
         if mask & (_SUCCESSORS | _USES | _REGIONS):
             cursor.at = at
             if mask & _SUCCESSORS:
-                for _ in range(cursor.count("successors")):
+                successors = cursor.count("successors")
+                tables.spend(successors // 3, start)
+                for _ in range(successors):
                     cursor.varint("a successor")
             if version >= 3 and mask & _USES:
-                _use_lists(cursor, results)
+                _use_lists(cursor, tables, results)
             if mask & _REGIONS:
                 head = cursor.varint("the number of regions")
                 regions, isolated = head >> 1, head & 1
+                tables.spend(regions, start)
             at = cursor.at
         if at > end:
             raise cursor.error("an operation inside its section", f"one that ends at byte {at}", start)
@@ -141,6 +144,7 @@ def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
                 raise cursor.error(f"the numbers of some of {len(tables.attributes)} attributes", "larger ones", start)
             if properties >= len(tables.property_offsets):
                 raise cursor.error(f"one of {len(tables.property_offsets)} properties", str(properties), start)
+            tables.spend(1, start)  # on top of what its block counted: looking into it costs as much again
             hook(name, start, attributes, properties, location, len(stack) - 1)
         if regions:
             if len(stack) > MAX_NESTING:
@@ -166,16 +170,20 @@ def _varint(data: bytes | bytearray, at: int) -> tuple[int, int]:
     return int.from_bytes(data[at : at + size], "little") >> size, at + size
 
 
-def _block(cursor: Cursor, version: int, frame: _Frame, types: int) -> None:
+def _block(cursor: Cursor, tables: Tables, frame: _Frame) -> None:
     """Read a block's header: how many operations, and its arguments."""
+    version, types = tables.version, len(tables.types)
     frame.blocks -= 1
+    start = cursor.at
     head = cursor.varint("the number of operations")
     frame.operations = head >> 1
     if frame.operations > cursor.end - cursor.at:
         raise cursor.error("operations that fit in their section", f"{frame.operations} of them")
+    tables.spend(3 + frame.operations, start)  # a block costs as much as an operation or two
     if not head & 1:
         return
     count = cursor.count("block arguments")
+    tables.spend(count // 2, start)
     for _ in range(count):
         at = cursor.at
         kind = cursor.varint("the type of a block argument")
@@ -187,10 +195,10 @@ def _block(cursor: Cursor, version: int, frame: _Frame, types: int) -> None:
         if located:
             cursor.varint("the location of a block argument")
     if version >= 3 and cursor.byte("whether there are use lists"):
-        _use_lists(cursor, count)
+        _use_lists(cursor, tables, count)
 
 
-def _use_lists(cursor: Cursor, values: int) -> None:
+def _use_lists(cursor: Cursor, tables: Tables, values: int) -> None:
     """Step over the order in which values are used."""
     for _ in range(1 if values <= 1 else cursor.count("use lists", 2)):
         if values > 1:
@@ -199,5 +207,6 @@ def _use_lists(cursor: Cursor, values: int) -> None:
         count = cursor.varint("the number of uses") >> 1
         if count > cursor.end - cursor.at:
             raise cursor.error("uses that fit in their section", f"{count} of them", at)
+        tables.spend(1 + count // 3, at)
         for _ in range(count):
             cursor.varint("a use")

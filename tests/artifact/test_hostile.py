@@ -9,6 +9,7 @@ import tracemalloc
 import pytest
 from everything import READERS, use
 from forge import CUSTOM_CALL, FUNC, MODULE, RETURN, UNKNOWN, VALUES, bytecode, op, region, section, varint
+from fuzz import CONSTANT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kept import FILES
@@ -198,7 +199,7 @@ def test_hostile_bytes_cost_no_more_than_a_second_and_three_times_their_size(nam
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert seconds < 1
-    assert peak < 3 * len(data) + 2_000_000, f"{peak / len(data):.1f} times"
+    assert peak < 3 * len(data) + CONSTANT, f"{peak / len(data):.1f} times"
 
 
 def refuse_reading(data: bytes) -> None:

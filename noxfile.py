@@ -27,7 +27,7 @@ def newest_python() -> str | None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """The fast tests; -- -m matrix for those that need other jaxlib releases."""
-    session.install("-e", ".[nox]", "--group", "tests")
+    session.install("-e", ".[nox]", "--group", "tests", "--group", "schema")
     # Where bytecode may not be written, each of the hundreds of processes here would compile jax anew.
     session.env["PYTHONDONTWRITEBYTECODE"] = ""
     session.run("pytest", "-n", "2", "--dist", "loadfile", *session.posargs)
@@ -73,6 +73,14 @@ def fuzz(session: nox.Session) -> None:
     """Broken bytes for a minute: nothing but an ArtifactError may come out. -- --seconds 3600 for an hour."""
     session.install("-e", ".")
     session.run("python", "tests/artifact/fuzz.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
+def reader_check(session: nox.Session) -> None:
+    """Hold all that the reader says against what 20 releases say of their own artifacts. -- --releases 3 for a quick look."""
+    session.install("-e", ".")
+    session.install("--upgrade", "jax", "jaxlib")  # for the goldens that ship in the wheel
+    session.run("python", "tests/artifact/reader_check.py", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)

@@ -65,7 +65,7 @@ class Collected:
         self.attributes: dict[str, Any] = {}
         self.facts: dict[_Key, tuple[str, int, bool, Any]] = {}
         self.counted: dict[_Place, int] = {}
-        self.room = 2048 + nbytes // 256  # more than one in 256 bytes is not what a writer makes
+        self.room = 1024 + nbytes // 256  # more than one in 256 bytes is not what a writer makes
         self.places: dict[_Key, _Place] = {}
         self.names_of: dict[int, dict[str, int]] = {}
         self.current = ""

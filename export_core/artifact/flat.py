@@ -17,7 +17,7 @@ _U32 = Struct("<I").unpack_from
 _FORMS = {form: Struct("<" + form) for form in "bBhHI"}
 
 MOST_SHARED = (
-    4096  # different values that equal ones are looked up in; so many, that more are not what a writer repeats
+    1024  # different values that equal ones are looked up in: what a writer repeats is less, and each takes memory
 )
 MOST_VISITS = 750_000  # what is read in a second; a function of 25,000 arguments and as many results needs less
 SHORT = 64  # bytes of a text that is looked up without ceremony

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 64  # attributes inside attributes, types inside types
 MAX_NODES = 10_000  # values inside one value, and one more for each 16 bytes of the file: a shared one counts each time
-MAX_LETTERS = 1 << 20  # letters of all types together, and one more for each byte of the file
+MAX_LETTER = 1 << 15  # letters of one type
+MAX_LETTERS = 1 << 17  # letters of all types together, and one more for each byte of the file
 LONG = 64  # strings and lists from this length on are kept, since others may share them
 DYNAMIC = -(1 << 63)  # a dimension that is only known when the function runs
 
@@ -211,8 +212,8 @@ class Values:
             self._limit(cursor, depth)
             known = self._type(dialect, code, cursor, depth + 1)
             self.letters -= len(known)
-            if len(known) > 65536 or self.letters < 0:
-                what = "types of at most 65536 letters, and few more than the file's bytes in all"
+            if len(known) > MAX_LETTER or self.letters < 0:
+                what = f"types of at most {MAX_LETTER} letters, and few more than the file's bytes in all"
                 raise ArtifactError(what, "more", cursor.at, name=self.tables.name, advice=LIMIT)
             self._types[index] = known
         return known

@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 from everything import READERS, use
-from forge import CUSTOM_CALL, FUNC, MODULE, RETURN, UNKNOWN, VALUES, bytecode, op, region, section, varint
+from forge import CUSTOM_CALL, FUNC, MODULE, RETURN, UNKNOWN, VALUES, bytecode, envelope, op, region, section, varint
 from fuzz import CONSTANT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -171,7 +171,27 @@ HOSTILE = {
     "very many platforms": lambda: _changed(platforms=("cpu",) * (N // 12)),
     "a very wide tree": lambda: _changed(in_tree=Tree("tuple", (Tree("none"),) * (N // 20))),
     "a very deep tree": lambda: _changed(in_tree=_tower(400)),
+    "one aval, referred to from 2 MB, and 6 MB of nothing": lambda: envelope(_shared_avals(500_000), bytes(6 << 20)),
+    "8 MB of operations": lambda: _module(_function(*[op(RETURN)] * ((8 << 20) // 3))),
+    "8 MB of regions": lambda: _module(_function(op(RETURN, regions=varint(8_000_000 << 1) + bytes([1]) * 8_000_000))),
 }
+
+
+def _shared_avals(count: int) -> dict[int, tuple[str, object]]:
+    """The fields of an envelope whose arguments are one table, referred to again and again: jax's writer shares nothing."""
+    from struct import pack
+
+    text = pack("<I", 1) + b"f\0\0\0"
+    tree = pack("<iI", -8, 0) + pack("<HHHH", 6, 8, 4, 0)  # a table with a field, then its vtable
+    behind = 4 + 4 * count
+    avals = pack("<I", count) + b"".join(pack("<I", behind - 4 - 4 * n) for n in range(count))
+    return {
+        1: ("offset", text),
+        2: ("offset", tree),
+        3: ("offset", avals + tree),
+        4: ("offset", tree),
+        13: ("offset", text),
+    }
 
 
 def _tower(height: int) -> Tree:

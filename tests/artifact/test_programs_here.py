@@ -10,8 +10,10 @@ from pathlib import Path
 import forecast_check
 import fuzz
 import pytest
+import reader_check
+from kept import DATA
 
-from export_core.artifact import ArtifactError
+from export_core.artifact import ArtifactError, read
 
 HERE = Path(__file__).parent
 
@@ -89,3 +91,20 @@ def test_the_releases_of_a_check_are_spread_evenly_and_the_newest_is_among_them(
     assert found[-1] == "32"
     assert int(found[0]) <= 1
     assert forecast_check.chosen(versions[:5], 22) == versions[:5]
+
+
+def test_the_reader_is_held_against_every_field_that_differs():
+    path = DATA / "0.12.0.1" / "platforms.jaxexport"
+    envelope = read(path).envelope
+    assert envelope is not None
+    said = reader_check.fields(envelope) | reader_check.walked(read(path).module)
+    assert reader_check.differences(path, [said])[1] == []
+    (wrong,) = reader_check.differences(path, [said | {"platforms": ["cpu"]}])[1]
+    assert wrong.startswith("platforms[0]: ")
+
+
+@pytest.mark.matrix
+def test_two_releases_say_the_same_of_their_artifacts_as_the_reader():
+    words = [sys.executable, str(HERE / "reader_check.py"), "--releases", "2"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from export_core.artifact import Aval, DisabledCheck, Tree, read, read_bytes
 from export_core.artifact.encode import encode
 from export_core.artifact.schema import FIELDS
 
+FLATC = str(Path(sys.executable).with_name("flatc"))
 SCHEMA = Path(__file__).parents[2] / "schema" / "exported.fbs"
 
 
@@ -79,3 +83,21 @@ def test_every_field_of_the_schema_says_since_when():
     for body in re.findall(r"table \w+ \{(.*?)\n\}", SCHEMA.read_text(), re.DOTALL):
         for line in body.strip().splitlines():
             assert re.search(r"// since \d+", line), line
+
+
+@pytest.mark.skipif(shutil.which(FLATC) is None, reason="no flatc here: it comes with the group schema")
+@pytest.mark.parametrize("newest", range(1, 12))
+def test_the_schema_evolves_by_the_rules_of_flatbuffers_from_the_fields_of_every_format(newest, tmp_path):
+    lines = SCHEMA.read_text().splitlines()
+    fields = [line for line in lines if line.startswith("  ")]
+    older = [
+        line
+        for line in lines
+        if line not in fields or not (since := re.search("// since ([0-9]+)", line)) or int(since[1]) <= newest
+    ]
+    assert len(older) < len(lines)
+    (tmp_path / "older.fbs").write_text("\n".join(older))
+    done = subprocess.run(
+        [FLATC, "--conform", str(tmp_path / "older.fbs"), str(SCHEMA)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

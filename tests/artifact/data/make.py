@@ -1,6 +1,7 @@
 """Makes the artifacts of this folder, and beside each what jax and jaxlib say of it: run by the Python of one release.
 
 python make.py DIRECTORY [CASE ...]     writes DIRECTORY/<jax version>/<case>.jaxexport and truth.json
+python make.py --truth DIRECTORY        deserializes every artifact in it and writes truth.json
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 
 import collections
+import hashlib
 
 import jax
 import jax.numpy as jnp
@@ -44,9 +46,13 @@ def key():
     return export.export(jax.jit(lambda k: jax.random.split(k)))(spec)
 
 
-def point():
+def register_point():
     if hasattr(export, "register_namedtuple_serialization"):
         export.register_namedtuple_serialization(Point, serialized_name="tests.Point")
+
+
+def point():
+    register_point()
     return export.export(jax.jit(lambda p: Point(p.x + p.y, [p.y])))(Point(f32, f32))
 
 
@@ -112,13 +118,47 @@ def of_module(text):
         return {"op_counts": counts, "targets": sorted(targets), "functions": functions}
 
 
+def sharding_said(hlo, named):
+    """What a deserialized sharding is: named since 0.9.0 where jax reads names, XLA's own protobuf otherwise."""
+    if named is not None:
+        mesh = named.mesh
+        axes = [list(mesh.axis_names), list(mesh.axis_sizes), [kind.name for kind in mesh.axis_types]]
+        return ["named", *axes, str(named.spec), named.memory_kind]
+    return None if hlo is None else ["hlo", hlo.to_proto().SerializeToString().hex()]
+
+
+def shardings_said(exported, side):
+    hlo = getattr(exported, f"{side}_shardings_hlo")
+    named = getattr(exported, f"_{side}_named_shardings", None) or [None] * len(hlo)
+    return [sharding_said(*both) for both in zip(hlo, named)]  # noqa: B905 - of one length
+
+
+def details(exported):
+    """The fields that only a comparison of everything asks for."""
+    return {
+        "module_sha256": hashlib.sha256(exported.mlir_module_serialized).hexdigest(),
+        "unordered_effects": [str(type(e)) for e in exported.unordered_effects],
+        "memory_spaces": [
+            getattr(getattr(a, "memory_space", None), "name", "Device").lower()
+            for a in (*exported.in_avals, *exported.out_avals)
+        ],
+        "in_shardings": shardings_said(exported, "in"),
+        "out_shardings": shardings_said(exported, "out"),
+    }
+
+
+def aval_said(aval):
+    dtype = "float0" if aval.dtype == jax.dtypes.float0 else aval.dtype
+    return f"{dtype}[{','.join(map(str, aval.shape))}]"
+
+
 def truth(exported, vjp_order):
     said = {
         "fun_name": exported.fun_name,
         "in_tree": str(exported.in_tree),
         "out_tree": str(exported.out_tree),
-        "in_avals": [f"{a.dtype}[{','.join(map(str, a.shape))}]" for a in exported.in_avals],
-        "out_avals": [f"{a.dtype}[{','.join(map(str, a.shape))}]" for a in exported.out_avals],
+        "in_avals": [aval_said(a) for a in exported.in_avals],
+        "out_avals": [aval_said(a) for a in exported.out_avals],
         "platforms": list(exported.platforms),
         "nr_devices": exported.nr_devices,
         "calling_convention_version": exported.calling_convention_version,
@@ -153,5 +193,21 @@ def main(directory: str, *chosen: str) -> None:
     (folder / "truth.json").write_text(json.dumps(said, sort_keys=True))
 
 
+def of_files(directory: str) -> None:
+    """What `jax.export.deserialize` and jaxlib say of every artifact in a folder."""
+    folder = pathlib.Path(directory)
+    said = {}
+    for path in sorted(folder.glob("*.jaxexport")):
+        levels = [export.deserialize(bytearray(path.read_bytes()))]
+        while levels[-1].has_vjp():
+            levels.append(levels[-1].vjp())
+        said[path.stem] = [{**truth(level, 0), **details(level)} for level in levels]
+    (folder / "truth.json").write_text(json.dumps(said, sort_keys=True))
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1] == "--truth":
+        register_point()
+        of_files(sys.argv[2])
+    else:
+        main(*sys.argv[1:])

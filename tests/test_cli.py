@@ -224,6 +224,7 @@ def test_every_command_has_its_help(jaxexport):
         ["backfill"],
         ["goldens"],
         ["goldens", "list"],
+        ["goldens", "show"],
         ["goldens", "verify"],
         ["releases", "list"],
     ):

@@ -1,6 +1,8 @@
 """What a release does for test_conventions.py: `FOLDER [CASE …]` exports programs whose main takes something special.
 
-One file for every jax since 0.4.24. The calling convention is that of the environment: JAX_EXPORT_CALLING_CONVENTION_VERSION, before jax 0.4.30 JAX_SERIALIZATION_VERSION.
+One file for every jax since 0.4.24.
+
+The calling convention is that of the environment: JAX_EXPORT_CALLING_CONVENTION_VERSION, before jax 0.4.30 JAX_SERIALIZATION_VERSION.
 """
 
 from __future__ import annotations

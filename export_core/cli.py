@@ -61,6 +61,7 @@ _as_of_option = click.option(
 @click.option(
     "--memory", type=click.FloatRange(min=0), default=8.0, show_default=True, help="GiB for one cell; 0 is no limit."
 )
+@click.option("--dump-ir", metavar="DIR", help="Put each module there as text, as exported and as compiled, by case.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def matrix(
     goldens: str | None,
@@ -74,6 +75,7 @@ def matrix(
     jobs: int | None,
     timeout: float,
     memory: float,
+    dump_ir: str | None,
     quiet: bool,
 ) -> None:
     """Replay goldens in other jaxlib releases and judge every cell.
@@ -83,6 +85,7 @@ def matrix(
     from export_core.goldens import GoldenStore
     from export_core.judge import ResultFile, judge, reproduce_command, summarize, write_summary
     from export_core.matrix import Limits, Selection, build_environment, make_plan, replay
+    from export_core.matrix.dump import dump_folder
     from export_core.matrix.run import GIB
     from export_core.report import print_plan, print_report
     from export_core.report.progress import RunProgress
@@ -101,6 +104,7 @@ def matrix(
     limits = Limits(jobs=jobs or os.cpu_count() or 1, timeout=timeout, memory=int(memory * GIB))
     given = (("--goldens", goldens), ("--policy", policy_file), ("--as-of", as_of))
     options = [word for name, value in given if value for word in (name, value)]
+    dump = dump_folder(Path(dump_ir)) if dump_ir else None
     print_plan(console, plan)
     started = time.monotonic()
     judged = []
@@ -114,6 +118,7 @@ def matrix(
                 limits=limits,
                 allow=policy.allow,
                 notify=progress.note,
+                dump=dump,
             )
             for outcome in outcomes:
                 result = judge(outcome, windows, policy.known_failures, lambda cell: reproduce_command(cell, options))

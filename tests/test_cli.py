@@ -246,6 +246,11 @@ def test_releases_are_listed_by_the_day_they_were_built(jaxexport):
     assert earlier.out.splitlines()[-1].split()[0] == "0.9.2"
 
 
+def test_a_folder_for_the_ir_that_cannot_be_made_is_bad_input(jaxexport, project):
+    (project / "taken").write_text("")
+    assert_bad_input(jaxexport("matrix", "--dump-ir", "taken"), "--dump-ir: cannot make the folder taken")
+
+
 def test_goldens_are_listed_and_verified(jaxexport, project):
     listed = jaxexport("goldens", "list")
     assert listed.out.splitlines() == [

@@ -81,16 +81,16 @@ def test_fields_of_the_manifest_that_come_later_are_shown_too(copied):
     golden = GoldenStore(copied).generations(CASE)[-1]
     later = msgspec.defstruct(
         "Later",
-        [(f.name, f.type) for f in msgspec.structs.fields(golden.manifest)] + [("checks", list), ("reason", dict)],
+        [(f.name, f.type) for f in msgspec.structs.fields(golden.manifest)] + [("trials", list), ("remark", dict)],
     )
-    checks = [{"name": f"vjp {i}", "shapes": [[4, 2]], "refused": None} for i in range(9)]
+    trials = [{"name": f"vjp {i}", "shapes": [[4, 2]], "refused": None} for i in range(9)]
     manifest = later(
-        **msgspec.structs.asdict(golden.manifest), checks=checks, reason={"platform": "no TPU\x1b[2J here"}
+        **msgspec.structs.asdict(golden.manifest), trials=trials, remark={"platform": "no TPU\x1b[2J here"}
     )
     out = golden_screen(Golden(manifest, golden.folder), [])
-    assert "checks        name: vjp 0, shapes: 4, 2, refused: null\n" in out
+    assert "trials        name: vjp 0, shapes: 4, 2, refused: null\n" in out
     assert "and 1 more\n" in out
-    assert "reason        platform: no TPU\\x1b[2J here\n" in out
+    assert "remark        platform: no TPU\\x1b[2J here\n" in out
 
 
 @pytest.mark.parametrize(

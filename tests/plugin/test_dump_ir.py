@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 TESTS = """
 import jax, jax.numpy as jnp, pytest
 
-@pytest.mark.export_compat
+@pytest.mark.export_compat(vjp_order=1)
 def test_wave(export_golden):
     export_golden(jax.jit(jnp.sin), jnp.arange(8.0))
 """
@@ -26,6 +26,9 @@ def test_modules_that_are_replayed_are_put_where_dump_ir_says(projects: Projects
     assert (golden / "exported.mlir").read_bytes() == (stored / "module.mlir").read_bytes()
     reader = golden / f"{version('jaxlib')}-cpu"
     assert {path.name for path in reader.iterdir()} > {"exported.mlir", "compiled.hlo"}
+    derivative = (reader / "vjp1" / "exported.mlir").read_text()
+    assert derivative != (reader / "exported.mlir").read_text()
+    assert "stablehlo.cosine" in derivative
     refused = project.pytest("--dump-ir", "pytest.ini")
     assert refused.code == 4
     assert "--dump-ir: cannot make the folder" in refused.text

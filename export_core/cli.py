@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli_artifacts import add_golden, audit, diff, inspect
+from export_core.cli_artifacts import audit, diff, inspect
+from export_core.cli_goldens import goldens_group, goldens_option, policy_option, verified_goldens
 from export_core.errors import ExportCompatError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from export_core.goldens import Golden, GoldenStore
     from export_core.policy import Policy
 
 INTERRUPTED = 130
@@ -34,20 +34,14 @@ for _command in (inspect, audit, diff):
     jaxexport.add_command(_command)
 
 
-_goldens_option = click.option(
-    "--goldens", metavar="DIR", help="Folder of goldens. [default: the policy's, else golden]"
-)
-_policy_option = click.option(
-    "--policy", "policy_file", metavar="FILE", help="Policy file. [default: export_compat.yaml where it exists]"
-)
 _as_of_option = click.option(
     "--as-of", metavar="DATE", help="Judge as of this day, such as 2026-10-25: which releases exist. [default: today]"
 )
 
 
 @jaxexport.command()
-@_goldens_option
-@_policy_option
+@goldens_option
+@policy_option
 @_as_of_option
 @click.option(
     "--readers", metavar="window|all|V,V…", help="jaxlib releases that read. [default: the policy's, else window]"
@@ -67,6 +61,7 @@ _as_of_option = click.option(
 @click.option(
     "--memory", type=click.FloatRange(min=0), default=8.0, show_default=True, help="GiB for one cell; 0 is no limit."
 )
+@click.option("--dump-ir", metavar="DIR", help="Put each module there as text, as exported and as compiled, by case.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def matrix(
     goldens: str | None,
@@ -80,6 +75,7 @@ def matrix(
     jobs: int | None,
     timeout: float,
     memory: float,
+    dump_ir: str | None,
     quiet: bool,
 ) -> None:
     """Replay goldens in other jaxlib releases and judge every cell.
@@ -89,6 +85,7 @@ def matrix(
     from export_core.goldens import GoldenStore
     from export_core.judge import ResultFile, judge, reproduce_command, summarize, write_summary
     from export_core.matrix import Limits, Selection, build_environment, make_plan, replay
+    from export_core.matrix.dump import dump_folder
     from export_core.matrix.run import GIB
     from export_core.report import print_plan, print_report
     from export_core.report.progress import RunProgress
@@ -103,10 +100,11 @@ def matrix(
         writers=_listed(writers),
     )
     windows = policy.window_lengths()
-    plan = make_plan(_verified(GoldenStore(Path(folder))), policy.calendar(), windows, selection, _day(as_of))
+    plan = make_plan(verified_goldens(GoldenStore(Path(folder))), policy.calendar(), windows, selection, _day(as_of))
     limits = Limits(jobs=jobs or os.cpu_count() or 1, timeout=timeout, memory=int(memory * GIB))
     given = (("--goldens", goldens), ("--policy", policy_file), ("--as-of", as_of))
     options = [word for name, value in given if value for word in (name, value)]
+    dump = dump_folder(Path(dump_ir)) if dump_ir else None
     print_plan(console, plan)
     started = time.monotonic()
     judged = []
@@ -120,6 +118,7 @@ def matrix(
                 limits=limits,
                 allow=policy.allow,
                 notify=progress.note,
+                dump=dump,
             )
             for outcome in outcomes:
                 result = judge(outcome, windows, policy.known_failures, lambda cell: reproduce_command(cell, options))
@@ -148,7 +147,7 @@ def matrix(
 
 @jaxexport.command()
 @click.argument("folder", metavar="DIR", default=".jaxexport")
-@_policy_option
+@policy_option
 @_as_of_option
 def judge(folder: str, policy_file: str | None, as_of: str | None) -> None:
     """Judge the results of a matrix run again, with another policy or as of another day."""
@@ -172,7 +171,7 @@ def judge(folder: str, policy_file: str | None, as_of: str | None) -> None:
 
 
 @jaxexport.command()
-@_policy_option
+@policy_option
 @click.option("--writers", metavar="V,V…", required=True, help="jaxlib releases to write goldens with.")
 @click.option(
     "--install",
@@ -196,41 +195,7 @@ def backfill(policy_file: str | None, writers: str, install: Sequence[str], pyte
     )
 
 
-@jaxexport.group(name="goldens")
-def goldens_group() -> None:
-    """List, verify and add goldens."""
-
-
-goldens_group.add_command(add_golden)
-
-
-@goldens_group.command(name="list")
-@_goldens_option
-@_policy_option
-def list_goldens(goldens: str | None, policy_file: str | None) -> None:
-    """Every golden: case, writer, build date, platforms, custom calls."""
-    from export_core.goldens import GoldenStore
-
-    policy = _policy(policy_file)
-    found = GoldenStore(Path(goldens or policy.goldens)).goldens()
-    for golden in found:
-        manifest = golden.manifest
-        calls = ", ".join(manifest.custom_calls) or "no custom calls"
-        click.echo(f"{golden.id}  built {manifest.writer.built}  for {','.join(manifest.options.platforms)}  {calls}")
-    click.echo(f"{len(found)} goldens")
-
-
-@goldens_group.command()
-@_goldens_option
-@_policy_option
-def verify(goldens: str | None, policy_file: str | None) -> None:
-    """Compare every file with its SHA-256, and read every artifact."""
-    from export_core.goldens import GoldenStore
-
-    policy = _policy(policy_file)
-    folder = Path(goldens or policy.goldens)
-    found = _verified(GoldenStore(folder))
-    click.echo(f"{len(found)} goldens, every file as it was written")
+jaxexport.add_command(goldens_group)
 
 
 @jaxexport.group()
@@ -239,7 +204,7 @@ def releases() -> None:
 
 
 @releases.command(name="list")
-@_policy_option
+@policy_option
 @_as_of_option
 def list_releases(policy_file: str | None, as_of: str | None) -> None:
     """Every jaxlib with its build date, the jax that goes with it, and until when it is promised to be read."""
@@ -288,26 +253,3 @@ def _console() -> Console:
     # Where output goes to a file or a CI log there is no width to respect; a table wants its columns side by side.
     console = Console()
     return console if console.is_terminal else Console(width=160)
-
-
-def _verified(store: GoldenStore) -> list[Golden]:
-    """Every golden of the store, whole. Raises `GoldenError` naming all that are not, or when there is none."""
-    from export_core.artifact import ArtifactError, read
-    from export_core.goldens import GoldenError
-
-    goldens = store.goldens()
-    if not goldens:
-        raise GoldenError(
-            f"{store.root}: expected goldens, found none. Mark a test with @pytest.mark.export_compat and run "
-            "`pytest --update-goldens`, or name the folder with --goldens."
-        )
-    problems = []
-    for golden in goldens:
-        try:
-            golden.verify()
-            read(golden.artifact)
-        except (GoldenError, ArtifactError) as error:
-            problems.append(str(error))
-    if problems:
-        raise GoldenError("\n".join(problems))
-    return goldens

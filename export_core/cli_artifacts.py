@@ -49,9 +49,9 @@ def inspect(file: str, as_json: bool, mlir: bool) -> None:
 def audit(
     context: click.Context, files: Sequence[str], policy_file: str | None, writer: str | None, reader: str | None
 ) -> None:
-    """Hold every custom call against what its writer guaranteed and the policy allows.
+    """Hold every custom call against what its writer guaranteed and the policy allows, and `main` against its calling convention.
 
-    Exit codes: 0 every call is guaranteed or allowed, 1 some are not, 2 a file cannot be read.
+    Exit codes: 0 nothing speaks against it, 1 a call is not guaranteed or main is not what the envelope says, 2 a file cannot be read.
     """
     from export_core.artifact import ArtifactError, read
     from export_core.inspection.audited import audited

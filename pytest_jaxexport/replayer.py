@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from export_core.export import installed_writer
 from export_core.goldens import Golden
@@ -16,8 +17,9 @@ from export_core.releases import Release
 class Replayer:
     """Replays goldens in the jaxlib of this very interpreter: a matrix with one reader. Keeps its worker for the session."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, dump: Path | None = None) -> None:
         self._policy = policy
+        self._dump = dump
         self._workers = KeptWorkers()
         self.calendar = policy.calendar()
 
@@ -33,6 +35,7 @@ class Replayer:
             limits=Limits(),
             allow=self._policy.allow,
             start=self._workers.start,
+            dump=self._dump,
         )
         windows, known = self._policy.window_lengths(), self._policy.known_failures
         return [judge(outcome, windows, known, reproduce_command) for outcome in outcomes]

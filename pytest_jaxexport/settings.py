@@ -32,6 +32,7 @@ class Settings:
     rtol: float | None
     atol: float | None
     told: tuple[str, ...] = ()
+    dump_ir: Path | None = None
 
     def asked_for(self, marked: Marked) -> Asked:
         """How a test's function is to be exported."""
@@ -67,6 +68,9 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--export-atol", metavar="A", help="Absolute tolerance where a marker names none.")
     group.addoption(
         "--export-policy", metavar="FILE", help="Policy file. Default: export_compat.yaml in the root directory."
+    )
+    group.addoption(
+        "--dump-ir", metavar="DIR", help="Put each replayed module there as text, as exported and as compiled, by case."
     )
     parser.addini("export_goldens", "Folder of goldens, relative to the root directory.")
     parser.addini("export_platforms", "Platforms to export for where a marker names none.", type="args")
@@ -115,7 +119,20 @@ def read_settings(config: pytest.Config) -> Settings:
         told=tuple(
             f"--{name.replace('_', '-')}={value}" for name in _OPTIONS if (value := config.getoption(name)) is not None
         ),
+        dump_ir=_dump_folder(config),
     )
+
+
+def _dump_folder(config: pytest.Config) -> Path | None:
+    if not (named := config.getoption("dump_ir")):
+        return None
+    from export_core.errors import ExportCompatError
+    from export_core.matrix.dump import dump_folder
+
+    try:
+        return dump_folder(config.invocation_params.dir / str(named))
+    except ExportCompatError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def _read_policy(config: pytest.Config) -> Policy:

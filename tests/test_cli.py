@@ -224,6 +224,7 @@ def test_every_command_has_its_help(jaxexport):
         ["backfill"],
         ["goldens"],
         ["goldens", "list"],
+        ["goldens", "show"],
         ["goldens", "verify"],
         ["releases", "list"],
     ):
@@ -243,6 +244,11 @@ def test_releases_are_listed_by_the_day_they_were_built(jaxexport):
     assert [row[0] for row in rows if row[0] in ("0.8.3", "0.9.0")][::-1] == ["0.8.3", "0.9.0"]
     earlier = jaxexport("releases", "list", "--as-of", "2026-03-20")
     assert earlier.out.splitlines()[-1].split()[0] == "0.9.2"
+
+
+def test_a_folder_for_the_ir_that_cannot_be_made_is_bad_input(jaxexport, project):
+    (project / "taken").write_text("")
+    assert_bad_input(jaxexport("matrix", "--dump-ir", "taken"), "--dump-ir: cannot make the folder taken")
 
 
 def test_goldens_are_listed_and_verified(jaxexport, project):

@@ -24,6 +24,7 @@ FLOORS = {
     "export_core.schemas": 6,
     "export_core.cli": 6,
     "export_core.cli_artifacts": 6,
+    "export_core.cli_goldens": 6,
     "export_core.entry": 6,
     "export_core.__main__": 6,
     "pytest_jaxexport": 6,
@@ -34,6 +35,8 @@ SAME_FLOOR = {
     ("export_core.__main__", "export_core.entry"),  # is the command
     ("export_core.entry", "export_core.cli"),  # gives it what is not quick
     ("export_core.cli", "export_core.cli_artifacts"),  # the commands on single artifacts
+    ("export_core.cli", "export_core.cli_goldens"),  # those on goldens
+    ("export_core.cli_goldens", "export_core.cli_artifacts"),  # goldens add: a golden of a single artifact
     ("export_core.cli", "pytest_jaxexport"),  # backfill: runs marked tests in other environments
 }
 """Rooms that may look into another one of their own floor."""

@@ -1,7 +1,8 @@
-"""What `jaxexport audit` says of one file: a line for each custom-call target, and for each check that was switched off."""
+"""What `jaxexport audit` says of one file: its custom-call targets, the checks that were switched off, what is wrong with `main`."""
 
 from __future__ import annotations
 
+from export_core.artifact.main_check import check_main
 from export_core.inspection.describe import audit_by, find_writer
 from export_core.inspection.screen import listed, plural, printable
 
@@ -38,14 +39,22 @@ def audited(
     found = audit_by(artifact, who, allow, reader)
     bad = [finding for finding in found if not finding.ok]
     calls = [finding for finding in found if finding.count]
-    told = f"{plural(len(bad), 'target')} not guaranteed" if bad else "ok" if calls else "ok, it makes no custom calls"
-    lines = [f"{artifact.name}: {told}, written by {_writer(who['jaxlib'], who['candidates'])}"]
+    wrong = check_main(artifact)
+    told = [f"{plural(len(bad), 'target')} not guaranteed"] if bad else []
+    if (
+        wrong
+    ):  # no exporter writes such a file: it was damaged or put together, and jax would call main with other arguments
+        told.append("main is not what the envelope says")
+    if not told:
+        told.append("ok" if calls else "ok, it makes no custom calls")
+    lines = [f"{artifact.name}: {listed(told)}, written by {_writer(who['jaxlib'], who['candidates'])}"]
     for finding in found:
         mark = "note" if not finding.count else "ok  " if finding.ok else "FAIL"
         lines.append(f"  {mark}  {finding}")
         if not finding.ok:
             lines += [f"          in {place}" for place in finding.places[1:]]
-    return "".join(f"{printable(line)}\n" for line in lines), not bad
+    lines += [f"  FAIL  {problem}" for problem in wrong]
+    return "".join(f"{printable(line)}\n" for line in lines), not bad and not wrong
 
 
 def _writer(jaxlib: str | None, candidates: Sequence[str]) -> str:

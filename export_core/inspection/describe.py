@@ -6,6 +6,7 @@ import datetime
 
 from export_core.artifact import as_dict
 from export_core.artifact.audit import Finding, audit
+from export_core.artifact.main_check import check_main, dimension_names, is_known
 from export_core.artifact.readers import loads, readers_of
 from export_core.artifact.vhlo import needs
 from export_core.artifact.writers import writers
@@ -25,7 +26,6 @@ FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"
 BARE = "StableHLO portable artifact"
 BACKWARD_DAYS, FORWARD_DAYS = 180, 21
-_FUNCTIONS = frozenset(("floordiv", "mod", "max", "min", "non_negative"))
 
 
 def describe(artifact: Artifact, releases: Sequence[Dated], *, whole: bool = True) -> facts.Inspection:
@@ -52,6 +52,7 @@ def describe(artifact: Artifact, releases: Sequence[Dated], *, whole: bool = Tru
         "unordered_effects": [] if envelope is None else list(envelope.unordered_effects),
         "vjp_order": 0 if envelope is None else envelope.vjp_order,
         "calling_convention_version": None if envelope is None else envelope.calling_convention_version,
+        "main": None if envelope is None else {"checked": is_known(envelope), "problems": check_main(artifact)},
         "disabled_checks": [] if envelope is None else list(map(str, envelope.disabled_checks)),
         "unknown_fields": [] if envelope is None else [f"{x.table}[{x.index}]" for x in _unknown(envelope)],
         "custom_calls": [_custom(finding) for finding in audit_by(artifact, writer, reader=newest) if finding.count],
@@ -124,8 +125,6 @@ def _signature(artifact: Artifact) -> facts.Signature:
             "kept": None,
             "dimensions": [],
         }
-    dims = [str(dim) for aval in envelope.in_avals for dim in aval.shape if isinstance(dim, str)]
-    names = dict.fromkeys(name for dim in dims for name in _names_in(dim))
     return {
         "name": envelope.fun_name,
         "inputs": list(map(str, envelope.in_avals)),
@@ -133,14 +132,8 @@ def _signature(artifact: Artifact) -> facts.Signature:
         "in_tree": str(envelope.in_tree),
         "out_tree": str(envelope.out_tree),
         "kept": list(envelope.module_kept_var_idx),
-        "dimensions": list(names),
+        "dimensions": list(dimension_names(envelope.in_avals)),
     }
-
-
-def _names_in(dim: str) -> list[str]:
-    """Return the names of dimensions in the expression of one."""
-    words = "".join(c if c.isalnum() or c == "_" else " " for c in dim).split()
-    return [word for word in words if word.isidentifier() and word not in _FUNCTIONS]
 
 
 def _shardings(shardings: Sequence[Sharding]) -> list[str | None]:

@@ -100,6 +100,13 @@ class PromiseFacts(TypedDict):
     until: list[str]
 
 
+class MainFacts(TypedDict):
+    """Whether `main` takes and returns what the envelope says; not `checked` where the calling convention is not known here."""
+
+    checked: bool
+    problems: list[str]
+
+
 class Inspection(TypedDict):
     """What `jaxexport inspect --json` prints. `envelope` has the fields of jax.export.Exported, and is null for a bare module."""
 
@@ -117,6 +124,7 @@ class Inspection(TypedDict):
     unordered_effects: list[str]
     vjp_order: int
     calling_convention_version: int | None
+    main: MainFacts | None
     disabled_checks: list[str]
     unknown_fields: list[str]
     custom_calls: list[Custom]

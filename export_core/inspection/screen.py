@@ -61,7 +61,17 @@ def _envelope(facts: Inspection) -> Iterator[str]:
     yield _line("effects", listed(effects) or "none")
     order = facts["vjp_order"]
     yield _line("derivatives", f"reverse mode to order {order}" if order else "none")
-    yield _line("convention", f"calling convention {facts['calling_convention_version']}")
+    yield from _named("convention", convention(facts), "")
+
+
+def convention(facts: Inspection) -> list[str]:
+    """The calling convention, and whether `main` follows it: a line, and one for each problem."""
+    name, main = f"calling convention {facts['calling_convention_version']}", facts["main"]
+    if main is None or not main["checked"]:
+        return [f"{name}, which is not known here: main was not checked"]
+    if not main["problems"]:
+        return [f"{name}, and main follows it"]
+    return [f"{name}, and main does NOT follow it:", *main["problems"]]
 
 
 def _sharded(facts: Inspection) -> Iterator[tuple[str, list[str | None]]]:

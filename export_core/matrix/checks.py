@@ -15,6 +15,7 @@ from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.matrix.cell import Cell
 from export_core.matrix.compare import Difference, compare_leaves
+from export_core.matrix.dump import dump_of
 from export_core.matrix.pool import CheckRequest, Reply, Request
 
 WRONG_PLATFORM = r"(exported|lowered) for platforms"
@@ -29,8 +30,12 @@ def checks_of(cell: Cell) -> tuple[Check, ...]:
     return (Check("", inputs=INPUTS, outputs=OUTPUTS, mesh=options.mesh), *cell.golden.manifest.checks)
 
 
-def request_of(cell: Cell, scratch: Path, *, timeout: float, memory: int) -> Request:
-    """A cell as the worker is told it. What comes out goes into the folder `scratch`; `timeout` in seconds, `memory` in bytes."""
+def request_of(cell: Cell, scratch: Path, *, timeout: float, memory: int, dump: Path | None = None) -> Request:
+    """A cell as the worker is told it.
+
+    What comes out goes into the folder `scratch`, and the modules as text into `dump`, None for nowhere; `timeout` in seconds,
+    `memory` in bytes.
+    """
     golden = cell.golden
     folder, mesh = golden.folder.resolve(), golden.manifest.options.mesh
     checks = tuple(
@@ -41,6 +46,7 @@ def request_of(cell: Cell, scratch: Path, *, timeout: float, memory: int) -> Req
             outputs=None if check.outputs is None else str(scratch / f"{number}.npz"),
             mesh=tuple((check.mesh or mesh).items()),
             place="spread" if check.spread else "whole" if check.mesh not in ({}, mesh) else "own",
+            dump=None if dump is None else dump_of(cell, check.name, dump),
         )
         for number, check in enumerate(checks_of(cell))
     )

@@ -28,7 +28,7 @@ LOOK_SECONDS = 0.05
 
 
 class CheckRequest(msgspec.Struct, frozen=True):
-    """One call of the artifact (see worker.py). Paths; without `outputs` it must be refused."""
+    """One call of the artifact (see worker.py). Paths; without `outputs` it must be refused; `dump` is a folder that is there."""
 
     name: str
     vjp: int
@@ -36,6 +36,7 @@ class CheckRequest(msgspec.Struct, frozen=True):
     outputs: str | None
     mesh: tuple[tuple[str, int], ...]
     place: Literal["own", "whole", "spread"]
+    dump: str | None = None
 
 
 class Request(msgspec.Struct, frozen=True):

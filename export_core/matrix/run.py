@@ -51,6 +51,7 @@ def replay(
     allow: Mapping[str, str] | None = None,
     notify: Callable[[str], None] = lambda text: None,
     start: WorkerStarter = start_worker,
+    dump: Path | None = None,
 ) -> Iterator[Outcome]:
     """Run cells and yield one outcome for each, in the order they end.
 
@@ -62,8 +63,9 @@ def replay(
         allow: custom-call targets that are accepted beside JAX's stable list, with reasons.
         notify: told in a line what goes on beside the cells.
         start: starts a worker; `pool.KeptWorkers.start` keeps one for many replays.
+        dump: a folder for every module as text, as exported and as compiled, by cell (`dump.dump_of`); None writes none.
     """
-    run = _Run(environment_of, calendar, limits or Limits(), dict(allow or {}), notify, start)
+    run = _Run(environment_of, calendar, limits or Limits(), dict(allow or {}), notify, start, dump)
     yield from run.outcomes(cells)
 
 
@@ -78,6 +80,7 @@ class _Run:
         allow: dict[str, str],
         notify: Callable[[str], None],
         start: WorkerStarter,
+        dump: Path | None,
     ) -> None:
         self.environment_of = environment_of
         self.calendar = calendar
@@ -85,6 +88,7 @@ class _Run:
         self.allow = allow
         self.notify = notify
         self.start = start
+        self.dump = dump
         self.slots = threading.Semaphore(limits.jobs)
         self.stopping = threading.Event()
         self.done: queue.Queue[Outcome] = queue.Queue()
@@ -192,7 +196,8 @@ class _Run:
     def _submit(
         self, worker: Worker, cell: Cell, outputs: Path, end: Callable[[Outcome], None], lost: list[Cell], *, last: bool
     ) -> Future[Reply]:
-        request = request_of(cell, outputs, timeout=self.limits.timeout or 1e9, memory=self.limits.memory)
+        timeout, memory = self.limits.timeout or 1e9, self.limits.memory
+        request = request_of(cell, outputs, timeout=timeout, memory=memory, dump=self.dump)
         settled: Future[Reply] = Future()
 
         def finish(future: Future[Reply]) -> None:

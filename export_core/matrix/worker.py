@@ -16,7 +16,7 @@ Requests come as JSON lines on stdin, replies leave as JSON lines on the descrip
 A CHECK is one call of the artifact, in this order, the plain one first and with the name "":
 
     {"name": "vjp1", "vjp": 1, "inputs": PATH, "outputs": PATH or null where the call must be refused,
-     "mesh": [[AXIS, SIZE], ...], "place": "own"|"whole"|"spread"}
+     "mesh": [[AXIS, SIZE], ...], "place": "own"|"whole"|"spread", "dump": a folder for the modules as text, or null}
 """
 
 from __future__ import annotations
@@ -87,6 +87,9 @@ def run_check(export: Any, exported: Any, check: dict[str, Any], say: Say, *, le
 
     for _ in range(check["vjp"]):
         exported = exported.vjp()
+    if check.get("dump"):
+        jax.config.update("jax_dump_ir_to", check["dump"])
+        dump(check, "exported.mlir", exported.mlir_module)
     leaves = load_leaves(check["inputs"])
     if check["mesh"]:
         leaves = placed(exported, leaves, check)
@@ -94,6 +97,8 @@ def run_check(export: Any, exported: Any, check: dict[str, Any], say: Say, *, le
     lowered = jax.jit(call_of(export, exported)).lower(*args, **kwargs)
     say({"stage": "compile"})
     compiled = lowered.compile()
+    if check.get("dump"):
+        dump(check, "compiled.hlo", compiled.as_text)
     if learn:  # before the run: linear algebra may die there
         say({"modules": sorted(sys.modules)})
     say({"stage": "run"})
@@ -103,6 +108,15 @@ def run_check(export: Any, exported: Any, check: dict[str, Any], say: Say, *, le
     save_leaves(check["outputs"], results)
     if check["place"] == "own" and check["mesh"]:
         say({"shardings": [parts(value) for value in results]})
+
+
+def dump(check: dict[str, Any], name: str, text_of: Any) -> None:
+    """Write a text beside what jax dumps. That there is no text, or no room for it, is no fault of the artifact."""
+    try:
+        with open(os.path.join(check["dump"], name), "w", encoding="utf-8") as file:
+            file.write((text_of() if callable(text_of) else text_of) or "")
+    except Exception as error:
+        print("no %s: %s" % (name, error), file=sys.stderr)
 
 
 def whole_message(error: BaseException) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from export_core.artifact import as_dict, read_bytes
 from export_core.artifact.audit import audit
 from export_core.artifact.encode import encode
+from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import Reader, loads
 
 READERS = [Reader("0.12.0.1", "0.12.0.1", "1.22.0", "1.22.0"), Reader("0.4.30", "0.4.30", "1.1.3", "1.1.3")]
@@ -18,6 +19,7 @@ def use(data: bytes) -> None:
         as_dict((module.functions, module.constants, module.attributes))
     audit(artifact.custom_calls, frozenset())
     loads(artifact, READERS)
+    check_main(artifact)
     if artifact.envelope is not None:
         str(artifact.envelope.in_tree)
         read_bytes(encode(artifact.envelope))

@@ -1,7 +1,8 @@
 """Is the forecast "this reader loads it" true? Real releases write artifacts, real releases load them, and a table is printed.
 
 `nox -s forecast_check [-- --releases 22 --seed 0]`. The artifacts are new: programs that the rules were not fitted to, exported by each
-release, and this project's goldens. Exit 1 for one false "loads", or more than one false "does not load" in 200.
+release, and this project's goldens. Exit 1 for one false "loads",
+an artifact whose main is said not to follow its calling convention, or more than one false "does not load" in 200.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from export_core.artifact import read
+from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import loads, readers_of
 from export_core.matrix import build_environment
 from export_core.matrix.environments import Environment
@@ -80,6 +82,10 @@ def main() -> int:
             pool.map(lambda environment: json.loads(in_environment(environment, "read", str(names))), environments)
         )
         artifacts = {str(path): read(path) for path in (*new, *kept)}
+    alarms = [f"{name.removeprefix(scratch)}: {text}" for name, each in artifacts.items() for text in check_main(each)]
+    print(
+        f"{len(artifacts)} artifacts, and what contradicts their calling convention: {len(alarms)}", *alarms, sep="\n"
+    )
     table: Counter[tuple[bool | None, bool]] = Counter()
     for version, said in zip(versions, really, strict=True):
         for name, error in said.items():
@@ -87,7 +93,7 @@ def main() -> int:
             table[forecast.ok, not error] += 1
             if forecast.ok is not (not error):
                 print(f"{name.removeprefix(scratch)} in {version}: foreseen {forecast}; really {error or 'loads'}")
-    return told(table, len(versions), len(new), len(kept), time.monotonic() - started)
+    return told(table, len(versions), len(new), len(kept), time.monotonic() - started) or int(bool(alarms))
 
 
 def told(table: Counter[tuple[bool | None, bool]], releases: int, new: int, kept: int, seconds: float) -> int:

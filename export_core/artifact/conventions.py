@@ -1,0 +1,83 @@
+"""Which calling conventions has JAX had, what did each change, and which of them can a release write?
+
+docs/calling_conventions.md has the same two tables for people; a test keeps them equal. Sources: the history in JAX's export
+documentation for what changed and when; for who writes which, the minimum, default and maximum in the sources of the releases.
+"""
+
+from __future__ import annotations
+
+from export_core.artifact.record import Record
+
+
+class Convention(Record):
+    """One version: what it changed, and the day (2023-10-20, or a month of older ones) from which JAX could write it."""
+
+    version: int
+    since: str
+    change: str
+
+
+class Supported(Record):
+    """What jax releases from `jax` on write: the oldest version, the one nobody has to ask for, and the newest."""
+
+    jax: str
+    oldest: int
+    default: int
+    newest: int
+
+
+HISTORY = (
+    Convention(1, "before 2022-10", "MHLO and CHLO operations, without any promise"),
+    Convention(2, "2022-10", "StableHLO operations in place of MHLO"),
+    Convention(3, "2023-02", "platforms are checked; with several, `main` takes the platform's index first"),
+    Convention(4, "2023-03-15", "StableHLO as a portable artifact, which newer releases promise to read"),
+    Convention(5, "2023-05-03", "calls into TensorFlow graphs (`call_tf_graph`)"),
+    Convention(6, "2023-06-13", "`disabled_checks`; the platforms must be named"),
+    Convention(7, "2023-07-20", "shape assertions in the module, and in `disabled_checks`"),
+    Convention(8, "2023-07-26", "`jax.uses_shape_polymorphism` says whether shapes are refined before compilation"),
+    Convention(9, "2023-10-20", "a token of `main` for each ordered effect; `jax.global_constant` on arguments"),
+    Convention(10, "2025-07-14", "the module says whether Shardy partitions it (`jax_use_shardy_partitioner`)"),
+)
+OLDEST, NEWEST = HISTORY[0].version, HISTORY[-1].version
+TOKENS_SINCE = 9
+"""The first version whose `main` takes and returns tokens, and whose arguments say which global constant they are."""
+ATTRIBUTE_SINCE = 8
+"""The first version whose module must have jax.uses_shape_polymorphism."""
+
+SUPPORTED = (
+    Supported("0.4.14", 6, 6, 8),
+    Supported("0.4.15", 6, 7, 8),
+    Supported("0.4.20", 6, 8, 9),
+    Supported("0.4.24", 6, 9, 9),
+    Supported("0.4.26", 9, 9, 9),
+    Supported("0.7.0", 9, 10, 10),
+)
+"""Oldest jax first; each row holds until the next one, the last until today."""
+
+
+def supported_by(jax: str) -> Supported | None:
+    """Return what a jax release writes; None for one before 0.4.14, which had no such choice."""
+    key = _key(jax)
+    return next((row for row in reversed(SUPPORTED) if _key(row.jax) <= key), None)
+
+
+def writable_by(version: int) -> tuple[str, str | None] | None:
+    """Return the first jax that writes a version, and the first that does no more (None: today's does); None if none ever could."""
+    return _span([row.oldest <= version <= row.newest for row in SUPPORTED])
+
+
+def default_of(version: int) -> tuple[str, str | None] | None:
+    """Return the first jax that writes a version unasked, and the first that does no more, as `writable_by`."""
+    return _span([row.default == version for row in SUPPORTED])
+
+
+def _span(rows: list[bool]) -> tuple[str, str | None] | None:
+    if True not in rows:
+        return None
+    first = rows.index(True)
+    after = rows.index(False, first) if False in rows[first:] else len(rows)
+    return SUPPORTED[first].jax, SUPPORTED[after].jax if after < len(rows) else None
+
+
+def _key(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())

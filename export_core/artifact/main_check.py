@@ -1,0 +1,223 @@
+"""Does a module's `main` take and return what the envelope around it says, by the calling convention that it names?
+
+Read from the module itself. JAX's export documentation ("Module calling convention") tells what `main` must look like.
+"""
+
+from __future__ import annotations
+
+from export_core.artifact.conventions import ATTRIBUTE_SINCE, NEWEST, OLDEST, TOKENS_SINCE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from export_core.artifact.artifact import Artifact
+    from export_core.artifact.envelope import Aval, Envelope
+    from export_core.artifact.facts import Function
+    from export_core.artifact.module import Module
+
+CONSTANT = "jax.global_constant"
+PLATFORM = "_platform_index"
+POLYMORPHISM = "jax.uses_shape_polymorphism"
+TOKEN = "!stablehlo.token"
+INNER = "_wrapped_jax_export_main"
+_SCALARS = ("tensor<i32>", "tensor<i64>")
+
+# How the element types of a module are called, where it is not jax's letter and the width in bits. float0 has no bits: i1 stands for it.
+_ELEMENTS = {
+    "bool": "i1",
+    "float0": "i1",
+    "bfloat16": "bf16",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+    **dict.fromkeys(("key<fry>", "key<rbg>", "key<urbg>"), "ui32"),
+}
+_LETTERS = (("float", "f"), ("uint", "ui"), ("int", "i"))
+_KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
+
+
+def check_main(artifact: Artifact) -> list[str]:
+    """Return what contradicts the calling convention, a sentence each, of the function and of its nested VJPs.
+
+    Empty where all is as documented, and also where nothing can be said: for a bare module, which declares nothing, and for a version
+    that is newer than `conventions.NEWEST` (see `is_known`).
+
+    Raises:
+        ArtifactError: a module cannot be read.
+    """
+    envelope = artifact.envelope
+    found: list[str] = []
+    for module in artifact.modules:
+        if envelope is None:
+            break
+        if is_known(envelope):
+            of = f" of the VJP of order {module.vjp_order}" if module.vjp_order else ""
+            found += [text.replace("main", f"main{of}", 1) if of else text for text in _check(module, envelope)]
+        envelope = envelope.vjp
+    return found
+
+
+def is_known(envelope: Envelope) -> bool:
+    """Whether the calling convention that an envelope names is one of those that are known here."""
+    return OLDEST <= envelope.calling_convention_version <= NEWEST
+
+
+def dimension_names(avals: Iterable[Aval]) -> tuple[str, ...]:
+    """Return the names of the dimension variables in symbolic shapes, in the order in which they are met."""
+    found: dict[str, None] = {}
+    for aval in avals:
+        for dim in aval.shape:
+            if isinstance(dim, str):
+                words = "".join(c if c.isalnum() or c in "_(" else " " for c in dim).replace("(", "( ").split()
+                found.update(dict.fromkeys(word for word in words if word.isidentifier()))  # floordiv( is an operation
+    return tuple(found)
+
+
+def _check(module: Module, envelope: Envelope) -> Iterator[str]:
+    main = module.main
+    if main is None or main.visibility == "private":
+        yield "main: a public function of this name was expected, and the module has none."
+        return
+    kept = envelope.module_kept_var_idx
+    number = len(envelope.in_avals)
+    if list(kept) != sorted(set(kept)) or (kept and kept[-1] >= number):
+        listed = ", ".join(map(str, kept))
+        yield f"main: module_kept_var_idx must be ascending indices of the {number} in_avals, and is {listed}."
+        return
+    yield from _signature(main, envelope)
+    yield from _inner(module, envelope)
+    yield from _attributes(module.attributes, envelope)
+
+
+def _signature(main: Function, envelope: Envelope) -> Iterator[str]:
+    version = envelope.calling_convention_version
+    tokens = len(envelope.ordered_effects) if version >= TOKENS_SINCE else 0
+    inputs = list(main.inputs)
+    marks = [attributes.get(CONSTANT) for attributes in _padded(main.arg_attrs, len(inputs))]
+    platform = bool(inputs) and marks[0] == PLATFORM
+    several = len(envelope.platforms) > 1
+    named = ", ".join(envelope.platforms)
+    kept = [(f"in_avals[{i}]", envelope.in_avals[i]) for i in envelope.module_kept_var_idx]
+    if several and not platform:
+        if inputs and inputs[0] in _SCALARS and len(inputs) == 1 + tokens + len(kept):
+            platform = True  # it is there, and only not said to be
+            if version >= TOKENS_SINCE:
+                yield f"argument 0 of main is a platform's index that lacks {CONSTANT} = {PLATFORM!r}."
+        else:
+            yield f"main takes no platform index, and the envelope names {len(envelope.platforms)} platforms ({named})."
+    elif platform and not several:
+        yield f"main takes a platform index, and the envelope names {'only ' + named if named else 'no platform'}."
+    if platform and inputs[0] not in _SCALARS:
+        yield f"argument 0 of main is {inputs[0]}, and a platform index is a scalar of i32 or i64."
+    for place in range(1 if platform else 0, len(inputs)):
+        if marks[place] is not None:
+            yield f"argument {place} of main has {CONSTANT} = {marks[place]!r}, which only a platform index may have there."
+    yield from _values("argument", inputs, 1 if platform else 0, tokens, kept)
+    results = [(f"out_avals[{i}]", aval) for i, aval in enumerate(envelope.out_avals)]
+    yield from _values("result", list(main.outputs), 0, tokens, results)
+
+
+def _values(what: str, types: list[str], start: int, tokens: int, avals: list[tuple[str, Aval]]) -> Iterator[str]:
+    """Compare the tokens and arrays behind the platform index with ordered effects and avals."""
+    plain = next((i for i, (_, aval) in enumerate(avals) if aval.dtype != "token"), len(avals))
+    leading = next((i for i, kind in enumerate(types[start:]) if kind != TOKEN), len(types) - start)
+    found = leading - plain
+    takes = "takes" if what == "argument" else "returns"
+    if found != tokens:
+        yield (
+            f"main {takes} {_plural(found, 'token')}, and its calling convention asks for {tokens}: one for each ordered "
+            "effect since version 9, none before."
+        )
+    arrays = types[start + max(found, 0) :]
+    if len(arrays) != len(avals):
+        declared = _plural(len(avals), "kept argument" if what == "argument" else "result")
+        yield f"main {takes} {_plural(len(arrays), 'array')}, and the envelope declares {declared}."
+        return
+    for place, (kind, (name, aval)) in enumerate(zip(arrays, avals, strict=True), len(types) - len(arrays)):
+        if not _fits(kind, aval):
+            yield f"{what} {place} of main is {kind}, and {name} is {aval}, which is {_type(aval)} in a module."
+
+
+def _inner(module: Module, envelope: Envelope) -> Iterator[str]:
+    """`main` computes the dimension variables; the function that it wraps takes them, sorted by name."""
+    names = sorted(dimension_names(envelope.in_avals))
+    if not names:
+        return
+    tagged = envelope.calling_convention_version >= TOKENS_SINCE
+    functions = list(module.functions)
+    behind = functions[[f.name for f in functions].index("main") + 1 :]
+    inner = next((f for f in behind if f.name == INNER or f.name.startswith(INNER + "_")), None)
+    if inner is None:
+        if not tagged:
+            return
+        yield f"main computes dimension variables ({', '.join(names)}) for a function {INNER}, and the module has none."
+        return
+    expected = ([PLATFORM] if len(envelope.platforms) > 1 else []) + names
+    found = [attributes[CONSTANT] for attributes in inner.arg_attrs if CONSTANT in attributes]
+    if found != expected and (found or tagged):  # older writers tag them all the same, and need not
+        yield (
+            f"the function that main wraps, @{inner.name}, takes as {CONSTANT} {_listed(found)}; the in_avals and platforms "
+            f"ask for {_listed(expected)}."
+        )
+    elif any(kind not in _SCALARS for kind in inner.inputs[: len(found)]):
+        yield f"the function that main wraps, @{inner.name}, takes global constants that are no scalars of i32 or i64."
+
+
+def _attributes(attributes: dict[str, Any], envelope: Envelope) -> Iterator[str]:
+    uses = attributes.get(POLYMORPHISM)
+    if uses is None:
+        if envelope.calling_convention_version >= ATTRIBUTE_SINCE:
+            yield f"the module of main lacks the attribute {POLYMORPHISM}, which every version since {ATTRIBUTE_SINCE} has."
+    elif bool(uses) is not envelope.uses_global_constants:
+        yield f"the module of main has {POLYMORPHISM} = {bool(uses)}, and the envelope uses_global_constants = {not uses}."
+    needed = len(envelope.platforms) > 1 or bool(dimension_names(envelope.in_avals))
+    if needed and not envelope.uses_global_constants:
+        yield "main has several platforms or symbolic shapes, and the envelope says uses_global_constants = False."
+    partitions, replicas = attributes.get("mhlo.num_partitions"), attributes.get("mhlo.num_replicas", 1)
+    if isinstance(partitions, int) and isinstance(replicas, int) and partitions * replicas != envelope.nr_devices:
+        yield (
+            f"the module of main is for {_plural(partitions, 'partition')} × {_plural(replicas, 'replica')}, and the envelope "
+            f"says nr_devices = {envelope.nr_devices}."
+        )
+
+
+def _fits(kind: str, aval: Aval) -> bool:
+    """Whether a type of the module is that of an aval; what either side cannot name is not held against it."""
+    if "!vhlo" in kind or "<code" in kind:
+        return True
+    expected = _type(aval)
+    kind = kind.partition(", ")[0].removesuffix(">") + ">" if ", " in kind else kind  # without an encoding of bounds
+    if "…" in expected:
+        return kind.startswith(expected.partition("…")[0])
+    return kind == expected
+
+
+def _type(aval: Aval) -> str:
+    """Return the type that stands for an aval; … for an element type that is not known here."""
+    if aval.dtype == "token":
+        return TOKEN
+    shape = [*aval.shape, *([_KEY_WORDS[aval.dtype]] if aval.dtype in _KEY_WORDS else [])]
+    return f"tensor<{''.join('?x' if isinstance(dim, str) else f'{dim}x' for dim in shape)}{_element(aval.dtype)}>"
+
+
+def _element(dtype: str) -> str:
+    if dtype in _ELEMENTS:
+        return _ELEMENTS[dtype]
+    for word, letter in _LETTERS:
+        bits, _, form = dtype.removeprefix(word).partition("_")
+        if dtype.startswith(word) and bits.isdigit():
+            return letter + bits + form.upper()
+    return "…"
+
+
+def _padded(attributes: Sequence[dict[str, Any]], number: int) -> list[dict[str, Any]]:
+    return [*attributes, *({} for _ in range(number - len(attributes)))]
+
+
+def _plural(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _listed(words: Sequence[object]) -> str:
+    return ", ".join(map(str, words)) or "none"

@@ -1,0 +1,123 @@
+"""The commands on goldens: list, show, verify, add. None of them runs what is in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from export_core.cli_artifacts import add_golden
+
+if TYPE_CHECKING:
+    from export_core.goldens import Golden, GoldenStore
+    from export_core.policy import Policy
+
+goldens_option = click.option(
+    "--goldens", metavar="DIR", help="Folder of goldens. [default: the policy's, else golden]"
+)
+policy_option = click.option(
+    "--policy", "policy_file", metavar="FILE", help="Policy file. [default: export_compat.yaml where it exists]"
+)
+
+
+@click.group(name="goldens")
+def goldens_group() -> None:
+    """List, show, verify and add goldens."""
+
+
+goldens_group.add_command(add_golden)
+
+
+@goldens_group.command(name="list")
+@goldens_option
+@policy_option
+def list_goldens(goldens: str | None, policy_file: str | None) -> None:
+    """Every golden: case, writer, build date, platforms, custom calls."""
+    from export_core.goldens import GoldenStore
+
+    found = GoldenStore(Path(goldens or _policy(policy_file).goldens)).goldens()
+    for golden in found:
+        manifest = golden.manifest
+        calls = ", ".join(manifest.custom_calls) or "no custom calls"
+        click.echo(f"{golden.id}  built {manifest.writer.built}  for {','.join(manifest.options.platforms)}  {calls}")
+    click.echo(f"{len(found)} goldens")
+
+
+@goldens_group.command()
+@click.argument("name", metavar="CASE[/WRITER]")
+@goldens_option
+@policy_option
+@click.option("--mlir", is_flag=True, help="Only module.mlir: the module as its writer printed it.")
+@click.option("--jaxpr", is_flag=True, help="Only jaxpr.txt: the jaxpr as its writer printed it.")
+def show(name: str, goldens: str | None, policy_file: str | None, mlir: bool, jaxpr: bool) -> None:
+    """Everything of one golden on a screen: manifest, arrays with their first values, files.
+
+    CASE and WRITER are as `jaxexport goldens list` prints them; without WRITER it is the newest.
+    """
+    from export_core.goldens import GoldenStore
+    from export_core.inspection.golden import golden_screen, side_file
+
+    store = GoldenStore(Path(goldens or _policy(policy_file).goldens))
+    case, golden = _chosen(store, name)
+    chosen = [file for wanted, file in ((mlir, "module.mlir"), (jaxpr, "jaxpr.txt")) if wanted]
+    for file in chosen:
+        click.echo(side_file(golden, file), nl=False)
+    if not chosen:
+        click.echo(golden_screen(golden, [other for other in case if other is not golden]), nl=False)
+
+
+@goldens_group.command()
+@goldens_option
+@policy_option
+def verify(goldens: str | None, policy_file: str | None) -> None:
+    """Compare every file with its SHA-256, and read every artifact."""
+    from export_core.goldens import GoldenStore
+
+    found = verified_goldens(GoldenStore(Path(goldens or _policy(policy_file).goldens)))
+    click.echo(f"{len(found)} goldens, every file as it was written")
+
+
+def verified_goldens(store: GoldenStore) -> list[Golden]:
+    """Every golden of the store, whole. Raises `GoldenError` naming all that are not, or when there is none."""
+    from export_core.artifact import ArtifactError, read
+    from export_core.goldens import GoldenError
+
+    goldens = store.goldens()
+    if not goldens:
+        raise GoldenError(
+            f"{store.root}: expected goldens, found none. Mark a test with @pytest.mark.export_compat and run "
+            "`pytest --update-goldens`, or name the folder with --goldens."
+        )
+    problems = []
+    for golden in goldens:
+        try:
+            golden.verify()
+            read(golden.artifact)
+        except (GoldenError, ArtifactError) as error:
+            problems.append(str(error))
+    if problems:
+        raise GoldenError("\n".join(problems))
+    return goldens
+
+
+def _policy(named: str | None) -> Policy:
+    from export_core.policy import find_policy
+
+    return find_policy(Path(), named)
+
+
+def _chosen(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
+    """The goldens of a case, and the one that was named. A path to its folder, as a shell completes it, is a name too."""
+    from export_core.goldens import GoldenError
+
+    inside = name.rstrip("/").removeprefix(f"{store.root.as_posix()}/")
+    case, _, writer = inside.partition("/")
+    generations = store.generations(case) if case not in ("", ".", "..") else []
+    if not generations:
+        raise GoldenError(f"{store.root}: no case is called {case!r}. `jaxexport goldens list` shows all.")
+    found = next((g for g in reversed(generations) if writer in ("", g.manifest.writer.id)), None)
+    if found is None:
+        there = ", ".join(g.manifest.writer.id for g in generations)
+        raise GoldenError(f"{store.root / case}: no writer is called {writer!r}. There are goldens by {there}.")
+    return generations, found

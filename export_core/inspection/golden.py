@@ -1,0 +1,157 @@
+"""One screen on a golden: what its manifest says, the first values of its arrays, its files.
+
+Fields of the manifest are told as they come, so that one that is new is shown too.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from export_core.artifact import ArtifactError, read
+from export_core.artifact.main_check import check_main, is_known
+from export_core.goldens import Golden, GoldenError
+from export_core.goldens.arrays import Leaf, from_npz
+from export_core.inspection.screen import LINE, WIDTH, listed, plural, printable, size
+
+MOST = 8
+"""Lines of one kind, and first values of one array."""
+
+
+def golden_screen(golden: Golden, others: Sequence[Golden]) -> str:
+    """Return the lines, each with a name in front of what it says. `others` are the goldens of the case by other writers."""
+    lines = [f"{golden.id}: in {golden.folder}"]
+    for name, text in [*_manifest(golden), *_artifact(golden), *_arrays(golden), *_files(golden)]:
+        lines += _wrapped(name, printable(text))
+    if others:
+        lines += _wrapped("other writers", listed(other.manifest.writer.id for other in others))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def side_file(golden: Golden, name: str) -> str:
+    """Return the text of a file for the eye. Raises `GoldenError` where this golden has none."""
+    path = golden.folder / name
+    try:
+        return path.read_text(encoding="utf-8", errors="backslashreplace")
+    except FileNotFoundError:
+        raise GoldenError(
+            f"{path}: expected this file for the eye, found none: not every golden has one. "
+            f"`jaxexport inspect --mlir {golden.artifact}` prints the module, where a jaxlib knows it."
+        ) from None
+    except OSError as error:
+        raise GoldenError(f"{path}: cannot read this file: {error.strerror}.") from None
+
+
+def _manifest(golden: Golden) -> Iterator[tuple[str, str]]:
+    fields = msgspec.to_builtins(golden.manifest, builtin_types=(datetime.date,))
+    for name, value in fields.items():
+        if name not in ("case", "files") and value not in (None, "", {}, [], ()):
+            yield from _told(name, value)
+
+
+def _told(name: str, value: object) -> Iterator[tuple[str, str]]:
+    """A line for a value; one for each part that has parts itself."""
+    items = list(value.items()) if isinstance(value, dict) else None
+    parts = [part for _, part in items] if items else list(value) if isinstance(value, (list, tuple)) else []
+    if not any(isinstance(part, (dict, list, tuple)) and part for part in parts):
+        yield name, _text(value)
+        return
+    for number, part in enumerate(parts[:MOST]):
+        inner = f"{items[number][0]}: " if items else ""
+        yield name if number == 0 else "", inner + _text(part)
+    if len(parts) > MOST:
+        yield "", f"and {len(parts) - MOST} more"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict):
+        return listed(f"{name}: {_text(part)}" for name, part in value.items()) or "none"
+    if isinstance(value, (list, tuple)):
+        return listed(map(_text, value)) or "none"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _artifact(golden: Golden) -> Iterator[tuple[str, str]]:
+    try:
+        artifact = read(golden.artifact)
+        problems = check_main(artifact)
+    except ArtifactError as error:
+        yield "artifact", str(error)
+        return
+    envelope = artifact.envelope
+    if envelope is None:
+        yield "artifact", "a bare StableHLO module"
+        return
+    follows = (
+        "" if not is_known(envelope) else ", and main does NOT follow it:" if problems else ", and main follows it"
+    )
+    derivatives = f"derivatives to order {envelope.vjp_order}" if envelope.vjp_order else "no derivatives"
+    yield (
+        "artifact",
+        f"{artifact.module.producer}; {derivatives}; calling convention {envelope.calling_convention_version}{follows}",
+    )
+    yield from (("", problem) for problem in problems)
+
+
+def _arrays(golden: Golden) -> Iterator[tuple[str, str]]:
+    for name in sorted(file for file in golden.manifest.files if file.endswith(".npz")):
+        label = name.removesuffix(".npz")
+        try:
+            leaves = from_npz(golden.folder / name)
+        except GoldenError as error:
+            yield label, str(error)
+            continue
+        for number, leaf in enumerate(leaves[:MOST]):
+            yield label if number == 0 else "", f"{leaf}  {_values(leaf)}"
+        if len(leaves) > MOST:
+            yield "", f"and {len(leaves) - MOST} more"
+        if not leaves:
+            yield label, "no arrays"
+
+
+def _values(leaf: Leaf) -> str:
+    try:
+        values = leaf.numpy().reshape(-1)
+    except (ImportError, GoldenError) as error:
+        return f"({error})"
+    shown = [f"{value:.6g}" if values.dtype.kind == "f" else f"{value}" for value in values[:MOST]]
+    return " ".join(shown) + (" …" if values.size > MOST else "")
+
+
+def _files(golden: Golden) -> Iterator[tuple[str, str]]:
+    """Each file with its size, whether all are as they were written, and what lies there besides."""
+    known = golden.manifest.files
+    sizes = [f"{name} {_size(golden.folder / name)}" for name in known]
+    yield "files", listed(sizes)
+    more = sorted(path.name for path in golden.folder.iterdir() if path.name not in {"golden.yaml", *known})
+    if more:
+        yield "", f"{plural(len(more), 'file')} that the manifest does not list: {listed(more)}"
+    try:
+        golden.verify()
+    except GoldenError as error:
+        yield "", str(error)
+    else:
+        yield "", "every file is as it was written"
+
+
+def _size(path: Path) -> str:
+    try:
+        return size(path.stat().st_size)
+    except OSError:
+        return "(missing)"
+
+
+def _wrapped(name: str, text: str) -> Iterator[str]:
+    """Lines of at most `LINE` letters behind the name; a word that is longer keeps its line."""
+    line = ""
+    text = text if len(text) <= MOST * LINE else text[: MOST * LINE] + "…"
+    for word in text.split(" "):
+        if line and len(line) + 1 + len(word) > LINE:
+            yield f"{name:<{WIDTH - 1}} {line}".rstrip()
+            name, line = "", word
+        else:
+            line = f"{line} {word}" if line else word
+    yield f"{name:<{WIDTH - 1}} {line}".rstrip()

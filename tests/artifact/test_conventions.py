@@ -1,0 +1,245 @@
+"""What `main` takes and returns is what the envelope says: no false alarm on anything that jax wrote, and every forgery is told."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from kept import DATA, FILES
+
+from export_core.artifact import Aval, read, read_bytes
+from export_core.artifact.conventions import HISTORY, NEWEST, SUPPORTED, default_of, supported_by, writable_by
+from export_core.artifact.encode import encode
+from export_core.artifact.main_check import check_main, dimension_names
+
+HERE = Path(__file__).parent
+PROGRAMS = HERE / "convention_programs.py"
+OLD = sorted((HERE / "conventions").glob("*.jaxexport"))  # by jax 0.4.24, which could be asked for versions 6 to 9
+GOLDENS = sorted((HERE.parents[1] / "golden").glob("*/*/artifact.jaxexport"))
+DOCS = (HERE.parents[1] / "docs" / "calling_conventions.md").read_text(encoding="utf-8")
+
+
+def exported_by(python: str | Path, folder: Path, **variables: str) -> list[Path]:
+    """Every program of convention_programs.py that a release can export."""
+    command = [python, "-W", "ignore", PROGRAMS, folder]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, **variables})
+    return sorted(folder.glob("*.jaxexport"))
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory) -> dict[str, Path]:
+    """Those of the jax that is installed here, by name."""
+    return {path.stem: path for path in exported_by(sys.executable, tmp_path_factory.mktemp("fresh"))}
+
+
+def forged(path: Path, **fields: object) -> list[str]:
+    """What is said of an artifact whose envelope has other fields."""
+    envelope = read(path).envelope
+    assert envelope is not None
+    assert check_main(read(path)) == []
+    return check_main(read_bytes(encode(envelope.replace(**fields), {*envelope.slots, *fields})))
+
+
+@pytest.mark.parametrize("path", [*FILES, *GOLDENS, *OLD], ids=lambda path: "-".join(path.parts[-3:]))
+def test_what_a_release_wrote_follows_its_calling_convention(path):
+    assert check_main(read(path)) == []
+
+
+def test_whatever_main_takes_follows_it_in_the_release_that_is_here(fresh):
+    assert len(fresh) >= 25
+    assert {name: problems for name, path in fresh.items() if (problems := check_main(read(path)))} == {}
+
+
+def test_an_older_version_that_is_asked_for_is_followed(tmp_path):
+    paths = exported_by(sys.executable, tmp_path, JAX_EXPORT_CALLING_CONVENTION_VERSION="9")
+    assert {read(path).envelope.calling_convention_version for path in paths} == {9}
+    assert [problem for path in paths for problem in check_main(read(path))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "sentence"),
+    [
+        (
+            "plain",
+            {"module_kept_var_idx": ()},
+            "main takes 1 array, and the envelope declares 0 kept arguments.",
+        ),
+        (
+            "unused",
+            {"module_kept_var_idx": (1, 7)},
+            "main: module_kept_var_idx must be ascending indices of the 3 in_avals, and is 1, 7.",
+        ),
+        (
+            "unused",
+            {"module_kept_var_idx": (2,)},
+            "argument 0 of main is tensor<4x8xf32>, and in_avals[2] is int32[3], which is tensor<3xi32> in a module.",
+        ),
+        (
+            "plain",
+            {"in_avals": (Aval("bfloat16", (4, 8)),)},
+            "argument 0 of main is tensor<4x8xf32>, and in_avals[0] is bfloat16[4,8], which is tensor<4x8xbf16> in a module.",
+        ),
+        (
+            "plain",
+            {"out_avals": (Aval("float32", (8, 4)),)},
+            "result 0 of main is tensor<4x8xf32>, and out_avals[0] is float32[8,4], which is tensor<8x4xf32> in a module.",
+        ),
+        (
+            "keys",
+            {"out_avals": (Aval("key<rbg>", (2,)), Aval("key<fry>", (3,)), Aval("float32", ()))},
+            "result 0 of main is tensor<2x2xui32>, and out_avals[0] is key<rbg>[2], which is tensor<2x4xui32> in a module.",
+        ),
+        (
+            "plain",
+            {"platforms": ("cpu", "tpu"), "uses_global_constants": True},
+            "main takes no platform index, and the envelope names 2 platforms (cpu, tpu).",
+        ),
+        ("platforms", {"platforms": ("tpu",)}, "main takes a platform index, and the envelope names only tpu."),
+        (
+            "plain",
+            {"ordered_effects": ("A",)},
+            "main takes 0 tokens, and its calling convention asks for 1: one for each ordered effect since version 9, none before.",
+        ),
+        (
+            "ordered",
+            {"calling_convention_version": 8},
+            "main takes 2 tokens, and its calling convention asks for 0: one for each ordered effect since version 9, none before.",
+        ),
+        (
+            "symbolic",
+            {"in_avals": (Aval("float32", ("b", "c")),)},
+            "the function that main wraps, @_wrapped_jax_export_main, takes as jax.global_constant a, b; the in_avals and platforms "
+            "ask for b, c.",
+        ),
+        (
+            "plain",
+            {"in_avals": (Aval("float32", ("b", 8)),)},
+            "main computes dimension variables (b) for a function _wrapped_jax_export_main, and the module has none.",
+        ),
+        (
+            "symbolic",
+            {"uses_global_constants": False},
+            "the module of main has jax.uses_shape_polymorphism = True, and the envelope uses_global_constants = False.",
+        ),
+        (
+            "sharded",
+            {"nr_devices": 8},
+            "the module of main is for 4 partitions × 1 replica, and the envelope says nr_devices = 8.",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and " " not in value else "",
+)
+def test_an_envelope_that_says_something_else_is_told_in_a_sentence(fresh, name, fields, sentence):
+    assert sentence in forged(fresh[name], **fields)
+
+
+def test_the_derivatives_are_held_against_their_own_envelopes(fresh):
+    envelope = read(fresh["plain"]).envelope
+    problems = forged(fresh["plain"], vjp=envelope.vjp.replace(module_kept_var_idx=()))
+    assert problems == ["main of the VJP of order 1 takes 2 arrays, and the envelope declares 0 kept arguments."]
+
+
+def test_before_version_9_main_and_its_envelope_know_nothing_of_the_tokens_inside():
+    old = read(HERE / "conventions" / "8.jaxexport")
+    inner = next(function for function in old.module.functions if function.name == "_wrapped_jax_export_main")
+    assert inner.inputs[3:5] == ("tensor<0xi1>", "tensor<0xi1>")  # what stood for the two tokens
+    assert old.envelope.ordered_effects == ()
+    assert check_main(old) == []
+
+
+def test_a_version_that_is_not_known_here_raises_no_alarm():
+    envelope = read(DATA / "0.12.0.1" / "key.jaxexport").envelope
+    newer = envelope.replace(calling_convention_version=NEWEST + 1, module_kept_var_idx=())
+    assert check_main(read_bytes(encode(newer))) == []
+
+
+def test_a_bare_module_declares_nothing():
+    assert check_main(read_bytes(read(DATA / "0.12.0.1" / "key.jaxexport").module.serialized())) == []
+
+
+def test_dimension_variables_are_found_in_expressions_and_operations_are_not():
+    avals = [Aval("float32", (3, "2*h", "floordiv(w, 2) + mod(h, 3)")), Aval("int8", ("max(batch, w)^2",))]
+    assert dimension_names(avals) == ("h", "w", "batch")
+
+
+def test_the_docs_have_the_same_history():
+    rows = re.findall(r"^\| (\d+) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", DOCS, re.MULTILINE)
+    expected = [
+        (str(c.version), c.since, c.change, in_words(writable_by(c.version)), in_words(default_of(c.version)))
+        for c in HISTORY
+    ]
+    assert rows == expected
+
+
+def in_words(span: tuple[str, str | None] | None) -> str:
+    if span is None:
+        return "none of those below"
+    return f"{span[0]} on" if span[1] is None else f"{span[0]}, before {span[1]}"
+
+
+def test_the_docs_say_the_same_of_each_release():
+    rows = re.findall(r"^\| (0\.\S+) \| (\d+) \| (\d+) \| (\d+) \|$", DOCS, re.MULTILINE)
+    assert [(jax, *map(int, numbers)) for jax, *numbers in rows] == [
+        (row.jax, row.oldest, row.default, row.newest) for row in SUPPORTED
+    ]
+
+
+def test_the_history_has_every_version_once_and_ranges_only_ever_grow():
+    assert [convention.version for convention in HISTORY] == list(range(1, NEWEST + 1))
+    for before, after in pairwise(SUPPORTED):
+        assert before.oldest <= after.oldest <= after.default <= after.newest
+        assert before.newest <= after.newest
+
+
+def test_what_a_release_writes_is_found_by_its_number():
+    assert supported_by("0.4.13") is None
+    assert supported_by("0.4.25").oldest == 6
+    assert supported_by("0.6.2").newest == 9
+    assert supported_by("0.12.0.1").default == 10
+
+
+ASK = """
+try:
+    from jax import export
+    low, high = export.minimum_supported_calling_convention_version, export.maximum_supported_calling_convention_version
+    unasked = "jax_export_calling_convention_version"
+except ImportError:
+    from jax.experimental import export
+    low, high = export.minimum_supported_serialization_version, export.maximum_supported_serialization_version
+    unasked = "jax_serialization_version"
+import jax
+print(jax.__version__, low, jax.config.values[unasked], high)
+"""
+
+
+def said_by(python: str | Path) -> tuple[str, list[int]]:
+    done = subprocess.run([python, "-W", "ignore", "-c", ASK], check=True, capture_output=True, text=True)
+    jax, *numbers = done.stdout.split()
+    return jax, [int(number) for number in numbers]
+
+
+def test_the_release_that_is_here_says_the_same_of_itself():
+    jax, numbers = said_by(sys.executable)
+    row = supported_by(jax)
+    assert numbers == [row.oldest, row.default, row.newest]
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("version", ["0.4.30", "0.6.2", "0.7.0", "0.10.1"])
+def test_other_releases_follow_and_say_the_same(version, tmp_path):
+    from export_core.matrix import build_environment
+    from export_core.releases import load_calendar
+
+    calendar = load_calendar()
+    python = build_environment(calendar.release(version), calendar).python
+    paths = exported_by(python, tmp_path)
+    assert len(paths) >= 20
+    assert [problem for path in paths for problem in check_main(read(path))] == []
+    jax, numbers = said_by(python)
+    row = supported_by(jax)
+    assert numbers == [row.oldest, row.default, row.newest]

@@ -99,7 +99,7 @@ def sharding(x: object) -> list[Any] | None:
     if isinstance(x, NamedSharding):
         mesh = x.mesh
         axes = [list(mesh.axis_names), list(mesh.axis_sizes), list(mesh.axis_types)]
-        return ["named", *axes, str(x.spec), x.memory_kind]
+        return ["named", *axes, str(x.spec).replace("PartitionSpec(", "P("), x.memory_kind]
     return ["hlo", x.proto.hex()] if isinstance(x, HloSharding) else None
 
 

@@ -123,7 +123,8 @@ def sharding_said(hlo, named):
     if named is not None:
         mesh = named.mesh
         axes = [list(mesh.axis_names), list(mesh.axis_sizes), [kind.name for kind in mesh.axis_types]]
-        return ["named", *axes, str(named.spec), named.memory_kind]
+        spec = str(named.spec).replace("PartitionSpec(", "P(")  # how newer releases print it
+        return ["named", *axes, spec, named.memory_kind]
     return None if hlo is None else ["hlo", hlo.to_proto().SerializeToString().hex()]
 
 

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import pytest
 
 from export_core.artifact.audit import audit
+from export_core.artifact.main_check import check_main
 from export_core.errors import ExportCompatError
 from export_core.export import MISMATCH, Case, Produced, Use, case_id, outputs_for, produce, with_checks
 from export_core.goldens import Golden, GoldenStore, Options
@@ -134,11 +135,12 @@ class Recorder:
         )
 
     def _audit(self, produced: Produced) -> None:
-        """Refuse custom calls that nobody promised to keep, before anything is compiled from the artifact."""
+        """Refuse custom calls that nobody promised to keep, and a `main` that is not what the envelope says, before anything is compiled."""
         jaxlib = produced.manifest.writer.jaxlib
         allow = produced.manifest.options.allow
         found = audit(produced.artifact.custom_calls, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
         problems = [str(finding) for finding in found if not finding.ok]
+        problems += [f"main: {problem}" for problem in check_main(produced.artifact)]
         if problems:
             self._fail("\n".join(problems))
 

@@ -1,0 +1,25 @@
+"""The functions of JAX's export documents, through this tool: exported as a marked test does it, read back without jax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from export_core.export import Asked, Case, Produced, produce
+from export_core.releases import load_calendar
+
+Through = Callable[..., Produced]
+
+
+@pytest.fixture(scope="session")
+def through() -> Through:
+    """``through(function, *arguments, **options)``: the options are those of the marker."""
+    calendar = load_calendar()
+
+    def exported(function: Any, *args: Any, **options: Any) -> Produced:
+        case = Case("documents", "the documents", None, function, args, {}, Asked(**options))
+        return produce(case, calendar, reproducible=False)
+
+    return exported

@@ -1,0 +1,166 @@
+"""What JAX's export document says of the calling convention: its versions, the signature of main, and the shape assertions."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+from jax._src import config, core, effects
+from jax._src.interpreters import mlir
+
+from export_core.export import ExportError, Use, with_checks
+
+
+class OrderedEffect(effects.Effect):
+    """An effect that artifacts can hold: its type takes no arguments, and all of its instances are equal."""
+
+    def __eq__(self, other):
+        return isinstance(other, OrderedEffect)
+
+    def __hash__(self):
+        return hash(OrderedEffect)
+
+
+for kinds in (effects.lowerable_effects, effects.ordered_effects):
+    kinds.add_type(OrderedEffect)
+
+in_order = core.Primitive("in_order")
+in_order.def_effectful_abstract_eval(lambda x: (x, {OrderedEffect()}))
+
+
+def _lowered_in_order(ctx, operand):
+    ctx.set_tokens_out(mlir.TokenSet({OrderedEffect(): ctx.tokens_in.get(OrderedEffect())}))
+    return [operand]
+
+
+mlir.register_lowering(in_order, _lowered_in_order)
+
+# Section "Calling convention versions", "Module serialization versions" in June 2024.
+
+
+def test_the_convention_used_is_the_latest(through):
+    exp: export.Exported = export.export(jnp.cos)(1.0)
+    # 9, the only one, in both documents; 10 is the latest since 0.7.0.
+    assert exp.calling_convention_version == export.maximum_supported_calling_convention_version >= 9
+    envelope = through(jnp.cos, 1.0).artifact.envelope
+    assert envelope.calling_convention_version == exp.calling_convention_version
+
+
+def test_every_supported_convention_can_be_asked_for(through):
+    # (9, 9) in both documents; (9, 10) since 0.7.0.
+    first, last = (
+        export.minimum_supported_calling_convention_version,
+        export.maximum_supported_calling_convention_version,
+    )
+    assert first <= 9 <= last
+    for version in range(first, last + 1):
+        # config.jax_serialization_version before 0.4.30.
+        with config.jax_export_calling_convention_version(version):
+            assert export.export(jnp.cos)(1.0).calling_convention_version == version
+        asked = through(jnp.cos, 1.0, calling_convention_version=version)
+        assert asked.artifact.envelope.calling_convention_version == version
+
+
+def test_a_convention_that_is_no_longer_supported_is_refused(through):
+    with pytest.raises(ExportError, match=r"version 8 is outside the range of supported versions"):
+        through(jnp.cos, 1.0, calling_convention_version=8)
+
+
+# Section "Module calling convention": f32[w, 2 * h], several platforms, one ordered effect.
+
+
+@pytest.fixture(scope="module")
+def documented(through):
+    function = jax.jit(lambda arg: jnp.cos(in_order.bind(arg)))
+    return through(function, np.ones((3, 4), np.float32), platforms=("cpu", "tpu"), symbolic_shapes="w, 2*h")
+
+
+def _signature(function):
+    return [(kind, attributes) for kind, attributes in zip(function.inputs, function.arg_attrs, strict=True)]
+
+
+PLATFORM = ("tensor<i32>", {"jax.global_constant": "_platform_index"})
+TOKEN = ("!stablehlo.token", {"jax.token": True})
+ARRAY = ("tensor<?x?xf32>", {})
+
+
+def test_main_takes_the_platform_index_then_tokens_then_arrays(documented):
+    main = documented.artifact.module.main
+    assert main.visibility == "public"
+    assert _signature(main) == [PLATFORM, TOKEN, ARRAY]
+    assert main.outputs == ("!stablehlo.token", "tensor<?x?xf32>")
+
+
+def test_the_inner_function_takes_the_dimension_variables_by_name_too(documented):
+    (inner,) = [each for each in documented.artifact.module.functions if each.name == "_wrapped_jax_export_main"]
+    dimensions = [("tensor<i32>", {"jax.global_constant": name}) for name in ("h", "w")]
+    assert inner.visibility == "private"
+    assert _signature(inner) == [PLATFORM, *dimensions, TOKEN, ARRAY]
+    assert inner.outputs[0] == "!stablehlo.token"
+
+
+def test_functions_of_global_constants_alone_have_all_of_their_arguments_tagged(documented):
+    (floor,) = [each for each in documented.artifact.module.functions if each.name == "floor_divide"]
+    assert floor.arg_attrs == ({"jax.global_constant": ""}, {"jax.global_constant": ""})
+
+
+def test_the_envelope_names_dimensions_platforms_and_effects(documented):
+    envelope = documented.artifact.envelope
+    assert str(envelope.in_avals[0]) == "float32[w,2*h]"
+    assert (envelope.uses_global_constants, envelope.platforms) == (True, ("cpu", "tpu"))
+    assert [effect.rstrip("'>").rpartition(".")[2] for effect in envelope.ordered_effects] == ["OrderedEffect"]
+
+
+def test_arguments_that_are_not_used_are_not_arguments_of_main(through):
+    artifact = through(jax.jit(lambda unused, used: used + 1), np.float32(1), np.int32(2)).artifact
+    assert artifact.envelope.module_kept_var_idx == (1,)
+    assert artifact.module.main.inputs == ("tensor<i32>",)
+
+
+def test_an_artifact_for_one_platform_of_fixed_shapes_has_nothing_but_its_arrays(through):
+    artifact = through(jax.jit(jnp.cos), np.ones((3, 4), np.float32)).artifact
+    assert _signature(artifact.module.main) == [("tensor<3x4xf32>", {})]
+    assert (artifact.envelope.uses_global_constants, artifact.custom_calls) == (False, ())
+
+
+# The assertions: both documents give three, in a function _check_shape_assertions. They stand in main itself since 0.4.30 at least.
+
+
+def test_main_asserts_what_tracing_assumed_of_the_dimensions(documented):
+    calls = [(call.target, call.function, call.has_side_effect) for call in documented.artifact.custom_calls]
+    assert calls == [("shape_assertion", "main", True)] * 3
+    text = documented.files["module.mlir"].decode()
+    for said in (
+        "Expected value >= 1 for dimension variable 'w'",
+        "Division had remainder {0}",
+        "dimension variable 'h'",
+    ):
+        assert said in text
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((0, 4), "Expected value >= 1 for dimension variable 'w'"),
+        ((3, 5), "Division had remainder 1 when computing the value of 'h'"),
+        ((3, 0), "Expected value >= 1 for dimension variable 'h'"),
+    ],
+)
+def test_a_shape_that_tracing_ruled_out_is_refused(shape, message):
+    w, two_h = export.symbolic_shape("w, 2*h")
+    exported = export.export(jax.jit(jnp.cos))(jax.ShapeDtypeStruct((w, two_h), np.float32))
+    with pytest.raises(ValueError, match=message):
+        exported.call(np.ones(shape, np.float32))
+
+
+# Section "Shape polymorphic export".
+
+
+def test_one_artifact_serves_many_shapes_and_a_golden_keeps_them(through):
+    produced = through(jax.jit(jnp.cos), np.ones((3, 4), np.float32), symbolic_shapes="w, 2*h", constraints=("w >= 2",))
+    other, small = Use((np.ones((5, 8), np.float32),), {}), np.ones((1, 4), np.float32)
+    checked = with_checks(produced, [other, Use((small,), {}, "do not match the symbolic shape constraint")])
+    assert [check.name for check in checked.manifest.checks] == ["call1", "refused2"]
+    assert produced.manifest.options.constraints == ("w >= 2",)

@@ -1,0 +1,143 @@
+"""What JAX's export document says of exporting, serializing, calling and differentiating."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+from export_core.export import ExportError, with_checks
+
+
+def f(x):
+    return 2 * x * x
+
+
+def g(x):
+    return 7 * x * x * x
+
+
+# Section "Exporting and serializing staged-out computations".
+
+
+def test_an_exported_function_can_be_inspected():
+    exported: export.Exported = export.export(jax.jit(f))(jax.ShapeDtypeStruct((), np.float32))
+    assert exported.fun_name == "f"
+    assert str(exported.in_avals) == "(ShapedArray(float32[]),)"
+    main = re.search(r".*@main.*", exported.mlir_module()).group(0)
+    # June 2024 shows mhlo.layout_mode too, which 0.4.33 still writes and 0.4.35 does not; result_info is "result" since 0.5.3.
+    assert main.lstrip().startswith(
+        'func.func public @main(%arg0: tensor<f32> loc("x")) -> (tensor<f32> {jax.result_info'
+    )
+
+
+def test_a_rehydrated_function_is_called_from_another_computation():
+    exported = export.export(jax.jit(f))(jax.ShapeDtypeStruct((), np.float32))
+    serialized: bytearray = exported.serialize()
+    rehydrated_exp: export.Exported = export.deserialize(serialized)
+    assert str(rehydrated_exp.in_avals) == "(ShapedArray(float32[]),)"
+
+    def callee(y):
+        return 3.0 * rehydrated_exp.call(y * 4.0)
+
+    result = callee(1.0)
+    assert (float(result), result.dtype) == (96.0, np.float32)
+
+
+def test_the_artifact_says_the_same_of_itself(through):
+    produced = through(jax.jit(f), np.float32(1.0))
+    envelope, main = produced.artifact.envelope, produced.artifact.module.main
+    assert (envelope.fun_name, list(map(str, envelope.in_avals))) == ("f", ["float32[]"])
+    assert str(main) == "@main(tensor<f32>) -> (tensor<f32>)"
+    assert (main.visibility, "jax.result_info" in main.result_attrs[0]) == ("public", True)
+
+
+# Section "Support for reverse-mode AD".
+
+
+def test_vjps_are_serialized_up_to_the_order_asked_for():
+    blob: bytearray = export.export(jax.jit(g))(1.0).serialize(vjp_order=3)
+    rehydrated_f: Callable = export.deserialize(blob).call
+    assert rehydrated_f(0.1) == pytest.approx(7 * 0.1**3)
+    assert jax.grad(rehydrated_f)(0.1) == pytest.approx(7 * 3 * 0.1**2)
+    assert jax.grad(jax.grad(rehydrated_f))(0.1) == pytest.approx(7 * 3 * 2 * 0.1)
+    assert jax.grad(jax.grad(jax.grad(rehydrated_f)))(0.1) == pytest.approx(7 * 3 * 2)
+    with pytest.raises(ValueError, match="No VJP is available"):
+        jax.grad(jax.grad(jax.grad(jax.grad(rehydrated_f))))(0.1)
+
+
+def test_an_artifact_holds_as_many_vjps_as_were_asked_for_and_a_golden_checks_each(through):
+    produced = with_checks(through(jax.jit(g), 1.0, vjp_order=3), [])
+    artifact = produced.artifact
+    assert artifact.envelope.vjp_order == 3
+    assert [module.vjp_order for module in artifact.modules] == [0, 1, 2, 3]
+    # Each level takes what the level below took, and a cotangent of what it gave.
+    assert [len(module.main.inputs) for module in artifact.modules] == [1, 2, 3, 5]
+    assert [check.name for check in produced.manifest.checks] == ["vjp1", "vjp2", "vjp3", "vjp4"]
+    assert produced.manifest.checks[-1].refused == "No VJP is available"
+
+
+def test_a_function_exported_without_vjps_cannot_be_differentiated(through):
+    rehydrated = export.deserialize(export.export(jax.jit(g))(1.0).serialize())
+    with pytest.raises(ValueError, match="No VJP is available"):
+        jax.grad(rehydrated.call)(1.0)
+    assert through(jax.jit(g), 1.0).artifact.envelope.vjp is None
+
+
+def test_the_serialized_vjp_is_the_custom_one(through):
+    @jax.custom_vjp
+    def twice(x):
+        return 2 * x
+
+    twice.defvjp(lambda x: (twice(x), None), lambda _, cotangent: (100 * cotangent,))
+    blob = export.export(jax.jit(twice))(1.0).serialize(vjp_order=1)
+    assert jax.grad(export.deserialize(blob).call)(1.0) == 100
+    produced = through(jax.jit(twice), 1.0, vjp_order=1)
+    assert jax.grad(export.deserialize(bytearray(produced.artifact.data)).call)(1.0) == 100
+
+
+def test_the_serialized_vjp_recomputes_what_remat_says(through):
+    def waves(x):
+        return jnp.sin(jnp.sin(x))
+
+    blob = export.export(jax.jit(jax.remat(waves)))(1.0).serialize(vjp_order=1)
+    assert jax.grad(export.deserialize(blob).call)(1.0) == pytest.approx(np.cos(np.sin(1.0)) * np.cos(1.0))
+    # What must be computed again is kept apart from what was computed before.
+    remat, plain = (through(jax.jit(function), 1.0, vjp_order=1) for function in (jax.remat(waves), waves))
+    barriers = ["vhlo.optimization_barrier_v1" in each.artifact.modules[1].op_names for each in (remat, plain)]
+    assert barriers == [True, False]
+
+
+def test_a_rehydrated_function_takes_no_other_transformation():
+    rehydrated = export.deserialize(export.export(jax.jit(g))(1.0).serialize(vjp_order=1)).call
+    with pytest.raises(TypeError, match="forward-mode"):
+        jax.jvp(rehydrated, (1.0,), (1.0,))
+    with pytest.raises(NotImplementedError, match="Batching rule"):
+        jax.vmap(rehydrated)(jnp.ones(3))
+
+
+# Section "Migration guide from jax.experimental.export".
+
+
+def test_only_the_result_of_jit_can_be_exported(through):
+    with pytest.raises(ValueError, match="must be the result of `jit`"):
+        export.export(f)(1.0)
+    with pytest.raises(ExportError, match=r"expected a jitted function.*export_golden\(jax\.jit\(f\)"):
+        through(f, 1.0)
+
+
+def test_the_fields_and_functions_have_their_new_names():
+    exported = export.export(jax.jit(f))(1.0)
+    assert exported.platforms == (export.default_export_platform(),)
+    assert exported.uses_global_constants is False
+    assert exported.calling_convention_version >= export.minimum_supported_calling_convention_version
+    assert float(export.deserialize(exported.serialize()).call(2.0)) == 8.0
+    for old in ("lowering_platforms", "uses_shape_polymorphism", "mlir_module_serialization_version"):
+        assert not hasattr(exported, old)
+    for old in ("call", "serialize", "default_lowering_platform", "minimum_supported_serialization_version"):
+        assert not hasattr(export, old)

@@ -1,0 +1,110 @@
+"""What JAX's export document says of custom calls: which are refused, what lets them pass, and which target is used when."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+from jax import export
+from jax._src import (
+    core,
+)  # the document takes both from here; there is no other public way to write a lowering as it does
+from jax._src.interpreters import mlir
+
+from export_core.artifact.audit import audit
+from export_core.export import ExportError
+from export_core.releases.stable_targets import stable_targets
+
+
+def _primitive(name, lowering, platform=None):
+    new = core.Primitive(name)
+    new.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(new, lambda ctx, o: [o])
+    mlir.register_lowering(new, lowering, platform=platform)
+    return new
+
+
+def _call(target, operand):
+    return mlir.custom_call(target, operands=[operand], result_types=[operand.type]).results
+
+
+# Primitives and lowerings come from jax._src, as in the documents.
+# Section "Compatibility guarantees for custom calls". The June 2024 document, and the note of May 2024 that it came from, override sin.
+new_prim = _primitive("new_prim", lambda ctx, o: _call("my_new_prim", o))
+# The same where it can run here: what the tool exports it also runs, so this platform gets no call of a target that nobody registered.
+for_tpus = _primitive("for_tpus", lambda ctx, o: _call("my_new_prim", o), platform="tpu")
+
+REFUSED = "custom calls whose targets have no compatibility guarantees"
+
+
+def test_a_lowering_can_call_a_target_of_its_own():
+    module = str(jax.jit(new_prim.bind).lower(1.0).compiler_ir())
+    # backend_config = "" is written in 0.4.33 and later.
+    assert "stablehlo.custom_call @my_new_prim(%arg0) {api_version = 2 : i32" in module
+
+
+def test_an_export_refuses_a_target_without_guarantees(through):
+    with pytest.raises(ValueError, match=rf"{REFUSED}(?s:.*)my_new_prim"):
+        export.export(jax.jit(new_prim.bind))(1.0)
+    with pytest.raises(ExportError, match="my_new_prim"):
+        through(jax.jit(for_tpus.bind), 1.0, platforms=("tpu",))
+
+
+def test_a_disabled_check_lets_the_target_pass_and_the_artifact_tells(through):
+    exported = export.export(
+        jax.jit(new_prim.bind), disabled_checks=[export.DisabledSafetyCheck.custom_call("my_new_prim")]
+    )(1.0)
+    assert "@my_new_prim" in exported.mlir_module()
+    produced = through(
+        jax.jit(for_tpus.bind),
+        1.0,
+        platforms=("tpu",),
+        disabled_checks={"my_new_prim": "it is ours, and does not change"},
+    )
+    envelope = produced.artifact.envelope
+    assert [(check.kind, check.target) for check in envelope.disabled_checks] == [("custom_call", "my_new_prim")]
+    assert [call.target for call in produced.artifact.custom_calls] == ["my_new_prim"]
+    assert produced.manifest.options.disabled_checks == {"my_new_prim": "it is ours, and does not change"}
+
+
+def test_a_disabled_check_guarantees_nothing(through):
+    produced = through(
+        jax.jit(for_tpus.bind), 1.0, platforms=("tpu",), disabled_checks={"my_new_prim": "to look at it"}
+    )
+    stable = stable_targets(produced.manifest.writer.jaxlib)
+    (found,) = audit(produced.artifact.custom_calls, stable)
+    assert (found.target, found.standing, found.ok) == ("my_new_prim", "unlisted", False)
+
+
+# Section "Ensuring forward and backward compatibility": the lowering rule of day D, without the condition on jaxlib's version, which every
+# jaxlib here fulfils.
+
+
+def my_lowering_rule(ctx, operand):
+    if ctx.is_forward_compat():
+        return _call("T", operand)
+    return _call("T_NEW", operand)
+
+
+changed = _primitive("changed", my_lowering_rule, platform="tpu")
+OURS = {"T": "an example", "T_NEW": "an example"}
+
+
+def _targets(produced):
+    return [call.target for call in produced.artifact.custom_calls]
+
+
+def test_an_export_uses_the_old_target_while_readers_may_lack_the_new_one(through):
+    assert _targets(through(jax.jit(changed.bind), 1.0, platforms=("tpu",), disabled_checks=OURS)) == ["T"]
+
+
+def test_a_lowering_that_nobody_else_reads_uses_the_new_target():
+    lowered = jax.jit(changed.bind).trace(1.0).lower(lowering_platforms=("tpu",))
+    assert "@T_NEW(" in str(lowered.compiler_ir())
+
+
+def test_an_export_that_ignores_forward_compatibility_uses_the_new_target(through):
+    produced = through(
+        jax.jit(changed.bind), 1.0, platforms=("tpu",), disabled_checks=OURS, ignore_forward_compatibility=True
+    )
+    assert _targets(produced) == ["T_NEW"]
+    assert produced.manifest.options.ignore_forward_compatibility is True

@@ -1,0 +1,54 @@
+"""docs/exporting.md is a project that passes as it stands: its goldens are written, and held in a cold process."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "exporting.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```\w+ title=\"(\S+)\"\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+TESTS = re.findall(r"^def (test_\w+)", PAGE, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("guide")
+    for name in dict.fromkeys(name for name, _ in BLOCKS):
+        text = "\n\n".join(block for title, block in BLOCKS if title == name)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def _pytest(folder: Path, *words: str) -> str:
+    foreign = ("PYTEST_", "JAX_", "XLA_")
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:hypothesispytest", *words]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**variables, "JAX_PLATFORMS": "cpu", "COLUMNS": "160"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_guide_runs_and_every_reader_here_keeps_what_it_promises(project):
+    assert f"{len(TESTS)} goldens new" in _pytest(project, "--update-goldens")
+    assert f"{len(TESTS)} cases held against {len(TESTS)} goldens: {len(TESTS)} kept" in _pytest(project)
+
+
+def test_the_guide_shows_every_keyword_that_changes_an_export():
+    from dataclasses import fields
+
+    from export_core.export import Asked
+
+    assert [field.name for field in fields(Asked) if not re.search(rf"\b{field.name}=", PAGE)] == []

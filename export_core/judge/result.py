@@ -40,7 +40,10 @@ class ReaderOf(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """A judged cell. `days` lie between the two build dates; `seconds` are wall time; errors are None where nothing was compared."""
+    """A judged cell. `days` lie between the two build dates; `seconds` are wall time.
+
+    Errors are None where nothing was compared, `max_ulp` also where that was no float.
+    """
 
     case: str
     golden: str
@@ -63,3 +66,4 @@ class Result(msgspec.Struct, frozen=True):
     promised_until: datetime.date
     judgement: Judgement
     reproduce: str
+    max_ulp: int | None = None

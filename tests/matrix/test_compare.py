@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from export_core.comparing import COARSE, COMPARATORS, DEFAULT_RTOL
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import key_leaf, leaf_of
 from export_core.matrix import Difference, MatrixError, compare_leaves
-from export_core.matrix.compare import COARSE, COMPARATORS, DEFAULT_RTOL
 
 INF, NAN = math.inf, math.nan
 

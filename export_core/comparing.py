@@ -134,7 +134,7 @@ def _problem_of_dtype(dtype: object) -> str:
 
 
 def _number(value: Any, *, whole: bool, where: str = "") -> float | int:
-    right = isinstance(value, Integral if whole else Real) and type(value) is not bool
+    right = not isinstance(value, bool) and isinstance(value, Integral if whole else Real)
     if right and 0 <= value < math.inf:
         return int(value) if whole else float(value)
     kind = "whole" if whole else "finite"

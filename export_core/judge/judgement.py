@@ -73,7 +73,6 @@ def judge(
         promised_until=found.until,
         judgement=Judgement.INCOMPLETE,
         reproduce=reproduce(cell),
-        max_ulp=outcome.difference.max_ulp if outcome.difference else None,
     )
     return judge_again(result, windows, known)
 

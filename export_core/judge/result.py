@@ -40,10 +40,7 @@ class ReaderOf(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """A judged cell. `days` lie between the two build dates; `seconds` are wall time.
-
-    Errors are None where nothing was compared, `max_ulp` also where that was no float.
-    """
+    """A judged cell. `days` lie between the two build dates; `seconds` are wall time; errors are None where nothing was compared."""
 
     case: str
     golden: str
@@ -66,4 +63,3 @@ class Result(msgspec.Struct, frozen=True):
     promised_until: datetime.date
     judgement: Judgement
     reproduce: str
-    max_ulp: int | None = None

@@ -56,8 +56,7 @@ def nearest(expected: Array, actual: Array) -> Array:
 
     size = expected.shape[-1]
     order = np.tile(np.arange(size), (*expected.shape[:-1], 1))
-    with np.errstate(all="ignore"):
-        apart = np.abs(wide(expected)[..., :, None] - wide(actual)[..., None, :])
+    apart = np.abs(wide(expected)[..., :, None] - wide(actual)[..., None, :])
     finite = np.isfinite(apart)
     # What is not finite belongs to its like, and to any other place rather than to a number.
     apart = np.where(finite, apart, 4 * size * np.max(apart, initial=1.0, where=finite))
@@ -83,5 +82,4 @@ def rebuilt_from(values: Array, vectors: Array) -> Array:
         return vectors
     finite = np.isfinite(vectors).all(axis=(-2, -1), keepdims=True)
     inverse = np.linalg.pinv(np.where(finite, wide(vectors), 0.0), rcond=1e-15)
-    with np.errstate(all="ignore"):
-        return np.where(finite, (wide(vectors) * wide(values)[..., None, :]) @ inverse, np.nan)
+    return np.where(finite, (wide(vectors) * wide(values)[..., None, :]) @ inverse, np.nan)

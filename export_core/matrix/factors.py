@@ -46,8 +46,7 @@ Comparator = Callable[[Factors, Factors], list[Part]]
 
 
 def eigh(expected: Factors, actual: Factors) -> list[Part]:
-    """Eigenvalues in order; vectors by V diag(w) V^H and V^H V. Takes (w, V) as numpy and (V, w) as lax order them."""
-    _count("eigh", "(w, V)", expected, 2)
+    """Eigenvalues in order; vectors by V diag(w) V^H and V^H V. NumPy gives (w, V), lax (V, w)."""
     values, vectors = (0, 1) if expected[0].ndim < expected[1].ndim else (1, 0)
 
     def rebuilt(outputs: Factors) -> Array:
@@ -63,8 +62,7 @@ def eigh(expected: Factors, actual: Factors) -> list[Part]:
 
 
 def svd(expected: Factors, actual: Factors) -> list[Part]:
-    """Singular values in order; the vectors by U diag(s) V^H, U^H U and V^H V. Takes (U, s, V^H), thin or full."""
-    _count("svd", "(U, s, V^H)", expected, 3)
+    """Singular values in order; the vectors by U diag(s) V^H, U^H U and V^H V."""
     kept = expected[1].shape[-1]
 
     def rebuilt(outputs: Factors) -> Array:
@@ -81,8 +79,7 @@ def svd(expected: Factors, actual: Factors) -> list[Part]:
 
 
 def qr(expected: Factors, actual: Factors) -> list[Part]:
-    """Q R, Q^H Q, and that R is upper triangular. Takes (Q, R), and (Q, R, permutation of the columns) when pivoted."""
-    _count("qr", "(Q, R) or (Q, R, permutation)", expected, 2, 3)
+    """Q R, Q^H Q, and that R is upper triangular. A permutation is of columns."""
 
     def rebuilt(outputs: Factors) -> Array:
         product = wide(outputs[0]) @ wide(outputs[1])
@@ -114,14 +111,12 @@ def qr(expected: Factors, actual: Factors) -> list[Part]:
 
 
 def lu(expected: Factors, actual: Factors) -> list[Part]:
-    """A from P A = L U, and that no element of L exceeds 1. Takes (LU, pivots) or (LU, pivots, permutation).
+    """A from P A = L U, and that no element of L exceeds 1.
 
     Rows that tie for a pivot may be chosen either way, so pivots and permutations may differ as long as they belong together.
     """
-    meaning = "(LU, pivots) or (LU, pivots, permutation)"
-    _count("lu", meaning, expected, 2, 3)
     if any(output.dtype.kind not in "iu" for output in expected[1:]):
-        raise _misfit("lu", meaning, expected)
+        raise ValueError("pivots are integers")
     # One pivot's size is the sum of its parts' for complex numbers (izamax): then |l| may be up to the root of 2.
     bound = np.sqrt(2.0) if expected[0].dtype.kind == "c" else 1.0
 
@@ -154,8 +149,7 @@ def lu(expected: Factors, actual: Factors) -> list[Part]:
 
 
 def schur(expected: Factors, actual: Factors) -> list[Part]:
-    """Q T Q^H, Q^H Q, and T's form: triangular, for real matrices with 2x2 blocks for pairs of complex eigenvalues. Takes (T, Q)."""
-    _count("schur", "(T, Q)", expected, 2)
+    """Q T Q^H, Q^H Q, and T's form: triangular, for real matrices with 2x2 blocks for pairs of complex eigenvalues."""
 
     def rebuilt(outputs: Factors) -> Array:
         triangle, vectors = (wide(output) for output in outputs)
@@ -168,8 +162,7 @@ def schur(expected: Factors, actual: Factors) -> list[Part]:
         if triangle.dtype.kind == "c":
             return np.asarray(below != 0)
         diagonal, above = np.diagonal(triangle, 0, -2, -1), np.diagonal(triangle, 1, -2, -1)
-        with np.errstate(all="ignore"):
-            real = (diagonal[..., 1:] - diagonal[..., :-1]) ** 2 / 4 + above * below >= 0
+        real = (diagonal[..., 1:] - diagonal[..., :-1]) ** 2 / 4 + above * below >= 0
         overlap = np.zeros(below.shape, np.bool_)
         overlap[..., 1:] = below[..., :-1] != 0
         return np.asarray((below != 0) & (real | overlap))
@@ -184,15 +177,15 @@ def schur(expected: Factors, actual: Factors) -> list[Part]:
 
 
 def eig(expected: Factors, actual: Factors) -> list[Part]:
-    """Eigenvalues in any order; vectors of any phase by their norms and V diag(w) V^-1. Takes (w,), (w, V) or (w, V left, V right).
+    """Eigenvalues in any order; vectors of any phase by their norms and V diag(w) V^-1.
 
     Left vectors make a matrix of their own in this way, which is as unique as that of the right ones.
     """
-    _count("eig", "(w,), (w, V) or (w, V left, V right)", expected, 1, 2, 3)
     name = expected[0].dtype.name
     order = nearest(expected[0], actual[0])
     turned = [np.take_along_axis(actual[0], order, -1)]
     turned += [np.take_along_axis(vectors, order[..., None, :], -1) for vectors in actual[1:]]
+    # Eigenvalues and V diag(w) V^-1 differ by more than the vectors do, by their condition number.
     grows = [condition(vectors) for vectors in expected[1:]]
     most = np.maximum.reduce(grows)[..., 0] if grows else np.asarray(1.0)
     parts = [
@@ -209,28 +202,36 @@ def eig(expected: Factors, actual: Factors) -> list[Part]:
     return parts
 
 
-FACTORS: dict[str, Comparator] = {"eigh": eigh, "eig": eig, "svd": svd, "qr": qr, "lu": lu, "schur": schur}
+@dataclass(frozen=True)
+class Factorization:
+    """What outputs a comparator takes, in words and in number."""
+
+    comparator: Comparator
+    meaning: str
+    counts: tuple[int, ...]
+
+
+FACTORS = {
+    "eigh": Factorization(eigh, "(w, V) or (V, w)", (2,)),
+    "eig": Factorization(eig, "(w,), (w, V) or (w, V left, V right)", (1, 2, 3)),
+    "svd": Factorization(svd, "(U, s, V^H)", (3,)),
+    "qr": Factorization(qr, "(Q, R) or (Q, R, permutation)", (2, 3)),
+    "lu": Factorization(lu, "(LU, pivots) or (LU, pivots, permutation)", (2, 3)),
+    "schur": Factorization(schur, "(T, Q)", (2,)),
+}
 
 
 def parts_of(name: str, expected: Factors, actual: Factors) -> list[Part]:
     """The parts that the comparator of this name compares. Raises `MatrixError` when the outputs are no such factors."""
+    form = FACTORS[name]
     try:
-        return FACTORS[name](expected, actual)
-    except ValueError as error:  # NumPy's, for shapes that cannot be multiplied
-        meaning = (FACTORS[name].__doc__ or "").rsplit("Takes ", 1)[-1].splitlines()[0].rstrip(".")
-        raise _misfit(name, meaning, expected) from error
-
-
-def _count(name: str, meaning: str, outputs: Factors, *counts: int) -> None:
-    if len(outputs) not in counts:
-        raise MatrixError(f"compare={name!r}: expected the outputs {meaning}, found {len(outputs)} outputs.")
-    if any(output.dtype.kind not in "fciu" for output in outputs):
-        raise _misfit(name, meaning, outputs)
-
-
-def _misfit(name: str, meaning: str, outputs: Factors) -> MatrixError:
-    found = ", ".join(f"{output.dtype.name}[{','.join(map(str, output.shape))}]" for output in outputs)
-    return MatrixError(f"compare={name!r}: expected the outputs {meaning}, found {found}.")
+        if len(expected) in form.counts and all(output.dtype.kind in "fciu" for output in expected):
+            with np.errstate(all="ignore"):  # what is not finite is compared, not warned of
+                return form.comparator(expected, actual)
+    except ValueError:
+        pass  # shapes that cannot be multiplied
+    found = ", ".join(f"{output.dtype.name}[{','.join(map(str, output.shape))}]" for output in expected)
+    raise MatrixError(f"compare={name!r}: expected the outputs {form.meaning}, found {found or 'none'}.")
 
 
 def _masks(expected: Factors, actual: Factors) -> list[Part]:
@@ -252,9 +253,8 @@ def _vector(what: str, expected: Array, actual: Array) -> Part:
 
 def _matrix(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors, of: int = 0) -> Part:
     """Each matrix of a batch is measured by its own largest element."""
-    with np.errstate(all="ignore"):
-        made = make(expected)
-        return Part(what, made, make(actual), expected[of].dtype.name, largest(made, 2))
+    made = make(expected)
+    return Part(what, made, make(actual), expected[of].dtype.name, largest(made, 2))
 
 
 def _equal(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors) -> Part:

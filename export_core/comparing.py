@@ -130,7 +130,7 @@ def _problem_of_dtype(dtype: object) -> str:
         return ""
     near = difflib.get_close_matches(str(dtype), FLOATS, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"expected a floating-point dtype of {', '.join(FLOATS)}.{hint}"
+    return f"expected a floating-point dtype such as float32.{hint}"
 
 
 def _number(value: Any, *, whole: bool, where: str = "") -> float | int:

@@ -117,6 +117,7 @@ def matrix(
                 plan.calendar,
                 limits=limits,
                 allow=policy.allow,
+                tolerances=policy.tolerances,
                 notify=progress.note,
                 dump=dump,
             )

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 import yaml
 
+from export_core.comparing import Tolerance, problem_of_tolerances, read_amount
 from export_core.errors import ExportCompatError
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Windows, load_calendar
 
@@ -91,8 +92,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     windows: WindowDays = WindowDays()
     readers: str = "window"
     platforms: tuple[str, ...] | None = None
-    rtol: float | None = None
-    atol: float | None = None
+    rtol: float | dict[str, float] | None = None
+    atol: float | dict[str, float] | None = None
+    tolerances: dict[str, dict[str, Tolerance]] = {}
     allow: dict[str, str] = {}
     releases: ExtraReleases = ExtraReleases()
     known_failures: tuple[KnownFailure, ...] = ()
@@ -130,6 +132,14 @@ def load_policy(path: Path) -> Policy:
         raise PolicyError(f"{path}: {said}.{_nearest_key(said)}") from None
     if policy.windows.backward < 0 or policy.windows.forward < 0:
         raise PolicyError(f"{path}: windows: expected days of 0 or more, found {policy.windows}.")
+    for name in ("rtol", "atol"):
+        if (value := getattr(policy, name)) is not None:
+            try:
+                read_amount(value)
+            except ValueError as error:
+                raise PolicyError(f"{path}: {name}: {error}") from None
+    if problem := problem_of_tolerances(policy.tolerances):
+        raise PolicyError(f"{path}: tolerances: {problem}")
     for number, entry in enumerate(policy.known_failures):
         _check_known_failure(f"{path}: known_failures[{number}]", entry)
     for number, change in enumerate(policy.custom_call_changes):
@@ -180,7 +190,7 @@ def _nearest_key(message: str) -> str:
     unknown = re.search(r"unknown field `([^`]*)`", message)
     if not unknown:
         return ""
-    kinds = (Policy, WindowDays, ExtraReleases, KnownFailure, CustomCallChange, JaxlibRelease, JaxRelease)
+    kinds = (Policy, WindowDays, Tolerance, ExtraReleases, KnownFailure, CustomCallChange, JaxlibRelease, JaxRelease)
     keys = sorted({name for kind in kinds for name in kind.__struct_fields__})
     near = difflib.get_close_matches(unknown.group(1), keys, n=1)
     return f" Did you mean `{near[0]}`?" if near else f" Known keys: {', '.join(Policy.__struct_fields__)}."

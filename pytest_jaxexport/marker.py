@@ -11,14 +11,15 @@ import pytest
 
 NAME = "export_compat"
 SIGNATURE = (
-    "export_compat(platforms=None, vjp_order=0, rtol=None, atol=None, compare='allclose', allow=None, disabled_checks=None, "
+    "export_compat(platforms=None, vjp_order=0, rtol=None, atol=None, ulp=None, compare='allclose', allow=None, disabled_checks=None, "
     "symbolic_shapes=None, constraints=(), mesh=None, in_specs=None, spread_over=0, calling_convention_version=None, "
     "ignore_forward_compatibility=False, register=(), refused_on=()): "
     "what the test passes to `export_golden` is exported with jax.export and held against its goldens. "
     "platforms: list of cpu, cuda, rocm, tpu to export for; default: the platform of this process. "
     "vjp_order: derivatives to serialize and to check, each against jax.vjp. "
-    "rtol, atol: tolerances of floating-point outputs; default: by dtype. "
-    "compare: allclose, exact, eigh, svd or qr. "
+    "rtol, atol, ulp: tolerances of floating-point outputs (ulp: units in the last place, enough by itself), each a number or "
+    "{dtype: number}; default: by dtype. "
+    "compare: allclose, exact, eigh, eig, svd, qr, lu, schur, or your own function as 'module:function'. "
     "allow: {custom-call target: reason} for targets outside JAX's stable list. "
     "disabled_checks: {'platform', 'ALL' or a custom-call target: reason}, safety checks that jax.export is told to leave out; "
     "the audit still wants every target allowed. "
@@ -34,6 +35,9 @@ SIGNATURE = (
     "refused_on: platforms that it is not exported for, where its refusal is checked."
 )
 
+Amount = float | dict[str, float]
+"""A tolerance for every dtype, or one for each that it names."""
+
 
 @dataclass(frozen=True)
 class Marked:
@@ -41,8 +45,9 @@ class Marked:
 
     platforms: tuple[str, ...] | None = None
     vjp_order: int | None = None
-    rtol: float | None = None
-    atol: float | None = None
+    rtol: Amount | None = None
+    atol: Amount | None = None
+    ulp: int | dict[str, int] | None = None
     compare: str | None = None
     allow: Mapping[str, str] | None = None
     disabled_checks: Mapping[str, str] | None = None
@@ -84,6 +89,7 @@ def read_marker(item: pytest.Item) -> Marked | None:
         vjp_order=_count(item, "vjp_order", merged.get("vjp_order"), "a derivative's order of 0 or more"),
         rtol=_tolerance(item, "rtol", merged.get("rtol")),
         atol=_tolerance(item, "atol", merged.get("atol")),
+        ulp=_tolerance(item, "ulp", merged.get("ulp")),
         compare=_compare(item, merged.get("compare")),
         allow=_reasons(item, "allow", merged.get("allow"), "custom-call targets"),
         disabled_checks=_reasons(
@@ -173,15 +179,34 @@ def _mesh(item: pytest.Item, value: object) -> Mapping[str, int] | None:
     return value  # type: ignore[return-value]  # a dict, as just checked
 
 
-def _tolerance(item: pytest.Item, name: str, value: object) -> float | None:
-    return None if value is None else parse_tolerance(value, f"{_where(item)} {name}")
+def _tolerance(item: pytest.Item, name: str, value: Any) -> Any:
+    """A number, or a dict of dtypes to numbers."""
+    if value is None:
+        return None
+    from export_core.comparing import read_amount  # only a marker that has one needs it
+
+    try:
+        return read_amount(value, whole=name == "ulp")
+    except ValueError as error:
+        raise _usage(item, f"{name}: {error}") from None
 
 
 def _compare(item: pytest.Item, value: object) -> str | None:
-    known = ("allclose", "exact", "eigh", "svd", "qr")
-    if value is not None and value not in known:
-        raise _usage(item, f"compare={value!r}: expected one of {', '.join(known)}")
-    return str(value) if value is not None else None
+    if value is None:
+        return None
+    from export_core.comparing import problem_of_name
+
+    if problem := problem_of_name(str(value)):
+        raise _usage(item, problem)
+    if ":" in str(value):
+        from export_core.errors import ExportCompatError
+        from export_core.matrix.comparators import check_comparator
+
+        try:
+            check_comparator(str(value), item.config.rootpath)
+        except ExportCompatError as error:
+            raise _usage(item, str(error)) from error
+    return str(value)
 
 
 def _reasons(item: pytest.Item, name: str, value: object, what: str) -> Mapping[str, str] | None:

@@ -15,10 +15,10 @@ from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
 from export_core.errors import ExportCompatError
 from export_core.export import MISMATCH, Case, Produced, Use, case_id, outputs_for, produce, with_checks
-from export_core.goldens import Golden, GoldenStore, Options
+from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
 from export_core.judge import Judgement, Result
-from export_core.matrix import compare_leaves
+from export_core.matrix import Difference, compare_leaves
 from export_core.matrix.checks import comparison_of
 from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken, happened, source_difference
@@ -206,11 +206,45 @@ class Recorder:
             if [leaf.data.tobytes() for leaf in produced.inputs] != [leaf.data.tobytes() for leaf in given]:
                 # The test makes other inputs now (random ones, say): what counts is what the function does with the golden's.
                 values = outputs_for(produced, given)
-            difference = compare_leaves(reference.outputs(), values, now.comparison)
+            difference = self._compared(produced, reference, reference.outputs(), values, now.comparison)
             if not difference.ok:
                 changes.append(f"numbers: {difference}")
-            changes += _changed_checks(produced, reference)
+            changes += self._changed_checks(produced, reference)
         return changes
+
+    def _changed_checks(self, produced: Produced, reference: Golden) -> list[str]:
+        """Derivatives and further calls that come out otherwise than in the golden, on the same inputs."""
+        told = []
+        for check in reference.manifest.checks:
+            if check.inputs is None or check.outputs is None:
+                continue
+            inputs, outputs = produced.files.get(check.inputs), produced.files.get(check.outputs)
+            if inputs is None or outputs is None or inputs != (reference.folder / check.inputs).read_bytes():
+                continue
+            how = comparison_of(check, produced.manifest.comparison)
+            difference = self._compared(
+                produced, reference, from_npz(reference.folder / check.outputs), from_npz(outputs), how
+            )
+            if not difference.ok:
+                told.append(f"numbers of {check.name}: {difference}")
+        return told
+
+    def _compared(
+        self,
+        produced: Produced,
+        reference: Golden,
+        expected: Sequence[Leaf],
+        actual: Sequence[Leaf],
+        how: Comparison,
+    ) -> Difference:
+        """Outputs of this process against those of a golden."""
+        return compare_leaves(
+            expected,
+            actual,
+            how,
+            platforms=(reference.manifest.writer.platform, produced.manifest.writer.platform),
+            tolerances=self._settings.policy.tolerances,
+        )
 
     def _remedy(self, test: str) -> str:
         """The command that writes this test's goldens, to be run where pytest was called."""
@@ -250,22 +284,6 @@ def _listed(value: object) -> str:
 def _changed_names(what: str, now: Sequence[str], then: Sequence[str]) -> list[str]:
     gone, new = sorted(set(then) - set(now)), sorted(set(now) - set(then))
     return [f"{what}: gone {', '.join(gone) or 'none'}; new {', '.join(new) or 'none'}"] if gone or new else []
-
-
-def _changed_checks(produced: Produced, reference: Golden) -> list[str]:
-    """Derivatives and further calls that come out otherwise than in the golden, on the same inputs."""
-    told = []
-    for check in reference.manifest.checks:
-        if check.inputs is None or check.outputs is None:
-            continue
-        inputs, outputs = produced.files.get(check.inputs), produced.files.get(check.outputs)
-        if inputs is None or outputs is None or inputs != (reference.folder / check.inputs).read_bytes():
-            continue
-        how = comparison_of(check, produced.manifest.comparison)
-        difference = compare_leaves(from_npz(reference.folder / check.outputs), from_npz(outputs), how)
-        if not difference.ok:
-            told.append(f"numbers of {check.name}: {difference}")
-    return told
 
 
 def _worth_showing(result: Result) -> bool:

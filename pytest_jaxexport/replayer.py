@@ -34,6 +34,7 @@ class Replayer:
             self.calendar,
             limits=Limits(),
             allow=self._policy.allow,
+            tolerances=self._policy.tolerances,
             start=self._workers.start,
             dump=self._dump,
         )

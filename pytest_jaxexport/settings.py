@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_jaxexport.marker import Marked, parse_platforms, parse_tolerance
+from pytest_jaxexport.marker import Amount, Marked, parse_platforms, parse_tolerance
 
 if TYPE_CHECKING:
     from export_core.export import Asked
@@ -47,8 +47,11 @@ class Settings:
         """Comparator and tolerances of a test."""
         from export_core.goldens import Comparison
 
+        compare = marked.compare or "allclose"
+        if marked.ulp is not None:  # what a project tolerates elsewhere must not widen what a test counts in units
+            return Comparison(compare, marked.rtol, marked.atol, marked.ulp)
         return Comparison(
-            compare=marked.compare or "allclose",
+            compare,
             rtol=_first(marked.rtol, self.rtol, self.policy.rtol),
             atol=_first(marked.atol, self.atol, self.policy.atol),
         )
@@ -172,5 +175,5 @@ def _said(config: pytest.Config, name: str) -> tuple[str, object]:
     return f"{config.inipath.name if config.inipath else 'ini file'}: {name}", config.getini(name)
 
 
-def _first(*values: float | None) -> float | None:
+def _first(*values: Amount | None) -> Amount | None:
     return next((value for value in values if value is not None), None)

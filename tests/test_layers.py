@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 FLOORS = {
     "export_core.errors": 0,
+    "export_core.comparing": 1,
     "export_core.artifact": 1,
     "export_core.releases": 1,
     "export_core.goldens": 2,

@@ -77,11 +77,15 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How outputs are compared: the comparator's name, and tolerances; null stands for the default of each dtype."""
+    """How outputs are compared: the comparator's name, or ``module:function``, and tolerances.
+
+    A number is for every dtype, a mapping for those that it names; null stands for the default of each dtype (of `ulp`: none).
+    """
 
     compare: str = "allclose"
-    rtol: float | None = None
-    atol: float | None = None
+    rtol: float | dict[str, float] | None = None
+    atol: float | dict[str, float] | None = None
+    ulp: int | dict[str, int] | None = None
 
 
 class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.comparing import Tolerances
 from export_core.goldens import Check, Comparison
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
@@ -80,8 +81,11 @@ class Checked:
     problem: str = ""
 
 
-def checked(cell: Cell, reply: Reply, scratch: Path) -> Checked:
-    """Compare what a worker brought back with the golden. The first call that came out otherwise is told."""
+def checked(cell: Cell, reply: Reply, scratch: Path, tolerances: Tolerances | None = None) -> Checked:
+    """Compare what a worker brought back with the golden. The first call that came out otherwise is told.
+
+    `tolerances` is what the policy says for platforms.
+    """
     manifest = cell.golden.manifest
     found: list[Difference] = []
     for number, check in enumerate(checks_of(cell)):
@@ -95,7 +99,11 @@ def checked(cell: Cell, reply: Reply, scratch: Path) -> Checked:
             continue
         how = comparison_of(check, manifest.comparison)
         difference = compare_leaves(
-            from_npz(cell.golden.folder / check.outputs), from_npz(scratch / f"{number}.npz"), how
+            from_npz(cell.golden.folder / check.outputs),
+            from_npz(scratch / f"{number}.npz"),
+            how,
+            platforms=(manifest.writer.platform, cell.platform),
+            tolerances=tolerances,
         )
         found.append(difference)
         if not difference.ok:
@@ -115,4 +123,5 @@ def _worst(found: list[Difference]) -> Difference:
         all(difference.ok for difference in found),
         max_abs_error=max(difference.max_abs_error or 0.0 for difference in found),
         max_rel_error=max(difference.max_rel_error or 0.0 for difference in found),
+        max_ulp=max((each.max_ulp for each in found if each.max_ulp is not None), default=None),
     )

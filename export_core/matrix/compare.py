@@ -1,32 +1,25 @@
 """Are these the outputs that the writer saw, and if not, how far off?
 
 Shapes and dtypes must be the same. Integers, booleans, PRNG keys and float0 must be equal; floats and complex numbers may differ by
-``atol + rtol * abs(expected)``, NaN equals NaN, infinities must agree in sign.
+``atol + rtol * abs(expected)``, or by some units in the last place; NaN equals NaN, infinities must agree in sign.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from export_core.comparing import FLOATS, Tolerance, Tolerances, tolerance_for
 from export_core.goldens import Comparison, Leaf
 from export_core.goldens.arrays import Array
-from export_core.matrix.errors import MatrixError
+from export_core.matrix.comparators import check_comparator, own_verdict
+from export_core.matrix.factors import FACTORS, Part, parts_of
+from export_core.matrix.ulp import ulp_distance
 
-DEFAULT_RTOL = {
-    "float64": 1e-10,
-    "complex128": 1e-10,
-    "float32": 1e-5,
-    "complex64": 1e-5,
-    "float16": 2e-3,
-    "bfloat16": 1.6e-2,
-}
-"""Relative tolerance of each dtype; about 100 units in the last place, 4 for the 16-bit ones. Narrower floats get COARSE."""
-
-COARSE = 0.25
 FIRST_ROWS = 5
 
 
@@ -43,14 +36,17 @@ class Row:
 class Difference:
     """How far outputs are from the expected ones.
 
-    `ok` says whether that is within tolerance. The errors are the largest over all outputs (inf where one side is not finite);
-    the rest describes the first output that is out of tolerance: its number, how many of its elements differ, the worst
-    element and the first few. `problem` is set instead where shapes, dtypes or the number of outputs differ.
+    `ok` says whether that is within tolerance. The errors are the largest over all outputs (inf where one side is not finite;
+    `max_ulp`, in units in the last place, over the floats that are finite on both sides, None where there is none); the rest describes
+    the first output that is out of tolerance: its name, how many of its elements differ, the worst element and the first few, and in
+    `masks` where one side is NaN or infinite and the other is not. `problem` is set instead where shapes, dtypes or the number of
+    outputs differ, and by a user's own comparator.
     """
 
     ok: bool
     max_abs_error: float | None = None
     max_rel_error: float | None = None
+    max_ulp: int | None = None
     problem: str = ""
     output: int | None = None
     of_type: str = ""
@@ -58,111 +54,158 @@ class Difference:
     total: int = 0
     worst: Row | None = None
     rows: tuple[Row, ...] = ()
+    masks: tuple[str, ...] = ()
     tolerance: str = ""
 
     def __str__(self) -> str:
         if self.problem:
             return self.problem
+        errors = f"max abs error {self.max_abs_error:.3g}, max rel error {self.max_rel_error:.3g}"
+        if self.max_ulp is not None:
+            errors += f", max ulp {self.max_ulp}"
         if self.ok:
-            return f"max abs error {self.max_abs_error:.3g}, max rel error {self.max_rel_error:.3g}"
-        lines = [
-            f"output {self.output} {self.of_type}: {self.mismatched} of {self.total} elements differ "
-            f"(max abs error {self.max_abs_error:.3g}, max rel error {self.max_rel_error:.3g}; allowed {self.tolerance})"
-        ]
+            return errors
+        name = self.of_type if self.output is None else f"output {self.output} {self.of_type}"
+        lines = [f"{name}: {self.mismatched} of {self.total} elements differ ({errors}; allowed {self.tolerance})"]
+        lines += [f"  {mask}" for mask in self.masks]
         if self.worst:
             lines.append(f"  worst at {_index(self.worst)}: expected {self.worst.expected}, got {self.worst.actual}")
         lines += [f"  first at {_index(row)}: expected {row.expected}, got {row.actual}" for row in self.rows]
         return "\n".join(lines)
 
 
-Transform = Callable[[Sequence[Array]], list[tuple[str, Array]]]
+def compare_leaves(
+    expected: Sequence[Leaf],
+    actual: Sequence[Leaf],
+    how: Comparison,
+    *,
+    platforms: Sequence[str] = (),
+    tolerances: Tolerances | None = None,
+) -> Difference:
+    """Compare flat outputs.
 
+    Args:
+        expected: what the writer saw.
+        actual: what came out now.
+        how: comparator and tolerances, as the golden keeps them.
+        platforms: where the two ran, the writer's and the reader's.
+        tolerances: what the policy says for platforms.
 
-def compare_leaves(expected: Sequence[Leaf], actual: Sequence[Leaf], how: Comparison) -> Difference:
-    """Compare flat outputs by the named comparator."""
+    Raises `MatrixError` when the outputs cannot be compared in this way, or a user's own comparator fails.
+    """
     if len(expected) != len(actual):
         return Difference(False, problem=f"expected {len(expected)} outputs, got {len(actual)}")
     for number, (want, got) in enumerate(zip(expected, actual, strict=True)):
         if str(want) != str(got):
             return Difference(False, problem=f"output {number}: expected {want}, got {got}", output=number)
-    comparator = comparator_named(how.compare)
-    if comparator is None:
-        pairs = [(str(leaf), leaf.numpy(), other.numpy()) for leaf, other in zip(expected, actual, strict=True)]
-        names = [leaf.dtype for leaf in expected]
-        exact = how.compare == "exact"
-    else:
-        wanted = comparator([leaf.numpy() for leaf in expected])
-        found = comparator([leaf.numpy() for leaf in actual])
-        pairs = [(what, one, other) for (what, one), (_, other) in zip(wanted, found, strict=True)]
-        names = [str(one.dtype) for _, one, _ in pairs]
-        exact = False
-    return _worst_of(
-        [_compare(i, *pair, name, how, exact) for i, (pair, name) in enumerate(zip(pairs, names, strict=True))]
+    check_comparator(how.compare)
+
+    def allowed(dtype: str) -> Tolerance | None:
+        if dtype not in FLOATS:
+            return None
+        golden = Tolerance(*(_amount(said, dtype) for said in (how.rtol, how.atol, how.ulp)))
+        return tolerance_for(dtype, golden, platforms, tolerances)
+
+    wanted, found = ([leaf.numpy() for leaf in side] for side in (expected, actual))
+    if how.compare in FACTORS:
+        parts = parts_of(how.compare, wanted, found)
+        return _worst_of([_compare_part(how.compare, part, allowed(part.dtype)) for part in parts])
+    exact = how.compare == "exact"
+    plain = _worst_of(
+        [
+            replace(_compare(str(leaf), want, got, None if exact else allowed(leaf.dtype), bits=exact), output=number)
+            for number, (leaf, want, got) in enumerate(zip(expected, wanted, found, strict=True))
+        ]
     )
+    if ":" not in how.compare:
+        return plain
+    problem = own_verdict(how.compare, wanted, found)
+    told = "" if problem is None else f"{how.compare}: {problem}"
+    return Difference(not told, plain.max_abs_error, plain.max_rel_error, plain.max_ulp, problem=told)
 
 
-def comparator_named(name: str) -> Transform | None:
-    """What to compare instead of the outputs themselves, or None to compare those. Raises `MatrixError` for an unknown name."""
-    try:
-        return COMPARATORS[name]
-    except KeyError:
-        near = difflib.get_close_matches(name, COMPARATORS, n=1)
-        raise MatrixError(
-            f"compare={name!r}: expected one of {', '.join(COMPARATORS)}.{f' Did you mean {near[0]!r}?' if near else ''}"
-        ) from None
+def _amount(said: Any, dtype: str) -> Any:
+    return said.get(dtype) if isinstance(said, Mapping) else said
 
 
 def _worst_of(differences: Sequence[Difference]) -> Difference:
     if not differences:
         return Difference(True, 0.0, 0.0)
     shown = next((difference for difference in differences if not difference.ok), differences[0])
-    return Difference(
-        **{
-            **shown.__dict__,
-            "max_abs_error": max(difference.max_abs_error or 0.0 for difference in differences),
-            "max_rel_error": max(difference.max_rel_error or 0.0 for difference in differences),
-        }
+    return replace(
+        shown,
+        max_abs_error=max(difference.max_abs_error or 0.0 for difference in differences),
+        max_rel_error=max(difference.max_rel_error or 0.0 for difference in differences),
+        max_ulp=max((each.max_ulp for each in differences if each.max_ulp is not None), default=None),
     )
 
 
+def _compare_part(name: str, part: Part, allowed: Tolerance | None) -> Difference:
+    """Parts are computed: their units in the last place are those of their largest element, and count as relative error."""
+    if allowed is not None and allowed.ulp is not None:
+        rtol = max(allowed.rtol or 0.0, allowed.ulp * float(np.finfo(part.dtype).eps))
+        allowed = Tolerance(rtol, allowed.atol)
+    found = _compare(part.what, part.expected, part.actual, allowed, scale=part.scale)
+    return replace(found, of_type=f"{name}: {part.what}", max_ulp=None)
+
+
 def _compare(
-    number: int, what: str, expected: Array, actual: Array, dtype: str, how: Comparison, exact: bool
+    what: str,
+    expected: Array,
+    actual: Array,
+    allowed: Tolerance | None,
+    *,
+    bits: bool = False,
+    scale: Array | None = None,
 ) -> Difference:
-    if expected.shape != actual.shape:
-        return Difference(False, problem=f"output {number} {what}: expected shape {expected.shape}, got {actual.shape}")
-    floating = "float" in dtype or "complex" in dtype
-    if not floating or dtype == "float0" or exact:
-        bad = _bits(expected) != _bits(actual) if exact else expected != actual
-        tolerance = "equal bits" if exact else "equal values"
+    """Compare two arrays of one shape and dtype; equal values without `allowed`, or equal bits."""
+    units = ulp_distance(expected, actual) if _floating(expected) else None
+    if bits:
+        bad, tolerance = (_bytes(expected) != _bytes(actual)).any(axis=-1), "equal bits"
+    elif allowed is None:
+        bad, tolerance = ~_same(expected, actual) if _floating(expected) else expected != actual, "equal values"
     else:
-        rtol = how.rtol if how.rtol is not None else DEFAULT_RTOL.get(dtype, COARSE)
-        # Without an atol of its own an array is measured by its largest element, so that a scale of 1e-6 is no free pass.
-        atol = how.atol if how.atol is not None else rtol * _largest(expected)
-        want, got = _wide(expected), _wide(actual)
-        with np.errstate(all="ignore"):
-            close = np.abs(got - want) <= atol + rtol * np.abs(want)
-        bad = ~np.where(np.isfinite(want), close, _same(want, got))
-        tolerance = f"rtol {rtol:.3g}, atol {atol:.3g}"
+        bad, tolerance = _beyond(expected, actual, allowed, units, scale)
     absolute, relative = _errors(expected, actual)
-    if not bad.any():
-        return Difference(True, _top(absolute), _top(relative), tolerance=tolerance)
-    if bad.ndim > expected.ndim:
-        bad = bad.any(axis=-1)
-    indices = np.argwhere(bad)
-    ranked = np.where(bad, absolute if absolute.shape == bad.shape else 1.0, -1.0)
-    worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(ranked)), ranked.shape))
-    return Difference(
-        ok=False,
+    plain = Difference(
+        ok=not bad.any(),
         max_abs_error=_top(absolute),
         max_rel_error=_top(relative),
-        output=number,
+        max_ulp=None if units is None else _most(units, np.isfinite(_wide(expected)) & np.isfinite(_wide(actual))),
         of_type=what,
+        tolerance=tolerance,
+    )
+    if plain.ok:
+        return plain
+    indices = np.argwhere(bad)
+    ranked = np.where(bad, absolute, -1.0)
+    worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(ranked)), ranked.shape))
+    return replace(
+        plain,
         mismatched=len(indices),
         total=int(bad.size),
         worst=_row(worst, expected, actual),
         rows=tuple(_row(tuple(int(i) for i in index), expected, actual) for index in indices[:FIRST_ROWS]),
-        tolerance=tolerance,
+        masks=_masks(expected, actual, bad),
     )
+
+
+def _beyond(
+    expected: Array, actual: Array, allowed: Tolerance, units: Array | None, scale: Array | None
+) -> tuple[Array, str]:
+    """Which elements are out of tolerance, and what that is in words."""
+    want, got = _wide(expected), _wide(actual)
+    rtol = allowed.rtol or 0.0
+    # Without an atol of its own an array is measured by its largest element, so that a scale of 1e-6 is no free pass.
+    atol = np.asarray(rtol * (_largest(want) if scale is None else scale) if allowed.atol is None else allowed.atol)
+    with np.errstate(all="ignore"):
+        close = np.abs(got - want) <= atol + rtol * np.abs(want)
+    words = f"rtol {rtol:.3g}, atol {atol.max(initial=0.0):.3g}"
+    if allowed.ulp is not None and units is not None:
+        close |= units <= allowed.ulp
+        words = f"{allowed.ulp} ulp" if rtol == 0 and not allowed.atol else f"{words}, or {allowed.ulp} ulp"
+    # No tolerance reaches over the edge of what is finite: the neighbour of the largest number is still no infinity.
+    return ~np.where(np.isfinite(want) & np.isfinite(got), close, _same(want, got)), words
 
 
 def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
@@ -178,6 +221,31 @@ def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
     return absolute, np.where(np.isnan(relative), np.inf, relative)
 
 
+_KINDS = ("a number", "NaN", "an infinity")
+
+
+def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
+    """Which elements are NaN or infinite on one side only, or another infinity, in a line for each kind."""
+    want, got = _kind(expected), _kind(actual)
+    lines = []
+    for one, other in itertools.product(range(len(_KINDS)), repeat=2):
+        count = int((bad & (want == one) & (got == other)).sum())
+        if count and (one != other or _KINDS[one] == "an infinity"):
+            found = "another infinity" if one == other else _KINDS[other]
+            lines.append(f"{found} where {_KINDS[one]} was expected at {count} place{'s' if count > 1 else ''}")
+    return tuple(lines)
+
+
+def _kind(values: Array) -> Array:
+    """The place in `_KINDS` of each element."""
+    wide = _wide(values)
+    return np.where(np.isnan(wide), 1, np.where(np.isinf(wide), 2, 0))
+
+
+def _floating(values: Array) -> bool:
+    return values.dtype.name in FLOATS
+
+
 def _wide(values: Array) -> Array:
     """Wide enough that the subtraction of two of them does not overflow or round."""
     return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
@@ -189,7 +257,7 @@ def _same(want: Array, got: Array) -> Array:
     return same
 
 
-def _bits(values: Array) -> Array:
+def _bytes(values: Array) -> Array:
     # ascontiguousarray makes a zero-dimensional array one-dimensional, which view needs.
     return np.ascontiguousarray(values).view(np.uint8).reshape(*values.shape, values.dtype.itemsize)
 
@@ -203,62 +271,13 @@ def _top(errors: Array) -> float:
     return float(errors.max()) if errors.size else 0.0
 
 
+def _most(units: Array, finite: Array) -> int | None:
+    return int(units[finite].max()) if finite.any() else None
+
+
 def _row(index: tuple[int, ...], expected: Array, actual: Array) -> Row:
     return Row(index, str(expected[index]), str(actual[index]))
 
 
 def _index(row: Row) -> str:
     return f"[{', '.join(map(str, row.index))}]"
-
-
-# --- what is unique only up to sign, phase or order -------------------------------------------------------------------
-
-
-def _take(name: str, meaning: str, count: int, outputs: Sequence[Array]) -> Sequence[Array]:
-    if len(outputs) != count:
-        raise MatrixError(f"compare={name!r}: expected the outputs {meaning}, found {len(outputs)} outputs.")
-    return outputs
-
-
-def _adjoint(matrix: Array) -> Array:
-    return np.conj(np.swapaxes(matrix, -1, -2))
-
-
-def _gram(matrix: Array) -> Array:
-    return _adjoint(matrix) @ matrix
-
-
-def _eigh(outputs: Sequence[Array]) -> list[tuple[str, Array]]:
-    """Eigenvalues as they are; eigenvectors through V diag(w) V^H and V^H V. Takes (w, V) as numpy and (V, w) as lax order them."""
-    values, vectors = sorted(_take("eigh", "(w, V)", 2, outputs), key=lambda array: array.ndim)
-    rebuilt = (vectors * values[..., None, :]) @ _adjoint(vectors)
-    return [("eigenvalues", values), ("V diag(w) V^H", rebuilt), ("V^H V", _gram(vectors))]
-
-
-def _svd(outputs: Sequence[Array]) -> list[tuple[str, Array]]:
-    """Singular values as they are; the vectors through U diag(s) V^H, U^H U and V V^H. Takes (U, s, V^H)."""
-    left, values, right = _take("svd", "(U, s, V^H)", 3, outputs)
-    kept = values.shape[-1]
-    rebuilt = (left[..., :kept] * values[..., None, :]) @ right[..., :kept, :]
-    return [
-        ("singular values", values),
-        ("U diag(s) V^H", rebuilt),
-        ("U^H U", _gram(left)),
-        ("V V^H", _gram(_adjoint(right))),
-    ]
-
-
-def _qr(outputs: Sequence[Array]) -> list[tuple[str, Array]]:
-    """Q R, Q^H Q, and that R is upper triangular; the signs of R's diagonal are free. Takes (Q, R)."""
-    orthogonal, upper = _take("qr", "(Q, R)", 2, outputs)
-    below = np.tril(upper, -1)
-    return [
-        ("Q R", orthogonal @ upper),
-        ("Q^H Q", _gram(orthogonal)),
-        ("R below the diagonal", below),
-        ("|R|", np.abs(upper)),
-    ]
-
-
-COMPARATORS: dict[str, Transform | None] = {"allclose": None, "exact": None, "eigh": _eigh, "svd": _svd, "qr": _qr}
-"""Comparators by name. Those with a function compare what that function makes of the outputs."""

@@ -6,11 +6,12 @@ import datetime
 import fnmatch
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from export_core.goldens import Golden
 from export_core.matrix.cell import Cell
-from export_core.matrix.compare import comparator_named
+from export_core.matrix.comparators import check_comparator
 from export_core.matrix.errors import MatrixError
 from export_core.releases import Calendar, Release, Windows, promise
 
@@ -65,16 +66,17 @@ def make_plan(
 ) -> Plan:
     """Plan every selected golden in every selected reader, as of a day.
 
-    Raises `MatrixError` when nothing is left to run: an empty plan must never look like a success. Raises `ReleaseError`
-    for a reader that does not exist.
+    Raises `MatrixError` when nothing is left to run: an empty plan must never look like a success, and for a comparator that
+    is not there; users' own are imported, with the working folder first on `sys.path`. Raises `ReleaseError` for a reader that does
+    not exist.
     """
     for platform in selection.platforms:
         if platform not in PLATFORMS:
             raise MatrixError(f"--platforms: expected some of {', '.join(PLATFORMS)}, found {platform!r}.")
     then = calendar.as_of(as_of)
     chosen = _chosen(goldens, then, selection, as_of)
-    for golden in chosen:
-        comparator_named(golden.manifest.comparison.compare)
+    for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
+        check_comparator(name, Path.cwd())
     readers = [then.release(reader) for reader in _readers(chosen, then, windows, selection.readers)]
     cells = [
         Cell(golden, reader, platform)

@@ -15,12 +15,13 @@ from pathlib import Path
 
 from export_core.artifact import ArtifactError, read
 from export_core.artifact.audit import audit
+from export_core.comparing import Tolerances
 from export_core.goldens import Golden, GoldenError
 from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
 from export_core.matrix.checks import checked, request_of
 from export_core.matrix.compare import Difference
 from export_core.matrix.environments import Environment
-from export_core.matrix.errors import EnvironmentFailed, WorkerDied
+from export_core.matrix.errors import EnvironmentFailed, MatrixError, WorkerDied
 from export_core.matrix.pool import Reply, Worker, WorkerStarter, start_worker
 from export_core.matrix.refusals import find_refusal
 from export_core.releases import Calendar, Release
@@ -49,6 +50,7 @@ def replay(
     *,
     limits: Limits | None = None,
     allow: Mapping[str, str] | None = None,
+    tolerances: Tolerances | None = None,
     notify: Callable[[str], None] = lambda text: None,
     start: WorkerStarter = start_worker,
     dump: Path | None = None,
@@ -61,11 +63,12 @@ def replay(
         calendar: dates the readers' jax, for the table of refusals.
         limits: how many at once, for how long.
         allow: custom-call targets that are accepted beside JAX's stable list, with reasons.
+        tolerances: what the policy says for platforms, beside what each golden asks for.
         notify: told in a line what goes on beside the cells.
         start: starts a worker; `pool.KeptWorkers.start` keeps one for many replays.
         dump: a folder for every module as text, as exported and as compiled, by cell (`dump.dump_of`); None writes none.
     """
-    run = _Run(environment_of, calendar, limits or Limits(), dict(allow or {}), notify, start, dump)
+    run = _Run(environment_of, calendar, limits or Limits(), dict(allow or {}), tolerances or {}, notify, start, dump)
     yield from run.outcomes(cells)
 
 
@@ -78,6 +81,7 @@ class _Run:
         calendar: Calendar,
         limits: Limits,
         allow: dict[str, str],
+        tolerances: Tolerances,
         notify: Callable[[str], None],
         start: WorkerStarter,
         dump: Path | None,
@@ -86,6 +90,7 @@ class _Run:
         self.calendar = calendar
         self.limits = limits
         self.allow = allow
+        self.tolerances = tolerances
         self.notify = notify
         self.start = start
         self.dump = dump
@@ -240,9 +245,11 @@ class _Run:
         at = f"{reply.check}: " if reply.check else ""
         if reply.end == "ok":
             try:
-                found = checked(cell, reply, outputs)
+                found = checked(cell, reply, outputs, self.tolerances)
             except GoldenError as error:
                 return ended(Stage.COMPARE, Verdict.ERROR, str(error))
+            except MatrixError as error:  # a comparator that fails says nothing about the reader
+                return ended(Stage.COMPARE, Verdict.NOT_RUN, str(error))
             verdict = Verdict.PASS if not found.problem else Verdict.ERROR if found.difference.ok else Verdict.NUMERICS
             return ended(Stage.COMPARE, verdict, found.problem, found.difference)
         if reply.end == "error":

@@ -36,6 +36,21 @@ def test_svd(export_golden, numbers):
     export_golden(jax.jit(lambda matrix: tuple(lax.linalg.svd(matrix, full_matrices=False))), numbers(5, 3))
 
 
+@pytest.mark.export_compat(compare="lu")
+def test_lu(export_golden, numbers):
+    export_golden(jax.jit(lambda matrix: tuple(lax.linalg.lu(matrix))), numbers(5, 3))
+
+
+@pytest.mark.export_compat(compare="schur")
+def test_schur(export_golden, numbers):
+    export_golden(jax.jit(lambda matrix: tuple(lax.linalg.schur(matrix))), numbers(4, 4))
+
+
+@pytest.mark.export_compat(compare="eig")
+def test_eig(export_golden, numbers):
+    export_golden(jax.jit(lambda matrix: tuple(lax.linalg.eig(matrix))), numbers(4, 4))
+
+
 @pytest.mark.export_compat
 def test_fft(export_golden, numbers):
     export_golden(jax.jit(lambda x: (jnp.fft.fft(x), jnp.fft.irfft(jnp.fft.rfft(x)))), numbers(3, 16))

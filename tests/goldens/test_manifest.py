@@ -25,8 +25,9 @@ MANIFESTS = st.builds(
     comparison=st.builds(
         Comparison,
         compare=TEXT,
-        rtol=st.none() | st.floats(0, 1, allow_nan=False),
+        rtol=st.none() | st.floats(0, 1, allow_nan=False) | st.dictionaries(TEXT, st.floats(0, 1), max_size=2),
         atol=st.none() | st.floats(0, 1e-300),
+        ulp=st.none() | st.integers(0, 2**63) | st.dictionaries(TEXT, st.integers(0, 9), max_size=2),
     ),
     signature=st.builds(
         Signature, inputs=st.lists(TEXT, max_size=3).map(tuple), outputs=st.just(()), in_tree=TEXT, out_tree=TEXT

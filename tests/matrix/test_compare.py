@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from export_core.comparing import COARSE, DEFAULT_RTOL, Tolerance
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import key_leaf, leaf_of
-from export_core.matrix import Difference, MatrixError, compare_leaves
-from export_core.matrix.compare import COARSE, COMPARATORS, DEFAULT_RTOL
+from export_core.matrix import Difference, compare_leaves
 
 INF, NAN = math.inf, math.nan
 
 
-def compared(expected, actual, **how) -> Difference:
+def compared(expected, actual, platforms=(), tolerances=None, **how) -> Difference:
     wanted, found = ([leaf_of(array) for array in side] for side in (_listed(expected), _listed(actual)))
-    return compare_leaves(wanted, found, Comparison(**how))
+    return compare_leaves(wanted, found, Comparison(**how), platforms=platforms, tolerances=tolerances)
 
 
 def _listed(arrays_):
@@ -77,6 +77,34 @@ def test_nan_equals_nan_and_infinity_itself_and_nothing_else(dtype):
         assert (found.worst.index, found.max_abs_error) == ((place,), INF)
 
 
+@pytest.mark.parametrize(
+    ("expected", "actual", "line"),
+    [
+        ([1, 2, 3], [1, NAN, NAN], "NaN where a number was expected at 2 places"),
+        ([1, NAN, 3], [1, 2, 3], "a number where NaN was expected at 1 place"),
+        ([1, 2, 3], [1, INF, -INF], "an infinity where a number was expected at 2 places"),
+        ([INF, 1, 1], [1, 1, 1], "a number where an infinity was expected at 1 place"),
+        ([INF, 1, INF], [-INF, 1, INF], "another infinity where an infinity was expected at 1 place"),
+        ([NAN, 1, 1], [INF, 1, 1], "an infinity where NaN was expected at 1 place"),
+        ([INF, 1, 1], [NAN, 1, 1], "NaN where an infinity was expected at 1 place"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "complex128", ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
+def test_nan_and_infinity_on_one_side_only_have_a_line_of_their_own(dtype, expected, actual, line):
+    found = compared(np.array(expected, dtype), np.array(actual, dtype), rtol=1e9, ulp=2**40)
+    assert (found.ok, found.masks) == (False, (line,))
+    assert str(found).splitlines()[1] == f"  {line}"
+    assert found.mismatched == sum(str(one) != str(other) for one, other in zip(expected, actual, strict=True))
+
+
+def test_numbers_that_differ_have_no_such_line_and_several_kinds_have_several():
+    assert compared(f32(1, NAN), f32(2, NAN)).masks == ()
+    assert len(compared(f32(1, NAN, INF), f32(NAN, 1, -INF)).masks) == 3
+    assert compared(f32(1, NAN), f32(NAN, NAN), compare="exact").masks == (
+        "NaN where a number was expected at 1 place",
+    )
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_specials_equal_themselves_and_do_not_crash(dtype):
     specials = np.array([complex(NAN, 1), complex(INF, NAN), complex(INF, -INF), complex(1, -INF), 2j], dtype)
@@ -112,6 +140,65 @@ def test_tolerances_that_are_given_are_taken_and_told():
     assert compared(expected, actual, rtol=0.0, atol=4.0).ok
 
 
+def test_a_tolerance_may_be_for_some_dtypes_and_the_rest_keeps_its_default():
+    half = np.array([1.0, 1.0], ml_dtypes.bfloat16)
+    expected, actual = [f32(1, 1), half], [f32(1, 1.001), half * half.dtype.type(1.1)]
+    assert not compared(expected, actual).ok
+    assert compared(expected, actual, rtol={"float32": 1e-2}).output == 1
+    assert compared(expected, actual, rtol={"bfloat16": 0.2}).output == 0
+    assert compared(expected, actual, rtol={"float32": 1e-2, "bfloat16": 0.2}).ok
+    assert compared(expected, actual, atol={"float32": 1e-2, "bfloat16": 0.2}).ok
+
+
+@pytest.mark.parametrize(
+    ("platforms", "ok"), [((), False), (("cpu", "cpu"), False), (("cpu", "tpu"), True), (("tpu", "cpu"), True)]
+)
+def test_where_writer_or_reader_multiplies_in_fewer_bits_more_may_differ(platforms, ok):
+    assert compared(f32(1, 1), f32(1, 1.005), platforms).ok is ok
+    assert not compared(np.array([1.0]), np.array([1.005]), platforms).ok, "float64 is not multiplied so"
+
+
+def test_what_the_policy_says_for_a_platform_holds_there():
+    policy = {"tpu": {"float32": Tolerance(rtol=0.1)}, "cpu": {"float32": Tolerance(rtol=0.0, atol=0.0)}}
+    far, near = f32(1.05), np.nextafter(f32(1), 2)
+    assert compared(f32(1), far, ("cpu", "tpu"), policy).ok
+    assert compared(f32(1), far, ("cpu", "tpu"), policy, rtol=1e-6).ok, "the marker was written on another platform"
+    assert not compared(f32(1), far, ("cpu", "cpu"), policy).ok
+    assert not compared(f32(1), near, ("cpu", "cpu"), policy).ok
+    assert not compared(f32(1), near, ("cpu", "tpu"), policy, compare="exact").ok
+
+
+def test_ulps_are_enough_by_themselves_and_leave_no_room_beside_them():
+    one = f32(1.0, 1e-20)
+    four = (one.view(np.int32) + 4).view(np.float32)
+    assert compared(one, four, ulp=4).ok
+    found = compared(one, four, ulp=3)
+    assert (found.ok, found.mismatched, found.max_ulp, found.tolerance) == (False, 2, 4, "3 ulp")
+    assert not compared(f32(0.0, 1.0), f32(1e-8, 1.0), ulp=4).ok, "no tolerance relative to the largest element"
+
+
+def test_an_element_passes_by_ulps_or_by_rtol_and_atol():
+    one = f32(1000.0, 0.0)
+    assert compared(one, f32(np.nextafter(one[0], 2e3), 1e-8), ulp=1, atol=1e-7).ok
+    assert not compared(one, f32(1000.001, 1e-8), ulp=1, atol=1e-7).ok
+    found = compared(one, f32(1001, 1), ulp={"float32": 1}, atol=1e-7)
+    assert (found.ok, found.tolerance) == (False, "rtol 0, atol 1e-07, or 1 ulp")
+    assert compared(one, f32(1001, 1), ulp={"float64": 1}, rtol=1e-3).ok, "said of another dtype"
+
+
+def test_the_largest_number_of_ulps_is_over_what_is_finite_on_both_sides():
+    assert compared(f32(1, INF, NAN), f32(np.nextafter(f32(1), 2)[0], -INF, 1)).max_ulp == 1
+    assert compared(f32(NAN), f32(NAN)).max_ulp is None
+    assert compared(np.array([1]), np.array([2])).max_ulp is None
+    assert compared([f32(1), np.array([1])], [f32(1), np.array([1])]).max_ulp == 0
+
+
+def test_the_neighbour_of_the_largest_number_is_no_infinity():
+    largest = np.finfo(np.float32).max
+    assert not compared(f32(largest), f32(INF), ulp=1).ok
+    assert not compared(f32(INF), f32(largest), ulp=1, rtol=0.5).ok
+
+
 def test_what_differs_is_told_with_place_counts_errors_and_the_first_few():
     expected = np.arange(20, dtype=np.float32).reshape(4, 5)
     actual = expected.copy()
@@ -123,7 +210,8 @@ def test_what_differs_is_told_with_place_counts_errors_and_the_first_few():
     assert (found.worst.index, found.worst.expected, found.worst.actual) == ((3, 4), "19.0", "26.0")
     assert [row.index for row in found.rows] == [(1, 0), (1, 1), (1, 2), (1, 3), (1, 4)]
     assert str(found).splitlines() == [
-        "output 1 float32[4,5]: 11 of 20 elements differ (max abs error 7, max rel error 0.368; allowed rtol 1e-05, atol 0.00019)",
+        "output 1 float32[4,5]: 11 of 20 elements differ (max abs error 7, max rel error 0.368, max ulp 3670016; "
+        "allowed rtol 1e-05, atol 0.00019)",
         "  worst at [3, 4]: expected 19.0, got 26.0",
         *(f"  first at [1, {i}]: expected {5 + i}.0, got {5.5 + i}" for i in range(5)),
     ]
@@ -209,112 +297,3 @@ def test_no_complex_numbers_crash_a_comparison(array, other):
     assert compared(array, array).ok
     found = compared(other, other[::-1].copy())
     assert found.ok or str(found)
-
-
-# --- unique only up to sign, phase or order ---------------------------------------------------------------------------
-
-
-def matrix(dtype, n=5, m=None):
-    random = np.random.default_rng(7)
-    a = random.standard_normal((2, n, m or n)) + (
-        1j * random.standard_normal((2, n, m or n)) if "complex" in dtype else 0
-    )
-    return a.astype(dtype)
-
-
-def phases(dtype, n):
-    angles = np.random.default_rng(8).uniform(0, 2 * np.pi, (2, n))
-    return (np.exp(1j * angles) if "complex" in dtype else np.sign(np.cos(angles))).astype(dtype)
-
-
-EACH = pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-
-
-@EACH
-def test_eigenvectors_may_turn_and_may_not_be_wrong(dtype):
-    a = matrix(dtype)
-    values, vectors = np.linalg.eigh(a + np.conj(np.swapaxes(a, -1, -2)))
-    turned = vectors * phases(dtype, 5)[:, None, :]
-    assert not compared([values, vectors], [values, turned]).ok, "plain comparison does not know"
-    assert compared([values, vectors], [values, turned], compare="eigh").ok
-    assert compared([vectors, values], [turned, values], compare="eigh").ok, "as lax orders them"
-    assert not compared([values, vectors], [values, np.roll(vectors, 1, -1)], compare="eigh").ok
-    assert not compared([values, vectors], [values, vectors * 1.01], compare="eigh").ok
-    assert not compared([values, vectors], [values * values.dtype.type(1.01), vectors], compare="eigh").ok
-    wrong = turned.copy()
-    wrong[1, 2, 3] *= -1
-    assert not compared([values, vectors], [values, wrong], compare="eigh").ok
-
-
-@EACH
-@pytest.mark.parametrize("full", [False, True], ids=["thin", "full"])
-@pytest.mark.parametrize("shape", [(5, 5), (5, 3), (3, 5)], ids=str)
-def test_singular_vectors_may_turn_together_and_may_not_be_wrong(dtype, full, shape):
-    u, s, vh = np.linalg.svd(matrix(dtype, *shape), full_matrices=full)
-    turn = phases(dtype, s.shape[-1])
-    u2, vh2 = u.copy(), vh.copy()
-    u2[..., : s.shape[-1]] *= turn[:, None, :]
-    vh2[..., : s.shape[-1], :] *= np.conj(turn)[:, :, None]
-    assert compared([u, s, vh], [u2, s, vh2], compare="svd").ok
-    assert not compared([u, s, vh], [u2, s, vh], compare="svd").ok, "one side alone does not turn"
-    assert not compared([u, s, vh], [u2, s * s.dtype.type(1.01), vh2], compare="svd").ok
-    assert not compared([u, s, vh], [u2 * u.dtype.type(2), s, vh2 / vh.dtype.type(2)], compare="svd").ok, (
-        "U is orthogonal"
-    )
-
-
-@EACH
-@pytest.mark.parametrize("shape", [(5, 5), (5, 3), (3, 5)], ids=str)
-def test_q_and_r_may_turn_together_and_may_not_be_wrong(dtype, shape):
-    q, r = np.linalg.qr(matrix(dtype, *shape))
-    turn = phases(dtype, q.shape[-1])
-    q2, r2 = q * turn[:, None, :], np.conj(turn)[:, :, None] * r
-    assert compared([q, r], [q2, r2], compare="qr").ok
-    assert not compared([q, r], [q2, r], compare="qr").ok
-    assert not compared([q, r], [q2 * q.dtype.type(2), r2 / r.dtype.type(2)], compare="qr").ok, "Q is orthogonal"
-    rotated = np.linalg.qr(matrix(dtype, q.shape[-1]))[0]
-    assert not compared([q, r], [q @ rotated, np.conj(np.swapaxes(rotated, -1, -2)) @ r], compare="qr").ok, (
-        "R is triangular"
-    )
-
-
-def test_vectors_that_the_product_does_not_show_must_be_orthonormal_too():
-    values, vectors = np.array([0.0, 1.0, 2.0]), np.eye(3)
-    stretched = vectors * np.array([2.0, 1.0, 1.0])  # the eigenvalue of the first is 0
-    assert not compared([values, vectors], [values, stretched], compare="eigh").ok
-    for shape, side in (((5, 3), 0), ((3, 5), 2)):  # the last vectors of a full factor meet no singular value
-        factors = list(np.linalg.svd(matrix("float64", *shape)))
-        other = [factor.copy() for factor in factors]
-        other[side][..., -1 if side else slice(None), slice(None) if side else -1] *= 2
-        assert not compared(factors, other, compare="svd").ok, shape
-
-
-def test_r_must_be_zero_below_its_diagonal():
-    q, r = np.linalg.qr(matrix("float64"))
-    r2 = r.copy()
-    r2[..., 3, 0] = 1e-14
-    assert not compared([q, r], [q, r2], compare="qr").ok
-
-
-def test_factors_of_an_empty_matrix_agree():
-    empty = np.zeros((0, 0), np.float32)
-    assert compared([np.zeros(0, np.float32), empty], [np.zeros(0, np.float32), empty], compare="eigh").ok
-
-
-def test_which_part_of_a_factorization_differs_is_told():
-    values, vectors = np.linalg.eigh(np.diag([1.0, 2.0]))
-    found = compared([values, vectors], [values + 1, vectors], compare="eigh")
-    assert str(found).startswith("output 0 eigenvalues: 2 of 2 elements differ")
-
-
-@pytest.mark.parametrize(("how", "meaning"), [("eigh", "(w, V)"), ("svd", "(U, s, V^H)"), ("qr", "(Q, R)")])
-def test_a_comparator_with_the_wrong_number_of_outputs_is_an_error(how, meaning):
-    with pytest.raises(MatrixError) as told:
-        compared(f32(1), f32(1), compare=how)
-    assert str(told.value) == f"compare={how!r}: expected the outputs {meaning}, found 1 outputs."
-
-
-def test_an_unknown_comparator_is_an_error_with_the_nearest_name():
-    with pytest.raises(MatrixError, match=r"compare='eig': expected one of allclose, exact, .* Did you mean 'eigh'\?"):
-        compared(f32(1), f32(1), compare="eig")
-    assert set(COMPARATORS) == {"allclose", "exact", "eigh", "svd", "qr"}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+import export_core.export  # noqa: F401 - pytester forgets what its tests import, and jax can be loaded once only
+from export_core.comparing import COMPARATORS
+from export_core.goldens import Comparison
 from pytest_jaxexport.marker import SIGNATURE, Marked, read_marker
 from pytest_jaxexport.settings import Settings, read_settings
 
@@ -30,6 +35,10 @@ def test_markers_lists_the_whole_signature(pytester: pytest.Pytester) -> None:
     assert f"@pytest.mark.{SIGNATURE}" in listed.outlines
     for keyword in Marked.__dataclass_fields__:
         assert f"{keyword}=" in SIGNATURE.split(":")[0]
+    assert f"compare: {', '.join(COMPARATORS)}, or your own function" in SIGNATURE
+
+
+GONE = "ModuleNotFoundError: No module named 'gone_away'. It must be installed, or be found from the folder {root}."
 
 
 @pytest.mark.parametrize(
@@ -44,7 +53,13 @@ def test_markers_lists_the_whole_signature(pytester: pytest.Pytester) -> None:
         ("atol=float('inf')", "atol: expected a finite number of 0 or more, found inf."),
         ("atol=float('nan')", "atol: expected a finite number of 0 or more, found nan."),
         ("atol=True", "atol: expected a finite number of 0 or more, found True."),
-        ("compare='equal'", "compare='equal': expected one of allclose, exact, eigh, svd, qr"),
+        ("rtol={'flaot32': 1}", "rtol: flaot32: expected a floating-point dtype such as float32. Did you mean 'float32'?"),
+        ("atol={'float32': -1}", "atol: float32: expected a finite number of 0 or more, found -1."),
+        ("ulp=1.5", "ulp: expected a whole number of 0 or more, found 1.5."),
+        ("compare='equal'", f"compare='equal': expected one of {', '.join(COMPARATORS)}, or your own function as 'module:function'."),
+        ("compare='gone_away:f'", f"compare='gone_away:f': cannot import gone_away: {GONE}"),
+        ("compare='json:gone'", f"compare='json:gone': json ({json.__file__}) has no gone."),
+        ("compare='json:__name__'", "compare='json:__name__': expected a function (expected, actual), found str."),
         ("allow=['my_target']", "allow=['my_target']: expected a dict of custom-call targets, each with its reason"),
         ("allow={'my_target': ''}", "allow={'my_target': ''}: expected a dict of custom-call targets, each with its reason"),
     ],
@@ -54,7 +69,10 @@ def test_a_wrong_marker_ends_the_run_before_any_test(pytester: pytest.Pytester, 
     # Also where the test with the wrong marker is not the one that was asked for.
     refused = pytester.runpytest_inprocess("-k", "other")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    assert refused.errlines[0] == f"ERROR: test_a.py::test_f: @pytest.mark.export_compat {message}"
+    assert (
+        refused.errlines[0]
+        == f"ERROR: test_a.py::test_f: @pytest.mark.export_compat {message.replace('{root}', str(pytester.path))}"
+    )
     assert "RAN" not in refused.stdout.str()
 
 
@@ -81,6 +99,32 @@ def test_the_marker_of_a_test_comes_before_those_of_its_class_and_module(pyteste
         )
     )
     assert read_marker(items[0]) == Marked(rtol=3, atol=2, compare="exact")
+
+
+def test_tolerances_by_dtype_ulps_and_a_function_of_the_project_are_read_at_collection(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    pytester.makepyfile(checks_of_mine="def close_enough(expected, actual): ...")
+    items, _ = pytester.inline_genitems(
+        pytester.makepyfile(
+            test_a="""
+            import pytest
+            @pytest.mark.export_compat(rtol={"float32": 1e-3, "bfloat16": 0.1}, ulp=4, compare="checks_of_mine:close_enough")
+            def test_f(): ...
+            """
+        )
+    )
+    marked = read_marker(items[0])
+    assert marked == Marked(rtol={"bfloat16": 0.1, "float32": 1e-3}, ulp=4, compare="checks_of_mine:close_enough")
+
+
+def test_what_is_tolerated_elsewhere_does_not_widen_a_marker_that_counts_in_ulps(pytester: pytest.Pytester) -> None:
+    (pytester.path / "export_compat.yaml").write_text("rtol: 0.1\natol: {float32: 0.2}\n")
+    settings = read_settings(pytester.parseconfig(f"--rootdir={pytester.path}", "--export-rtol=0.3"))
+    assert settings.comparison_for(Marked(ulp=2)) == Comparison(ulp=2)
+    assert settings.comparison_for(Marked(ulp=2, atol=1e-9)) == Comparison(ulp=2, atol=1e-9)
+    assert settings.comparison_for(Marked()) == Comparison(rtol=0.3, atol={"float32": 0.2})
 
 
 # --- which holds ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,141 @@
+"""By how much may a number differ? Comparators by name, tolerances by dtype and by platform. No numpy: every pytest run may load it."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import msgspec
+
+COMPARATORS = ("allclose", "exact", "eigh", "eig", "svd", "qr", "lu", "schur")
+"""What `compare` may name. Anything else is a user's own function, as ``module:function``."""
+
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+
+DEFAULT_RTOL = {
+    "float64": 1e-10,
+    "complex128": 1e-10,
+    "float32": 1e-5,
+    "complex64": 1e-5,
+    "float16": 2e-3,
+    "bfloat16": 1.6e-2,
+}
+"""Relative tolerance of each dtype: 84 units in the last place of float32, 2 of the 16-bit ones. Narrower floats get COARSE."""
+
+COARSE = 0.25
+"""float8 and narrower: about a unit in the last place of float8_e5m2, which has 2 bits."""
+
+PLATFORM_RTOL: dict[str, dict[str, float]] = {
+    "tpu": {"float32": 1e-2, "complex64": 1e-2},
+    "cuda": {"float32": 1e-3, "complex64": 1e-3},
+    "rocm": {"float32": 1e-3, "complex64": 1e-3},
+}
+"""Wider where writer or reader is such a platform. Unless a program asks for more, XLA multiplies float32 matrices there in bfloat16 (tpu:
+factors rounded by up to 2e-3 each) or TensorFloat-32 (gpu: 5e-4), says `jax.lax.Precision`; both factors are rounded.
+"""
+
+FLOATS = (
+    *DEFAULT_RTOL,
+    *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2"),
+    *("float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn"),
+)
+"""dtypes that tolerances are for; of all others every element must be equal."""
+
+
+class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How far an element may be from the expected one: `atol + rtol * |expected|`, or `ulp` units in the last place; None says nothing."""
+
+    rtol: float | None = None
+    atol: float | None = None
+    ulp: int | None = None
+
+
+Tolerances = Mapping[str, Mapping[str, Tolerance]]
+"""By platform, then by dtype."""
+
+
+def tolerance_for(
+    dtype: str,
+    golden: Tolerance,
+    platforms: Sequence[str] = (),
+    tolerances: Tolerances | None = None,
+) -> Tolerance:
+    """What holds for a dtype between these platforms, the writer's and the reader's.
+
+    Where nobody says anything, the default of the dtype, wider on some platforms. Where the policy says something for one of the
+    platforms, or the golden does, that holds instead; where several do, the widest of each kind: a marker was written with one
+    platform in mind. `ulp` without `rtol` leaves no room beside it. `atol` stays None where nobody says it.
+    """
+    policy = tolerances or {}
+    said = [golden, *(policy[name][dtype] for name in dict.fromkeys(platforms) if dtype in policy.get(name, {}))]
+    rtol = max((each.rtol for each in said if each.rtol is not None), default=None)
+    atol = max((each.atol for each in said if each.atol is not None), default=None)
+    ulp = max((each.ulp for each in said if each.ulp is not None), default=None)
+    if rtol is None:
+        rtol = default_rtol(dtype, platforms) if ulp is None else 0.0
+    return Tolerance(rtol, atol, ulp)
+
+
+def default_rtol(dtype: str, platforms: Iterable[str] = ()) -> float:
+    """The relative tolerance that a dtype gets where nobody says one."""
+    plain = DEFAULT_RTOL.get(dtype, COARSE)
+    return max([plain, *(PLATFORM_RTOL.get(name, {}).get(dtype, plain) for name in platforms)])
+
+
+def read_amount(value: object, *, whole: bool = False) -> Any:
+    """A tolerance as it is kept: a number, or numbers by dtype, sorted. `whole`: as ULPs are. Raises `ValueError` for anything else."""
+    if not isinstance(value, Mapping):
+        return _number(value, whole=whole)
+    if not value:
+        raise ValueError("expected at least one dtype with its tolerance, found none.")
+    for dtype in value:
+        if problem := _problem_of_dtype(dtype):
+            raise ValueError(f"{dtype}: {problem}")
+    return {dtype: _number(value[dtype], whole=whole, where=f"{dtype}: ") for dtype in sorted(value)}
+
+
+def problem_of_tolerances(tolerances: Tolerances) -> str:
+    """What is wrong with tolerances by platform and dtype; empty when nothing is."""
+    for platform, by_dtype in tolerances.items():
+        if platform not in PLATFORMS:
+            return f"{platform}: expected a platform of {', '.join(PLATFORMS)}."
+        for dtype, tolerance in by_dtype.items():
+            if problem := _problem_of_dtype(dtype):
+                return f"{platform}: {dtype}: {problem}"
+            for name in tolerance.__struct_fields__:
+                if (value := getattr(tolerance, name)) is not None:
+                    try:
+                        _number(value, whole=name == "ulp")
+                    except ValueError as error:
+                        return f"{platform}: {dtype}: {name}: {error}"
+    return ""
+
+
+def problem_of_name(name: str) -> str:
+    """Why `compare` cannot be this; empty when it can. Whether a user's own function is there is not looked at."""
+    if name in COMPARATORS or ":" in name:
+        return ""
+    near = difflib.get_close_matches(name, COMPARATORS, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return (
+        f"compare={name!r}: expected one of {', '.join(COMPARATORS)}, or your own function as 'module:function'.{hint}"
+    )
+
+
+def _problem_of_dtype(dtype: object) -> str:
+    if dtype in FLOATS:
+        return ""
+    near = difflib.get_close_matches(str(dtype), FLOATS, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"expected a floating-point dtype such as float32.{hint}"
+
+
+def _number(value: Any, *, whole: bool, where: str = "") -> float | int:
+    right = not isinstance(value, bool) and isinstance(value, Integral if whole else Real)
+    if right and 0 <= value < math.inf:
+        return int(value) if whole else float(value)
+    kind = "whole" if whole else "finite"
+    raise ValueError(f"{where}expected a {kind} number of 0 or more, found {value!r}.")

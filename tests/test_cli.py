@@ -18,7 +18,7 @@ from making import manifest, result, write_golden
 from export_core.cli import main
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest import dump_manifest
-from export_core.judge import Judgement, Result, ResultFile, read_results, read_summary, summarize, write_summary
+from export_core.judge import Judgement, Result, read_results, read_summary, result_line, summarize, write_summary
 from export_core.matrix import Stage, Verdict
 from export_core.policy import Policy
 
@@ -272,10 +272,8 @@ def test_the_policy_names_the_folder_of_goldens_and_the_command_line_comes_befor
 
 
 def finished(folder: Path, *results: Result, planned: int | None = None) -> None:
-    file = ResultFile(folder)
-    for each in results:
-        file.append(each)
-    file.close()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.jsonl").write_bytes(b"".join(result_line(each) + b"\n" for each in results))
     made = summarize(
         results, planned=len(results) if planned is None else planned, policy=Policy(),
         as_of=datetime.date(2026, 11, 21), selection={"whole": True}, seconds=1,

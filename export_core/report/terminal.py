@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -47,7 +48,7 @@ def print_plan(console: Console, plan: Plan) -> None:
     """What is going to be run, in two lines."""
     cases = {golden.manifest.case for golden in plan.goldens}
     writers = dict.fromkeys(golden.manifest.writer.jaxlib for golden in plan.goldens)
-    readers = [release.jaxlib for release in plan.readers]
+    readers = [plan.spelled.get(release, release.jaxlib) for release in plan.readers]
     console.print(
         f"{len(plan.cells)} cells as of {plan.as_of}: {len(plan.goldens)} goldens of {len(cases)} cases "
         f"by jaxlib {', '.join(writers)}, in {len(readers)} readers",
@@ -87,8 +88,9 @@ def print_headline(console: Console, summary: Summary) -> None:
 def print_table(console: Console, results: Sequence[Result]) -> None:
     """Goldens by writer down, readers by build date across; split into blocks where the terminal is too narrow."""
     rows = sorted({(result.writer.built, _head(result), result.case, result.platform) for result in results})
-    columns = sorted({(result.reader.built, result.reader.jaxlib) for result in results})
-    cells = {(_head(result), result.case, result.platform, result.reader.jaxlib): result for result in results}
+    columns = sorted({(result.reader.built, result.reader.jaxlib, result.reader.jax) for result in results})
+    paired = {jaxlib for jaxlib, count in Counter(jaxlib for _, jaxlib, _ in columns).items() if count > 1}
+    cells = {(_head(result), result.case, result.platform, _reader(result)): result for result in results}
     names = _short_names([case for _, _, case, _ in rows])
     several = len({platform for *_, platform in rows}) > 1
     label = max((len(name) for name in names.values()), default=4) + (5 if several else 0) + 2
@@ -98,15 +100,16 @@ def print_table(console: Console, results: Sequence[Result]) -> None:
         block = columns[start : start + per_block]
         table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
         table.add_column("writer, case", no_wrap=True)
-        for built, version in block:
-            table.add_column(Text(f"{version}\n{built:%y-%m-%d}"), justify="left", min_width=_COLUMN - 1, no_wrap=True)
+        for built, version, jax in block:
+            title = f"{version}\n{built:%y-%m-%d}" + (f"\njax {jax}" if version in paired else "")
+            table.add_column(Text(title), justify="left", min_width=_COLUMN - 1, no_wrap=True)
         writer = None
         for _, head, case, platform in rows:
             if head != writer:
                 writer = head
                 table.add_row(Text(head, style="bold"))
             name = Text(f"  {names[case]} {platform if several else ''}".rstrip())
-            table.add_row(name, *(_cell(cells.get((head, case, platform, reader))) for _, reader in block))
+            table.add_row(name, *(_cell(cells.get((head, case, platform, (jaxlib, jax)))) for _, jaxlib, jax in block))
         console.print()
         console.print(table)
     console.print(Text(LEGEND, style="bright_black"), soft_wrap=True)
@@ -117,6 +120,10 @@ def _head(result: Result) -> str:
     writer = result.writer
     jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"
     return f"{writer.jaxlib}{jax}  built {writer.built}"
+
+
+def _reader(result: Result) -> tuple[str, str]:
+    return result.reader.jaxlib, result.reader.jax
 
 
 def _cell(result: Result | None) -> Text:

@@ -80,7 +80,7 @@ def plan(as_json: bool, form: str | None, **selecting: Any) -> None:
     from export_core.report.planned import github_jobs, planned, print_planned
 
     policy, selection = _selected(**selecting)
-    made = _planned(policy, selection, selecting)
+    made = _planned(policy, selection, selecting["goldens"], selecting["as_of"])
     windows = policy.window_lengths()
     if form == "github":
         every = {**selecting, "as_of": str(made.as_of)}  # jobs start on different days
@@ -138,9 +138,9 @@ def matrix(
 
     folder, screen = Path(results), console()
     policy, selection = _selected(**selecting)
-    if resume and not selecting["as_of"] and (before := recorded(folder)):
-        selecting["as_of"] = before.as_of  # the run goes on as of the day on which it began
-    plan = _planned(policy, selection, selecting)
+    before = recorded(folder) if resume and not selecting["as_of"] else None
+    # A run that goes on does so as of the day on which it began.
+    plan = _planned(policy, selection, selecting["goldens"], before.as_of if before else selecting["as_of"])
     windows = policy.window_lengths()
     limits = Limits(jobs=jobs or os.cpu_count() or 1, timeout=timeout, memory=int(memory * GIB))
     options = [*_given(selecting), "--no-cache"]
@@ -220,17 +220,17 @@ def _selected(
     return policy, selection
 
 
-def _planned(policy: Policy, selection: Selection, selecting: dict[str, Any]) -> Plan:
+def _planned(policy: Policy, selection: Selection, folder: str | None, as_of: str | None) -> Plan:
     from export_core.goldens import GoldenStore
     from export_core.matrix import make_plan
 
-    goldens = verified_goldens(GoldenStore(Path(selecting["goldens"] or policy.goldens)))
-    return make_plan(goldens, policy.calendar(), policy.window_lengths(), selection, day_of(selecting["as_of"]))
+    goldens = verified_goldens(GoldenStore(Path(folder or policy.goldens)))
+    return make_plan(goldens, policy.calendar(), policy.window_lengths(), selection, day_of(as_of))
 
 
 def _given(selecting: dict[str, Any]) -> list[str]:
     """The options of this run that a run of one of its cells needs too."""
-    from export_core.matrix.selection import without_credentials
+    from export_core.matrix.environments import without_credentials
 
     single = (("--goldens", "goldens"), ("--policy", "policy_file"), ("--as-of", "as_of"))
     words = [word for option, name in single if selecting[name] for word in (option, selecting[name])]

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ LAST_LINES = 12
 READY = "ready.json"
 _ASKING_SYSCONFIG = threading.Lock()
 _NOT_INHERITED = ("JAX_", "XLA_", "PYTHON", "TF_", "LIBTPU", "TPU_")
+_CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
 _CHECK = """
 import importlib.util, json, jax, jaxlib.version, numpy, flatbuffers
 importlib.import_module("jax.export" if importlib.util.find_spec("jax.export") else "jax.experimental.export")
@@ -69,8 +71,17 @@ class Sources:
         wheels = [
             wheel for wheel in self.held if wheel.version == {"jax": release.jax, "jaxlib": release.jaxlib}[wheel.name]
         ]
-        hashes = sorted(_sha256(wheel.path) for wheel in (*wheels, *((named,) if named else ())))
-        return json.dumps([hashes, self.indexes]) if hashes or self.indexes else ""
+        hashes = sorted(
+            _sha256(wheel.path, wheel.path.stat().st_mtime_ns) for wheel in (*wheels, *((named,) if named else ()))
+        )
+        return (
+            json.dumps([hashes, [without_credentials(url) for url in self.indexes]]) if hashes or self.indexes else ""
+        )
+
+
+def without_credentials(url: str) -> str:
+    """An index without the user and password in its URL: what is written down anywhere."""
+    return _CREDENTIALS.sub("", url)
 
 
 PUBLISHED = Sources()
@@ -249,6 +260,7 @@ def _builder_variables() -> dict[str, str]:
 
 
 @functools.cache
-def _sha256(path: Path) -> str:
+def _sha256(path: Path, changed: int) -> str:
+    """SHA-256 of a file, read again when its time of change is another one: a wheel has 100 MB."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

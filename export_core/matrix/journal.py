@@ -27,6 +27,18 @@ SUMMARY = "summary.json"
 LOCK = ".lock"
 
 
+_DECIDING = {
+    "tool": "another version of pytest-jaxexport",
+    "as_of": "another --as-of",
+    "selection": "another selection",
+    "goldens": "other goldens",
+    "cells": "other cells",
+    "policy": "another policy",
+    "limits": "another --timeout or --memory",
+}
+_HASHED = ("goldens", "cells", "policy")
+
+
 class PlanRecord(msgspec.Struct, frozen=True):
     """What decides the results of a run. `goldens`, `cells` and `policy` are hashes; `limits` those of one cell."""
 
@@ -43,7 +55,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
 def record_of(plan: Plan, policy: Any, limits: Limits) -> PlanRecord:
     """What decides the results of this plan."""
     manifests = [(golden.id, golden.manifest) for golden in plan.goldens]
-    described = msgspec.to_builtins(plan.selection.described())
+    described = msgspec.json.decode(msgspec.json.encode(plan.selection.described()))  # as it is read back
     return PlanRecord(
         tool=version("pytest-jaxexport"),
         as_of=str(plan.as_of),
@@ -121,28 +133,14 @@ class Journal:
         before = recorded(self._folder)
         if before is None:
             return False
-        names = {
-            "tool": "the version of pytest-jaxexport",
-            "as_of": "--as-of",
-            "selection": "what was selected",
-            "goldens": "the goldens",
-            "cells": "the cells",
-            "planned": "the number of cells",
-            "policy": "the policy",
-            "limits": "--timeout or --memory",
-        }
-        differing = [name for name in names if getattr(before, name) != getattr(record, name)]
-        if differing:
-            first = differing[0]
-            told = (
-                ""
-                if first in ("goldens", "cells", "policy")
-                else f": {getattr(before, first)}, now {getattr(record, first)}"
-            )
-            raise MatrixError(
-                f"--resume: the last run in {self._folder} had another plan: {names[first]} differs{told}. "
-                "Give the options it had, or run without --resume to begin anew."
-            )
+        for name, what in _DECIDING.items():
+            then, now = getattr(before, name), getattr(record, name)
+            if then != now:
+                told = "" if name in _HASHED else f": {then}, now {now}"
+                raise MatrixError(
+                    f"--resume: the last run in {self._folder} had another plan: {what}{told}. "
+                    "Give the options it had, or run without --resume to begin anew."
+                )
         return True
 
     def _begin(self, record: PlanRecord) -> None:

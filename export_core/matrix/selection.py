@@ -9,14 +9,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from export_core.matrix.environments import Sources
+from export_core.matrix.environments import Sources, without_credentials
 from export_core.matrix.errors import MatrixError
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, Windows, promise
 from export_core.releases.wheels import Wheel, date_in_version, read_wheel, wheels_in, with_wheels
 
 GROUPS = ("window", "all")
 _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
-_CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
 
 
 @dataclass(frozen=True)
@@ -129,11 +128,6 @@ def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows
         if following is not None and any(built < date <= following for date in dates):
             chosen.add(version)
     return [version for version in versions if version in chosen]
-
-
-def without_credentials(url: str) -> str:
-    """An index without the user and password in its URL: what is written down anywhere."""
-    return _CREDENTIALS.sub("", url)
 
 
 def _parts(text: str) -> tuple[str, str | None]:

@@ -109,7 +109,7 @@ class Calendar:
         if not fitting:
             raise ReleaseError(
                 f"No jax release goes with jaxlib {jaxlib}: expected one with minimum jaxlib <= {jaxlib} and version >= {jaxlib}. "
-                "Add it under `releases:` in the policy file."
+                "Name a folder with its wheel by --wheels, or add it under `releases:` in the policy file."
             )
         newest = max(fitting, key=lambda version: (self.jax[version].built, version_key(version)))
         return Release(jaxlib=jaxlib, jax=newest, built=entry.built)

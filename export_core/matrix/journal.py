@@ -40,7 +40,10 @@ _HASHED = ("goldens", "cells", "policy")
 
 
 class PlanRecord(msgspec.Struct, frozen=True):
-    """What decides the results of a run. `goldens`, `cells` and `policy` are hashes; `limits` those of one cell."""
+    """What decides the results of a run. `goldens`, `cells` and `policy` are hashes; `limits` those of one cell.
+
+    `cells` stands for the content of wheel files too.
+    """
 
     tool: str
     as_of: str
@@ -61,7 +64,7 @@ def record_of(plan: Plan, policy: Any, limits: Limits) -> PlanRecord:
         as_of=str(plan.as_of),
         selection=described,
         goldens=_hash(manifests),
-        cells=_hash([cell.id for cell in plan.cells]),
+        cells=_hash([[cell.id for cell in plan.cells], [plan.sources.content(reader) for reader in plan.readers]]),
         planned=len(plan.cells),
         policy=_hash(policy),
         limits={"timeout": limits.timeout, "memory": limits.memory},

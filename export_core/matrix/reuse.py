@@ -29,23 +29,23 @@ class Keys:
         self._calendar = calendar
         self._runs = Runs(limits)
         self._expected: dict[str, str] = {}
+        self._where: dict[int, tuple[Environment, str]] = {}
 
     def of(self, cell: Cell, environment: Environment) -> str:
         """The key of a cell in an environment whose lock is known."""
         golden = cell.golden
         if golden.id not in self._expected:
             self._expected[golden.id] = expected_content(golden.manifest)
-        jax = self._calendar.jax.get(cell.reader.jax)  # its date decides which messages are refusals
-        parts = (
-            self._runs.of(cell),
-            self._expected[golden.id],
-            environment.lock,
-            *(f"{name}={value}" for name, value in sorted(environment.variables.items()) if name.startswith("LD_")),
-            str(jax.built if jax else cell.reader.built),
-            code(),
-            machine(),
-        )
+        if id(environment) not in self._where:
+            self._where[id(environment)] = environment, self._reader(environment)  # holding it keeps its id its own
+        parts = (self._runs.of(cell), self._expected[golden.id], self._where[id(environment)][1])
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def _reader(self, environment: Environment) -> str:
+        reader = environment.release
+        jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
+        loader = (f"{name}={value}" for name, value in sorted(environment.variables.items()) if name.startswith("LD_"))
+        return "\n".join((environment.lock, *loader, str(jax.built if jax else reader.built), code(), machine()))
 
 
 def replay_new(

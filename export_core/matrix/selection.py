@@ -12,6 +12,7 @@ from typing import Any
 from export_core.matrix.environments import Sources, without_credentials
 from export_core.matrix.errors import MatrixError
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, Windows, promise
+from export_core.releases.calendar import version_key
 from export_core.releases.wheels import Wheel, date_in_version, read_wheel, wheels_in, with_wheels
 
 GROUPS = ("window", "all")
@@ -106,7 +107,7 @@ def choose_readers(
     touching = one(selection.touching) if selection.touching else None
     if touching and any(part in GROUPS for part in selection.named):
         found.setdefault(touching, selection.touching)
-    chosen = sorted(found, key=lambda release: (release.built, then.versions().index(release.jaxlib), release.jax))
+    chosen = sorted(found, key=lambda release: (release.built, version_key(release.jaxlib), version_key(release.jax)))
     sources = Sources(tuple(dict.fromkeys(files.values())), tuple(held), selection.indexes)
     return Readers(tuple(chosen), touching, then, sources, found)
 

@@ -30,14 +30,13 @@ LIMITS = Limits(timeout=60.0, memory=1 << 30)
 # --- what decides an outcome ------------------------------------------------------------------------------------------
 
 
-def environment(lock: str = "lock", **variables: str) -> Environment:
-    return Environment(READER, Path("python"), variables, lock)
+def environment(lock: str = "lock", reader: Release = READER, **variables: str) -> Environment:
+    return Environment(reader, Path("python"), variables, lock)
 
 
-def key(
-    made: Golden = PLAIN, limits: Limits = LIMITS, where: Environment | None = None, reader: Release = READER
-) -> str:
-    return Keys(load_calendar(), limits).of(Cell(made, reader, "cpu"), where or environment())
+def key(made: Golden = PLAIN, limits: Limits = LIMITS, where: Environment | None = None) -> str:
+    where = where or environment()
+    return Keys(load_calendar(), limits).of(Cell(made, where.release, "cpu"), where)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,7 @@ def key(
         key(limits=dataclasses.replace(LIMITS, memory=2 << 30)),
         key(where=environment("other packages")),
         key(where=environment(LD_PRELOAD="other.so")),
-        key(reader=dataclasses.replace(READER, jax="0.11.2")),
+        key(where=environment(reader=dataclasses.replace(READER, jax="0.11.2"))),
     ],
     ids=["artifact", "inputs", "outputs", "comparison", "x64", "options", "memory", "packages", "loader", "jax's date"],
 )

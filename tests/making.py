@@ -131,7 +131,7 @@ def make_wheel(
     modules: dict[str, str] | None = None,
 ) -> Path:
     """A small wheel whose files have these time stamps, made here so that nothing is downloaded."""
-    tags = f"{python or 'cp312'}-{python or 'cp312'}-any" if name == "jaxlib" else "py3-none-any"
+    tags = f"{python or 'cp312'}-none-any" if name == "jaxlib" else "py3-none-any"
     path = folder / f"{name}-{version}-{tags}.whl"
     info = f"{name}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + (

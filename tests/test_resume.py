@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.matrix
 def project(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     subprocess.run([sys.executable, WRITE_GOLDENS, folder / "golden"], check=True)
+    shutil.rmtree(folder / "golden" / "no_artifact")  # it would be refused
     return folder
 
 

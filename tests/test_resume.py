@@ -147,13 +147,16 @@ def test_a_reader_from_wheel_files_runs_what_is_in_them(start, project, tmp_path
     nightly = "0.13.0.dev20261120"
     version = {"jaxlib/version.py": f"__version__ = {nightly!r}\n"}
     wheel = make_wheel(tmp_path, "jaxlib", nightly, modules=version)
-    export = {"jax/export.py": "def deserialize(data): raise ValueError('a nightly that deserializes nothing')\n"}
+    export = {
+        "jax/__init__.py": f"import types; __version__ = {nightly!r}; config = types.SimpleNamespace(update=print)\n",
+        "jax/export.py": "def deserialize(data): raise ValueError('a nightly that deserializes nothing')\n",
+    }
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     make_wheel(wheels, "jax", nightly, needs="jaxlib>=0.12.0", modules=export)
     words = ("--readers", str(wheel), "--wheels", str(wheels), "--as-of", "2026-11-21")
     code, out = ended(start("nightly", *words))
-    assert code == 0, out
+    assert code == 1, out
     found, summary = results(project / "nightly")
     assert {(line["verdict"], line["message"]) for line in found} == {
         ("error", "ValueError: a nightly that deserializes nothing")

@@ -10,18 +10,22 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cells, plugin_load, reading
+from benchmarks import again, cells, plugin_load, reading
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--runs", type=int, default=15, help="runs of each pytest process (the fastest counts)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds over all goldens that this jaxlib reads")
+    parser.add_argument(
+        "--readers", type=int, default=25, help="readers of the matrix that is run again; 80 goldens in each"
+    )
     options = parser.parse_args()
     measured = [
         *plugin_load.measure(options.runs),
         *reading.measure(options.runs),
         *cells.measure(options.rounds),
+        *again.measure(options.readers),
     ]
     table = Table("what", "measured", "against", "result", "budget", "", title="budgets")
     for line in measured:

@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.cli_artifacts import add_golden
+from export_core.cli_options import goldens_option, policy_of, policy_option, verified_goldens
 
 if TYPE_CHECKING:
     from export_core.goldens import Golden, GoldenStore
-    from export_core.policy import Policy
-
-goldens_option = click.option(
-    "--goldens", metavar="DIR", help="Folder of goldens. [default: the policy's, else golden]"
-)
-policy_option = click.option(
-    "--policy", "policy_file", metavar="FILE", help="Policy file. [default: export_compat.yaml where it exists]"
-)
 
 
 @click.group(name="goldens")
@@ -36,7 +29,7 @@ def list_goldens(goldens: str | None, policy_file: str | None) -> None:
     """Every golden: case, writer, build date, platforms, custom calls."""
     from export_core.goldens import GoldenStore
 
-    found = GoldenStore(Path(goldens or _policy(policy_file).goldens)).goldens()
+    found = GoldenStore(Path(goldens or policy_of(policy_file).goldens)).goldens()
     for golden in found:
         manifest = golden.manifest
         calls = ", ".join(manifest.custom_calls) or "no custom calls"
@@ -58,7 +51,7 @@ def show(name: str, goldens: str | None, policy_file: str | None, mlir: bool, ja
     from export_core.goldens import GoldenStore
     from export_core.inspection.golden import golden_screen, side_file
 
-    store = GoldenStore(Path(goldens or _policy(policy_file).goldens))
+    store = GoldenStore(Path(goldens or policy_of(policy_file).goldens))
     case, golden = _chosen(store, name)
     chosen = [file for wanted, file in ((mlir, "module.mlir"), (jaxpr, "jaxpr.txt")) if wanted]
     for file in chosen:
@@ -74,37 +67,8 @@ def verify(goldens: str | None, policy_file: str | None) -> None:
     """Compare every file with its SHA-256, and read every artifact."""
     from export_core.goldens import GoldenStore
 
-    found = verified_goldens(GoldenStore(Path(goldens or _policy(policy_file).goldens)))
+    found = verified_goldens(GoldenStore(Path(goldens or policy_of(policy_file).goldens)))
     click.echo(f"{len(found)} goldens, every file as it was written")
-
-
-def verified_goldens(store: GoldenStore) -> list[Golden]:
-    """Every golden of the store, whole. Raises `GoldenError` naming all that are not, or when there is none."""
-    from export_core.artifact import ArtifactError, read
-    from export_core.goldens import GoldenError
-
-    goldens = store.goldens()
-    if not goldens:
-        raise GoldenError(
-            f"{store.root}: expected goldens, found none. Mark a test with @pytest.mark.export_compat and run "
-            "`pytest --update-goldens`, or name the folder with --goldens."
-        )
-    problems = []
-    for golden in goldens:
-        try:
-            golden.verify()
-            read(golden.artifact)
-        except (GoldenError, ArtifactError) as error:
-            problems.append(str(error))
-    if problems:
-        raise GoldenError("\n".join(problems))
-    return goldens
-
-
-def _policy(named: str | None) -> Policy:
-    from export_core.policy import find_policy
-
-    return find_policy(Path(), named)
 
 
 def _chosen(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:

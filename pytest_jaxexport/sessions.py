@@ -12,7 +12,7 @@ from pathlib import Path
 import nox
 
 from export_core.goldens import GoldenError, GoldenStore
-from export_core.matrix.plan import window_readers
+from export_core.matrix.selection import window_readers
 from export_core.policy import find_policy
 
 

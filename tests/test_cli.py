@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import jsonschema
 import msgspec
 import pytest
 from making import manifest, result, write_golden
@@ -18,8 +20,9 @@ from making import manifest, result, write_golden
 from export_core.cli import main
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest import dump_manifest
-from export_core.judge import Judgement, Result, ResultFile, read_results, read_summary, summarize, write_summary
+from export_core.judge import Judgement, Result, read_results, read_summary, result_line, summarize, write_summary
 from export_core.matrix import Stage, Verdict
+from export_core.matrix.journal import Journal, PlanRecord
 from export_core.policy import Policy
 
 WRITE_GOLDENS = Path(__file__).parent / "matrix" / "write_goldens.py"
@@ -212,7 +215,7 @@ def test_help_lists_every_command_and_imports_neither_jax_nor_numpy():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    for command in ("backfill", "goldens", "judge", "matrix", "releases"):
+    for command in ("backfill", "goldens", "judge", "matrix", "plan", "releases"):
         assert f"\n  {command} " in done.stdout
 
 
@@ -220,6 +223,7 @@ def test_every_command_has_its_help(jaxexport):
     for words in (
         [],
         ["matrix"],
+        ["plan"],
         ["judge"],
         ["backfill"],
         ["goldens"],
@@ -268,14 +272,74 @@ def test_the_policy_names_the_folder_of_goldens_and_the_command_line_comes_befor
     assert_bad_input(jaxexport("goldens", "verify", "--goldens", "golden"), "golden: expected goldens, found none")
 
 
+# --- plan, and what is refused before anything runs -------------------------------------------------------------------
+
+
+def test_a_plan_is_shown_without_running_a_cell(jaxexport, project):
+    ended = jaxexport("plan", "--readers", "0.9.2,0.12.0.1", "--as-of", "2026-11-21")
+    assert (ended.code, ended.err) == (0, "")
+    assert "t.test_f[a]/0.9.2-cpu  in 0.12.0.1 with jax 0.12.0.1 on cpu  backward 216 days  outside" in ended.out
+    assert "4 cells as of 2026-11-21: 2 goldens of 1 cases by jaxlib 0.9.2, 0.12.0.1, in 2 readers" in ended.out
+    assert not (project / ".jaxexport").exists()
+
+
+def test_a_plan_as_json_follows_its_schema(jaxexport, project):
+    from export_core.schemas import schema
+
+    told = json.loads(jaxexport("plan", "--readers", "0.9.2,0.12.0.1", "--json").out)
+    jsonschema.validate(told, schema("plan"))
+    assert (told["planned"], len(told["cells"])) == (4, 4)
+
+
+def test_jobs_for_github_take_what_the_plan_was_asked_for(jaxexport, project):
+    words = ["--readers", "0.9.2,0.12.0.1", "--touching", "0.12.0.1", "--cases", "t.test_f[a]", "--goldens", "golden"]
+    (first, second) = json.loads(jaxexport("plan", *words, "--as-of", "2026-11-21", "--format", "github").out)[
+        "include"
+    ]
+    assert (first["cells"], second["cells"]) == (1, 2)
+    for job in (first, second):
+        again = json.loads(jaxexport("plan", *shlex.split(job["options"]), "--json").out)
+        assert (again["planned"], again["as_of"]) == (job["cells"], "2026-11-21")
+
+
+def test_jobs_for_github_have_a_day_though_none_was_given(jaxexport, project):
+    (job,) = json.loads(jaxexport("plan", "--readers", "0.12.0.1", "--format", "github").out)["include"]
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    assert f"--as-of {today}" in job["options"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--readers", "0.11.1-jax0.12.0.1"], ["jax 0.12.0.1 needs jaxlib 0.11.2 or newer"]),
+        (["--readers", "nowhere/jaxlib-0.13.0-cp312-cp312-any.whl"], ["expected a wheel file, found no such file"]),
+        (["--wheels", "nowhere"], ["--wheels nowhere: expected a folder with wheels"]),
+        (["--touching", "0.6.2", "--readers", "0.12.0.1"], ["The plan is empty: --touching 0.6.2"]),
+    ],
+    ids=lambda value: value[0] if value[0].startswith("--") else "",
+)
+@pytest.mark.parametrize("command", ["plan", "matrix"])
+def test_readers_that_cannot_be_had_are_bad_input(command, words, said, jaxexport, project):
+    assert_bad_input(jaxexport(command, *words), *said)
+
+
+def test_another_plan_is_not_resumed(jaxexport, project):
+    journal = Journal(project / ".jaxexport", PlanRecord("0", "2026-11-20", {}, "", "", 1, "", {}))
+    journal.append(b"{}")
+    journal.close()
+    before = {path: path.read_bytes() for path in (project / ".jaxexport").iterdir()}
+    ended = jaxexport("matrix", "--resume", "--readers", "0.12.0.1")
+    assert "as of 2026-11-20" in ended.out, "the day on which it began"
+    assert_bad_input(ended._replace(out=""), "--resume: the last run in .jaxexport had another plan")
+    assert {path: path.read_bytes() for path in (project / ".jaxexport").iterdir()} == before
+
+
 # --- judge ------------------------------------------------------------------------------------------------------------
 
 
 def finished(folder: Path, *results: Result, planned: int | None = None) -> None:
-    file = ResultFile(folder)
-    for each in results:
-        file.append(each)
-    file.close()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.jsonl").write_bytes(b"".join(result_line(each) + b"\n" for each in results))
     made = summarize(
         results, planned=len(results) if planned is None else planned, policy=Policy(),
         as_of=datetime.date(2026, 11, 21), selection={"whole": True}, seconds=1,

@@ -26,6 +26,8 @@ FLOORS = {
     "export_core.cli": 6,
     "export_core.cli_artifacts": 6,
     "export_core.cli_goldens": 6,
+    "export_core.cli_matrix": 6,
+    "export_core.cli_options": 6,
     "export_core.entry": 6,
     "export_core.__main__": 6,
     "pytest_jaxexport": 6,
@@ -38,6 +40,10 @@ SAME_FLOOR = {
     ("export_core.cli", "export_core.cli_artifacts"),  # the commands on single artifacts
     ("export_core.cli", "export_core.cli_goldens"),  # those on goldens
     ("export_core.cli_goldens", "export_core.cli_artifacts"),  # goldens add: a golden of a single artifact
+    ("export_core.cli", "export_core.cli_matrix"),  # matrix and plan
+    ("export_core.cli", "export_core.cli_options"),
+    ("export_core.cli_goldens", "export_core.cli_options"),
+    ("export_core.cli_matrix", "export_core.cli_options"),
     ("export_core.cli", "pytest_jaxexport"),  # backfill: runs marked tests in other environments
 }
 """Rooms that may look into another one of their own floor."""

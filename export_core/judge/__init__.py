@@ -3,10 +3,11 @@
 from export_core.judge.custom_calls import JudgedChange, Phase, Standing, judge_changes, standing
 from export_core.judge.gate import (
     JudgeError,
-    ResultFile,
     Summary,
+    in_order,
     read_results,
     read_summary,
+    result_line,
     summarize,
     write_summary,
 )
@@ -19,9 +20,9 @@ __all__ = [
     "Judgement",
     "Phase",
     "Result",
-    "ResultFile",
     "Standing",
     "Summary",
+    "in_order",
     "judge",
     "judge_again",
     "judge_changes",
@@ -29,6 +30,7 @@ __all__ = [
     "read_results",
     "read_summary",
     "reproduce_command",
+    "result_line",
     "standing",
     "summarize",
     "write_summary",

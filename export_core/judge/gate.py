@@ -1,10 +1,10 @@
-"""May this be released? Counts, the exit code, and the two result files."""
+"""May this be released? Counts, the exit code, and what is in the two result files."""
 
 from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ from export_core.errors import ExportCompatError
 from export_core.judge.custom_calls import JudgedChange, judge_changes
 from export_core.judge.known import stale_entries
 from export_core.judge.result import Judgement, Result
+from export_core.matrix.journal import RESULTS, SUMMARY
 from export_core.policy import Policy
+from export_core.releases import Calendar
 
-RESULTS = "results.jsonl"
-SUMMARY = "summary.json"
 KEPT, BROKEN, BAD_INPUT, INCOMPLETE, STALE = 0, 1, 2, 3, 4
 """Exit codes of matrix and judge."""
 
@@ -51,19 +51,21 @@ def summarize(
     as_of: datetime.date,
     selection: dict[str, Any],
     seconds: float,
+    calendar: Calendar | None = None,
 ) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
     Nothing planned, a result missing, or one given twice is incomplete. A golden that calls a new target too early is a broken
     promise, also where no reader was there to show it: readers of those days are deployed, and not all of them are published.
 
-    `selection` says what was asked for; its entry ``whole`` is true when the run held every golden with its window.
+    `selection` says what was asked for; its entry ``whole`` is true when the run held every golden with its window. `calendar` is
+    that of the run, where it had releases beside the policy's.
     """
-    calendar = policy.calendar().as_of(as_of)
+    calendar = (calendar or policy.calendar()).as_of(as_of)
     stale = stale_entries(results, policy.known_failures, as_of, whole=bool(selection["whole"]))
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), as_of)
     judgements = Counter(str(result.judgement) for result in results)
-    different = {(result.golden, result.reader.jaxlib, result.platform) for result in results}
+    different = {(result.golden, result.reader.jaxlib, result.reader.jax, result.platform) for result in results}
     exactly_once = planned > 0 and len(different) == len(results) == planned
     if not exactly_once or judgements[Judgement.INCOMPLETE]:
         code = INCOMPLETE
@@ -87,29 +89,27 @@ def summarize(
     )
 
 
-class ResultFile:
-    """results.jsonl while it grows: a line for each judged cell, written out at once."""
+def result_line(result: Result) -> bytes:
+    """A result as its line of results.jsonl, without the line break."""
+    return msgspec.json.encode(result)
 
-    def __init__(self, folder: Path) -> None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = (folder / RESULTS).open("wb")
-        except OSError as error:
-            raise JudgeError(f"--results {folder}: cannot write there: {error.strerror}.") from error
 
-    def append(self, result: Result) -> None:
-        """Write one line and flush it."""
-        self._file.write(msgspec.json.encode(result) + b"\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+def in_order(results: Iterable[Result]) -> list[Result]:
+    """The order of a finished results.jsonl: by reader, oldest build first, then case, writer and platform."""
+    return sorted(
+        results,
+        key=lambda result: (
+            *(result.reader.built, result.reader.jaxlib, result.reader.jax, result.case),
+            *(result.writer.built, result.golden, result.platform),
+        ),
+    )
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
-    """Write summary.json beside results.jsonl."""
-    (folder / SUMMARY).write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+    """Write summary.json beside results.jsonl, all or nothing."""
+    beside = folder / f".{SUMMARY}.new"
+    beside.write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+    beside.replace(folder / SUMMARY)
 
 
 def read_results(folder: Path) -> Iterator[Result]:

@@ -96,8 +96,11 @@ def judge_again(result: Result, windows: Windows, known: Sequence[KnownFailure])
     return judged
 
 
-def reproduce_command(cell: Cell, options: Sequence[str] = ()) -> str:
-    """The shell command that runs just this cell. `options` are those that the run itself was given, such as --goldens DIR."""
+def reproduce_command(cell: Cell, options: Sequence[str] = (), reader: str = "") -> str:
+    """The shell command that runs just this cell. `options` are those that the run itself was given, such as --goldens DIR.
+
+    `reader` is how --readers names the cell's, where it is not just a jaxlib with the newest jax that works on it.
+    """
     words = [
         "jaxexport",
         "matrix",
@@ -106,7 +109,7 @@ def reproduce_command(cell: Cell, options: Sequence[str] = ()) -> str:
         "--writers",
         cell.golden.manifest.writer.jaxlib,
     ]
-    words += ["--readers", cell.reader.jaxlib, "--platforms", cell.platform, *options]
+    words += ["--readers", reader or cell.reader.jaxlib, "--platforms", cell.platform, *options]
     return shlex.join(words)
 
 

@@ -2,10 +2,12 @@
 
 from export_core.matrix.cell import Cell, Mode, Outcome, Stage, Verdict
 from export_core.matrix.compare import Difference, compare_leaves
-from export_core.matrix.environments import Environment, build_environment, cache_folder, this_interpreter
+from export_core.matrix.environments import Environment, Sources, build_environment, cache_folder, this_interpreter
 from export_core.matrix.errors import EnvironmentFailed, MatrixError, WorkerDied
-from export_core.matrix.plan import Plan, Selection, make_plan
-from export_core.matrix.run import Limits, replay
+from export_core.matrix.plan import Plan, make_plan
+from export_core.matrix.request import Limits
+from export_core.matrix.run import replay
+from export_core.matrix.selection import Selection
 
 __all__ = [
     "Cell",
@@ -18,6 +20,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "Selection",
+    "Sources",
     "Stage",
     "Verdict",
     "WorkerDied",

@@ -56,7 +56,7 @@ class Cell:
     @property
     def id(self) -> str:
         """Unique in a plan."""
-        return f"{self.golden.id} in jaxlib {self.reader.jaxlib} on {self.platform}"
+        return f"{self.golden.id} in {self.reader.pair} on {self.platform}"
 
 
 @dataclass(frozen=True)

@@ -4,50 +4,34 @@ from __future__ import annotations
 
 import datetime
 import fnmatch
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from export_core.goldens import Golden
 from export_core.matrix.cell import Cell
 from export_core.matrix.comparators import check_comparator
+from export_core.matrix.environments import PUBLISHED, Sources
 from export_core.matrix.errors import MatrixError
-from export_core.releases import Calendar, Release, Windows, promise
+from export_core.matrix.selection import Selection, choose_readers
+from export_core.releases import Calendar, Release, Windows
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 
 @dataclass(frozen=True)
-class Selection:
-    """What was asked for. `readers` is ``window``, ``all`` or a comma-separated list of jaxlib versions.
-
-    `cases` are case ids or globs, `writers` jaxlib versions; empty takes all.
-    """
-
-    readers: str = "window"
-    platforms: tuple[str, ...] = ("cpu",)
-    cases: tuple[str, ...] = ()
-    writers: tuple[str, ...] = ()
-
-    @property
-    def whole(self) -> bool:
-        """Whether every golden is in it, with the readers that its window names."""
-        return self.readers in ("window", "all") and not self.cases and not self.writers
-
-    def described(self) -> dict[str, Any]:
-        """As summary.json keeps it."""
-        return {**asdict(self), "whole": self.whole}
-
-
-@dataclass(frozen=True)
 class Plan:
-    """The cells of one run, ordered by reader, oldest first; `as_of` is the day they are judged for."""
+    """The cells of one run, ordered by reader, oldest first; `as_of` is the day they are judged for.
+
+    `calendar` is that of the day, with the releases that `sources` hold; `spelled` names each reader as --readers takes it.
+    """
 
     cells: tuple[Cell, ...]
     as_of: datetime.date
     calendar: Calendar
     selection: Selection
+    sources: Sources = PUBLISHED
+    spelled: Mapping[Release, str] = field(default_factory=dict)
 
     @property
     def readers(self) -> tuple[Release, ...]:
@@ -73,14 +57,16 @@ def make_plan(
     for platform in selection.platforms:
         if platform not in PLATFORMS:
             raise MatrixError(f"--platforms: expected some of {', '.join(PLATFORMS)}, found {platform!r}.")
-    then = calendar.as_of(as_of)
-    chosen = _chosen(goldens, then, selection, as_of)
+    chosen = _chosen(goldens, selection, as_of)
     for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
         check_comparator(name, Path.cwd())
-    readers = [then.release(reader) for reader in _readers(chosen, then, windows, selection.readers)]
+    written = [golden.manifest.writer.built for golden in chosen]
+    readers = choose_readers(selection, calendar, windows, written, as_of)
+    for golden in chosen:
+        readers.calendar.built(golden.manifest.writer.jaxlib)
     cells = [
         Cell(golden, reader, platform)
-        for reader in readers
+        for reader in readers.chosen
         for golden in chosen
         for platform in dict.fromkeys(selection.platforms)
         if platform in golden.manifest.replayed_on
@@ -91,29 +77,21 @@ def make_plan(
             f"The plan is empty: the {len(chosen)} selected goldens were exported for {', '.join(exported)}, and none for "
             f"{', '.join(selection.platforms)}. Choose other --platforms, or export for more: platforms= of the marker."
         )
-    return Plan(tuple(cells), as_of, then, selection)
+    if readers.touching:
+        cells = [cell for cell in cells if _touches(cell, readers.touching)]
+        if not cells:
+            raise MatrixError(
+                f"The plan is empty: --touching {selection.touching}: no selected golden was written by jaxlib "
+                f"{readers.touching.jaxlib}, and it is not among the readers. Leave out --readers, or name it there."
+            )
+    return Plan(tuple(cells), as_of, readers.calendar, selection, readers.sources, readers.spelled)
 
 
-def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows: Windows) -> list[str]:
-    """What ``--readers window`` means for goldens written on these build dates.
-
-    Every release with at least one promised cell, the newest, and the release just before each writer: published pairs
-    seldom fall into the forward window, and that one is what is deployed when a writer is new.
-    """
-    dates = sorted(set(writers))
-    versions = calendar.versions()
-    chosen = {calendar.newest()} if versions else set()
-    for position, version in enumerate(versions):
-        built = calendar.built(version)
-        if any(promise(date, built, windows).promised for date in dates):
-            chosen.add(version)
-        following = calendar.built(versions[position + 1]) if position + 1 < len(versions) else None
-        if following is not None and any(built < date <= following for date in dates):
-            chosen.add(version)
-    return [version for version in versions if version in chosen]
+def _touches(cell: Cell, release: Release) -> bool:
+    return cell.reader == release or cell.golden.manifest.writer.jaxlib == release.jaxlib
 
 
-def _chosen(goldens: Sequence[Golden], then: Calendar, selection: Selection, as_of: datetime.date) -> list[Golden]:
+def _chosen(goldens: Sequence[Golden], selection: Selection, as_of: datetime.date) -> list[Golden]:
     if not goldens:
         raise MatrixError(
             "There is no golden to replay: expected at least one in the golden folder. Mark a test with "
@@ -141,24 +119,9 @@ def _chosen(goldens: Sequence[Golden], then: Calendar, selection: Selection, as_
             f"The plan is empty: of {len(chosen)} selected goldens none was written by a jaxlib built on or before {as_of}. "
             "Choose a later --as-of, or other --cases and --writers."
         )
-    for golden in existing:
-        then.built(golden.manifest.writer.jaxlib)
     return existing
 
 
 def _matches(case: str, pattern: str, cases: Collection[str]) -> bool:
     # A case id may contain brackets, which are a character class to fnmatch: an id that exists names itself and nothing else.
     return case == pattern if pattern in cases else fnmatch.fnmatchcase(case, pattern)
-
-
-def _readers(goldens: Sequence[Golden], calendar: Calendar, windows: Windows, asked: str) -> list[str]:
-    if asked == "all":
-        return calendar.versions()
-    if asked == "window":
-        return window_readers((golden.manifest.writer.built for golden in goldens), calendar, windows)
-    named = [version.strip() for version in asked.split(",") if version.strip()]
-    if not named:
-        raise MatrixError(
-            f"--readers: expected window, all or jaxlib versions such as 0.9.2,0.12.0.1, found {asked!r}."
-        )
-    return sorted(dict.fromkeys(named), key=calendar.built)

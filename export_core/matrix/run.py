@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from export_core.artifact import ArtifactError, read
@@ -24,23 +22,14 @@ from export_core.matrix.environments import Environment
 from export_core.matrix.errors import EnvironmentFailed, MatrixError, WorkerDied
 from export_core.matrix.pool import Reply, Worker, WorkerStarter, start_worker
 from export_core.matrix.refusals import find_refusal
+from export_core.matrix.request import Limits, Runs
 from export_core.releases import Calendar, Release
 from export_core.releases.stable_targets import stable_targets
 
 GIB = 1 << 30
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How cells are run. `timeout` in seconds and `memory` in bytes of resident size, each for one cell; 0 is no limit."""
-
-    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
-    timeout: float = 120.0
-    memory: int = 8 * GIB
-    fork: bool = hasattr(os, "fork")
-
-
 EnvironmentOf = Callable[[Release], Environment]
+Same = tuple[Cell, ...]
+"""Cells of one reader that run the same; each is compared with its own golden."""
 
 
 def replay(
@@ -54,7 +43,7 @@ def replay(
     notify: Callable[[str], None] = lambda text: None,
     start: WorkerStarter = start_worker,
     dump: Path | None = None,
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """Run cells and yield one outcome for each, in the order they end.
 
     Args:
@@ -98,6 +87,7 @@ class _Run:
         self.stopping = threading.Event()
         self.done: queue.Queue[Outcome] = queue.Queue()
         self.audits: dict[str, str] = {}
+        self.runs = Runs(limits)
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
         groups: dict[tuple[Release, str], list[Cell]] = {}
@@ -150,46 +140,49 @@ class _Run:
                 end(Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, problem))
 
     def _run_cells(self, cells: list[Cell], environment: Environment, end: Callable[[Outcome], None]) -> None:
-        waiting = []
+        waiting: dict[str, list[Cell]] = {}
         for cell in cells:
             if found := self._audited(cell):
                 end(found)
             else:
-                waiting.append(cell)
-        while waiting and not self.stopping.is_set():
+                # Goldens may differ in their expected outputs alone, and writers make the same bytes: what runs is run once.
+                # But each has a folder of its own where modules are dumped.
+                waiting.setdefault(cell.id if self.dump else self.runs.of(cell), []).append(cell)
+        groups = [tuple(group) for group in waiting.values()]
+        while groups and not self.stopping.is_set():
             # A worker that dies says nothing about the cells it had: each gets one more, alone, so that none takes another along.
-            lost, waiting = self._through_worker(waiting, environment, end)
+            lost, groups = self._through_worker(groups, environment, end)
             if lost:
                 self.notify(
                     f"the worker of jaxlib {environment.release.jaxlib} died; {len(lost)} cells are tried again"
                 )
-            for cell in lost:
-                self._through_worker([cell], environment, end, last=True)
+            for group in lost:
+                self._through_worker([group], environment, end, last=True)
 
     def _through_worker(
-        self, cells: list[Cell], environment: Environment, end: Callable[[Outcome], None], *, last: bool = False
-    ) -> tuple[list[Cell], list[Cell]]:
+        self, groups: list[Same], environment: Environment, end: Callable[[Outcome], None], *, last: bool = False
+    ) -> tuple[list[Same], list[Same]]:
         """Run cells in one worker. Answers those that were out when it died, and those that it was never given."""
         worker = self._started(environment)
-        lost: list[Cell] = []
+        lost: list[Same] = []
         settled: list[Future[Reply]] = []
         with tempfile.TemporaryDirectory(prefix="jaxexport-") as scratch:
             try:
-                for number, cell in enumerate(cells):
+                for number, group in enumerate(groups):
                     self.slots.acquire()
                     if self.stopping.is_set() or lost:
                         self.slots.release()
                         break
                     outputs = Path(scratch) / str(number)
                     outputs.mkdir()
-                    settled.append(self._submit(worker, cell, outputs, end, lost, last=last))
+                    settled.append(self._submit(worker, group, outputs, end, lost, last=last))
                 for future in settled:
                     # Who stops the run must not wait for a cell that takes its whole time.
                     while not future.done() and not self.stopping.is_set():
                         wait([future], timeout=0.2)
             finally:
                 worker.close()
-        return lost, cells[len(settled) :]
+        return lost, groups[len(settled) :]
 
     def _started(self, environment: Environment) -> Worker:
         """A worker. Raises `WorkerDied` when it does not start twice."""
@@ -199,34 +192,44 @@ class _Run:
             return self.start(environment, self.limits.jobs, fork=self.limits.fork)
 
     def _submit(
-        self, worker: Worker, cell: Cell, outputs: Path, end: Callable[[Outcome], None], lost: list[Cell], *, last: bool
+        self,
+        worker: Worker,
+        group: Same,
+        outputs: Path,
+        end: Callable[[Outcome], None],
+        lost: list[Same],
+        *,
+        last: bool,
     ) -> Future[Reply]:
-        timeout, memory = self.limits.timeout or 1e9, self.limits.memory
-        request = request_of(cell, outputs, timeout=timeout, memory=memory, dump=self.dump)
+        """Run what all cells of a group run, once, and end each of them."""
         settled: Future[Reply] = Future()
 
         def finish(future: Future[Reply]) -> None:
             try:
                 error = future.exception()
-                if error is None:
-                    end(self._outcome(cell, future.result(), outputs))
-                elif isinstance(error, WorkerDied) and not last:
-                    lost.append(cell)
-                else:
-                    end(Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, str(error)))
-            except Exception as failure:  # a defect here must not lose the cell
-                end(
-                    Outcome(
-                        cell, Stage.COMPARE, Verdict.NOT_RUN, f"the harness failed: {type(failure).__name__}: {failure}"
-                    )
-                )
+                if isinstance(error, WorkerDied) and not last:
+                    lost.append(group)
+                    return
+                for cell in group:
+                    end(self._ended(cell, future, outputs))
             finally:
                 shutil.rmtree(outputs, ignore_errors=True)
                 self.slots.release()
                 settled.set_result(Reply("", ""))
 
+        limits = self.limits
+        request = request_of(group[0], outputs, timeout=limits.timeout or 1e9, memory=limits.memory, dump=self.dump)
         worker.submit(request).add_done_callback(finish)
         return settled
+
+    def _ended(self, cell: Cell, future: Future[Reply], outputs: Path) -> Outcome:
+        if error := future.exception():
+            return Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, str(error))
+        try:
+            return self._outcome(cell, future.result(), outputs)
+        except Exception as failure:  # a defect here must not lose the cell
+            text = f"the harness failed: {type(failure).__name__}: {failure}"
+            return Outcome(cell, Stage.COMPARE, Verdict.NOT_RUN, text)
 
     def _audited(self, cell: Cell) -> Outcome | None:
         """What the audit found against running this artifact, or None."""

@@ -58,6 +58,11 @@ class Release:
     jax: str
     built: datetime.date
 
+    @property
+    def pair(self) -> str:
+        """``0.11.2-jax0.12.0.1``: names both, as the folders of goldens do."""
+        return f"{self.jaxlib}-jax{self.jax}"
+
 
 @functools.cache
 def version_key(version: str) -> Version:
@@ -104,10 +109,36 @@ class Calendar:
         if not fitting:
             raise ReleaseError(
                 f"No jax release goes with jaxlib {jaxlib}: expected one with minimum jaxlib <= {jaxlib} and version >= {jaxlib}. "
-                "Add it under `releases:` in the policy file."
+                "Name a folder with its wheel by --wheels, or add it under `releases:` in the policy file."
             )
         newest = max(fitting, key=lambda version: (self.jax[version].built, version_key(version)))
         return Release(jaxlib=jaxlib, jax=newest, built=entry.built)
+
+    def pair(self, jaxlib: str, jax: str) -> Release:
+        """This jaxlib with this jax. Raises `ReleaseError` naming the rule of jax that forbids it.
+
+        Source: `check_jaxlib_version` in jax/_src/lib, which jax runs when it is imported.
+        """
+        built = self.built(jaxlib)
+        if jax not in self.jax:
+            near = difflib.get_close_matches(jax, self.jax, n=3)
+            hint = f" Did you mean {', '.join(near)}?" if near else ""
+            when = f" as of {self.day}" if self.day else ""
+            raise ReleaseError(
+                f"jax {jax} is not in the release calendar{when}.{hint} For a newer one upgrade pytest-jaxexport, or add it under "
+                "`releases:` in the policy file."
+            )
+        minimum = self.jax[jax].minimum_jaxlib
+        if version_key(jaxlib) < version_key(minimum):
+            raise ReleaseError(
+                f"jaxlib {jaxlib} with jax {jax}: jax {jax} needs jaxlib {minimum} or newer, and refuses an older one when it is imported."
+            )
+        if version_key(jaxlib) > version_key(jax):
+            raise ReleaseError(
+                f"jaxlib {jaxlib} with jax {jax}: a jaxlib must not be newer than its jax, which refuses it when it is imported. "
+                f"Expected jax {jaxlib} or newer."
+            )
+        return Release(jaxlib=jaxlib, jax=jax, built=built)
 
     def extra_requirements(self, jaxlib: str) -> tuple[str, ...]:
         """What an environment of this jaxlib needs beside jax and jaxlib, as pip requirements."""

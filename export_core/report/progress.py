@@ -19,7 +19,7 @@ class RunProgress:
     def __init__(self, console: Console, plan: Plan, *, quiet: bool = False) -> None:
         self._console = console
         self._quiet = quiet
-        self._left = Counter(cell.reader.jaxlib for cell in plan.cells)
+        self._left = Counter(cell.reader.pair for cell in plan.cells)
         self._verdicts: dict[str, Counter[str]] = {}
         self._total = len(plan.cells)
         self._done = 0
@@ -52,7 +52,7 @@ class RunProgress:
         """One more cell has ended."""
         self._done += 1
         self._broken += result.judgement is Judgement.BROKEN
-        reader = result.reader.jaxlib
+        reader = f"{result.reader.jaxlib}-jax{result.reader.jax}"
         self._left[reader] -= 1
         self._verdicts.setdefault(reader, Counter())[result.verdict] += 1
         if self._bar:
@@ -60,5 +60,5 @@ class RunProgress:
         elif not self._quiet and not self._left[reader]:
             counts = ", ".join(f"{count} {name}" for name, count in sorted(self._verdicts[reader].items()))
             self._console.print(
-                f"[{self._done}/{self._total}] jaxlib {reader}: {counts}", markup=False, highlight=False
+                f"[{self._done}/{self._total}] jaxlib {result.reader.jaxlib}: {counts}", markup=False, highlight=False
             )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from export_core.judge import Judgement, Result, Summary
@@ -47,7 +47,7 @@ def print_plan(console: Console, plan: Plan) -> None:
     """What is going to be run, in two lines."""
     cases = {golden.manifest.case for golden in plan.goldens}
     writers = dict.fromkeys(golden.manifest.writer.jaxlib for golden in plan.goldens)
-    readers = [release.jaxlib for release in plan.readers]
+    readers = [plan.spelled.get(release, release.jaxlib) for release in plan.readers]
     console.print(
         f"{len(plan.cells)} cells as of {plan.as_of}: {len(plan.goldens)} goldens of {len(cases)} cases "
         f"by jaxlib {', '.join(writers)}, in {len(readers)} readers",
@@ -87,28 +87,37 @@ def print_headline(console: Console, summary: Summary) -> None:
 def print_table(console: Console, results: Sequence[Result]) -> None:
     """Goldens by writer down, readers by build date across; split into blocks where the terminal is too narrow."""
     rows = sorted({(result.writer.built, _head(result), result.case, result.platform) for result in results})
-    columns = sorted({(result.reader.built, result.reader.jaxlib) for result in results})
-    cells = {(_head(result), result.case, result.platform, result.reader.jaxlib): result for result in results}
+    columns = sorted({(result.reader.built, result.reader.jaxlib, result.reader.jax) for result in results})
+    paired = {jaxlib for jaxlib, count in Counter(jaxlib for _, jaxlib, _ in columns).items() if count > 1}
+    cells = {(_head(result), result.case, result.platform, _reader(result)): result for result in results}
     names = _short_names([case for _, _, case, _ in rows])
     several = len({platform for *_, platform in rows}) > 1
     label = max((len(name) for name in names.values()), default=4) + (5 if several else 0) + 2
     label = max(label, *(len(head) for _, head, *_ in rows), 0) + 1
-    per_block = max(1, (console.width - label) // _COLUMN)
+    titles = {
+        column: (column[1], f"{column[0]:%y-%m-%d}", *([f"jax {column[2]}"] if column[1] in paired else ()))
+        for column in columns
+    }
+    width = max((len(line) + 1 for title in titles.values() for line in title), default=_COLUMN)
+    per_block = max(1, (console.width - label) // width)
     for start in range(0, len(columns), per_block):
         block = columns[start : start + per_block]
-        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-        table.add_column("writer, case", no_wrap=True)
-        for built, version in block:
-            table.add_column(Text(f"{version}\n{built:%y-%m-%d}"), justify="left", min_width=_COLUMN - 1, no_wrap=True)
+        height = max(len(titles[column]) for column in block)
+        lines = []
+        for at in range(height):
+            title = [Text("".join(titles[column][at : at + 1])) for column in block]
+            lines.append(_line("writer, case" if at == height - 1 else "", label, title, width))
         writer = None
         for _, head, case, platform in rows:
             if head != writer:
                 writer = head
-                table.add_row(Text(head, style="bold"))
-            name = Text(f"  {names[case]} {platform if several else ''}".rstrip())
-            table.add_row(name, *(_cell(cells.get((head, case, platform, reader))) for _, reader in block))
+                lines.append(Text(head, style="bold"))
+            name = f"  {names[case]} {platform if several else ''}".rstrip()
+            found = [_cell(cells.get((head, case, platform, (jaxlib, jax)))) for _, jaxlib, jax in block]
+            lines.append(_line(name, label, found, width))
         console.print()
-        console.print(table)
+        # A table of rich takes longer for 2,000 cells than planning and judging them.
+        console.print(Text("\n").join(lines), no_wrap=True, overflow="crop")
     console.print(Text(LEGEND, style="bright_black"), soft_wrap=True)
 
 
@@ -117,6 +126,18 @@ def _head(result: Result) -> str:
     writer = result.writer
     jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"
     return f"{writer.jaxlib}{jax}  built {writer.built}"
+
+
+def _line(name: str, label: int, texts: Sequence[Text], width: int) -> Text:
+    """A row: its name, then a column for each text."""
+    line = Text(name.ljust(label))
+    for text in texts:
+        line.append_text(text).append(" " * (width - len(text)))
+    return line
+
+
+def _reader(result: Result) -> tuple[str, str]:
+    return result.reader.jaxlib, result.reader.jax
 
 
 def _cell(result: Result | None) -> Text:

@@ -6,7 +6,16 @@ import msgspec
 import pytest
 from making import day, result
 
-from export_core.judge import JudgeError, Judgement, ResultFile, read_results, read_summary, summarize, write_summary
+from export_core.judge import (
+    JudgeError,
+    Judgement,
+    in_order,
+    read_results,
+    read_summary,
+    result_line,
+    summarize,
+    write_summary,
+)
 from export_core.judge.gate import RESULTS, SUMMARY
 from export_core.matrix import Stage, Verdict
 from export_core.policy import KnownFailure, Policy
@@ -86,14 +95,10 @@ def test_a_summary_counts_and_names_what_it_was_made_with():
 
 
 def test_results_and_summary_read_as_they_were_written(tmp_path):
-    file = ResultFile(tmp_path / "deep" / "folder")
-    for each in (PASS, BROKEN, NOT_RUN):
-        file.append(each)
-        assert (tmp_path / "deep" / "folder" / RESULTS).read_bytes().endswith(b"}\n"), "every line is out at once"
-    file.close()
-    write_summary(tmp_path / "deep" / "folder", summary(PASS, BROKEN))
-    assert list(read_results(tmp_path / "deep" / "folder")) == [PASS, BROKEN, NOT_RUN]
-    read = read_summary(tmp_path / "deep" / "folder")
+    (tmp_path / RESULTS).write_bytes(b"".join(result_line(each) + b"\n" for each in (PASS, BROKEN, NOT_RUN)))
+    write_summary(tmp_path, summary(PASS, BROKEN))
+    assert list(read_results(tmp_path)) == [PASS, BROKEN, NOT_RUN]
+    read = read_summary(tmp_path)
     assert msgspec.json.encode(read) == msgspec.json.encode(summary(PASS, BROKEN))
 
 
@@ -104,10 +109,8 @@ def test_a_message_of_any_text_stays_on_its_line(tmp_path):
         message='a\nb\r\n\u2028\x85\x00"é',
         stderr="\udcff".encode("utf8", "replace").decode(),
     )
-    file = ResultFile(tmp_path)
-    file.append(odd)
-    file.close()
-    assert len((tmp_path / RESULTS).read_bytes().splitlines()) == 1
+    assert len(result_line(odd).splitlines()) == 1
+    (tmp_path / RESULTS).write_bytes(result_line(odd) + b"\n")
     assert list(read_results(tmp_path)) == [odd]
 
 
@@ -137,7 +140,11 @@ def test_a_folder_without_a_run_is_an_error(tmp_path):
         read_summary(tmp_path)
 
 
-def test_a_place_where_no_results_can_be_written_is_an_error(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(JudgeError, match=r"--results .*: cannot write there"):
-        ResultFile(tmp_path / "file")
+def test_finished_results_are_ordered_by_reader_then_case_then_writer():
+    wanted = [
+        result(case="t.a", writer="0.9.2", reader="0.10.2"),
+        result(case="t.a", writer="0.10.1", reader="0.10.2"),
+        result(case="t.b", writer="0.9.2", reader="0.10.2"),
+        result(case="t.a", writer="0.9.2", reader="0.12.0.1"),
+    ]
+    assert in_order(reversed(wanted)) == wanted

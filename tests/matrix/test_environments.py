@@ -99,7 +99,7 @@ def test_an_environment_that_does_not_import_is_failed_and_shows_the_error(cache
 
 
 def test_an_environment_with_another_jax_than_asked_for_is_failed(cache, monkeypatch):
-    monkeypatch.setattr(module, "_install", lambda folder, python, wanted: _fake(folder))
+    monkeypatch.setattr(module, "_install", lambda folder, *_: _fake(folder))
     monkeypatch.setattr(module, "_CHECK", "import json; print(json.dumps(['0.1', '0.2']))")
     with pytest.raises(
         EnvironmentFailed, match=r"expected jax 0\.12\.0\.1 and jaxlib 0\.12\.0\.1, found jax 0\.1 and jaxlib 0\.2"

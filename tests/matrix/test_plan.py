@@ -11,7 +11,7 @@ from making import NEWEST, day, golden
 
 from export_core.goldens import Comparison, Options
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
-from export_core.matrix.plan import window_readers
+from export_core.matrix.selection import window_readers
 from export_core.releases import ReleaseError, Windows, load_calendar, promise
 
 CALENDAR = load_calendar()

@@ -146,3 +146,32 @@ def test_every_requirement_rule_holds_up_to_its_day_and_no_longer():
 def test_pythons_are_those_that_wheels_exist_for():
     assert CALENDAR.pythons("0.12.0.1") == ("3.12", "3.13", "3.14", "3.15")
     assert all("3.12" in CALENDAR.pythons(version) for version in CALENDAR.versions()), "one CPython reads them all"
+
+
+def test_a_jaxlib_goes_with_every_jax_whose_rules_allow_it():
+    calendar = load_calendar()
+    assert calendar.pair("0.11.2", "0.12.0.1") == calendar.release("0.11.2")
+    older = calendar.pair("0.11.2", "0.11.2")
+    assert (older.jaxlib, older.jax, older.built) == ("0.11.2", "0.11.2", calendar.built("0.11.2"))
+    assert older.pair == "0.11.2-jax0.11.2"
+
+
+@pytest.mark.parametrize(
+    ("jaxlib", "jax", "rule"),
+    [
+        ("0.11.1", "0.12.0.1", r"jax 0\.12\.0\.1 needs jaxlib 0\.11\.2 or newer, and refuses an older one"),
+        ("0.12.0.1", "0.12.0", r"a jaxlib must not be newer than its jax, .* Expected jax 0\.12\.0\.1 or newer"),
+        ("0.11.2", "0.12.3", r"jax 0\.12\.3 is not in the release calendar\. Did you mean"),
+        ("0.99", "0.12.0.1", r"jaxlib 0\.99 is not in the release calendar"),
+    ],
+)
+def test_a_pair_that_jax_refuses_is_an_error_that_names_the_rule(jaxlib, jax, rule):
+    with pytest.raises(ReleaseError, match=rule):
+        load_calendar().pair(jaxlib, jax)
+
+
+def test_every_pair_that_is_planned_by_default_keeps_the_rules():
+    calendar = load_calendar()
+    for version in calendar.versions():
+        release = calendar.release(version)
+        assert calendar.pair(release.jaxlib, release.jax) == release

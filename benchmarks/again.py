@@ -1,0 +1,63 @@
+"""What does the same matrix cost again, when nothing has changed?"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.line import Line
+from export_core.judge import read_results
+from export_core.matrix import cache_folder
+from export_core.policy import load_policy
+
+ROOT = Path(__file__).parents[1]
+BUDGET = 2.0
+"""Seconds for 2,000 cells."""
+CELLS = 2000
+RUNS = 3
+
+
+def measure(readers: int) -> list[Line]:
+    """This project's goldens in its newest readers: once with a cache that is empty, then again as whole processes.
+
+    The environments are the user's; what is missing of them is built in the first run, whose seconds are therefore no budget.
+    """
+    versions = load_policy(ROOT / "export_compat.yaml").calendar().versions()[-readers:]
+    with tempfile.TemporaryDirectory() as scratch:
+        environments = cache_folder() / "environments"
+        environments.mkdir(parents=True, exist_ok=True)
+        (Path(scratch) / "cache").mkdir()
+        (Path(scratch) / "cache" / "environments").symlink_to(environments)
+        first = _seconds(scratch, versions)
+        again = min(_seconds(scratch, versions) for _ in range(RUNS))
+        cells = sum(1 for _ in read_results(Path(scratch) / "results"))
+    allowed = BUDGET * max(1.0, cells / CELLS)
+    return [
+        Line(
+            f"the same matrix again ({cells} cells, {len(versions)} readers), as a process",
+            f"{again:.2f} s",
+            f"{first:.0f} s the first time",
+            f"{first / again:.0f} times faster",
+            f"{allowed:.1f} s",
+            again <= allowed,
+        )
+    ]
+
+
+def _seconds(scratch: str, versions: list[str]) -> float:
+    command = [sys.executable, "-m", "export_core", "matrix", "--readers", ",".join(versions), "--quiet"]
+    started = time.perf_counter()
+    done = subprocess.run(
+        [*command, "--results", f"{scratch}/results"],
+        cwd=ROOT,
+        env={**os.environ, "JAXEXPORT_CACHE": f"{scratch}/cache"},
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode in (2, 3):
+        raise SystemExit(f"{command} failed:\n{done.stdout.decode()}{done.stderr.decode()}")
+    return time.perf_counter() - started

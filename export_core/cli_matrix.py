@@ -1,0 +1,321 @@
+"""The commands `jaxexport matrix` and `jaxexport plan`: what is selected, run, kept and told."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from export_core.cli_options import (
+    as_of_option,
+    console,
+    day_of,
+    goldens_option,
+    listed,
+    policy_of,
+    policy_option,
+    verified_goldens,
+)
+
+if TYPE_CHECKING:
+    from export_core.judge import Result
+    from export_core.matrix import Cell, Limits, Outcome, Plan, Selection
+    from export_core.matrix.environments import Environment
+    from export_core.policy import Policy
+    from export_core.releases import Release
+
+INTERRUPTED = 130
+
+_OPTIONS = (
+    goldens_option,
+    policy_option,
+    as_of_option,
+    click.option(
+        "--readers",
+        metavar="READER,…",
+        help="window, all, jaxlib releases (0.9.2), one with its jax (0.11.2-jax0.12.0.1), or a jaxlib wheel file. "
+        "[default: the policy's, else window]",
+    ),
+    click.option("--writers", metavar="V,V…", default="", help="Only goldens by these jaxlib releases. [default: all]"),
+    click.option(
+        "--cases", metavar="CASE", multiple=True, help="Only these cases: ids or globs; may be given several times."
+    ),
+    click.option("--platforms", metavar="P,P…", help="Platforms to replay on. [default: the policy's, else cpu]"),
+    click.option(
+        "--touching",
+        metavar="READER",
+        default="",
+        help="Only cells in which this release writes or reads: a candidate.",
+    ),
+    click.option(
+        "--wheels", metavar="DIR", multiple=True, help="A folder with wheels of jax and jaxlib that are not published."
+    ),
+    click.option(
+        "--index", metavar="URL", multiple=True, help="A package index of nightlies, asked before the default."
+    ),
+)
+
+
+def _selecting(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_selecting
+@click.option("--json", "as_json", is_flag=True, help="As JSON (schema/plan.schema.json).")
+@click.option("--format", "form", type=click.Choice(["github"]), help="github: a job matrix of at most 256 jobs.")
+def plan(as_json: bool, form: str | None, **selecting: Any) -> None:
+    """Show which cells `jaxexport matrix` would run with these options, and how many, without running one."""
+    import msgspec
+
+    from export_core.report.planned import github_jobs, planned, print_planned
+
+    policy, selection = _selected(**selecting)
+    made = _planned(policy, selection, selecting["goldens"], selecting["as_of"])
+    windows = policy.window_lengths()
+    if form == "github":
+        every = {**selecting, "as_of": str(made.as_of)}  # jobs start on different days
+        restricted = [("--cases", case) for case in selection.cases]
+        restricted += [("--writers", ",".join(selection.writers))] if selection.writers else []
+        restricted += [("--touching", selection.touching)] if selection.touching else []
+        options = [word for pair in restricted for word in pair] + _given(every)
+        click.echo(msgspec.json.encode(github_jobs(made, options)))
+    elif as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(planned(made, windows)), indent=2))
+    else:
+        print_planned(console(), made, windows)
+
+
+@click.command()
+@_selecting
+@click.option(
+    "--results", metavar="DIR", default=".jaxexport", show_default=True, help="Where results.jsonl and summary.json go."
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Cells at once. [default: the number of cores]")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0.1), default=120.0, show_default=True, help="Seconds for one cell."
+)
+@click.option(
+    "--memory", type=click.FloatRange(min=0), default=8.0, show_default=True, help="GiB for one cell; 0 is no limit."
+)
+@click.option("--resume", is_flag=True, help="Go on with the last run in --results, which was interrupted or killed.")
+@click.option(
+    "--cache/--no-cache", default=True, help="Use and keep outcomes of cells whose whole content is the same."
+)
+@click.option("--dump-ir", metavar="DIR", help="Put each module there as text, as exported and as compiled, by case.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def matrix(
+    results: str,
+    jobs: int | None,
+    timeout: float,
+    memory: float,
+    resume: bool,
+    cache: bool,
+    dump_ir: str | None,
+    quiet: bool,
+    **selecting: Any,
+) -> None:
+    """Replay goldens in other jaxlib releases and judge every cell.
+
+    Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete, 4 the list of known failures is stale.
+    """
+    from export_core.judge import in_order, judge, reproduce_command, result_line, summarize, write_summary
+    from export_core.matrix import Limits
+    from export_core.matrix.dump import dump_folder
+    from export_core.matrix.journal import Journal, record_of, recorded
+    from export_core.matrix.request import GIB
+    from export_core.report import print_plan, print_report
+    from export_core.report.progress import RunProgress
+
+    folder, screen = Path(results), console()
+    policy, selection = _selected(**selecting)
+    before = recorded(folder) if resume and not selecting["as_of"] else None
+    # A run that goes on does so as of the day on which it began.
+    plan = _planned(policy, selection, selecting["goldens"], before.as_of if before else selecting["as_of"])
+    windows = policy.window_lengths()
+    limits = Limits(jobs=jobs or os.cpu_count() or 1, timeout=timeout, memory=int(memory * GIB))
+    options = [*_given(selecting), "--no-cache"]
+    dump = dump_folder(Path(dump_ir)) if dump_ir else None
+    print_plan(screen, plan)
+    started = time.monotonic()
+    journal = Journal(folder, record_of(plan, policy, limits), resume=resume)
+    judged: list[Result] = []
+    try:
+        with RunProgress(screen, plan, quiet=quiet) as progress:
+            judged += _already(journal, plan) if journal.resumed else []
+            if resume:
+                progress.note(f"{len(judged)} of {len(plan.cells)} cells have a result from before")
+            for result in judged:
+                progress.result(result)
+            done = {_cell_of(result) for result in judged}
+            left = [cell for cell in plan.cells if _name(cell) not in done]
+            with closing(_outcomes(plan, left, limits, policy, progress.note, cache=cache, dump=dump)) as outcomes:
+                for outcome in outcomes:
+                    reader = plan.spelled.get(outcome.cell.reader, "")
+                    result = judge(
+                        outcome,
+                        windows,
+                        policy.known_failures,
+                        partial(reproduce_command, options=options, reader=reader),
+                    )
+                    journal.append(result_line(result))
+                    judged.append(result)
+                    progress.result(result)
+        judged = in_order(judged)
+        journal.finish(result_line(result) for result in judged)
+        summary = summarize(
+            judged,
+            planned=len(plan.cells),
+            policy=policy,
+            as_of=plan.as_of,
+            selection=selection.described(),
+            seconds=time.monotonic() - started,
+            calendar=plan.calendar,
+        )
+        write_summary(folder, summary)
+    except KeyboardInterrupt:
+        screen.print(
+            f"Interrupted: {len(judged)} of {len(plan.cells)} cells have a result, in {results}, and "
+            f"{len(plan.cells) - len(judged)} are left: the same command with --resume goes on. Nothing was judged."
+        )
+        sys.exit(INTERRUPTED)
+    finally:
+        journal.close()
+    print_report(screen, judged, summary)
+    sys.exit(summary.exit_code)
+
+
+def _selected(
+    policy_file: str | None,
+    readers: str | None,
+    platforms: str | None,
+    writers: str,
+    cases: Sequence[str],
+    touching: str,
+    wheels: Sequence[str],
+    index: Sequence[str],
+    **_: Any,
+) -> tuple[Policy, Selection]:
+    from export_core.matrix import Selection
+
+    policy = policy_of(policy_file)
+    selection = Selection(
+        readers=policy.readers if readers is None else readers,
+        platforms=listed(platforms) or policy.platforms or ("cpu",),
+        cases=tuple(cases),
+        writers=listed(writers),
+        touching=touching,
+        wheels=tuple(wheels),
+        indexes=tuple(index),
+    )
+    return policy, selection
+
+
+def _planned(policy: Policy, selection: Selection, folder: str | None, as_of: str | None) -> Plan:
+    from export_core.goldens import GoldenStore
+    from export_core.matrix import make_plan
+
+    goldens = verified_goldens(GoldenStore(Path(folder or policy.goldens)))
+    return make_plan(goldens, policy.calendar(), policy.window_lengths(), selection, day_of(as_of))
+
+
+def _given(selecting: dict[str, Any]) -> list[str]:
+    """The options of this run that a run of one of its cells needs too."""
+    from export_core.matrix.environments import without_credentials
+
+    single = (("--goldens", "goldens"), ("--policy", "policy_file"), ("--as-of", "as_of"))
+    words = [word for option, name in single if selecting[name] for word in (option, selecting[name])]
+    words += [word for folder in selecting["wheels"] for word in ("--wheels", folder)]
+    return words + [word for url in selecting["index"] for word in ("--index", without_credentials(url))]
+
+
+def _outcomes(
+    plan: Plan,
+    cells: Sequence[Cell],
+    limits: Limits,
+    policy: Policy,
+    note: Callable[[str], None],
+    *,
+    cache: bool,
+    dump: Path | None,
+) -> Generator[Outcome, None, None]:
+    """One outcome for each cell, from earlier runs where it may be: what is to be dumped must run."""
+    from export_core.matrix import build_environment, cache_folder, replay
+    from export_core.matrix.cache import OutcomeCache
+    from export_core.matrix.environments import standing_environment
+    from export_core.matrix.reuse import Keys, replay_new
+
+    def build(release: Release) -> Environment:
+        return build_environment(release, plan.calendar, plan.sources)
+
+    def run(cells: Sequence[Cell], environment_of: Callable[[Release], Environment]) -> Generator[Outcome, None, None]:
+        return replay(
+            cells,
+            environment_of,
+            plan.calendar,
+            limits=limits,
+            allow=policy.allow,
+            tolerances=policy.tolerances,
+            notify=note,
+            dump=dump,
+        )
+
+    if dump or not cache:
+        yield from run(cells, build)
+        return
+    kept = OutcomeCache(cache_folder(), note)
+    try:
+        yield from replay_new(
+            cells,
+            kept,
+            Keys(plan.calendar, limits, policy.tolerances),
+            standing=lambda release: standing_environment(release, plan.calendar, plan.sources),
+            environment_of=build,
+            allow=policy.allow,
+            replay=run,
+            notify=note,
+        )
+    finally:
+        kept.close()
+
+
+def _already(journal: Any, plan: Plan) -> list[Result]:
+    """The results of a run that is resumed. A cell that was not run is run now."""
+    import msgspec
+
+    from export_core.judge import Result
+    from export_core.matrix import Verdict
+
+    planned = {_name(cell) for cell in plan.cells}
+    found: dict[tuple[str, ...], Result] = {}
+
+    def wanted(line: bytes) -> bool:
+        try:
+            result = msgspec.json.decode(line, type=Result)
+        except msgspec.MsgspecError:
+            return False
+        name = _cell_of(result)
+        if result.verdict is Verdict.NOT_RUN or name not in planned or name in found:
+            return False
+        found[name] = result
+        return True
+
+    journal.keep(wanted)
+    return list(found.values())
+
+
+def _name(cell: Cell) -> tuple[str, ...]:
+    return cell.golden.id, cell.reader.jaxlib, cell.reader.jax, cell.platform
+
+
+def _cell_of(result: Result) -> tuple[str, ...]:
+    return result.golden, result.reader.jaxlib, result.reader.jax, result.platform

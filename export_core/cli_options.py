@@ -1,0 +1,76 @@
+"""What several commands share: their options, and what is made of them."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from export_core.goldens import Golden, GoldenStore
+    from export_core.policy import Policy
+
+goldens_option = click.option(
+    "--goldens", metavar="DIR", help="Folder of goldens. [default: the policy's, else golden]"
+)
+policy_option = click.option(
+    "--policy", "policy_file", metavar="FILE", help="Policy file. [default: export_compat.yaml where it exists]"
+)
+as_of_option = click.option(
+    "--as-of", metavar="DATE", help="Judge as of this day, such as 2026-10-25: which releases exist. [default: today]"
+)
+
+
+def policy_of(named: str | None) -> Policy:
+    """The policy that was named, or that of the project here."""
+    from export_core.policy import find_policy
+
+    return find_policy(Path(), named)
+
+
+def day_of(as_of: str | None) -> datetime.date:
+    """The day that was named, or today."""
+    from export_core.releases import parse_day
+
+    return parse_day(as_of) if as_of else datetime.datetime.now(tz=datetime.UTC).date()
+
+
+def listed(text: str | None) -> tuple[str, ...]:
+    """The parts of a comma-separated list."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def console() -> Console:
+    """Where people read."""
+    from rich.console import Console
+
+    # Where output goes to a file or a CI log there is no width to respect; a table wants its columns side by side.
+    made = Console()
+    return made if made.is_terminal else Console(width=160)
+
+
+def verified_goldens(store: GoldenStore) -> list[Golden]:
+    """Every golden of the store, whole. Raises `GoldenError` naming all that are not, or when there is none."""
+    from export_core.artifact import ArtifactError, read
+    from export_core.goldens import GoldenError
+
+    goldens = store.goldens()
+    if not goldens:
+        raise GoldenError(
+            f"{store.root}: expected goldens, found none. Mark a test with @pytest.mark.export_compat and run "
+            "`pytest --update-goldens`, or name the folder with --goldens."
+        )
+    problems = []
+    for golden in goldens:
+        try:
+            golden.verify()
+            read(golden.artifact)
+        except (GoldenError, ArtifactError) as error:
+            problems.append(str(error))
+    if problems:
+        raise GoldenError("\n".join(problems))
+    return goldens

@@ -1,0 +1,150 @@
+"""Which cells have been run before, with the same content, and what happened to them then?
+
+One SQLite file in the user's cache folder, for all projects and processes. What happened depends on the content of everything that
+takes part and on nothing else; whether it keeps the promise is judged anew every time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import filelock
+import msgspec
+
+from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
+from export_core.matrix.compare import Difference
+
+FILE = "outcomes.sqlite3"
+NEVER = frozenset({Verdict.NOT_RUN, Verdict.TIMEOUT})
+"""Verdicts that say more of the machine and the moment than of the cell."""
+FROM_OUTSIDE = frozenset({int(signal.SIGTERM), 9})  # SIGKILL, which Windows has no name for
+"""Signals that somebody sent: they say nothing of the artifact either."""
+KEPT_DAYS = 180
+_BUSY_SECONDS = 30.0
+_AT_ONCE = 500
+_CHECK_BYTES = 8
+Found = TypeVar("Found")
+_BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+
+
+class BrokenRowError(Exception):
+    """A row that is not as it was written."""
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """An outcome without its cell."""
+
+    stage: Stage
+    verdict: Verdict
+    message: str
+    signal: int | None
+    stderr: str
+    difference: Difference | None
+    seconds: float
+
+    def of(self, cell: Cell) -> Outcome:
+        """The outcome of this cell."""
+        return Outcome(cell, *(getattr(self, name) for name in self.__struct_fields__))
+
+
+class OutcomeCache:
+    """Outcomes by key. Never a reason for a run to fail: what goes wrong is told to `notify`, and the run goes on without it."""
+
+    def __init__(self, folder: Path, notify: Callable[[str], None] = lambda text: None) -> None:
+        self._path = folder / FILE
+        self._notify = notify
+        self._connection: sqlite3.Connection | None = None
+        self._file = 0
+        self._guarded(self._open)
+
+    def get(self, keys: Sequence[str]) -> dict[str, Kept]:
+        """What is known of these keys."""
+        return self._guarded(lambda: self._get(keys)) or {}
+
+    def put(self, key: str, outcome: Outcome) -> None:
+        """Keep an outcome, unless it is one that is never kept."""
+        if outcome.verdict in NEVER or outcome.signal in FROM_OUTSIDE:
+            return
+        kept = Kept(*(getattr(outcome, name) for name in Kept.__struct_fields__))
+        self._guarded(lambda: self._put(key, msgspec.msgpack.encode(kept)))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._connection:
+            self._connection.close()
+        self._connection = None
+
+    def _guarded(self, do: Callable[[], Found]) -> Found | None:
+        """Do something with the database. One that is broken is set aside, and a new one begun."""
+        try:
+            return do()
+        except (sqlite3.Error, OSError, BrokenRowError) as error:
+            self.close()
+            broken = isinstance(error, BrokenRowError) or getattr(error, "sqlite_errorname", "").startswith(_BROKEN)
+            if not (broken and self._set_aside(error)):
+                self._notify(f"outcomes are not kept, and those of earlier runs not used: {self._path}: {error}")
+            return None
+
+    def _open(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._connection = connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
+        self._file = self._path.stat().st_ino
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, kept BLOB NOT NULL, day INTEGER NOT NULL) WITHOUT ROWID"
+        )
+        connection.execute("CREATE INDEX IF NOT EXISTS by_day ON outcomes (day)")
+        connection.execute("DELETE FROM outcomes WHERE day < ?", (_today() - KEPT_DAYS,))
+
+    def _set_aside(self, error: Exception) -> bool:
+        """Rename a broken file, unless another process has done so since, and begin anew."""
+        aside = self._path.with_name(f"{FILE}.broken-{int(time.time())}")
+        try:
+            with filelock.FileLock(f"{self._path}.lock"):
+                if self._path.stat().st_ino == self._file:
+                    self._path.rename(aside)
+                    for more in ("-wal", "-shm"):
+                        self._path.with_name(FILE + more).unlink(missing_ok=True)
+                    self._notify(f"the file of kept outcomes was broken ({error}): it was set aside as {aside}")
+                self._open()
+        except (sqlite3.Error, OSError):
+            self.close()
+            return False
+        return True
+
+    def _get(self, keys: Sequence[str]) -> dict[str, Kept]:
+        found: dict[str, Kept] = {}
+        if self._connection is None:
+            return found
+        for start in range(0, len(keys), _AT_ONCE):
+            some = keys[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
+            rows = self._connection.execute(f"SELECT key, kept FROM outcomes WHERE key IN ({marks})", some)
+            found.update((key, _decoded(key, data)) for key, data in rows)
+        return found
+
+    def _put(self, key: str, data: bytes) -> None:
+        if self._connection is not None:
+            row = (key, _checksum(key, data) + data, _today())
+            self._connection.execute("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?)", row)
+
+
+def _decoded(key: str, data: bytes) -> Kept:
+    if data[:_CHECK_BYTES] != _checksum(key, data[_CHECK_BYTES:]):
+        raise BrokenRowError(f"the outcome {key[:12]} is not as it was written")
+    return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=Kept)
+
+
+def _checksum(key: str, data: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + data).digest()[:_CHECK_BYTES]
+
+
+def _today() -> int:
+    return int(time.time() // 86400)

@@ -1,0 +1,187 @@
+"""What has a run done already? Its plan, written down before it starts, and its results, appended as they come.
+
+A run can be killed at any moment: what is in the folder then is the plan of the run and whole lines of its results, the last of which
+may be torn. `--resume` goes on from there, and only with the same plan.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import filelock
+import msgspec
+
+from export_core.matrix.errors import MatrixError
+from export_core.matrix.plan import Plan
+from export_core.matrix.request import Limits
+
+PLAN = "plan.json"
+RESULTS = "results.jsonl"
+SUMMARY = "summary.json"
+LOCK = ".lock"
+
+
+_DECIDING = {
+    "tool": "another version of pytest-jaxexport",
+    "as_of": "another --as-of",
+    "selection": "another selection",
+    "goldens": "other goldens",
+    "cells": "other cells",
+    "policy": "another policy",
+    "limits": "another --timeout or --memory",
+}
+_HASHED = ("goldens", "cells", "policy")
+
+
+class PlanRecord(msgspec.Struct, frozen=True):
+    """What decides the results of a run. `goldens`, `cells` and `policy` are hashes; `limits` those of one cell.
+
+    `cells` stands for the content of wheel files too.
+    """
+
+    tool: str
+    as_of: str
+    selection: dict[str, Any]
+    goldens: str
+    cells: str
+    planned: int
+    policy: str
+    limits: dict[str, float]
+
+
+def record_of(plan: Plan, policy: Any, limits: Limits) -> PlanRecord:
+    """What decides the results of this plan."""
+    manifests = [(golden.id, golden.manifest) for golden in plan.goldens]
+    described = msgspec.json.decode(msgspec.json.encode(plan.selection.described()))  # as it is read back
+    return PlanRecord(
+        tool=version("pytest-jaxexport"),
+        as_of=str(plan.as_of),
+        selection=described,
+        goldens=_hash(manifests),
+        cells=_hash([[cell.id for cell in plan.cells], [plan.sources.content(reader) for reader in plan.readers]]),
+        planned=len(plan.cells),
+        policy=_hash(policy),
+        limits={"timeout": limits.timeout, "memory": limits.memory},
+    )
+
+
+def recorded(folder: Path) -> PlanRecord | None:
+    """The plan of the last run in a results folder, or None where there is none that can be read."""
+    try:
+        return msgspec.json.decode((folder / PLAN).read_bytes(), type=PlanRecord)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+class Journal:
+    """The results folder of one run, which no other run may use meanwhile.
+
+    Raises `MatrixError` where another run has it, where it cannot be written to, and for a plan to be resumed that is another one.
+    """
+
+    def __init__(self, folder: Path, record: PlanRecord, *, resume: bool = False) -> None:
+        self._folder = folder
+        self._lock = filelock.FileLock(folder / LOCK)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(blocking=False)
+        except filelock.Timeout:
+            raise MatrixError(
+                f"--results {folder}: another run is writing its results there. Wait for it, or choose another folder."
+            ) from None
+        except OSError as error:
+            raise _cannot_write(folder, error) from error
+        try:
+            self.resumed = resume and self._continues(record)
+            if not self.resumed:
+                self._begin(record)
+            self._file = (folder / RESULTS).open("ab")
+        except OSError as error:
+            self._lock.release()
+            raise _cannot_write(folder, error) from error
+        except MatrixError:
+            self._lock.release()
+            raise
+
+    def keep(self, wanted: Callable[[bytes], bool]) -> list[bytes]:
+        """The whole lines of results so far that are `wanted`, once each; the file holds just these from now on."""
+        lines, rest = _whole_lines(self._folder / RESULTS)
+        kept = list(dict.fromkeys(line for line in lines if wanted(line)))
+        if rest or kept != lines:
+            self._replace(kept)
+        return kept
+
+    def append(self, line: bytes) -> None:
+        """Add a result, without a line break in it, and hand it to the system: who is killed now leaves it behind."""
+        self._file.write(line + b"\n")
+        self._file.flush()
+
+    def finish(self, lines: Iterable[bytes]) -> None:
+        """Put the results into their last order, all or nothing."""
+        self._replace(list(lines))
+
+    def close(self) -> None:
+        """Give the folder free."""
+        self._file.close()
+        self._lock.release()
+
+    def _continues(self, record: PlanRecord) -> bool:
+        """Whether the last run here is to be continued. False where none had begun."""
+        before = recorded(self._folder)
+        if before is None:
+            return False
+        for name, what in _DECIDING.items():
+            then, now = getattr(before, name), getattr(record, name)
+            if then != now:
+                told = "" if name in _HASHED else f": {then}, now {now}"
+                raise MatrixError(
+                    f"--resume: the last run in {self._folder} had another plan: {what}{told}. "
+                    "Give the options it had, or run without --resume to begin anew."
+                )
+        return True
+
+    def _begin(self, record: PlanRecord) -> None:
+        # In this order: a plan that can be resumed never stands beside the results of another one.
+        for name in (PLAN, RESULTS, SUMMARY):
+            (self._folder / name).unlink(missing_ok=True)
+        _write(self._folder / PLAN, msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+
+    def _replace(self, lines: Sequence[bytes]) -> None:
+        self._file.close()
+        _write(self._folder / RESULTS, b"".join(line + b"\n" for line in lines))
+        self._file = (self._folder / RESULTS).open("ab")
+
+
+def _whole_lines(path: Path) -> tuple[list[bytes], bytes]:
+    """The lines that end with a line break, and what comes after the last of them."""
+    *lines, rest = path.read_bytes().split(b"\n")
+    return lines, rest
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file all or nothing."""
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def _cannot_write(folder: Path, error: OSError) -> MatrixError:
+    return MatrixError(f"--results {folder}: cannot write there: {error.strerror or error}.")
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()

@@ -1,0 +1,131 @@
+"""What of a plan is known from earlier runs, and what must be run?"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import platform
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from export_core import comparing
+from export_core.comparing import Tolerances
+from export_core.goldens import Golden, Manifest, arrays
+from export_core.goldens.store import FOR_THE_EYE
+from export_core.matrix.cache import OutcomeCache
+from export_core.matrix.cell import Cell, Outcome
+from export_core.matrix.environments import Environment
+from export_core.matrix.request import Limits, Runs
+from export_core.matrix.run import EnvironmentOf, audit_message
+from export_core.releases import Calendar, Release
+
+
+class Keys:
+    """Names an outcome by the content of all that decides it."""
+
+    def __init__(self, calendar: Calendar, limits: Limits, tolerances: Tolerances | None = None) -> None:
+        self._calendar = calendar
+        self._tolerances = msgspec.json.encode(tolerances or {}, order="deterministic").decode()
+        self._runs = Runs(limits)
+        self._expected: dict[str, str] = {}
+        self._where: dict[int, tuple[Environment, str]] = {}
+
+    def of(self, cell: Cell, environment: Environment) -> str:
+        """The key of a cell in an environment whose lock is known."""
+        golden = cell.golden
+        if golden.id not in self._expected:
+            self._expected[golden.id] = expected_content(golden.manifest)
+        if id(environment) not in self._where:
+            self._where[id(environment)] = environment, self._reader(environment)  # holding it keeps its id its own
+        parts = (self._runs.of(cell), self._expected[golden.id], self._where[id(environment)][1], self._tolerances)
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def _reader(self, environment: Environment) -> str:
+        reader = environment.release
+        jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
+        loader = (f"{name}={value}" for name, value in sorted(environment.variables.items()) if name.startswith("LD_"))
+        return "\n".join((environment.lock, *loader, str(jax.built if jax else reader.built), code(), machine()))
+
+
+def replay_new(
+    cells: Sequence[Cell],
+    cache: OutcomeCache,
+    keys: Keys,
+    *,
+    standing: Callable[[Release], Environment | None],
+    environment_of: EnvironmentOf,
+    allow: Mapping[str, str],
+    replay: Callable[[Sequence[Cell], EnvironmentOf], Generator[Outcome, None, None]],
+    notify: Callable[[str], None] = lambda text: None,
+) -> Iterator[Outcome]:
+    """One outcome for each cell: those that are known first, then what `replay` makes of the others, which are kept.
+
+    No environment is built or started of which every cell is known. `standing` gives the environment of a reader where it is built.
+    """
+    audits = {cell.golden.id: cell.golden for cell in cells}
+    fresh = {name: _of_the_moment(golden) or bool(audit_message(golden, allow)) for name, golden in audits.items()}
+    environments = {reader: standing(reader) for reader in dict.fromkeys(cell.reader for cell in cells)}
+    named = {
+        cell.id: keys.of(cell, environment)
+        for cell in cells
+        if (environment := environments[cell.reader]) and environment.lock and not fresh[cell.golden.id]
+    }
+    known = cache.get(tuple(named.values()))
+    if known:
+        notify(f"{len(known)} of {len(cells)} cells have been run before with the same content: not run again")
+    left = []
+    for cell in cells:
+        if kept := known.get(named.get(cell.id, "")):
+            yield kept.of(cell)
+        else:
+            left.append(cell)
+
+    def remembered(reader: Release) -> Environment:
+        environments[reader] = environment = environment_of(reader)
+        return environment
+
+    with closing(replay(left, remembered)) as outcomes:
+        for outcome in outcomes:
+            environment = environments[outcome.cell.reader]
+            if environment and environment.lock and not fresh[outcome.cell.golden.id]:
+                cache.put(keys.of(outcome.cell, environment), outcome)
+            yield outcome
+
+
+def _of_the_moment(golden: Golden) -> bool:
+    """Whether what comes out depends on what no key holds: a user's comparator, or a library that a registration module loads."""
+    return ":" in golden.manifest.comparison.compare or bool(golden.manifest.options.register)
+
+
+def expected_content(manifest: Manifest) -> str:
+    """A hash of what a golden says and expects; what it is called, and what is for the eye only, is left out."""
+    files = {name: content for name, content in manifest.files.items() if name not in FOR_THE_EYE}
+    nameless = msgspec.structs.replace(manifest, case="", test="", name=None, files=files)
+    return hashlib.sha256(msgspec.json.encode(nameless, order="deterministic")).hexdigest()
+
+
+@functools.cache
+def code() -> str:
+    """A hash of the code and the tables that run a cell and say how it ended: all of this folder, and what reads arrays."""
+    here = Path(__file__).parent
+    found = hashlib.sha256()
+    reading = (Path(arrays.__file__), Path(comparing.__file__))
+    for path in (*sorted(here.glob("*.py")), *sorted(here.glob("data/*.*")), *reading):
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+@functools.cache
+def machine() -> str:
+    """What of this machine decides numbers: system, architecture, processor. A cache folder may lie on a shared disk."""
+    processor = platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = [platform.processor()]
+    kinds = sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))})
+    return "\n".join((sys.platform, processor, *kinds))

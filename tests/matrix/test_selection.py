@@ -1,0 +1,190 @@
+"""Readers are named by release, with the jax to go with it, by wheel file; a candidate by what it touches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from making import NEWEST, day, golden, make_wheel
+
+from export_core.matrix import MatrixError, Plan, Selection, make_plan
+from export_core.matrix.environments import requirements, without_credentials
+from export_core.releases import Release, ReleaseError, Windows, load_calendar
+
+TODAY = day("2026-11-21")
+NIGHTLY = "0.13.0.dev20261120"
+GOLDENS = [golden("t.a", "0.9.2"), golden("t.a", "0.11.0"), golden("t.b", NEWEST)]
+
+
+def planned(as_of=TODAY, goldens=GOLDENS, **selection) -> Plan:
+    return make_plan(goldens, load_calendar(), Windows(), Selection(**selection), as_of)
+
+
+def pairs(plan: Plan) -> list[tuple[str, str]]:
+    return [(release.jaxlib, release.jax) for release in plan.readers]
+
+
+# --- a jaxlib with a jax of another version ---------------------------------------------------------------------------
+
+
+def test_a_reader_may_name_the_jax_that_goes_with_it():
+    plan = planned(readers="0.11.2-jax0.11.2,0.11.2,0.10.1-jax0.10.1")
+    assert pairs(plan) == [("0.10.1", "0.10.1"), ("0.11.2", "0.11.2"), ("0.11.2", "0.12.0.1")]
+    assert len({cell.id for cell in plan.cells}) == len(plan.cells) == 9
+
+
+def test_the_same_pair_named_twice_is_one_reader():
+    assert pairs(planned(readers="0.11.2,0.11.2-jax0.12.0.1")) == [("0.11.2", "0.12.0.1")]
+
+
+def test_a_pair_that_jax_refuses_is_not_planned():
+    with pytest.raises(ReleaseError, match=r"jax 0\.12\.0\.1 needs jaxlib 0\.11\.2 or newer"):
+        planned(readers="0.11.1-jax0.12.0.1")
+
+
+def test_a_jax_that_is_younger_than_the_day_is_not_there_yet():
+    with pytest.raises(ReleaseError, match=r"jax 0\.12\.0\.1 is not in the release calendar as of 2026-10-17"):
+        planned(readers="0.11.2-jax0.12.0.1", as_of=day("2026-10-17"))
+
+
+# --- window and all, with more ----------------------------------------------------------------------------------------
+
+
+def test_the_window_may_be_widened_by_single_readers():
+    window = planned()
+    wider = planned(readers="0.6.2,window")
+    assert set(wider.readers) - set(window.readers) == {load_calendar().release("0.6.2")}
+    assert wider.selection.whole
+
+
+def test_what_is_narrowed_is_not_whole():
+    assert Selection().whole
+    for narrow in (Selection("0.9.2"), Selection(cases=("a",)), Selection(writers=("a",)), Selection(touching="0.9.2")):
+        assert not narrow.whole
+
+
+# --- --touching -------------------------------------------------------------------------------------------------------
+
+
+def test_a_candidate_touches_the_cells_in_which_it_writes_or_reads():
+    plan, every = planned(touching="0.11.0"), planned()
+    assert {cell.id for cell in plan.cells} == {
+        cell.id for cell in every.cells if "0.11.0" in (cell.reader.jaxlib, cell.golden.manifest.writer.jaxlib)
+    }
+    assert {cell.golden.manifest.writer.jaxlib for cell in plan.cells if cell.reader.jaxlib == "0.11.0"} == {
+        "0.9.2",
+        "0.11.0",
+        NEWEST,
+    }
+
+
+def test_a_candidate_reads_though_no_window_holds_it():
+    plan = planned(touching="0.6.2")
+    assert pairs(plan) == [("0.6.2", "0.6.2")]
+    assert len(plan.cells) == 3
+
+
+def test_readers_that_are_named_are_not_widened_by_a_candidate():
+    assert pairs(planned(touching=NEWEST, readers="0.11.2,0.10.2")) == [("0.10.2", "0.10.2"), ("0.11.2", NEWEST)]
+    with pytest.raises(
+        MatrixError, match=r"--touching 0\.6\.2: no selected golden was written by jaxlib 0\.6\.2, and it is not"
+    ):
+        planned(touching="0.6.2", readers="0.11.2")
+
+
+# --- releases that are not published ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wheel(tmp_path) -> Path:
+    return make_wheel(tmp_path, "jaxlib", NIGHTLY)
+
+
+@pytest.fixture
+def wheels(tmp_path) -> Path:
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    make_wheel(folder, "jax", NIGHTLY, needs="jaxlib>=0.12.0")
+    return folder
+
+
+def test_a_wheel_file_is_a_reader_with_the_date_that_it_was_built(wheel, wheels):
+    plan = planned(readers=f"0.12.0.1-jax0.12.0.1,{wheel}", wheels=(str(wheels),))
+    assert plan.readers[-1] == Release(NIGHTLY, NIGHTLY, day("2026-11-20"))
+    assert plan.spelled[plan.readers[-1]] == str(wheel)
+    assert requirements(plan.readers[-1], plan.calendar, plan.sources)[:2] == (
+        f"jax=={NIGHTLY}",
+        f"jaxlib @ {wheel.resolve().as_uri()}",
+    )
+    assert plan.sources.options() == (f"--find-links={wheels}",)
+    assert requirements(plan.readers[0], plan.calendar, plan.sources)[1] == "jaxlib==0.12.0.1"
+
+
+def test_a_wheel_file_with_a_published_jax(wheel, wheels, tmp_path):
+    candidate = make_wheel(tmp_path, "jaxlib", "0.12.0.0", stamps=("2026-10-12",))
+    assert pairs(planned(readers=f"{candidate}-jax0.12.0.1")) == [("0.12.0.0", "0.12.0.1")]
+    with pytest.raises(ReleaseError, match="a jaxlib must not be newer than its jax"):
+        planned(readers=f"{wheel}-jax0.12.0.1")
+
+
+def test_a_wheel_that_no_jax_goes_with_says_what_to_do(wheel):
+    with pytest.raises(ReleaseError, match=rf"No jax release goes with jaxlib {NIGHTLY}.*--wheels"):
+        planned(readers=str(wheel))
+
+
+def test_a_wheel_that_was_built_later_is_not_there_yet(wheel, wheels):
+    with pytest.raises(ReleaseError, match="is not in the release calendar as of 2026-11-19"):
+        planned(readers=str(wheel), wheels=(str(wheels),), as_of=day("2026-11-19"))
+
+
+def test_the_bytes_of_a_wheel_decide_its_environment(wheel, wheels):
+    def content() -> str:
+        plan = planned(readers=str(wheel), wheels=(str(wheels),))
+        return plan.sources.content(plan.readers[0])
+
+    first = content()
+    make_wheel(wheel.parent, "jaxlib", NIGHTLY, modules={"jaxlib/more.py": ""})
+    assert content() != first
+
+
+def test_a_wheel_under_the_name_of_a_release_that_it_is_not_is_refused(tmp_path):
+    same = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-09-17",))
+    assert pairs(planned(readers=str(same))) == [("0.11.2", NEWEST)]
+    other = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-11-01",))
+    with pytest.raises(
+        MatrixError, match=r"built on 2026-11-01, and jaxlib 0\.11\.2 of the release calendar on 2026-09-17"
+    ):
+        planned(readers=str(other))
+
+
+def test_a_wheel_of_something_else_is_no_reader(wheels):
+    with pytest.raises(MatrixError, match=r"expected a wheel of jaxlib, found one of jax\. .*--wheels DIR"):
+        planned(readers=str(next(wheels.glob("jax-*"))))
+
+
+def test_a_folder_brings_its_releases_into_the_window(wheel, wheels):
+    wheel.rename(wheels / wheel.name)
+    plan = planned(wheels=(str(wheels),))
+    assert plan.readers[-1].jaxlib == NIGHTLY
+    assert planned(touching=NIGHTLY, wheels=(str(wheels),)).readers == (plan.readers[-1],)
+
+
+def test_a_nightly_of_an_index_is_dated_by_its_version():
+    plan = planned(readers=NIGHTLY, indexes=("https://user:secret@nightlies.example/simple",))
+    assert plan.readers == (Release(NIGHTLY, NIGHTLY, day("2026-11-20")),)
+    assert plan.sources.options() == ("--index=https://user:secret@nightlies.example/simple",)
+    assert "secret" not in str(plan.selection.described())
+    newer = planned(readers=f"{NIGHTLY}-jax0.13.0.dev20261121", indexes=("https://nightlies.example",))
+    assert pairs(newer) == [(NIGHTLY, "0.13.0.dev20261121")]
+
+
+def test_without_an_index_or_a_day_in_its_version_an_unknown_reader_is_an_error():
+    with pytest.raises(ReleaseError, match="is not in the release calendar"):
+        planned(readers=NIGHTLY)
+    with pytest.raises(ReleaseError, match=r"jaxlib 0\.13\.0rc1 is not in the release calendar"):
+        planned(readers="0.13.0rc1", indexes=("https://nightlies.example",))
+
+
+def test_an_index_is_written_down_without_its_password():
+    assert without_credentials("https://a:b@c/d") == "https://c/d"
+    assert without_credentials("https://c/d@e") == "https://c/d@e"

@@ -1,0 +1,104 @@
+"""A wheel file says which release it is and when it was built, or it is no reader: a date is never guessed."""
+
+from __future__ import annotations
+
+import datetime
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from making import day, make_wheel
+
+from export_core.releases import ReleaseError, load_calendar
+from export_core.releases.wheels import date_in_version, read_wheel, wheels_in, with_wheels
+
+NIGHTLY = "0.13.0.dev20261120"
+
+
+def test_a_wheel_is_dated_by_the_newest_time_stamp_inside_it(tmp_path):
+    wheel = read_wheel(make_wheel(tmp_path, "jaxlib", "0.12.1", stamps=("2026-11-18", "2026-11-19", "1980-01-01")))
+    assert (wheel.name, wheel.version, wheel.built, wheel.pythons) == ("jaxlib", "0.12.1", day("2026-11-19"), ("3.12",))
+
+
+def test_the_time_stamp_comes_before_the_day_in_the_version(tmp_path):
+    assert read_wheel(make_wheel(tmp_path, "jaxlib", NIGHTLY, stamps=("2026-11-21",))).built == day("2026-11-21")
+
+
+def test_a_wheel_without_time_stamps_is_dated_by_its_version(tmp_path):
+    assert read_wheel(make_wheel(tmp_path, "jaxlib", NIGHTLY, stamps=("2010-01-01",))).built == day("2026-11-20")
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.13.0rc1", "0.13.0.dev0", "0.13.0.dev20261399"])
+def test_a_wheel_that_says_no_day_at_all_is_an_error(tmp_path, version):
+    path = make_wheel(tmp_path, "jaxlib", version, stamps=("1980-01-01",))
+    with pytest.raises(
+        ReleaseError, match=r"the build date of this wheel is not known: .*`releases:` in the policy file"
+    ):
+        read_wheel(path)
+
+
+@given(st.dates(datetime.date(2019, 1, 1), datetime.date(2040, 1, 1)))
+def test_the_day_of_a_nightly_is_in_its_version(date):
+    assert date_in_version(f"0.13.0.dev{date:%Y%m%d}") == date
+    assert date_in_version("0.13.0") is None
+
+
+def test_a_jax_wheel_names_the_oldest_jaxlib_that_it_works_with(tmp_path):
+    wheel = read_wheel(
+        make_wheel(tmp_path, "jax", NIGHTLY, needs='jaxlib<=0.13.0,>=0.12.0\nRequires-Dist: jaxlib==9; extra == "ci"')
+    )
+    assert (wheel.minimum_jaxlib, wheel.pythons) == ("0.12.0", ())
+
+
+def test_a_jax_wheel_that_names_no_jaxlib_is_an_error(tmp_path):
+    with pytest.raises(ReleaseError, match="expected a jax wheel that names the oldest jaxlib it works with"):
+        read_wheel(make_wheel(tmp_path, "jax", NIGHTLY, needs="numpy"))
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK no zip"])
+@pytest.mark.parametrize("name", ["jaxlib-0.12.1-cp312-cp312-any.whl", "jaxlib.whl"])
+def test_what_is_no_wheel_is_an_error_that_names_it(tmp_path, content, name):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ReleaseError, match=r"jaxlib.*\.whl: (not a wheel|expected a wheel file, found no such file)"):
+        read_wheel(path)
+
+
+def test_a_folder_gives_its_wheels_of_jax_and_jaxlib_and_passes_over_others(tmp_path):
+    make_wheel(tmp_path, "jaxlib", NIGHTLY)
+    make_wheel(tmp_path, "jax", NIGHTLY, needs="jaxlib>=0.12.0")
+    make_wheel(tmp_path, "jax_cuda12_plugin", NIGHTLY)
+    assert [wheel.name for wheel in wheels_in(tmp_path)] == ["jax", "jaxlib"]
+    with pytest.raises(ReleaseError, match=r"--wheels .*nothing: expected a folder with wheels of jax or jaxlib"):
+        wheels_in(tmp_path / "nothing")
+
+
+def test_the_calendar_learns_the_releases_of_wheels_and_keeps_the_dates_that_it_has(tmp_path):
+    made = [
+        make_wheel(tmp_path, "jaxlib", NIGHTLY),
+        make_wheel(tmp_path, "jaxlib", NIGHTLY, stamps=("2026-11-21",), python="cp313"),
+        make_wheel(tmp_path, "jax", NIGHTLY, needs="jaxlib>=0.12.0"),
+        make_wheel(tmp_path, "jaxlib", "0.9.2"),
+    ]
+    calendar = with_wheels(load_calendar(), map(read_wheel, made))
+    release = calendar.release(NIGHTLY)
+    assert (release.jax, release.built, calendar.newest()) == (NIGHTLY, day("2026-11-21"), NIGHTLY)
+    assert calendar.pythons(NIGHTLY) == ("3.12", "3.13")
+    assert calendar.release("0.12.0").jax == NIGHTLY, "its rule lets it work on an older jaxlib"
+    assert calendar.built("0.9.2") == load_calendar().built("0.9.2")
+
+
+def test_a_wheel_with_an_impossible_date_in_it_is_no_wheel(tmp_path):
+    path = make_wheel(tmp_path, "jaxlib", NIGHTLY)
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        stamp = archive.infolist()[0]
+    year, month, date = stamp.date_time[:3]
+    packed = ((year - 1980) << 9 | month << 5 | date).to_bytes(2, "little")
+    assert packed in data
+    path.write_bytes(bytes(data).replace(packed, b"\xff\xff"))
+    with pytest.raises(ReleaseError, match="not a wheel"):
+        read_wheel(Path(path))

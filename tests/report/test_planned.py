@@ -1,0 +1,88 @@
+"""A plan is told before it runs: each cell, the counts, the jobs that run it."""
+
+from __future__ import annotations
+
+import io
+import shlex
+
+from making import NEWEST, day, golden
+from rich.console import Console
+
+from export_core.goldens import Options
+from export_core.matrix import Plan, Selection, make_plan
+from export_core.releases import JaxlibRelease, JaxRelease, Windows, load_calendar
+from export_core.report.planned import MOST_JOBS, github_jobs, planned, print_planned
+
+GOLDENS = [
+    golden("t.a", "0.9.2"),
+    golden("t.a", NEWEST),
+    golden("t.b", NEWEST, options=Options(("cpu", "tpu"))),
+]
+
+
+def plan(calendar=None, **selection) -> Plan:
+    chosen = Selection(**{"readers": "0.11.2-jax0.11.2,0.12.0.1", **selection})
+    return make_plan(GOLDENS, calendar or load_calendar(), Windows(), chosen, day("2026-11-21"))
+
+
+def test_every_cell_has_its_direction_its_days_and_whether_it_is_promised():
+    told = planned(plan(), Windows())
+    assert (told.planned, told.goldens, len(told.cells)) == (6, 3, 6)
+    first = told.cells[0]
+    assert (first.golden, first.reader.jaxlib, first.reader.jax) == ("t.a/0.9.2-cpu", "0.11.2", "0.11.2")
+    assert (first.direction, first.days, first.promised, first.promised_until) == (
+        "backward",
+        183,
+        False,
+        day("2026-09-14"),
+    )
+
+
+def test_cells_are_counted_by_reader_writer_platform_direction_and_promise():
+    told = planned(plan(platforms=("cpu", "tpu")), Windows())
+    assert told.counts == {
+        "reader": {"0.11.2-jax0.11.2": 4, "0.12.0.1": 4},
+        "writer": {"0.9.2-cpu": 2, "0.12.0.1-cpu": 6},
+        "platform": {"cpu": 6, "tpu": 2},
+        "direction": {"backward": 2, "forward": 3, "same": 3},
+        "promise": {"outside": 5, "promised": 3},
+    }
+
+
+def test_a_person_reads_each_cell_on_a_line_and_then_the_counts():
+    out = io.StringIO()
+    print_planned(Console(file=out, width=40), plan(), Windows())
+    lines = out.getvalue().splitlines()
+    assert lines[0] == "t.a/0.9.2-cpu  in 0.11.2 with jax 0.11.2 on cpu  backward 183 days  outside"
+    assert "by direction: 2 backward, 2 forward, 2 same" in lines
+    assert "by promise: 4 outside, 2 promised" in lines
+
+
+def test_a_job_has_one_reader_on_one_platform_and_the_options_it_needs():
+    jobs = github_jobs(plan(platforms=("cpu", "tpu")), ["--cases", "t.*", "--as-of", "2026-11-21"])["include"]
+    assert [(job["name"], job["cells"]) for job in jobs] == [
+        ("jaxlib 0.11.2-jax0.11.2 on cpu", 3),
+        ("jaxlib 0.12.0.1 on cpu", 3),
+        ("jaxlib 0.11.2-jax0.11.2 on tpu", 1),
+        ("jaxlib 0.12.0.1 on tpu", 1),
+    ]
+    words = shlex.split(jobs[0]["options"])
+    assert words == [
+        *("--readers", "0.11.2-jax0.11.2", "--platforms", "cpu", "--cases", "t.*", "--as-of", "2026-11-21")
+    ]
+
+
+def test_there_are_never_more_jobs_than_one_matrix_may_have_and_none_of_the_cells_is_lost():
+    versions = [f"0.11.{number}" for number in range(100, 400)]
+    calendar = load_calendar().extended(
+        {version: JaxlibRelease(day("2026-11-01")) for version in versions},
+        {"0.13.0": JaxRelease(day("2026-11-01"), "0.11.100")},
+    )
+    made = plan(calendar, readers=",".join(versions), platforms=("cpu", "tpu"))
+    jobs = github_jobs(made, [])["include"]
+    assert 3 * 50 <= len(jobs) <= MOST_JOBS
+    assert sum(job["cells"] for job in jobs) == len(made.cells) == 4 * len(versions)
+    run = [
+        (reader, words[3]) for job in jobs for words in [shlex.split(job["options"])] for reader in words[1].split(",")
+    ]
+    assert sorted(run) == sorted((version, platform) for version in versions for platform in ("cpu", "tpu"))

@@ -17,7 +17,19 @@ from export_core.matrix.compare import Row
 
 CELL = Cell(golden(), release("0.12.0.1"), "cpu")
 WRONG = Difference(
-    False, math.inf, math.nan, "", 1, "f32[2]", 1, 2, Row((0, 1), "1.0", "nan"), (Row((), "a", "b"),), "rtol 1"
+    False,
+    math.inf,
+    math.nan,
+    2**64 - 1,
+    "",
+    1,
+    "f32[2]",
+    1,
+    2,
+    Row((0, 1), "1.0", "nan"),
+    (Row((), "a", "b"),),
+    ("NaN",),
+    "rtol 1",
 )
 NUMERICS = Outcome(CELL, Stage.COMPARE, Verdict.NUMERICS, "a\nb é", None, "said\x00", WRONG, 0.25)
 PASS = Outcome(CELL, Stage.COMPARE, Verdict.PASS, difference=Difference(True, 0.0, 0.0), seconds=1.5)

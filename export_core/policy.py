@@ -67,6 +67,23 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     approver: str | None = None
 
 
+class CustomCallChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A custom-call target that changes: the lowering calls `new` in the place of `old`; None where nothing takes its place.
+
+    `introduced` (D) is the build date of the first jaxlib that can run the new lowering, `release` (RELEASE) that of the first
+    one published with it, None while nobody knows. Source: the jax.export documentation, "Ensuring forward and backward
+    compatibility".
+    """
+
+    old: str
+    new: str | None
+    introduced: datetime.date
+    release: datetime.date | None
+    reason: str
+    owner: str
+    issue: str
+
+
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a project can settle once. Every key has a default; command line and marker come before it."""
 
@@ -79,6 +96,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow: dict[str, str] = {}
     releases: ExtraReleases = ExtraReleases()
     known_failures: tuple[KnownFailure, ...] = ()
+    custom_call_changes: tuple[CustomCallChange, ...] = ()
     backfill_install: tuple[str, ...] = ()
 
     def calendar(self) -> Calendar:
@@ -114,13 +132,13 @@ def load_policy(path: Path) -> Policy:
         raise PolicyError(f"{path}: windows: expected days of 0 or more, found {policy.windows}.")
     for number, entry in enumerate(policy.known_failures):
         _check_known_failure(f"{path}: known_failures[{number}]", entry)
+    for number, change in enumerate(policy.custom_call_changes):
+        _check_custom_call_change(f"{path}: custom_call_changes[{number}]", change, policy.custom_call_changes[:number])
     return policy
 
 
 def _check_known_failure(where: str, entry: KnownFailure) -> None:
-    for name in ("reason", "owner", "issue"):
-        if not getattr(entry, name).strip():
-            raise PolicyError(f"{where}: {name}: expected text, found none.")
+    _check_text(where, entry, "reason", "owner", "issue")
     if entry.permanent:
         if not entry.approver:
             raise PolicyError(f"{where}: permanent: true needs an approver.")
@@ -134,11 +152,35 @@ def _check_known_failure(where: str, entry: KnownFailure) -> None:
         )
 
 
+def _check_custom_call_change(where: str, change: CustomCallChange, before: tuple[CustomCallChange, ...]) -> None:
+    _check_text(where, change, "old", "reason", "owner", "issue")
+    if change.new is not None:
+        _check_text(where, change, "new")
+    if change.new == change.old:
+        raise PolicyError(
+            f"{where}: new: expected a name other than old, found {change.new!r} twice. A target whose meaning changes gets a new "
+            "name: artifacts that are out there call it by the old one."
+        )
+    if change.release is not None and change.release < change.introduced:
+        raise PolicyError(
+            f"{where}: release: expected {change.introduced} (introduced) or later, or null while it is not known, found {change.release}."
+        )
+    for number, other in enumerate(before):
+        if other.old == change.old:
+            raise PolicyError(f"{where}: old: {change.old!r} already changes in custom_call_changes[{number}].")
+
+
+def _check_text(where: str, entry: msgspec.Struct, *names: str) -> None:
+    for name in names:
+        if not getattr(entry, name).strip():
+            raise PolicyError(f"{where}: {name}: expected text, found none.")
+
+
 def _nearest_key(message: str) -> str:
     unknown = re.search(r"unknown field `([^`]*)`", message)
     if not unknown:
         return ""
-    kinds = (Policy, WindowDays, ExtraReleases, KnownFailure, JaxlibRelease, JaxRelease)
+    kinds = (Policy, WindowDays, ExtraReleases, KnownFailure, CustomCallChange, JaxlibRelease, JaxRelease)
     keys = sorted({name for kind in kinds for name in kind.__struct_fields__})
     near = difflib.get_close_matches(unknown.group(1), keys, n=1)
     return f" Did you mean `{near[0]}`?" if near else f" Known keys: {', '.join(Policy.__struct_fields__)}."

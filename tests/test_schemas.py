@@ -14,7 +14,7 @@ from making import day, manifest, result
 from export_core.goldens.manifest import dump_manifest
 from export_core.judge import Judgement, summarize
 from export_core.matrix import Verdict
-from export_core.policy import FILE, KnownFailure, Policy, load_policy
+from export_core.policy import FILE, CustomCallChange, KnownFailure, Policy, load_policy
 from export_core.schemas import KINDS, schema, written
 
 ROOT = Path(__file__).parents[1]
@@ -60,7 +60,9 @@ def test_the_policy_of_this_project_is_valid_and_so_is_one_with_everything():
     entry = KnownFailure(
         ("a",), ("*",), ("*",), "crash", "run", "m", "r", "o", "i", day("2026-10-01"), expires=day("2026-12-01")
     )
-    valid("policy", json.loads(msgspec.json.encode(Policy(known_failures=(entry,), allow={"t": "why"}, rtol=1e-3))))
+    change = CustomCallChange("t", None, day("2026-10-01"), day("2026-10-20"), "r", "o", "i")
+    everything = Policy(known_failures=(entry,), custom_call_changes=(change,), allow={"t": "why"}, rtol=1e-3)
+    valid("policy", json.loads(msgspec.json.encode(everything)))
     valid("policy", {})
 
 
@@ -68,7 +70,9 @@ def test_results_and_summaries_as_they_are_written_are_valid():
     results = [result(), result(Verdict.CRASH, Judgement.BROKEN, case="b", signal=11, max_abs_error=0.5)]
     for each in results:
         valid("result", json.loads(msgspec.json.encode(each)))
-    made = summarize(results, planned=2, policy=Policy(), as_of=day("2026-11-21"), selection={"whole": True}, seconds=1)
+    change = CustomCallChange("t", "u", day("2026-10-01"), None, "r", "o", "i")
+    policy = Policy(custom_call_changes=(change,))
+    made = summarize(results, planned=2, policy=policy, as_of=day("2026-11-21"), selection={"whole": True}, seconds=1)
     valid("summary", json.loads(msgspec.json.encode(made)))
 
 

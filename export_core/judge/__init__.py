@@ -1,5 +1,6 @@
-"""Is the promise kept: the judgement of each cell, known failures, and the gate."""
+"""Is the promise kept: the judgement of each cell, known failures, changes of custom calls, and the gate."""
 
+from export_core.judge.custom_calls import JudgedChange, Phase, Standing, judge_changes, standing
 from export_core.judge.gate import (
     JudgeError,
     ResultFile,
@@ -14,16 +15,21 @@ from export_core.judge.result import Judgement, Result
 
 __all__ = [
     "JudgeError",
+    "JudgedChange",
     "Judgement",
+    "Phase",
     "Result",
     "ResultFile",
+    "Standing",
     "Summary",
     "judge",
     "judge_again",
+    "judge_changes",
     "judge_verdict",
     "read_results",
     "read_summary",
     "reproduce_command",
+    "standing",
     "summarize",
     "write_summary",
 ]

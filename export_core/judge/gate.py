@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from export_core.errors import ExportCompatError
+from export_core.judge.custom_calls import JudgedChange, judge_changes
 from export_core.judge.known import stale_entries
 from export_core.judge.result import Judgement, Result
 from export_core.policy import Policy
@@ -39,6 +40,7 @@ class Summary(msgspec.Struct, frozen=True):
     calendar: dict[str, Any]
     seconds: float
     exit_code: int
+    custom_call_changes: list[JudgedChange] = []
 
 
 def summarize(
@@ -50,20 +52,22 @@ def summarize(
     selection: dict[str, Any],
     seconds: float,
 ) -> Summary:
-    """Count, check the list of known failures, and decide the exit code.
+    """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
-    Nothing planned, a result missing, or one given twice is incomplete.
+    Nothing planned, a result missing, or one given twice is incomplete. A golden that calls a new target too early is a broken
+    promise, also where no reader was there to show it: readers of those days are deployed, and not all of them are published.
 
     `selection` says what was asked for; its entry ``whole`` is true when the run held every golden with its window.
     """
     calendar = policy.calendar().as_of(as_of)
     stale = stale_entries(results, policy.known_failures, as_of, whole=bool(selection["whole"]))
+    changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), as_of)
     judgements = Counter(str(result.judgement) for result in results)
     different = {(result.golden, result.reader.jaxlib, result.platform) for result in results}
     exactly_once = planned > 0 and len(different) == len(results) == planned
     if not exactly_once or judgements[Judgement.INCOMPLETE]:
         code = INCOMPLETE
-    elif judgements[Judgement.BROKEN]:
+    elif judgements[Judgement.BROKEN] or any(change.broken for change in changes):
         code = BROKEN
     else:
         code = STALE if stale else KEPT
@@ -79,6 +83,7 @@ def summarize(
         calendar={"newest_jaxlib": calendar.newest(), "releases": len(calendar.jaxlib)},
         seconds=round(seconds, 1),
         exit_code=code,
+        custom_call_changes=changes,
     )
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from export_core.judge import Judgement, Result, Summary
+from export_core.judge import JudgedChange, Judgement, Result, Summary
 from export_core.matrix import Verdict
 from export_core.releases import Direction
 
@@ -34,8 +34,16 @@ class Finding:
 
 
 def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
-    """Every broken promise and every cell without a result on its own; what happened outside the window by kind. Worst first."""
+    """Every broken promise and every cell without a result on its own; what happened outside the window by kind. Worst first.
+
+    Declared changes of custom calls come last, each with what must hold as of that day.
+    """
     found = [broken(result) for result in results if result.judgement is Judgement.BROKEN]
+    found += [
+        Finding((0, len(_WORST_FIRST), text), "BROKEN PROMISE", text)
+        for change in summary.custom_call_changes
+        for text in change.broken
+    ]
     not_run = [result for result in results if result.judgement is Judgement.INCOMPLETE]
     found += [_grouped(group, "INCOMPLETE", 1) for group in _alike(not_run)]
     found += [Finding((2, number, ""), "STALE LIST", text) for number, text in enumerate(summary.stale)]
@@ -45,12 +53,30 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
         result for result in results if result.judgement is Judgement.OUTSIDE and result.verdict is not Verdict.REFUSED
     ]
     found += [_grouped(group, "outside the window", 4) for group in _alike(outside)]
+    found += [
+        Finding((5, number, ""), "custom call", changing(change))
+        for number, change in enumerate(summary.custom_call_changes)
+    ]
     return sorted(found, key=lambda finding: finding.rank)
 
 
 def broken(result: Result) -> Finding:
     """One broken promise, told whole."""
     return _single(result, "BROKEN PROMISE", 0)
+
+
+def changing(change: JudgedChange) -> str:
+    """A declared change of a custom call: where it stands, what must hold, what measures it, and when the old target may go."""
+    nothing = f"nothing: no promised reader that has the change ran a golden of {change.old}"
+    measured = f"{_few(change.measured)}: {change.passed} of {change.cells} promised cells pass in readers that have the change"
+    delete = f"from {change.delete_from} on" if change.delete_from else "on a day that the release will tell"
+    lines = [
+        f"{change.old} → {change.new or 'nothing'}: {change.phase} ({change.why}).",
+        *_labelled("must hold", "\n".join(change.must)),
+        f"  measured   {measured if change.measured else nothing}",
+        f"  delete     {change.old} {delete}, and the goldens that call it: {_few(change.goldens) or 'none'}",
+    ]
+    return "\n".join(lines)
 
 
 def arithmetic(result: Result) -> str:

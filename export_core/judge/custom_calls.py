@@ -1,0 +1,176 @@
+"""A custom-call target changes: what must hold on a day, and do the goldens show that it does?
+
+The life of such a change, from the jax.export documentation ("Ensuring forward and backward compatibility"): D - 1, D, D + 21,
+RELEASE, RELEASE + 180, with the lengths of the policy's windows.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from export_core.judge.result import Result
+from export_core.matrix import Verdict
+from export_core.policy import CustomCallChange
+from export_core.releases import Windows
+
+
+class Phase(StrEnum):
+    """Where a change stands on a day."""
+
+    BEFORE = "before"  # until D: only the old target exists
+    FORWARD = "forward window"  # until D + 21: readers have both, exports still use the old one
+    UNRELEASED = "unreleased"  # exports may use the new one, and the backward window has not begun
+    BACKWARD = "backward window"  # until RELEASE + 180: readers still run the old one
+    OVER = "over"  # the old target may be deleted
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What must hold on a day. `new_from` and `delete_from` are the first days on which exports may change, and the old target may go.
+
+    `delete_from` is None while the release is not known. `readers_old` and `readers_new` are what a reader built that day must run.
+    """
+
+    phase: Phase
+    exports_old: bool
+    readers_old: bool
+    readers_new: bool
+    new_from: datetime.date
+    delete_from: datetime.date | None
+    must: tuple[str, ...]
+
+
+class JudgedChange(msgspec.Struct, frozen=True):
+    """A declared change as of a day, held against the goldens of a run that existed then.
+
+    `must` says what holds, `broken` which golden broke it. `goldens` call the old target, `measured` are those of them that a
+    promised reader with the new lowering ran: `passed` of `cells` cells. From `delete_from` on, `goldens` may be pruned.
+    """
+
+    old: str
+    new: str | None
+    why: str
+    phase: Phase
+    must: tuple[str, ...]
+    broken: tuple[str, ...]
+    goldens: tuple[str, ...]
+    measured: tuple[str, ...]
+    cells: int
+    passed: int
+    delete_from: datetime.date | None
+
+
+def standing(
+    change: CustomCallChange, windows: Windows, day: datetime.date, last_writer: datetime.date | None = None
+) -> Standing:
+    """Where a change stands on a day. `last_writer` is the build date of the last writer that is known to export the old target.
+
+    A writer built on D + 21 promises to run in readers built since D, which have the new target: from that day on exports may use it.
+    Where nothing takes the old one's place, exports wait for nobody.
+    """
+    new_from = change.introduced + datetime.timedelta(days=windows.forward_days if change.new else 0)
+    delete_from = None
+    if change.release is not None:
+        # Never while exports must still use it, whatever the lengths of the windows.
+        delete_from = max(change.release + datetime.timedelta(days=windows.backward_days), new_from)
+        if last_writer is not None:  # its last promised reader is built at the end of the window, that day included
+            delete_from = max(delete_from, last_writer + datetime.timedelta(days=windows.backward_days + 1))
+    if day < change.introduced:
+        phase = Phase.BEFORE
+    elif day < new_from:
+        phase = Phase.FORWARD
+    elif delete_from is not None and day >= delete_from:
+        phase = Phase.OVER
+    elif change.release is None or day < change.release:
+        phase = Phase.UNRELEASED
+    else:
+        phase = Phase.BACKWARD
+    return Standing(
+        phase=phase,
+        exports_old=day < new_from,
+        readers_old=phase is not Phase.OVER,
+        readers_new=change.new is not None and phase is not Phase.BEFORE,
+        new_from=new_from,
+        delete_from=delete_from,
+        must=(_exports(change, phase, new_from, windows), _readers(change, phase, delete_from, windows)),
+    )
+
+
+def judge_changes(
+    results: Iterable[Result], changes: Sequence[CustomCallChange], windows: Windows, as_of: datetime.date
+) -> list[JudgedChange]:
+    """Hold each declared change against results. Writers and readers built after `as_of` did not exist that day and do not count."""
+    then = [result for result in results if max(result.writer.built, result.reader.built) <= as_of]
+    return [_judge(change, windows, as_of, then) for change in changes]
+
+
+def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, results: Sequence[Result]) -> JudgedChange:
+    old = [result for result in results if change.old in result.custom_calls]
+    found = standing(change, windows, day, max((result.writer.built for result in old), default=None))
+    early = {
+        result.golden: _too_early(result, change, found, windows)
+        for result in results
+        if change.new in result.custom_calls and result.writer.built < found.new_from
+    }
+    # Readers from before the change run the old target anyway: only those that could have dropped it measure anything.
+    measuring = [
+        result
+        for result in old
+        if result.promised and result.reader.built >= change.introduced and result.verdict is not Verdict.NOT_RUN
+    ]
+    passed = [result for result in measuring if result.verdict is Verdict.PASS]
+    return JudgedChange(
+        old=change.old,
+        new=change.new,
+        why=f"{change.reason}; owner {change.owner}, {change.issue}",
+        phase=found.phase,
+        must=found.must,
+        broken=tuple(text for _, text in sorted(early.items())),
+        goldens=tuple(sorted({result.golden for result in old})),
+        measured=tuple(sorted({result.golden for result in passed})),
+        cells=len(measuring),
+        passed=len(passed),
+        delete_from=found.delete_from,
+    )
+
+
+def _exports(change: CustomCallChange, phase: Phase, new_from: datetime.date, windows: Windows) -> str:
+    if phase is Phase.BEFORE:
+        return f"exports use {change.old}, the change comes on {change.introduced}"
+    if change.new is None:
+        return f"exports may do without {change.old} since {new_from}"
+    if phase is Phase.FORWARD:
+        return (
+            f"exports use {change.old} until {new_from}, {windows.forward_days} days after {change.new} was introduced: "
+            f"readers from before {change.introduced} are still promised, and do not have it"
+        )
+    return f"exports may use {change.new} since {new_from}: every reader that is promised has it"
+
+
+def _readers(change: CustomCallChange, phase: Phase, delete_from: datetime.date | None, windows: Windows) -> str:
+    run = f"readers run {change.new} too, and" if change.new and phase is not Phase.BEFORE else "readers run"
+    days = f"{windows.backward_days} days"
+    if change.release is None or delete_from is None:
+        return f"{run} {change.old}: no release is declared, so the {days} have not begun"
+    if phase is Phase.OVER:
+        return f"readers may do without {change.old} since {delete_from}"
+    end = f"the release of {change.release} and {days}"
+    if delete_from > change.release + datetime.timedelta(days=windows.backward_days):
+        end += ", and longer since exports went on using it"
+    return f"{run} {change.old} until {delete_from}: {end}"
+
+
+def _too_early(result: Result, change: CustomCallChange, found: Standing, windows: Windows) -> str:
+    writer = result.writer
+    back_to = writer.built - datetime.timedelta(days=windows.forward_days)
+    return (
+        f"{result.golden}, written by jaxlib {writer.jaxlib} (built {writer.built}), calls {change.new}: expected {change.old} in "
+        f"exports until {found.new_from}. It is promised to readers built since {back_to}, and those from before "
+        f"{change.introduced} do not have {change.new}. Let the lowering use {change.old} where ctx.is_forward_compat() holds, export "
+        f"without jax_export_ignore_forward_compatibility, or correct `introduced`."
+    )

@@ -1,0 +1,43 @@
+"""Compiles the scale library as it was on each day of the change, and makes readers that have it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from export_core.matrix import Environment
+
+HERE = Path(__file__).parent
+COMPILER = shutil.which("g++")
+HOLDS = {"D-1": ("scale_v1",), "D": ("scale_v1", "scale_v2"), "RELEASE+180": ("scale_v2",)}
+"""The sources that the library of a day is made of; those of D+21 and RELEASE are D's."""
+
+
+def build_libraries(folder: Path, headers: str) -> dict[str, Path]:
+    """Compile against these headers (`jax.ffi.include_dir()`), and link a library for each day.
+
+    A jaxlib takes handlers that were compiled with its own headers or with older ones, so the oldest reader's headers serve all.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    compiler = [COMPILER or "g++", "-std=c++17", "-O0", "-w", "-fPIC", f"-I{headers}"]
+    compiling = [
+        subprocess.Popen([*compiler, "-c", HERE / f"{source}.cc", "-o", folder / f"{source}.o"])
+        for source in HOLDS["D"]
+    ]
+    failed = [process.args for process in compiling if process.wait()]
+    assert not failed, failed
+    libraries = {day: folder / f"libscale-{number}.so" for number, day in enumerate(HOLDS)}
+    for day, sources in HOLDS.items():
+        objects = [folder / f"{source}.o" for source in sources]
+        subprocess.run([compiler[0], "-shared", *objects, "-o", libraries[day]], check=True)
+    return libraries
+
+
+def with_library(environment: Environment, library: Path) -> Environment:
+    """The same reader, with this library registered in its worker."""
+    path = os.pathsep.join(map(str, (HERE / "reader", HERE)))
+    variables = {**environment.variables, "SCALE_LIBRARY": str(library), "PYTHONPATH": path}
+    return dataclasses.replace(environment, variables=variables)

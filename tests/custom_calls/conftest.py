@@ -1,0 +1,52 @@
+"""The scale library of each day, and goldens that were exported by each day's lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from building import COMPILER, build_libraries
+
+Libraries = dict[str, Path]
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
+    """Path of the library by day: D-1, D, RELEASE+180."""
+    if COMPILER is None:
+        pytest.skip("there is no g++ here to compile an FFI target with")
+    import jax.ffi
+
+    return build_libraries(tmp_path_factory.mktemp("libraries"), jax.ffi.include_dir())
+
+
+@pytest.fixture(scope="session")
+def export(libraries: Libraries) -> Callable[..., object]:
+    """Export `scale` here and now, with the lowering of a day: ``export("D", ignore_forward=True)``."""
+    import jax
+    import numpy as np
+
+    from export_core.export import Case, produce
+    from export_core.releases import load_calendar
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCALE_LIBRARY", str(libraries["D"]))
+        import scale
+        import scale_targets  # noqa: F401 - registers
+
+    def export(day: str, *, ignore_forward: bool = False) -> object:
+        scale.use_lowering(day)
+        function = jax.jit(lambda x: scale.scale(x, 2.5))
+        name = f"{day}.now" if ignore_forward else day
+        allow = dict.fromkeys(("my_scale_v1", "my_scale_v2"), "compiled by this test")
+        x = np.arange(4, dtype=np.float32)
+        case = Case(name, "tests/test_scale.py::test", None, function, (x,), {}, allow=allow)
+        before = jax.config.jax_export_ignore_forward_compatibility
+        jax.config.update("jax_export_ignore_forward_compatibility", ignore_forward)
+        try:
+            return produce(case, load_calendar(), reproducible=False)
+        finally:
+            jax.config.update("jax_export_ignore_forward_compatibility", before)
+
+    return export

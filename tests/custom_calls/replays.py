@@ -1,0 +1,84 @@
+"""The replays behind docs/custom_calls.md: `python tests/custom_calls/replays.py` writes tests/custom_calls/results/.
+
+Two writers, each with the lowering of its day, and readers from before the change to after its end, each with the library of its
+day: real releases, real artifacts, real verdicts. Needs g++.
+"""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+from building import HERE, build_libraries, with_library
+
+from export_core.cli_artifacts import add_golden
+from export_core.goldens import GoldenStore
+from export_core.judge import Result, ResultFile, judge, reproduce_command, summarize, write_summary
+from export_core.matrix import Environment, Selection, build_environment, make_plan, replay
+from export_core.policy import load_policy
+from export_core.releases import Release, load_calendar
+
+AS_OF = datetime.date(2026, 11, 21)
+CASE = "scale"
+WRITERS = {"0.9.0.1": "D-1", "0.9.1": "D+21"}
+READERS = {"0.9.0.1": "D-1", "0.9.1": "D", "0.10.2": "D", "0.11.1": "D", "0.11.2": "RELEASE+180"}
+"""Releases with the day whose source or library they have."""
+
+
+def write_goldens(store: Path, folder: Path, libraries: dict[str, Path]) -> None:
+    """One golden by each writer, exported by nothing but its jax."""
+    for writer, day in WRITERS.items():
+        made = folder / writer
+        made.mkdir()
+        environment = with_library(_environment(writer), libraries["D-1" if day == "D-1" else "D"])
+        variables = {**environment.variables, "PYTHONPATH": str(HERE)}
+        subprocess.run([environment.python, HERE / "write_scale.py", day, made], env=variables, check=True)
+        files = [f"--{name}={made / name}.npz" for name in ("inputs", "outputs")]
+        files.append(f"--artifact={made / 'artifact.jaxexport'}")
+        add_golden.main([*files, "--case", CASE, "--writer", writer, "--goldens", str(store)], standalone_mode=False)
+
+
+def run(results: Path) -> list[Result]:
+    """Write the goldens, replay them in every reader, and leave results.jsonl and summary.json in `results`."""
+    policy = load_policy(HERE / "export_compat.yaml")
+    windows, calendar = policy.window_lengths(), policy.calendar()
+    with tempfile.TemporaryDirectory() as scratch:
+        oldest = _environment(min(READERS, key=calendar.built))
+        headers = subprocess.run(
+            [oldest.python, "-c", "import jax.ffi; print(jax.ffi.include_dir())"],
+            env=dict(oldest.variables), capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        libraries = build_libraries(Path(scratch) / "libraries", headers.stdout.strip())
+        write_goldens(Path(scratch) / "golden", Path(scratch), libraries)
+
+        def environment_of(release: Release) -> Environment:
+            return with_library(_environment(release.jaxlib), libraries[READERS[release.jaxlib]])
+
+        selection = Selection(readers=",".join(READERS))
+        plan = make_plan(GoldenStore(Path(scratch) / "golden").goldens(), calendar, windows, selection, AS_OF)
+        outcomes = replay(plan.cells, environment_of, calendar, allow=policy.allow)
+        found = [judge(outcome, windows, (), reproduce_command) for outcome in outcomes]
+    found.sort(key=lambda result: (result.reader.built, result.golden))
+    file = ResultFile(results)
+    for result in found:
+        file.append(result)
+    file.close()
+    selected = selection.described()
+    write_summary(
+        results, summarize(found, planned=len(plan.cells), policy=policy, as_of=AS_OF, selection=selected, seconds=0)
+    )
+    return found
+
+
+def _environment(jaxlib: str) -> Environment:
+    calendar = load_calendar()
+    return build_environment(calendar.release(jaxlib), calendar)
+
+
+if __name__ == "__main__":
+    for each in run(Path(*sys.argv[1:] or [HERE / "results"])):
+        click.echo(f"{each.golden} in {each.reader.jaxlib}: {each.verdict}, {each.judgement} {each.message[:100]}")

@@ -1,0 +1,89 @@
+"""A real FFI target goes through its change: compiled here, registered in writer and reader, exported, and replayed in cold processes."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import pytest
+from building import HERE, with_library
+
+from export_core.goldens import GoldenStore
+from export_core.matrix import Cell, Limits, Stage, Verdict, replay, this_interpreter
+from export_core.releases import Release, load_calendar
+
+
+@pytest.mark.parametrize(
+    ("day", "ignore_forward", "exported"),
+    [("D-1", False, "my_scale_v1"), ("D", False, "my_scale_v1"), ("D", True, "my_scale_v2"), ("D+21", False, "my_scale_v2")],
+    ids=["D-1", "D", "D, forward compatibility ignored", "D+21"],
+)  # fmt: skip
+def test_each_day_exports_its_target(export, day, ignore_forward, exported):
+    produced = export(day, ignore_forward=ignore_forward)
+    assert produced.manifest.custom_calls == (exported,)
+    assert produced.outputs[0].data.tolist() == [0.0, 2.5, 5.0, 7.5]
+
+
+def test_what_runs_now_uses_the_new_target_while_exports_use_the_old_one(export):
+    import jax
+    import numpy as np
+    import scale
+
+    export("D")  # registers that day's lowering
+    lowered = jax.jit(lambda x: scale.scale(x, 3.5)).lower(np.zeros(2, np.float32)).as_text()
+    assert "my_scale_v2" in lowered
+    assert "my_scale_v1" not in lowered
+
+
+@pytest.fixture(scope="module")
+def replayed(export, libraries, tmp_path_factory):
+    """Outcome by reader's library and exported target, each in a cold process of this interpreter."""
+    store = GoldenStore(tmp_path_factory.mktemp("scale") / "golden")
+    for day in ("D-1", "D+21"):
+        produced = export(day)
+        store.write(produced.manifest, produced.files)
+    here = Release(version("jaxlib"), version("jax"), load_calendar().built(version("jaxlib")))
+    cells = [Cell(golden, here, "cpu") for golden in store.goldens()]
+    return {
+        (day, outcome.cell.golden.manifest.custom_calls[0]): outcome
+        for day, library in libraries.items()
+        for outcome in replay(
+            cells,
+            lambda release, library=library: with_library(this_interpreter(release), library),
+            load_calendar(),
+            limits=Limits(jobs=2, timeout=60),
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("day", "target"),
+    [("D-1", "my_scale_v1"), ("D", "my_scale_v1"), ("D", "my_scale_v2"), ("RELEASE+180", "my_scale_v2")],
+)
+def test_a_reader_runs_the_targets_that_its_library_has(replayed, day, target):
+    outcome = replayed[day, target]
+    assert (outcome.verdict, outcome.stage) == (Verdict.PASS, Stage.COMPARE), outcome.message
+
+
+@pytest.mark.parametrize(
+    ("day", "target"),
+    [("D-1", "my_scale_v2"), ("RELEASE+180", "my_scale_v1")],
+    ids=["the new one too early", "the old one deleted"],
+)
+def test_a_reader_without_the_target_says_its_name(replayed, day, target):
+    outcome = replayed[day, target]
+    assert outcome.verdict is Verdict.ERROR
+    assert target in outcome.message
+
+
+@pytest.mark.matrix
+@pytest.mark.usefixtures("libraries")
+def test_the_committed_results_are_what_real_releases_say(tmp_path):
+    """Those that docs/custom_calls.md shows; `python tests/custom_calls/replays.py` writes them."""
+    from replays import run
+
+    from export_core.judge import read_results
+
+    def told(result):
+        return result.golden, result.reader.jaxlib, result.verdict, result.stage, result.message, result.custom_calls
+
+    assert [told(result) for result in run(tmp_path)] == [told(result) for result in read_results(HERE / "results")]

@@ -1,0 +1,365 @@
+"""The life of a custom call: what must hold on each day, and what a run's results say of it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from making import day, result
+
+from export_core.judge import Judgement, Phase, judge_changes, read_summary, standing, summarize
+from export_core.judge.gate import SUMMARY
+from export_core.matrix import Stage, Verdict
+from export_core.policy import CustomCallChange, Policy, PolicyError, load_policy
+from export_core.releases import Windows, promise
+from export_core.report import findings
+
+# D and RELEASE lie as 0.9.0.1 (2026-02-03), 0.9.1 (2026-02-28) and the releases after them want it.
+CHANGE = CustomCallChange(
+    "scale_v1", "scale_v2", day("2026-02-04"), day("2026-02-28"), "adds an offset", "me", "https://example.org/1"
+)
+TODAY = day("2026-11-21")
+
+
+def change(**changes):
+    return msgspec.structs.replace(CHANGE, **changes)
+
+
+def ran(writer, reader, *calls, verdict=Verdict.PASS, **changes):
+    promised = promise(day_of(writer), day_of(reader), Windows()).promised
+    return result(verdict, writer=writer, reader=reader, custom_calls=calls, promised=promised, **changes)
+
+
+def day_of(jaxlib):
+    return result(writer=jaxlib).writer.built
+
+
+def judged(*results, declared=CHANGE, as_of=TODAY, windows=None):
+    (found,) = judge_changes(results, [declared], windows or Windows(), as_of)
+    return found
+
+
+# --- the days ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("date", "phase", "exports_old", "readers_new", "readers_old"),
+    [
+        ("2026-02-03", Phase.BEFORE, True, False, True),
+        ("2026-02-04", Phase.FORWARD, True, True, True),
+        ("2026-02-24", Phase.FORWARD, True, True, True),
+        ("2026-02-25", Phase.UNRELEASED, False, True, True),
+        ("2026-02-28", Phase.BACKWARD, False, True, True),
+        ("2026-08-26", Phase.BACKWARD, False, True, True),
+        ("2026-08-27", Phase.OVER, False, True, False),
+    ],
+)
+def test_the_five_days_of_a_change(date, phase, exports_old, readers_new, readers_old):
+    found = standing(CHANGE, Windows(), day(date))
+    assert (found.phase, found.exports_old) == (phase, exports_old)
+    assert (found.readers_new, found.readers_old) == (readers_new, readers_old)
+    assert (found.new_from, found.delete_from) == (day("2026-02-25"), day("2026-08-27"))
+
+
+@pytest.mark.parametrize(
+    ("date", "said"),
+    [
+        (
+            "2026-02-03",
+            [
+                "exports use scale_v1, the change comes on 2026-02-04",
+                "readers run scale_v1 until 2026-08-27: the release of 2026-02-28 and 180 days",
+            ],
+        ),
+        (
+            "2026-02-04",
+            [
+                "exports use scale_v1 until 2026-02-25, 21 days after scale_v2 was introduced: readers from before 2026-02-04 are "
+                "still promised, and do not have it",
+                "readers run scale_v2 too, and scale_v1 until 2026-08-27: the release of 2026-02-28 and 180 days",
+            ],
+        ),
+        (
+            "2026-08-27",
+            [
+                "exports may use scale_v2 since 2026-02-25: every reader that is promised has it",
+                "readers may do without scale_v1 since 2026-08-27",
+            ],
+        ),
+    ],
+)
+def test_what_must_hold_is_said_in_sentences(date, said):
+    assert list(standing(CHANGE, Windows(), day(date)).must) == said
+
+
+def test_without_a_release_the_old_target_stays():
+    found = standing(change(release=None), Windows(), day("2036-01-01"))
+    assert (found.phase, found.readers_old, found.delete_from) == (Phase.UNRELEASED, True, None)
+    assert found.must[1] == (
+        "readers run scale_v2 too, and scale_v1: no release is declared, so the 180 days have not begun"
+    )
+
+
+def test_exports_may_do_without_a_removed_target_at_once_and_readers_run_it_all_the_same():
+    found = standing(change(new=None), Windows(), day("2026-02-28"))
+    assert (found.phase, found.exports_old, found.readers_new) == (Phase.BACKWARD, False, False)
+    assert found.must == (
+        "exports may do without scale_v1 since 2026-02-04",
+        "readers run scale_v1 until 2026-08-27: the release of 2026-02-28 and 180 days",
+    )
+
+
+LENGTHS = st.builds(Windows, st.integers(0, 60), st.integers(0, 60))
+OFFSETS = st.integers(-130, 260)  # days around D that hold every edge of such windows
+
+
+def later(date, days):
+    return date + datetime.timedelta(days=days)
+
+
+@st.composite
+def changes(draw):
+    introduced = draw(st.dates(datetime.date(2020, 1, 1), datetime.date(2040, 12, 31)))
+    release = draw(st.none() | st.integers(0, 100).map(lambda days: later(introduced, days)))
+    return change(introduced=introduced, release=release, new=draw(st.sampled_from(["scale_v2", None])))
+
+
+@st.composite
+def promised_pairs(draw):
+    """A change, windows, and the build dates of a writer and a reader that its artifacts are promised to."""
+    declared, windows = draw(changes()), draw(LENGTHS)
+    writer = later(declared.introduced, draw(OFFSETS))
+    reader = later(writer, draw(st.integers(-windows.forward_days, windows.backward_days)))
+    assert promise(writer, reader, windows).promised
+    return declared, windows, writer, reader
+
+
+@settings(deadline=None)
+@given(changes(), LENGTHS, OFFSETS)
+def test_what_is_allowed_once_is_allowed_from_then_on(declared, windows, days):
+    today, tomorrow = (standing(declared, windows, later(declared.introduced, offset)) for offset in (days, days + 1))
+    assert today.exports_old >= tomorrow.exports_old
+    assert today.readers_old >= tomorrow.readers_old
+    assert today.readers_new <= tomorrow.readers_new
+    assert list(Phase).index(today.phase) <= list(Phase).index(tomorrow.phase)
+
+
+@settings(deadline=None)
+@given(changes(), LENGTHS, OFFSETS)
+def test_no_reader_may_drop_a_target_that_exports_must_still_use(declared, windows, days):
+    found = standing(declared, windows, later(declared.introduced, days))
+    assert found.readers_old or not found.exports_old
+
+
+@settings(deadline=None)
+@given(promised_pairs())
+def test_a_writer_that_may_use_the_new_target_is_promised_only_to_readers_that_have_it(pair):
+    declared, windows, writer, reader = pair
+    if declared.new and not standing(declared, windows, writer).exports_old:
+        assert standing(declared, windows, reader).readers_new
+
+
+@settings(deadline=None)
+@given(promised_pairs())
+def test_whoever_exported_the_old_target_is_read_as_long_as_that_was_promised(pair):
+    declared, windows, writer, reader = pair
+    assert standing(declared, windows, reader, last_writer=writer).readers_old
+
+
+# --- the goldens ------------------------------------------------------------------------------------------------------
+
+
+def test_a_golden_that_calls_the_new_target_before_the_forward_window_has_passed_is_broken():
+    late = change(introduced=day("2026-02-08"))  # 20 days before 0.9.1 was built
+    (text,) = judged(ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.1", "0.9.2", "scale_v2"), declared=late).broken
+    assert text == (
+        "tests.test_a.test_f/0.9.1-cpu, written by jaxlib 0.9.1 (built 2026-02-28), calls scale_v2: expected scale_v1 in exports until "
+        "2026-03-01. It is promised to readers built since 2026-02-07, and those from before 2026-02-08 do not have scale_v2. Let the "
+        "lowering use scale_v1 where ctx.is_forward_compat() holds, export without jax_export_ignore_forward_compatibility, or "
+        "correct `introduced`."
+    )
+
+
+@pytest.mark.parametrize(
+    ("introduced", "calls"), [("2026-02-07", "scale_v2"), ("2026-02-08", "scale_v1"), ("2026-02-08", "another")]
+)
+def test_the_new_target_21_days_later_and_any_other_target_keep_the_rule(introduced, calls):
+    assert judged(ran("0.9.1", "0.9.1", calls), declared=change(introduced=day(introduced))).broken == ()
+
+
+def test_the_forward_window_of_the_policy_counts():
+    golden = ran("0.9.1", "0.9.1", "scale_v2")
+    assert judged(golden, windows=Windows(forward_days=24)).broken == ()
+    assert len(judged(golden, windows=Windows(forward_days=25)).broken) == 1
+
+
+def test_goldens_of_the_old_target_measure_it_where_a_promised_reader_with_the_change_ran_them():
+    found = judged(
+        ran("0.9.0.1", "0.9.0.1", "scale_v1"),  # this reader is from before the change
+        ran("0.9.0.1", "0.9.1", "scale_v1"),
+        ran("0.9.0.1", "0.10.2", "scale_v1", verdict=Verdict.CRASH),
+        ran("0.9.0.1", "0.11.0", "scale_v1", verdict=Verdict.NOT_RUN),
+        ran("0.9.0.1", "0.11.2", "scale_v1"),  # outside the window
+        ran("0.9.0", "0.10.2", "scale_v1", verdict=Verdict.ERROR, golden="t/0.9.0-cpu"),
+        ran("0.9.1", "0.10.2", "scale_v2"),
+    )
+    assert (found.measured, found.passed, found.cells) == (("tests.test_a.test_f/0.9.0.1-cpu",), 1, 3)
+    assert found.goldens == ("t/0.9.0-cpu", "tests.test_a.test_f/0.9.0.1-cpu")
+
+
+def test_a_golden_that_was_only_compiled_measures_nothing():
+    found = judged(ran("0.9.0.1", "0.9.1", "scale_v1", verdict=Verdict.COMPILED))
+    assert (found.measured, found.cells) == ((), 1)
+
+
+def test_what_was_not_built_on_that_day_does_not_count():
+    results = [ran("0.9.0.1", "0.9.1", "scale_v1"), ran("0.9.1", "0.9.1", "scale_v2")]
+    early = judged(*results, as_of=day("2026-02-27"))
+    assert (early.phase, early.goldens, early.measured) == (Phase.UNRELEASED, (), ())
+    assert judged(*results, as_of=day("2026-02-28")).measured == ("tests.test_a.test_f/0.9.0.1-cpu",)
+
+
+def test_an_export_that_still_calls_the_old_target_after_the_release_keeps_it_longer():
+    found = judged(ran("0.9.2", "0.9.2", "scale_v1"))
+    last = result(writer="0.9.2").promised_until
+    assert found.delete_from == last + datetime.timedelta(days=1) == day("2026-09-15")
+    assert judged(ran("0.9.2", "0.9.2", "scale_v1"), as_of=day("2026-09-14")).must[1] == (
+        "readers run scale_v2 too, and scale_v1 until 2026-09-15: the release of 2026-02-28 and 180 days, and longer since exports "
+        "went on using it"
+    )
+
+
+def test_results_without_the_target_say_nothing_of_it():
+    found = judged(ran("0.9.1", "0.10.2", "another"))
+    assert (found.broken, found.goldens, found.measured, found.cells) == ((), (), (), 0)
+    assert found.delete_from == day("2026-08-27")
+
+
+# --- how it is told ---------------------------------------------------------------------------------------------------
+
+
+def summary(*results, declared=CHANGE, as_of=TODAY):
+    return summarize(
+        results,
+        planned=len(results),
+        policy=Policy(custom_call_changes=(declared,)),
+        as_of=as_of,
+        selection={"whole": True},
+        seconds=1,
+    )
+
+
+def test_a_golden_that_breaks_the_rule_makes_the_exit_code_1_though_no_reader_was_there_to_show_it():
+    late = change(introduced=day("2026-02-14"))
+    kept, other = ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.0.1", "0.9.1", "scale_v1")
+    assert summary(kept, other).exit_code == 0
+    assert summary(kept, other, declared=late).exit_code == 1
+    not_run = ran(
+        "0.9.0.1", "0.10.2", "scale_v1", verdict=Verdict.NOT_RUN, stage=Stage.ENVIRONMENT, judgement=Judgement.INCOMPLETE
+    )  # fmt: skip
+    assert summary(kept, not_run, declared=late).exit_code == 3, "what could not be completed outranks what is broken"
+
+
+def test_a_broken_rule_is_told_first_and_the_change_last():
+    results = [ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.0.1", "0.9.1", "scale_v1")]
+    found = findings(results, summary(*results, declared=change(introduced=day("2026-02-14"))))
+    assert [finding.title for finding in found] == ["BROKEN PROMISE", "custom call"]
+    assert found[0].text.startswith(
+        "tests.test_a.test_f/0.9.1-cpu, written by jaxlib 0.9.1 (built 2026-02-28), calls scale_v2"
+    )
+    assert found[1].text.splitlines() == [
+        "scale_v1 → scale_v2: over (adds an offset; owner me, https://example.org/1).",
+        "  must hold  exports may use scale_v2 since 2026-03-07: every reader that is promised has it",
+        "             readers may do without scale_v1 since 2026-08-27",
+        "  measured   tests.test_a.test_f/0.9.0.1-cpu: 1 of 1 promised cells pass in readers that have the change",
+        "  delete     scale_v1 from 2026-08-27 on, and the goldens that call it: tests.test_a.test_f/0.9.0.1-cpu",
+    ]
+
+
+def test_it_is_said_when_nothing_measures_the_old_target():
+    results = [ran("0.9.1", "0.9.1", "scale_v2")]
+    (found,) = findings(results, summary(*results, declared=change(release=None, new=None)))
+    assert (
+        found.text.splitlines()[0]
+        == "scale_v1 → nothing: unreleased (adds an offset; owner me, https://example.org/1)."
+    )
+    assert found.text.splitlines()[-2:] == [
+        "  measured   nothing: no promised reader that has the change ran a golden of scale_v1",
+        "  delete     scale_v1 on a day that the release will tell, and the goldens that call it: none",
+    ]
+
+
+def test_a_summary_from_before_there_were_changes_reads_as_one_without(tmp_path):
+    made = json.loads(msgspec.json.encode(summary(ran("0.9.1", "0.9.1", "scale_v2"))))
+    assert len(made.pop("custom_call_changes")) == 1
+    (tmp_path / SUMMARY).write_text(json.dumps(made))
+    assert read_summary(tmp_path).custom_call_changes == []
+
+
+# --- the policy -------------------------------------------------------------------------------------------------------
+
+ENTRY = """
+custom_call_changes:
+  - old: scale_v1
+    new: scale_v2
+    introduced: 2026-02-04
+    release: 2026-02-28
+    reason: adds an offset
+    owner: me
+    issue: https://example.org/1
+"""
+
+
+def policy(folder, text):
+    path = folder / "export_compat.yaml"
+    path.write_text(text)
+    return load_policy(path)
+
+
+def test_a_policy_declares_a_change(tmp_path):
+    assert policy(tmp_path, ENTRY).custom_call_changes == (CHANGE,)
+    text = ENTRY.replace("scale_v2", "null").replace("2026-02-28", "null")
+    assert policy(tmp_path, text).custom_call_changes == (change(new=None, release=None),)
+
+
+def test_a_release_on_the_very_day_is_in_order(tmp_path):
+    declared = policy(tmp_path, ENTRY.replace("2026-02-28", "2026-02-04")).custom_call_changes[0]
+    assert declared.release == declared.introduced
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "said"),
+    [
+        ("release: 2026-02-28", "release: 2026-02-03", r"release: expected 2026-02-04 \(introduced\) or later, or null .*found 2026-02-03"),
+        ("new: scale_v2", "new: scale_v1", r"new: expected a name other than old, found 'scale_v1' twice"),
+        ("old: scale_v1", "old: ' '", r"old: expected text, found none"),
+        ("new: scale_v2", "new: ''", r"new: expected text, found none"),
+        ("owner: me", "owner: ''", r"owner: expected text, found none"),
+    ],
+)  # fmt: skip
+def test_a_change_that_does_not_say_what_it_must_is_an_error_that_names_file_and_key(tmp_path, wrong, right, said):
+    with pytest.raises(PolicyError, match=rf"export_compat\.yaml: custom_call_changes\[0\]: {said}"):
+        policy(tmp_path, ENTRY.replace(wrong, right))
+
+
+def test_a_target_changes_once(tmp_path):
+    entry = ENTRY.partition("\n")[2].partition("\n")[2]
+    with pytest.raises(PolicyError, match=r"custom_call_changes\[1\]: old: 'scale_v1' already changes in .*\[0\]"):
+        policy(tmp_path, ENTRY + entry.replace("scale_v2", "scale_v3"))
+
+
+@pytest.mark.parametrize("text", [ENTRY.replace("introduced: 2026-02-04", ""), ENTRY.replace("2026-02-04", "soon")])
+def test_a_change_without_its_day_is_an_error_that_names_the_key(tmp_path, text):
+    with pytest.raises(
+        PolicyError, match=r"export_compat\.yaml: .*(introduced|RFC3339|date).*custom_call_changes\[0\]"
+    ):
+        policy(tmp_path, text)
+
+
+def test_a_mistyped_key_finds_its_neighbour(tmp_path):
+    with pytest.raises(PolicyError, match=r"Did you mean `introduced`\?"):
+        policy(tmp_path, ENTRY.replace("introduced", "introducd"))

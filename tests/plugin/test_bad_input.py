@@ -200,7 +200,11 @@ CALLS = [
         "that can be any of several of the arguments: expected to tell the static ones from their kind.",
     ),
     ("test_unpromised", "failed", "allow={'lapack_sgeqp3_ffi': 'why its behaviour is pinned'"),
-    ("test_callback", "failed", "no artifact can hold a Python function: serialization of host_callbacks is not yet implemented."),
+    (
+        "test_callback",
+        "failed",
+        "no artifact can hold a Python function: serialization of host_callbacks is not yet implemented.",
+    ),
 ]
 
 

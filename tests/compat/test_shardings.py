@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P  # noqa: N817  # what everybody calls it
+from jax.sharding import PartitionSpec as P
 
 
 @pytest.fixture

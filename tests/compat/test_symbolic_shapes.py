@@ -35,9 +35,9 @@ def test_quotient_and_remainder(export_golden, numbers):
 def test_constraints(export_golden, numbers):
     exported = export_golden(jax.jit(lambda x: x.reshape(x.shape[0] // 2, 2).sum(1)), numbers(4))
     exported.also(numbers(8))
-    exported.refused(numbers(0), match="b >= 2")
+    exported.refused(numbers(1), match="b >= 2")
     exported.refused(numbers(10), match="b <= 8")
-    exported.refused(numbers(3), match=r"mod\(b, 2\) == 0")
+    exported.refused(numbers(3), match="mod|floordiv")
 
 
 @pytest.mark.export_compat(symbolic_shapes=("m, k", "k, n"))

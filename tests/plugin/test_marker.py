@@ -47,7 +47,8 @@ def test_markers_lists_the_whole_signature(pytester: pytest.Pytester) -> None:
         ("compare='equal'", "compare='equal': expected one of allclose, exact, eigh, svd, qr"),
         ("allow=['my_target']", "allow=['my_target']: expected a dict of custom-call targets, each with its reason"),
         ("allow={'my_target': ''}", "allow={'my_target': ''}: expected a dict of custom-call targets, each with its reason"),
-        ("disabled_checks=['ALL']", "disabled_checks=['ALL']: expected a dict of 'platform', 'ALL' or custom-call targets, each with its reason"),
+        ("disabled_checks=['ALL']", "disabled_checks=['ALL']: expected a dict of 'platform', 'ALL' or custom-call targets, each with"
+         " its reason"),
         ("vjp_order=-1", "vjp_order=-1: expected a derivative's order of 0 or more"),
         ("vjp_order=True", "vjp_order=True: expected a derivative's order of 0 or more"),
         ("symbolic_shapes=3", "symbolic_shapes=3: expected text such as 'b, 4', or one or None for each argument"),

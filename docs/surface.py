@@ -1,4 +1,4 @@
-"""Make the table of what was exported and who ran it from a matrix run: python docs/surface.py RESULTS_DIR FILE.md."""
+"""Make the table of what was exported and who ran it from a matrix run: python docs/surface.py RESULTS_DIR… FILE.md."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ GOOD = (Judgement.KEPT, Judgement.BONUS)
 
 HEAD = """# What is exported, and who runs it
 
-Made by `python docs/surface.py RESULTS_DIR docs/surface.md` from the results of `jaxexport matrix --as-of {as_of}`
-over the goldens of this repository: {cells} cells, each a golden in a fresh process of a reader.
+Made by `python docs/surface.py r/* docs/surface.md` from the results of `jaxexport matrix --writers V --results r/V
+--as-of {as_of}`, once for each writer V of the goldens in this repository: {cells} cells, each a golden in a fresh
+process of a reader.
 
 A section is a module of `tests/compat`, a row is a writer, a column is a reader: both are jaxlib releases, in the order
 of their build dates. A number counts the goldens that passed there with everything that they ask for: outputs,
@@ -97,6 +98,6 @@ def about(module: str) -> str:
 
 
 if __name__ == "__main__":
-    folder, page = Path(sys.argv[1]), Path(sys.argv[2])
-    summary = read_summary(folder)
-    page.write_text(table(list(read_results(folder)), str(summary.as_of)), encoding="utf-8")
+    *folders, page = map(Path, sys.argv[1:])
+    found = [result for folder in folders for result in read_results(folder)]
+    page.write_text(table(found, str(read_summary(folders[0]).as_of)), encoding="utf-8")

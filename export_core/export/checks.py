@@ -101,7 +101,7 @@ def _on_devices(produced: Produced) -> list[Check]:
         return [Check("spread", outputs=OUTPUTS, mesh={"spread": spread}, spread=True)]
     if options.devices == 1:
         return []
-    # Of the same form: jax 0.9.2 refuses outputs in 2 × 2 parts on a mesh of one axis (0.6.2 did not).
+    # Of the same form: since 0.9.1, jax refuses outputs in 2 × 2 parts on a mesh of one axis.
     other = {f"other_{axis}": size for axis, size in options.mesh.items()}
     return [
         Check("other-mesh", outputs=OUTPUTS, mesh=other),

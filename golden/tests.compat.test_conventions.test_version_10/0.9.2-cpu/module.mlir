@@ -1,0 +1,29 @@
+#loc = loc(unknown)
+#loc1 = loc("x")
+#loc5 = loc("reduce_window_sum")
+#loc7 = loc("reduce_window_sum:"(#loc5))
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<4xf32> loc("x")) -> (tensor<4xf32> {jax.result_info = "result"}) {
+    %0 = stablehlo.cosine %arg0 : tensor<4xf32> loc(#loc2)
+    %1 = call @cumsum(%0) : (tensor<4xf32>) -> tensor<4xf32> loc(#loc3)
+    return %1 : tensor<4xf32> loc(#loc)
+  } loc(#loc)
+  func.func private @cumsum(%arg0: tensor<4xf32> loc(unknown)) -> tensor<4xf32> {
+    %0 = call @cumsum_0(%arg0) : (tensor<4xf32>) -> tensor<4xf32> loc(#loc)
+    return %0 : tensor<4xf32> loc(#loc6)
+  } loc(#loc6)
+  func.func private @cumsum_0(%arg0: tensor<4xf32> loc(unknown)) -> tensor<4xf32> {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc5)
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<f32> loc(#loc5)
+    %1 = "stablehlo.reduce_window"(%arg0, %0) <{padding = dense<[[3, 0]]> : tensor<1x2xi64>, window_dimensions = array<i64: 4>}> ({
+    ^bb0(%arg1: tensor<f32> loc("reduce_window_sum:"(#loc5)), %arg2: tensor<f32> loc("reduce_window_sum:"(#loc5))):
+      %2 = stablehlo.add %arg1, %arg2 : tensor<f32> loc(#loc5)
+      stablehlo.return %2 : tensor<f32> loc(#loc5)
+    }) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc(#loc5)
+    return %1 : tensor<4xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc2 = loc("jit(<lambda>)/cos")
+#loc3 = loc("jit(<lambda>)/jit(cumsum)")
+#loc4 = loc("jit(<lambda>)/jit")
+#loc6 = loc("jit:"(#loc4))

@@ -1,0 +1,16 @@
+#loc1 = loc("x")
+#loc2 = loc("count")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<3xf32> loc("x"), %arg1: tensor<i32> loc("count")) -> (tensor<3xf32> {jax.result_info = "result[0]"}, tensor<i32> {jax.result_info = "result[1]"}) {
+    %c = stablehlo.constant dense<1> : tensor<i32> loc(#loc)
+    %0 = stablehlo.convert %arg1 : (tensor<i32>) -> tensor<f32> loc(#loc3)
+    %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<3xf32> loc(#loc4)
+    %2 = stablehlo.multiply %arg0, %1 : tensor<3xf32> loc(#loc4)
+    %3 = stablehlo.add %arg1, %c : tensor<i32> loc(#loc5)
+    return %2, %3 : tensor<3xf32>, tensor<i32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc3 = loc("jit(<lambda>)/convert_element_type")
+#loc4 = loc("jit(<lambda>)/mul")
+#loc5 = loc("jit(<lambda>)/add")

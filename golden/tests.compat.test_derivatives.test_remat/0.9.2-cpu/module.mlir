@@ -1,0 +1,17 @@
+#loc1 = loc("x")
+#loc2 = loc("weights")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<2x3xf32> loc("x"), %arg1: tensor<3x3xf32> loc("weights")) -> (tensor<f32> {jax.result_info = "result"}) {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc3)
+    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32> loc(#loc4)
+    %1 = stablehlo.tanh %0 : tensor<2x3xf32> loc(#loc5)
+    %2 = stablehlo.dot_general %1, %arg1, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32> loc(#loc4)
+    %3 = stablehlo.tanh %2 : tensor<2x3xf32> loc(#loc5)
+    %4 = stablehlo.reduce(%3 init: %cst) applies stablehlo.add across dimensions = [0, 1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<f32> loc(#loc3)
+    return %4 : tensor<f32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc3 = loc("jit(<lambda>)/reduce_sum")
+#loc4 = loc("jit(<lambda>)/checkpoint/dot_general")
+#loc5 = loc("jit(<lambda>)/checkpoint/tanh")

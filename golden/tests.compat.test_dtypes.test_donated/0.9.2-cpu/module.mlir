@@ -1,0 +1,10 @@
+#loc1 = loc("x")
+#loc2 = loc("y")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<64xf32> {tf.aliasing_output = 0 : i32} loc("x"), %arg1: tensor<64xf32> loc("y")) -> (tensor<64xf32> {jax.result_info = "result"}) {
+    %0 = stablehlo.add %arg0, %arg1 : tensor<64xf32> loc(#loc3)
+    return %0 : tensor<64xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc3 = loc("jit(<lambda>)/add")

@@ -1,0 +1,18 @@
+#loc1 = loc("x")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<6xf8E4M3FN> loc("x")) -> (tensor<3x2xf8E4M3FN> {jax.result_info = "result[0]"}, tensor<6xf32> {jax.result_info = "result[1]"}) {
+    %cst = stablehlo.constant dense<2.000000e+00> : tensor<f32> loc(#loc2)
+    %0 = stablehlo.reshape %arg0 : (tensor<6xf8E4M3FN>) -> tensor<2x3xf8E4M3FN> loc(#loc3)
+    %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<2x3xf8E4M3FN>) -> tensor<3x2xf8E4M3FN> loc(#loc4)
+    %2 = stablehlo.convert %arg0 : (tensor<6xf8E4M3FN>) -> tensor<6xf32> loc(#loc5)
+    %3 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<6xf32> loc(#loc6)
+    %4 = stablehlo.multiply %2, %3 : tensor<6xf32> loc(#loc6)
+    return %1, %4 : tensor<3x2xf8E4M3FN>, tensor<6xf32> loc(#loc2)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(<lambda>)")
+#loc3 = loc("jit(<lambda>)/reshape")
+#loc4 = loc("jit(<lambda>)/transpose")
+#loc5 = loc("jit(<lambda>)/convert_element_type")
+#loc6 = loc("jit(<lambda>)/mul")

@@ -1,0 +1,20 @@
+#loc = loc(unknown)
+#loc1 = loc("x")
+#loc2 = loc("y")
+module @jit_all_of_them attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: !stablehlo.token {jax.token = true} loc(unknown), %arg1: !stablehlo.token {jax.token = true} loc(unknown), %arg2: tensor<3xf32> loc(unknown), %arg3: tensor<3xf32> loc(unknown)) -> (!stablehlo.token {jax.token = true}, !stablehlo.token {jax.token = true}, tensor<3xf32> {jax.result_info = "result[0]"}, tensor<3xf32> {jax.result_info = "result[1]"}, tensor<3xf32> {jax.result_info = "result[2]"}) {
+    %0:5 = call @_wrapped_jax_export_main(%arg0, %arg1, %arg2, %arg3) : (!stablehlo.token, !stablehlo.token, tensor<3xf32>, tensor<3xf32>) -> (!stablehlo.token, !stablehlo.token, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) loc(#loc)
+    return %0#0, %0#1, %0#2, %0#3, %0#4 : !stablehlo.token, !stablehlo.token, tensor<3xf32>, tensor<3xf32>, tensor<3xf32> loc(#loc)
+  } loc(#loc)
+  func.func private @_wrapped_jax_export_main(%arg0: !stablehlo.token {jax.token = true} loc(unknown), %arg1: !stablehlo.token {jax.token = true} loc(unknown), %arg2: tensor<3xf32> loc("x"), %arg3: tensor<3xf32> loc("y")) -> (!stablehlo.token {jax.token = true}, !stablehlo.token {jax.token = true}, tensor<3xf32> {jax.result_info = "result[0]"}, tensor<3xf32> {jax.result_info = "result[1]"}, tensor<3xf32> {jax.result_info = "result[2]"}) {
+    %0 = stablehlo.after_all %arg1 : !stablehlo.token loc(#loc3)
+    %1 = stablehlo.add %arg2, %arg2 : tensor<3xf32> loc(#loc3)
+    %2 = stablehlo.after_all %arg0 : !stablehlo.token loc(#loc3)
+    %3 = stablehlo.add %arg3, %arg3 : tensor<3xf32> loc(#loc3)
+    %4 = stablehlo.multiply %arg2, %arg3 : tensor<3xf32> loc(#loc4)
+    %5 = stablehlo.add %4, %4 : tensor<3xf32> loc(#loc3)
+    return %2, %0, %1, %3, %5 : !stablehlo.token, !stablehlo.token, tensor<3xf32>, tensor<3xf32>, tensor<3xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc3 = loc("jit(all_of_them)/noted")
+#loc4 = loc("jit(all_of_them)/mul")

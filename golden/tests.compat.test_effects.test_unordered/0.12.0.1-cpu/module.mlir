@@ -1,0 +1,10 @@
+#loc1 = loc("x")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<3xf32> loc("x")) -> (tensor<3xf32> {jax.result_info = "result"}) {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<3xf32> loc(#loc2)
+    return %0 : tensor<3xf32> loc(#loc3)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(<lambda>)/noted")
+#loc3 = loc("jit(<lambda>)")

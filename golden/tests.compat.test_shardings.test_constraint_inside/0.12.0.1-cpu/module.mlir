@@ -1,0 +1,17 @@
+#loc1 = loc("x")
+module @jit_transposed attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["x"=2, "y"=2]> {stablehlo.mesh = {axes = [{name = "x", size = 2 : i64}, {name = "y", size = 2 : i64}]}} loc(#loc)
+  func.func public @main(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>} loc("x")) -> (tensor<4x4xf32> {jax.result_info = "result"}) {
+    %cst = stablehlo.constant dense<1.000000e+00> : tensor<f32> loc(#loc2)
+    %0 = stablehlo.transpose %arg0, dims = [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32> loc(#loc3)
+    %1 = sdy.sharding_constraint %0 <@mesh, [{"y"}, {"x"}]> : tensor<4x4xf32> loc(#loc4)
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<4x4xf32> loc(#loc5)
+    %3 = stablehlo.add %1, %2 : tensor<4x4xf32> loc(#loc5)
+    return %3 : tensor<4x4xf32> loc(#loc2)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(transposed)")
+#loc3 = loc("jit(transposed)/transpose")
+#loc4 = loc("jit(transposed)/sharding_constraint")
+#loc5 = loc("jit(transposed)/add")

@@ -1,0 +1,16 @@
+#loc1 = loc("x")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["data"=2]> {stablehlo.mesh = {axes = [{name = "data", size = 2 : i64}]}} loc(#loc)
+  func.func public @main(%arg0: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x")) -> (tensor<4xf32> {jax.result_info = "result"}) {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc2)
+    %0 = stablehlo.sine %arg0 : tensor<4x2xf32> loc(#loc3)
+    %1 = stablehlo.multiply %0, %arg0 : tensor<4x2xf32> loc(#loc4)
+    %2 = stablehlo.reduce(%1 init: %cst) applies stablehlo.add across dimensions = [1] : (tensor<4x2xf32>, tensor<f32>) -> tensor<4xf32> loc(#loc2)
+    return %2 : tensor<4xf32> loc(#loc5)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(<lambda>)/reduce_sum")
+#loc3 = loc("jit(<lambda>)/sin")
+#loc4 = loc("jit(<lambda>)/mul")
+#loc5 = loc("jit(<lambda>)")

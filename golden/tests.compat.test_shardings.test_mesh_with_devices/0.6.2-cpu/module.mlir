@@ -1,0 +1,15 @@
+#loc1 = loc("x")
+module @jit__lambda_ attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<4x4xf32> {mhlo.sharding = "{devices=[2,2]<=[4]}"} loc("x")) -> (tensor<4x4xf32> {jax.result_info = "result"}) {
+    %0 = stablehlo.transpose %arg0, dims = [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32> loc(#loc6)
+    %1 = stablehlo.dot_general %0, %arg0, contracting_dims = [1] x [0] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc(#loc7)
+    return %1 : tensor<4x4xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("-":40:36 to :39)
+#loc3 = loc("-":40:36 to :43)
+#loc4 = loc("test_mesh_with_devices.<locals>.<lambda>"(#loc2))
+#loc5 = loc("test_mesh_with_devices.<locals>.<lambda>"(#loc3))
+#loc6 = loc("jit(<lambda>)/jit(main)/transpose"(#loc4))
+#loc7 = loc("jit(<lambda>)/jit(main)/dot_general"(#loc5))

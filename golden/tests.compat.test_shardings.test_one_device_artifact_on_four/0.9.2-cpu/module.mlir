@@ -1,0 +1,18 @@
+#loc1 = loc("x")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<8xf32> loc("x")) -> (tensor<8xf32> {jax.result_info = "result"}) {
+    %cst = stablehlo.constant dense<8.000000e+00> : tensor<f32> loc(#loc)
+    %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc2)
+    %0 = stablehlo.cosine %arg0 : tensor<8xf32> loc(#loc3)
+    %1 = stablehlo.reduce(%arg0 init: %cst_0) applies stablehlo.add across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32> loc(#loc2)
+    %2 = stablehlo.divide %1, %cst : tensor<f32> loc(#loc4)
+    %3 = stablehlo.broadcast_in_dim %2, dims = [] : (tensor<f32>) -> tensor<8xf32> loc(#loc5)
+    %4 = stablehlo.subtract %0, %3 : tensor<8xf32> loc(#loc5)
+    return %4 : tensor<8xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(<lambda>)/reduce_sum")
+#loc3 = loc("jit(<lambda>)/cos")
+#loc4 = loc("jit(<lambda>)/div")
+#loc5 = loc("jit(<lambda>)/sub")

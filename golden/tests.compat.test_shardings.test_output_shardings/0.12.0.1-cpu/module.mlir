@@ -1,0 +1,16 @@
+#loc1 = loc("x")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["x"=2, "y"=2]> {stablehlo.mesh = {axes = [{name = "x", size = 2 : i64}, {name = "y", size = 2 : i64}]}} loc(#loc)
+  func.func public @main(%arg0: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>} loc("x")) -> (tensor<4x2xf32> {jax.result_info = "result[0]", sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}, tensor<f32> {jax.result_info = "result[1]", sdy.sharding = #sdy.sharding<@mesh, []>}) {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc2)
+    %cst_0 = stablehlo.constant dense<2.000000e+00> : tensor<f32> loc(#loc3)
+    %0 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<4x2xf32> loc(#loc4)
+    %1 = stablehlo.multiply %arg0, %0 : tensor<4x2xf32> loc(#loc4)
+    %2 = stablehlo.reduce(%arg0 init: %cst) applies stablehlo.add across dimensions = [0, 1] : (tensor<4x2xf32>, tensor<f32>) -> tensor<f32> loc(#loc2)
+    return %1, %2 : tensor<4x2xf32>, tensor<f32> loc(#loc3)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(<lambda>)/reduce_sum")
+#loc3 = loc("jit(<lambda>)")
+#loc4 = loc("jit(<lambda>)/mul")

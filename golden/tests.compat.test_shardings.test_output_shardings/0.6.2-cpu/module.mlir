@@ -1,0 +1,18 @@
+#loc1 = loc("x")
+module @jit__lambda_ attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<4x2xf32> {mhlo.sharding = "{devices=[2,1,2]<=[4] last_tile_dim_replicate}"} loc("x")) -> (tensor<4x2xf32> {jax.result_info = "result[0]", mhlo.sharding = "{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}"}, tensor<f32> {jax.result_info = "result[1]"}) {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc)
+    %cst_0 = stablehlo.constant dense<2.000000e+00> : tensor<f32> loc(#loc)
+    %0 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<4x2xf32> loc(#loc6)
+    %1 = stablehlo.multiply %arg0, %0 : tensor<4x2xf32> loc(#loc6)
+    %2 = stablehlo.reduce(%arg0 init: %cst) applies stablehlo.add across dimensions = [0, 1] : (tensor<4x2xf32>, tensor<f32>) -> tensor<f32> loc(#loc7)
+    return %1, %2 : tensor<4x2xf32>, tensor<f32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("-":54:34 to :39)
+#loc3 = loc("-":54:41 to :48)
+#loc4 = loc("test_output_shardings.<locals>.<lambda>"(#loc2))
+#loc5 = loc("test_output_shardings.<locals>.<lambda>"(#loc3))
+#loc6 = loc("jit(<lambda>)/jit(main)/mul"(#loc4))
+#loc7 = loc("jit(<lambda>)/jit(main)/reduce_sum"(#loc5))

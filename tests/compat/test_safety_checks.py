@@ -1,0 +1,39 @@
+"""Custom calls that no release promises to keep, exported all the same: each with its reason."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+TARGET = "pytest_jaxexport.scale"
+REASON = "nobody calls it: it is there on CUDA only, and stands for a kernel of one's own"
+
+
+def scaled(x):
+    if not hasattr(jax, "ffi"):
+        pytest.skip(f"jax {jax.__version__} has no jax.ffi")
+    kernel = jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct(x.shape, x.dtype))
+    return lax.platform_dependent(x, cuda=kernel, default=lambda x: x * 3)
+
+
+@pytest.mark.export_compat(platforms=["cpu", "cuda"], allow={TARGET: REASON})
+def test_allowed_target(export_golden, numbers):
+    export_golden(jax.jit(scaled), numbers(4))
+
+
+@pytest.mark.export_compat(
+    platforms=["cpu", "cuda"], allow={TARGET: REASON}, disabled_checks={"ALL": "shows the check"}
+)
+def test_all_checks_disabled(export_golden, numbers):
+    export_golden(jax.jit(lambda x: jnp.cos(scaled(x))), numbers(4))
+
+
+@pytest.mark.export_compat(
+    platforms=["cpu", "cuda"],
+    allow={TARGET: REASON},
+    disabled_checks={TARGET: "shows the check", "platform": "shows it too"},
+)
+def test_several_checks_disabled(export_golden, numbers):
+    export_golden(jax.jit(lambda x: jnp.sin(scaled(x))), numbers(4))

@@ -1,0 +1,53 @@
+"""Which arguments are arrays and which are static is found from what the function takes."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from export_core.export import ExportError
+from export_core.export.api import dynamic_tree
+from export_core.export.arguments import arguments_of
+
+X = np.ones(3, np.float32)
+
+
+def static_of(function, *args, **kwargs):
+    return arguments_of("t", args, kwargs, dynamic_tree(function, args, kwargs)).static
+
+
+def test_without_static_arguments_none_is_found():
+    assert static_of(jax.jit(lambda x, y, n=1: x * n + y["a"]), X, {"a": 2.0}, n=3) == frozenset()
+
+
+def test_a_static_number_is_told_from_one_that_is_an_array_by_their_count():
+    assert static_of(jax.jit(lambda x, n: x * n, static_argnums=1), X, 3) == {1}
+    assert static_of(jax.jit(lambda x, n: x * n), X, 3) == frozenset()
+
+
+def test_text_and_functions_can_only_be_static():
+    function = jax.jit(lambda x, how, f: f(x) if how == "f" else x, static_argnums=(1, 2))
+    assert static_of(function, X, "f", abs) == {1, 2}
+
+
+def test_static_keywords_are_found_by_name():
+    function = jax.jit(lambda x, n, mode="a": x * n, static_argnames=("n", "mode"))
+    assert static_of(function, X, n=3, mode="b") == {"n", "mode"}
+
+
+def test_a_static_tuple_is_told_from_a_tree():
+    function = jax.jit(lambda x, shape, pair: x.reshape(shape) + pair[0], static_argnums=1)
+    assert static_of(function, X, (3, 1), (X, 2)) == {1}
+
+
+def test_two_numbers_of_which_one_is_static_cannot_be_told_apart():
+    with pytest.raises(ExportError, match=r"that can be any of several of the arguments: .* functools.partial"):
+        static_of(jax.jit(lambda x, n, m: x * n * m, static_argnums=1), X, 3, 4)
+
+
+def test_new_values_keep_static_ones_in_their_places():
+    function = jax.jit(lambda x, mode, y: x + y, static_argnums=1)
+    found = arguments_of("t", (X, "m", 2.0), {}, dynamic_tree(function, (X, "m", 2.0), {}))
+    assert found.dynamic == ((X, 2.0), {})
+    assert found.with_flat([5, 6]).args == (5, "m", 6)

@@ -1,0 +1,79 @@
+"""Further calls and refusals of a case: the writer itself must do what every reader is asked to do."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from export_core.export import ExportError, Use, with_checks
+
+X = np.ones((2, 3), np.float32)
+
+
+@pytest.fixture
+def symbolic(exported):
+    return exported(lambda x: x.sum(0), X, symbolic_shapes=("b, 3",), constraints=("b >= 2",))
+
+
+def use(*args, refused=None, **kwargs):
+    return Use(args, kwargs, refused)
+
+
+def test_calls_and_refusals_are_kept_in_order_with_their_arrays(symbolic):
+    uses = [use(np.ones((5, 3), np.float32)), use(np.ones((1, 3), np.float32), refused="b >= 2")]
+    produced = with_checks(symbolic, uses)
+    call, refusal = produced.manifest.checks
+    assert (call.name, call.inputs, call.outputs) == ("call1", "call1.inputs.npz", "call1.outputs.npz")
+    assert (refusal.name, refusal.inputs, refusal.outputs, refusal.refused) == (
+        "refused2", "refused2.inputs.npz", None, "b >= 2",
+    )  # fmt: skip
+    assert {"call1.inputs.npz", "call1.outputs.npz", "refused2.inputs.npz"} <= produced.files.keys()
+    assert set(produced.manifest.files) == set(produced.files)
+
+
+def test_a_refusal_that_does_not_come_fails_at_writing(symbolic):
+    with pytest.raises(ExportError, match=r"test_f: refused1: expected this call .* to be refused, and it was not"):
+        with_checks(symbolic, [use(np.ones((4, 3), np.float32), refused="b >= 2")])
+
+
+def test_a_refusal_for_another_reason_fails_at_writing_with_what_was_said(symbolic):
+    with pytest.raises(ExportError, match=r"refused1: expected a refusal with 'b >= 2' .* found ValueError: .*float32"):
+        with_checks(symbolic, [use(X.astype(np.int32), refused="b >= 2")])
+
+
+def test_a_call_with_other_arguments_than_the_first_is_told(exported):
+    produced = exported(lambda x, y: x + y, X, X)
+    with pytest.raises(ExportError, match="call 1 takes other arguments than the first"):
+        with_checks(produced, [use(X)])
+
+
+def test_a_host_callback_cannot_be_held_and_the_error_says_what_to_do(exported):
+    def printing(x):
+        jax.debug.print("{}", x)
+        return x
+
+    with pytest.raises(ExportError, match=r"calls back into Python .* Take the call out where it is exported"):
+        exported(printing, X)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "where"),
+    [(lambda tree: tree[1], ({1: X},), "argument"), (lambda x: {1: x}, (X,), "output")],
+    ids=["taken", "given"],
+)
+def test_integer_keys_are_refused_before_export(exported, function, args, where):
+    with pytest.raises(ExportError, match=rf"{where} .*lies in a dict with the key 1 of type int; .* Use str\(1\)"):
+        exported(function, *args)
+
+
+@pytest.mark.parametrize("dtype", ["int2", "uint2"])
+def test_a_dtype_that_no_artifact_can_hold_is_told(exported, dtype):
+    with pytest.raises(ExportError, match=f"refused this function: .*{dtype}"):
+        exported(lambda x: x, jnp.zeros(3, dtype))
+
+
+def test_a_setting_that_this_jax_does_not_take_is_told(exported):
+    with pytest.raises((ExportError, ValueError), match="version"):
+        exported(lambda x: x, X, calling_convention_version=3)

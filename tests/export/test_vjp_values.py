@@ -1,0 +1,69 @@
+"""The derivatives that a golden holds are those that its artifact gives, worked out without it."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+from export_core.export import ExportError, with_checks
+from export_core.export.derivatives import derivatives
+from export_core.goldens.arrays import from_npz
+
+X = np.linspace(0.1, 1, 6, dtype=np.float32).reshape(2, 3)
+FUNCTIONS = {
+    "product": (lambda x, y: (x * y, jnp.sin(x)), (X, X + 1)),
+    "beside an integer": (lambda x, n: (x * n, n + 1), (X, np.int32(3))),
+    "complex": (lambda z: (z * z, jnp.abs(z)), (X + 1j * X[::-1],)),
+    "unused": (lambda x, y: x + 1, (X, X)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_they_are_what_the_exported_vjp_gives(name):
+    function, args = FUNCTIONS[name]
+    args = [jnp.asarray(value) for value in args]
+
+    def flat(*leaves):
+        return tuple(jax.tree_util.tree_leaves(function(*leaves)))
+
+    called = export.deserialize(export.export(jax.jit(flat))(*args).serialize(vjp_order=2))
+    for inputs, outputs in derivatives(flat, args, 2):
+        called = called.vjp()
+        given = jax.tree_util.tree_leaves(called.call(*inputs))
+        assert [value.dtype for value in given] == [value.dtype for value in outputs]
+        for one, other in zip(given, outputs, strict=True):
+            if one.dtype != jax.dtypes.float0:
+                np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_cotangents_are_the_same_on_every_run_and_differ_by_output():
+    ((first, _),) = derivatives(lambda x: (x, x * 2), [X], 1)
+    ((second, _),) = derivatives(lambda x: (x, x * 2), [X], 1)
+    np.testing.assert_array_equal(first[1], second[1])
+    assert not np.allclose(first[1], first[2])
+
+
+def test_a_golden_keeps_one_check_for_each_order_and_the_refusal_of_the_next(exported, tmp_path):
+    produced = with_checks(exported(lambda x: x**3, X, vjp_order=2), [])
+    checks = produced.manifest.checks
+    assert [(check.name, check.vjp, check.outputs, check.refused) for check in checks] == [
+        ("vjp1", 1, "vjp1.outputs.npz", None),
+        ("vjp2", 2, "vjp2.outputs.npz", None),
+        ("vjp3", 3, None, "No VJP is available"),
+    ]
+    (tmp_path / "inputs.npz").write_bytes(produced.files["vjp1.inputs.npz"])
+    (tmp_path / "outputs.npz").write_bytes(produced.files["vjp1.outputs.npz"])
+    x, cotangent = (leaf.numpy() for leaf in from_npz(tmp_path / "inputs.npz"))
+    (gradient,) = (leaf.numpy() for leaf in from_npz(tmp_path / "outputs.npz"))
+    np.testing.assert_allclose(gradient, 3 * x**2 * cotangent, rtol=1e-6)
+
+
+def test_a_function_that_has_no_derivative_says_so_when_it_is_written(exported):
+    def forward_only(x):
+        return jax.lax.while_loop(lambda s: s.sum() < 10, lambda s: s * 2, x)
+
+    with pytest.raises((ExportError, ValueError), match=r"while_loop|Reverse-mode"):
+        with_checks(exported(forward_only, X, vjp_order=1), [])

@@ -21,7 +21,11 @@ MIGRATION = (
     ("what is exported", "export(f)", "export(jax.jit(f))"),
     ("platforms to export for", "export(lowering_platforms=)", "export(platforms=)"),
     ("the platform if none is named", "default_lowering_platform", "default_export_platform"),
-    ("constraints of symbolic shapes", "symbolic_args_specs(symbolic_constraints=)", "symbolic_args_specs(constraints=)"),
+    (
+        "constraints of symbolic shapes",
+        "symbolic_args_specs(symbolic_constraints=)",
+        "symbolic_args_specs(constraints=)",
+    ),
     ("scope of symbolic shapes", "symbolic_args_specs(symbolic_scope=)", "symbolic_args_specs(scope=)"),
     ("specs of symbolic shapes", "symbolic_args_specs(polymorphic_shapes=)", "symbolic_args_specs(shapes_specs=)"),
     ("serialize", "serialize", "Exported.serialize"),

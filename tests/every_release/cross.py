@@ -32,8 +32,8 @@ LETTERS = {
     "programs.test_random_for_two_platforms": "r",
 }
 LEGEND = (
-    "One row a writer, one column a reader, both by build date and numbered alike. `·` all four programs pass, a letter is a program that does not:\n"
-    "p plain, v with two derivatives, s symbolic shapes, r random numbers for two platforms. `R` all are refused, `E` all fail otherwise."
+    "One row a writer, one column a reader, both by build date and numbered alike. `·` all four programs pass, a letter is one that\n"
+    "does not: p plain, v with two derivatives, s symbolic shapes, r random numbers for two platforms. `R` all refused, `E` all fail."
 )
 PAGE = """# Every release writes, every release reads
 
@@ -55,17 +55,17 @@ def write(writers: Sequence[str], goldens: Path) -> None:
     asked = [writer for writer in writers if writer not in have]
     if asked:
         # With "=", since pytest takes a folder that stands alone for one of its tests, and looks for an ini file there.
-        export_core("backfill", "--writers", ",".join(asked), "--", f"--goldens={goldens}", good=(0,))
+        jaxexport("backfill", "--writers", ",".join(asked), "--", f"--goldens={goldens}", good=(0,))
 
 
 def read(writers: Sequence[str], readers: Sequence[str], goldens: Path, results: Path) -> list[Result]:
     """Replay what those writers wrote in those readers."""
     words = ["--goldens", str(goldens), "--writers", ",".join(writers), "--readers", ",".join(readers)]
-    export_core("matrix", *words, "--results", str(results), "--quiet", good=(0, 1), quiet=True)
+    jaxexport("matrix", *words, "--results", str(results), "--quiet", good=(0, 1), quiet=True)
     return list(read_results(results))
 
 
-def export_core(*words: str, good: tuple[int, ...], quiet: bool = False) -> None:
+def jaxexport(*words: str, good: tuple[int, ...], quiet: bool = False) -> None:
     command = [sys.executable, "-m", "export_core", *words]
     done = subprocess.run(command, cwd=PROJECT, stdout=subprocess.PIPE if quiet else None, text=True, check=False)
     if done.returncode not in good:
@@ -91,7 +91,9 @@ def table(results: Sequence[Result]) -> Iterator[str]:
 
 def numbered(results: Sequence[Result]) -> list[str]:
     found = {(each.built, each.jaxlib) for result in results for each in (result.writer, result.reader)}
-    return [jaxlib for _, jaxlib in sorted(found, key=lambda each: (each[0], [int(part) for part in each[1].split(".")]))]
+    return [
+        jaxlib for _, jaxlib in sorted(found, key=lambda each: (each[0], [int(part) for part in each[1].split(".")]))
+    ]
 
 
 def told(results: Sequence[Result]) -> str:
@@ -129,7 +131,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--writers", help="jaxlib releases V,V; all if not given")
     parser.add_argument("--readers", help="jaxlib releases V,V; all if not given")
-    parser.add_argument("--goldens", type=Path, help="keep the goldens here; releases that have written there are not asked again")
+    parser.add_argument(
+        "--goldens", type=Path, help="keep the goldens here; releases that have written there are not asked again"
+    )
     parser.add_argument("--results", type=Path, help="keep the results here")
     parser.add_argument("--docs", type=Path, help="write the page of the documentation too")
     options = parser.parse_args()

@@ -91,6 +91,13 @@ def forecast_check(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def every_release(session: nox.Session) -> None:
+    """Every release since 0.4.24 writes, every one reads: a table. -- --writers V,V --readers V,V for some of them."""
+    session.install("-e", ".")
+    session.run("python", "tests/every_release/cross.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
 def vhlo_tables(session: nox.Session) -> None:
     """Do the VHLO tables know every name of the newest jaxlib? -- --renew adds operations; -- FOLDER for another jaxlib."""
     session.install("-e", ".")

@@ -18,22 +18,46 @@ from export_core.export.errors import ExportError
 
 MIGRATION = (
     ("module", "jax.experimental.export", "jax.export"),
+    ("what is exported", "export(f)", "export(jax.jit(f))"),
     ("platforms to export for", "export(lowering_platforms=)", "export(platforms=)"),
+    ("the platform if none is named", "default_lowering_platform", "default_export_platform"),
+    (
+        "constraints of symbolic shapes",
+        "symbolic_args_specs(symbolic_constraints=)",
+        "symbolic_args_specs(constraints=)",
+    ),
+    ("scope of symbolic shapes", "symbolic_args_specs(symbolic_scope=)", "symbolic_args_specs(scope=)"),
+    ("specs of symbolic shapes", "symbolic_args_specs(polymorphic_shapes=)", "symbolic_args_specs(shapes_specs=)"),
+    ("serialize", "serialize", "Exported.serialize"),
+    ("call", "call", "Exported.call"),
     ("platforms of the artifact", "Exported.lowering_platforms", "Exported.platforms"),
     (
-        "calling convention",
+        "calling convention of the artifact",
         "Exported.mlir_module_serialization_version",
         "Exported.calling_convention_version",
     ),
-    ("global constants", "Exported.uses_shape_polymorphism", "Exported.uses_global_constants"),
-    ("device count", "Exported.nr_devices", "Exported.nr_devices"),
-    ("module as text", "Exported.mlir_module", "Exported.mlir_module()"),
-    ("serialize", "serialize(exported, vjp_order=)", "Exported.serialize(vjp_order=)"),
-    ("deserialize", "deserialize(data)", "deserialize(data)"),
-    ("call", "call(exported)", "Exported.call"),
-    ("symbolic arguments", "symbolic_args_specs(args, specs)", "symbolic_args_specs(args, specs)"),
+    ("whether it has global constants", "Exported.uses_shape_polymorphism", "Exported.uses_global_constants"),
+    (
+        "oldest calling convention",
+        "minimum_supported_serialization_version",
+        "minimum_supported_calling_convention_version",
+    ),
+    (
+        "newest calling convention",
+        "maximum_supported_serialization_version",
+        "maximum_supported_calling_convention_version",
+    ),
+    ("setting of the calling convention", "jax_serialization_version", "jax_export_calling_convention_version"),
 )
-"""What was called how: the thing, its name from 0.4.24 to 0.4.29, its name since 0.4.30."""
+"""What was called how: the thing, its name from 0.4.24 to 0.4.29, its name since 0.4.30.
+
+Source: the migration guide in the documentation of jax.export, and what the releases themselves have. 0.4.30 knows most of the old
+names beside the new ones.
+"""
+
+_OLD_SETTINGS = {new: old for _, old, new in MIGRATION if new.startswith("jax_")}
+
+_FIRST_TO_TAKE_NUMBERS = (0, 4, 27)
 
 
 def export_module() -> Any:
@@ -64,9 +88,32 @@ def exported(
         module.DisabledSafetyCheck.platform() if name == "platform" else module.DisabledSafetyCheck.custom_call(name)
         for name in disabled_checks
     ]
-    known = inspect.signature(module.export).parameters
-    named = "platforms" if "platforms" in known else "lowering_platforms"
-    return module.export(function, **{named: tuple(platforms)}, disabled_checks=checks)(*args, **kwargs)
+    named = _name_of("platforms", "lowering_platforms", module.export)
+    asked: dict[str, Any] = {named: tuple(platforms), "disabled_checks": checks}
+    if jax.__version_info__ < _FIRST_TO_TAKE_NUMBERS:
+        return module.export(_Bound(function, args, kwargs), **asked)()
+    return module.export(function, **asked)(*args, **kwargs)
+
+
+class _Bound:
+    """A jitted function with its arguments, for releases whose export() asks each argument it sees for a shape: numbers have none."""
+
+    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._function, self._args, self._kwargs = function, args, kwargs
+        self.__name__ = getattr(function, "__name__", "unknown")
+
+    def lower(self, **parameters: Any) -> Any:
+        """What export() calls."""
+        return self._function.lower(*self._args, **self._kwargs, **parameters)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What a derivative is taken of."""
+        return self._function(*args, **kwargs)
+
+
+def _name_of(new: str, old: str, function: Any) -> str:
+    """What a function of this release calls one of its keywords."""
+    return new if new in inspect.signature(function).parameters else old
 
 
 def serialized(exported: Any, vjp_order: int = 0) -> bytes:
@@ -86,8 +133,7 @@ def derivative(data: bytes, order: int) -> Any:
 
 def module_text(exported: Any) -> str:
     """The StableHLO module as text."""
-    module = exported.mlir_module
-    return str(module() if callable(module) else module)
+    return str(exported.mlir_module())
 
 
 def call_of(exported: Any) -> Any:
@@ -97,8 +143,9 @@ def call_of(exported: Any) -> Any:
 
 def symbolic_args_specs(args: Any, shapes: Any, constraints: Sequence[str]) -> Any:
     """`jax.ShapeDtypeStruct` with symbolic dimensions in place of arguments."""
-    module = export_module()
-    return module.symbolic_args_specs(args, shapes, **({"constraints": tuple(constraints)} if constraints else {}))
+    specs = export_module().symbolic_args_specs
+    named = _name_of("constraints", "symbolic_constraints", specs)
+    return specs(args, shapes, **{named: tuple(constraints)})
 
 
 def dynamic_tree(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -111,12 +158,13 @@ def dynamic_tree(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 def configured(test: str, values: Mapping[str, Any]) -> Iterator[None]:
     """Settings of jax for a while. Raises `ExportError` for one that this jax lacks."""
     known: dict[str, Any] = jax.config.values
-    for name in values:
+    here = {name if name in known else _OLD_SETTINGS.get(name, name): value for name, value in values.items()}
+    for name in here:
         if name not in known:
             raise ExportError(f"{test}: jax {jax.__version__} has no setting {name}: expected a release that has it.")
-    before = {name: known[name] for name in values}
+    before = {name: known[name] for name in here}
     try:
-        for name, value in values.items():
+        for name, value in here.items():
             jax.config.update(name, value)
         yield
     finally:

@@ -1,0 +1,167 @@
+"""Does every release write and read? Each writes the programs of `project/`, each reads what all wrote, and a table is printed.
+
+`nox -s every_release [-- --writers V,V --readers V,V --docs FILE]`. Exit 1 when a release has written nothing that was read anywhere,
+or has read nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from export_core.goldens import GoldenStore
+from export_core.judge import Result, read_results
+from export_core.matrix import Verdict
+from export_core.policy import load_policy
+from export_core.releases import Calendar
+
+PROJECT = Path(__file__).parent / "project"
+POLICY = PROJECT / "export_compat.yaml"
+FIRST = "0.4.24"
+LETTERS = {
+    "programs.test_plain": "p",
+    "programs.test_vjp": "v",
+    "programs.test_symbolic": "s",
+    "programs.test_random_for_two_platforms": "r",
+}
+LEGEND = (
+    "One row a writer, one column a reader, both by build date and numbered alike. `·` all four programs pass, a letter is one that\n"
+    "does not: p plain, v with two derivatives, s symbolic shapes, r random numbers for two platforms. `R` all refused, `E` all fail."
+)
+PAGE = """# Every release writes, every release reads
+
+Each jaxlib release since 0.4.24, with the jax of its own number, has exported the four programs of
+[`tests/every_release/project/programs.py`](../tests/every_release/project/programs.py), and each has read what all of them wrote, in cold
+processes. This page is what `nox -s every_release -- --docs docs/every_release.md` printed.
+
+"""
+
+
+def releases(calendar: Calendar) -> list[str]:
+    """Every jaxlib of the calendar from the first with the export API of today's artifacts on, by build date."""
+    return [version for version in calendar.versions() if calendar.built(version) >= calendar.built(FIRST)]
+
+
+def write(writers: Sequence[str], goldens: Path) -> None:
+    """Let releases write that have not. Raises `SystemExit` when one cannot."""
+    have = {golden.manifest.writer.jaxlib for golden in GoldenStore(goldens).goldens()}
+    asked = [writer for writer in writers if writer not in have]
+    if asked:
+        # With "=", since pytest takes a folder that stands alone for one of its tests, and looks for an ini file there.
+        jaxexport("backfill", "--writers", ",".join(asked), "--", f"--goldens={goldens}", good=(0,))
+
+
+def read(writers: Sequence[str], readers: Sequence[str], goldens: Path, results: Path) -> list[Result]:
+    """Replay what those writers wrote in those readers."""
+    words = ["--goldens", str(goldens), "--writers", ",".join(writers), "--readers", ",".join(readers)]
+    jaxexport("matrix", *words, "--results", str(results), "--quiet", good=(0, 1), quiet=True)
+    return list(read_results(results))
+
+
+def jaxexport(*words: str, good: tuple[int, ...], quiet: bool = False) -> None:
+    command = [sys.executable, "-m", "export_core", *words]
+    done = subprocess.run(command, cwd=PROJECT, stdout=subprocess.PIPE if quiet else None, text=True, check=False)
+    if done.returncode not in good:
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{(done.stdout or '')[-4000:]}")
+
+
+def table(results: Sequence[Result]) -> Iterator[str]:
+    """The grid, then each kind of failure once with its count."""
+    order = {which: number for number, which in enumerate(numbered(results), 1)}
+    cells: dict[tuple[str, str], list[Result]] = defaultdict(list)
+    for result in results:
+        cells[result.writer.jaxlib, result.reader.jaxlib].append(result)
+    writers = sorted({writer for writer, _ in cells}, key=order.__getitem__)
+    readers = sorted({reader for _, reader in cells}, key=order.__getitem__)
+    built = {each.jaxlib: str(each.built) for result in results for each in (result.writer, result.reader)}
+    jax = {each.jaxlib: each.jax for result in results for each in (result.writer, result.reader)}
+    yield f"{'':<33}{''.join(f'{order[reader]:>5}' for reader in readers)}"
+    for writer in writers:
+        own = "" if jax[writer] == writer else f" jax {jax[writer]}"
+        head = f"{order[writer]:>2} {writer}{own}"
+        yield f"{head:<22}{built[writer]} {''.join(f'{told(cells[writer, reader]):>5}' for reader in readers)}"
+
+
+def numbered(results: Sequence[Result]) -> list[str]:
+    found = {(each.built, each.jaxlib) for result in results for each in (result.writer, result.reader)}
+    return [
+        jaxlib for _, jaxlib in sorted(found, key=lambda each: (each[0], [int(part) for part in each[1].split(".")]))
+    ]
+
+
+def told(results: Sequence[Result]) -> str:
+    """One cell of the grid."""
+    bad = [result for result in results if result.verdict is not Verdict.PASS]
+    if len(bad) == len(results) > 1:
+        return "R" if all(result.verdict is Verdict.REFUSED for result in bad) else "E"
+    return "".join(letter for case, letter in LETTERS.items() if any(result.case == case for result in bad)) or "·"
+
+
+def kinds(results: Sequence[Result]) -> Iterator[str]:
+    """What was said where a program did not pass, each kind once."""
+    found: dict[tuple[str, str, str], list[Result]] = defaultdict(list)
+    for result in results:
+        if result.verdict is not Verdict.PASS:
+            said = re.sub(r"^(vjp|call|refused)\d: ", "", result.message.partition("\n")[0])
+            said = re.sub(r"'[^']*'|\bf32\[[^]]*\]", "…", re.sub(r"\d+", "N", said))[:150].rstrip()
+            found[result.verdict, result.stage, said].append(result)
+    for (verdict, stage, said), those in sorted(found.items(), key=lambda each: -len(each[1])):
+        programs = "".join(letter for case, letter in LETTERS.items() if any(case == each.case for each in those))
+        writers, readers = (span(those, which) for which in ("writer", "reader"))
+        inside = sum(each.promised for each in those)
+        promised = f", {inside} inside the window" if inside else ""
+        yield f"{len(those)} × {verdict} in stage {stage} ({programs}; writers {writers}, readers {readers}{promised})"
+        yield f"    {said}"
+
+
+def span(results: Sequence[Result], which: str) -> str:
+    """From the oldest to the newest."""
+    found = sorted({(getattr(result, which).built, getattr(result, which).jaxlib) for result in results})
+    return found[0][1] if len(found) == 1 else f"{found[0][1]} to {found[-1][1]}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--writers", help="jaxlib releases V,V; all if not given")
+    parser.add_argument("--readers", help="jaxlib releases V,V; all if not given")
+    parser.add_argument(
+        "--goldens", type=Path, help="keep the goldens here; releases that have written there are not asked again"
+    )
+    parser.add_argument("--results", type=Path, help="keep the results here")
+    parser.add_argument("--docs", type=Path, help="write the page of the documentation too")
+    options = parser.parse_args()
+    known = releases(load_policy(POLICY).calendar())
+    writers, readers = (named.split(",") if named else known for named in (options.writers, options.readers))
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as scratch:
+        goldens = options.goldens.resolve() if options.goldens else Path(scratch) / "golden"
+        write(writers, goldens)
+        folder = options.results.resolve() if options.results else Path(scratch) / "results"
+        results = read(writers, readers, goldens, folder)
+    verdicts = Counter(str(result.verdict) for result in results)
+    wrote = {result.writer.jaxlib for result in results if result.verdict is Verdict.PASS}
+    have_read = {result.reader.jaxlib for result in results if result.verdict is Verdict.PASS}
+    lines = [
+        *table(results),
+        "",
+        f"{len(results)} cells: {', '.join(f'{count} {verdict}' for verdict, count in verdicts.most_common())}.",
+        f"{len(wrote & set(writers))} of {len(writers)} releases wrote what some release reads, "
+        f"{len(have_read & set(readers))} of {len(readers)} read what some release wrote.",
+        "",
+        *kinds(results),
+    ]
+    print(LEGEND, *lines, f"{time.monotonic() - started:.0f} s", sep="\n")
+    if options.docs:
+        options.docs.write_text(f"{PAGE}{LEGEND}\n\n" + "".join(f"    {line}".rstrip() + "\n" for line in lines))
+    return 0 if {*writers} <= wrote and {*readers} <= have_read else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,6 +1,6 @@
 #loc1 = loc("a")
-#loc2 = loc("-":83:12 to :58)
-#loc3 = loc("produce"(#loc2))
+#loc2 = loc("-":154:11 to :33)
+#loc3 = loc("dynamic_tree"(#loc2))
 #loc4 = loc("jit(cholesky)/jit(main)/pjit"(#loc3))
 module @jit_cholesky attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%arg0: tensor<4x4xf32> loc("a")) -> (tensor<4x4xf32> {jax.result_info = "result"}) {

@@ -7,6 +7,6 @@ module @jit_matmul attributes {jax.uses_shape_polymorphism = false, mhlo.num_par
   } loc(#loc)
 } loc(#loc)
 #loc = loc(unknown)
-#loc3 = loc("-":93:44 to :87)
+#loc3 = loc("-":94:44 to :87)
 #loc4 = loc("produce"(#loc3))
 #loc5 = loc("jit(matmul)/jit(main)/dot_general"(#loc4))

@@ -22,7 +22,7 @@ module @jit__lambda_ attributes {jax.uses_shape_polymorphism = false, mhlo.num_p
   } loc(#loc7)
 } loc(#loc)
 #loc = loc(unknown)
-#loc2 = loc("-":107:11 to :33)
+#loc2 = loc("-":154:11 to :33)
 #loc5 = loc("dynamic_tree"(#loc2))
 #loc7 = loc("jit(<lambda>)/jit(main)/shard_map"(#loc5))
 #loc9 = loc("jit(<lambda>)/jit(main)/jit(shmap_body)/add"(#loc6))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,8 @@ from export_core.goldens.errors import GoldenError
 
 FORMAT = 1
 """Version of golden.yaml. A newer one is refused: it may mean what this version cannot check."""
+
+_QUOTED = re.compile(r"^.*\n[ \t]*\^[ \t]*$", re.MULTILINE)
 
 
 class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,6 +77,10 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     refused: str | None = None
     mesh: dict[str, int] = {}
     spread: bool = False
+
+    def expects(self, said: str) -> bool:
+        """Whether a refusal that says this is the one that must come. XLA quotes lines of source above a caret: those do not count."""
+        return self.refused is not None and re.search(self.refused, _QUOTED.sub("", said)) is not None
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

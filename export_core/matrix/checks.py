@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -92,7 +91,7 @@ def checked(cell: Cell, reply: Reply, scratch: Path, tolerances: Tolerances | No
         prefix = f"{check.name}: " if check.name else ""
         if check.outputs is None:
             said = reply.refusals.get(check.name, "")
-            if not re.search(check.refused or "", said):
+            if not check.expects(said):
                 return Checked(
                     _worst(found), f"{prefix}expected a refusal with {check.refused!r} in its message, found {said}"
                 )

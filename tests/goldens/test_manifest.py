@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import manifest, writer
 
-from export_core.goldens import Comparison, GoldenError, Manifest, Options, Signature, Writer
+from export_core.goldens import Check, Comparison, GoldenError, Manifest, Options, Signature, Writer
 from export_core.goldens.manifest import FORMAT, dump_manifest, load_manifest
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
@@ -125,3 +125,11 @@ def test_nothing_in_a_manifest_depends_on_the_machine_or_the_time():
         "out_shardings", "jaxpr", "format",
     }  # fmt: skip
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}
+
+
+def test_a_refusal_is_looked_for_in_what_is_said_and_not_in_the_source_that_is_quoted():
+    check = Check("refused1", refused="b >= 2")
+    said = "Error refining shapes.\nx.py:3:4: error: does not fit\n    f(x, match='b >= 2')\n    ^\nx.py:5:1: note: called from\nf()\n^\n"
+    assert not check.expects(said)
+    assert check.expects(said.replace("does not fit", "the constraint b >= 2"))
+    assert check.expects("ValueError: Input shapes do not match b >= 2. Expected")

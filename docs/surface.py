@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import itertools
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -75,19 +74,23 @@ def word(result: Result) -> str:
 
 
 def others(results: Sequence[Result]) -> Iterator[str]:
-    """What did not pass, each with its readers and the first line of its message."""
-    found = [result for result in results if result.judgement not in GOOD]
-
-    def key(result: Result) -> tuple[str, ...]:
-        first = (result.message.splitlines() or [""])[0]
-        short = first if len(first) <= 160 else first[:157] + "..."
-        name = result.case.split(".", 3)[3]
-        return name, result.writer.jaxlib, str(result.verdict), str(result.stage), str(result.judgement), short
-
-    for (name, writer, verdict, stage, judgement, message), group in itertools.groupby(sorted(found, key=key), key):
-        readers = sorted({result.reader.jaxlib for result in group}, key=load_calendar().built)
-        yield f"- {name} by {writer} in {', '.join(readers)}: {verdict} in stage {stage}, {judgement}: `{message}`"
-    if found:
+    """What did not pass: the cases that ended alike in the same readers in one line, with the first line of the message."""
+    readers: dict[tuple[str, ...], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for result in results:
+        if result.judgement not in GOOD:
+            first = (result.message.splitlines() or [""])[0]
+            short = first if len(first) <= 160 else first[:157] + "..."
+            end = (result.writer.jaxlib, str(result.verdict), str(result.stage), str(result.judgement), short)
+            readers[end][result.case.split(".", 3)[3]].append(result.reader.jaxlib)
+    built = load_calendar().built
+    for end in sorted(readers):
+        writer, verdict, stage, judgement, message = end
+        alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for name, found in sorted(readers[end].items()):
+            alike[tuple(sorted(found, key=built))].append(name)
+        for where, names in alike.items():
+            yield f"- {', '.join(names)} by {writer} in {', '.join(where)}: {verdict} in stage {stage}, {judgement}: `{message}`"
+    if readers:
         yield ""
 
 

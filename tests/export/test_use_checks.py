@@ -83,6 +83,8 @@ def test_a_refusal_is_tried_on_the_artifact_as_it_is_read_back(exported):
     """Before jax serializes, it names the constraint; what is read back refines shapes first, and says what does not fit."""
     symbolic = {"symbolic_shapes": ("b",), "constraints": ("b >= 2", "mod(b, 2) == 0")}
     halves = exported(lambda x: x.reshape(x.shape[0] // 2, 2).sum(1), X[:, 0], **symbolic)
-    with pytest.raises(ExportError, match=r"(?s)refused1: expected a refusal with 'b >= 2' .* number of output elements"):
+    with pytest.raises(
+        ExportError, match=r"(?s)refused1: expected a refusal with 'b >= 2' .* number of output elements"
+    ):
         with_checks(halves, [use(X[:1, 0], refused="b >= 2")])
     with_checks(halves, [use(X[:1, 0], refused="number of output elements")])

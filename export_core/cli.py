@@ -52,6 +52,7 @@ def judge(folder: str, policy_file: str | None, as_of: str | None) -> None:
         as_of=day_of(as_of) if as_of else before.as_of,
         selection=before.selection,
         seconds=before.seconds,
+        accepted=before.accepted,
     )
     print_report(console(), results, summary)
     sys.exit(summary.exit_code)

@@ -128,7 +128,7 @@ def matrix(
 
     Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete, 4 the list of known failures is stale.
     """
-    from export_core.judge import in_order, judge, reproduce_command, result_line, summarize, write_summary
+    from export_core.judge import accepted_in, in_order, judge, reproduce_command, result_line, summarize, write_summary
     from export_core.matrix import Limits
     from export_core.matrix.dump import dump_folder
     from export_core.matrix.journal import Journal, record_of, recorded
@@ -180,6 +180,7 @@ def matrix(
             selection=selection.described(),
             seconds=time.monotonic() - started,
             calendar=plan.calendar,
+            accepted=accepted_in(golden.manifest for golden in plan.goldens),
         )
         write_summary(folder, summary)
     except KeyboardInterrupt:

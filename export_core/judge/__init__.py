@@ -1,5 +1,6 @@
 """Is the promise kept: the judgement of each cell, known failures, changes of custom calls, and the gate."""
 
+from export_core.judge.accepted import Accepted, accepted_in
 from export_core.judge.custom_calls import JudgedChange, Phase, Standing, judge_changes, standing
 from export_core.judge.gate import (
     JudgeError,
@@ -15,6 +16,7 @@ from export_core.judge.judgement import judge, judge_again, judge_verdict, repro
 from export_core.judge.result import Judgement, Result
 
 __all__ = [
+    "Accepted",
     "JudgeError",
     "JudgedChange",
     "Judgement",
@@ -22,6 +24,7 @@ __all__ = [
     "Result",
     "Standing",
     "Summary",
+    "accepted_in",
     "in_order",
     "judge",
     "judge_again",

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from export_core.errors import ExportCompatError
+from export_core.judge.accepted import Accepted
 from export_core.judge.custom_calls import JudgedChange, judge_changes
 from export_core.judge.known import stale_entries
 from export_core.judge.result import Judgement, Result
@@ -41,6 +42,7 @@ class Summary(msgspec.Struct, frozen=True):
     seconds: float
     exit_code: int
     custom_call_changes: list[JudgedChange] = []
+    accepted: list[Accepted] = []
 
 
 def summarize(
@@ -52,6 +54,7 @@ def summarize(
     selection: dict[str, Any],
     seconds: float,
     calendar: Calendar | None = None,
+    accepted: Sequence[Accepted] = (),
 ) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
@@ -59,7 +62,7 @@ def summarize(
     promise, also where no reader was there to show it: readers of those days are deployed, and not all of them are published.
 
     `selection` says what was asked for; its entry ``whole`` is true when the run held every golden with its window. `calendar` is
-    that of the run, where it had releases beside the policy's.
+    that of the run, where it had releases beside the policy's; `accepted` what its goldens were let through with.
     """
     calendar = (calendar or policy.calendar()).as_of(as_of)
     stale = stale_entries(results, policy.known_failures, as_of, whole=bool(selection["whole"]))
@@ -86,6 +89,7 @@ def summarize(
         seconds=round(seconds, 1),
         exit_code=code,
         custom_call_changes=changes,
+        accepted=list(accepted),
     )
 
 

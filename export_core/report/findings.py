@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from export_core.judge import JudgedChange, Judgement, Result, Summary
+from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
 from export_core.matrix import Verdict
 from export_core.releases import Direction
 
@@ -36,7 +36,7 @@ class Finding:
 def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     """Every broken promise and every cell without a result on its own; what happened outside the window by kind. Worst first.
 
-    Declared changes of custom calls come last, each with what must hold as of that day.
+    Declared changes of custom calls come after that, each with what must hold as of that day; what was accepted on purpose is last.
     """
     found = [broken(result) for result in results if result.judgement is Judgement.BROKEN]
     found += [
@@ -57,7 +57,12 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
         Finding((5, number, ""), "custom call", changing(change))
         for number, change in enumerate(summary.custom_call_changes)
     ]
+    found += [Finding((6, number, ""), "accepted", _accepted(each)) for number, each in enumerate(summary.accepted)]
     return sorted(found, key=lambda finding: finding.rank)
+
+
+def _accepted(each: Accepted) -> str:
+    return "\n".join((f"{each.what}: {_few(each.cases)}.", *_labelled("reason", each.reason)))
 
 
 def broken(result: Result) -> Finding:

@@ -1,0 +1,35 @@
+"""What was let through on purpose, and why: allowed custom calls and safety checks that jax.export was told to leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from export_core.goldens import Manifest
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """One thing with one reason, and the cases whose goldens have it."""
+
+    what: str
+    reason: str
+    cases: tuple[str, ...]
+
+
+def accepted_in(manifests: Iterable[Manifest]) -> list[Accepted]:
+    """Everything that these goldens were let through with, in order."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for manifest in manifests:
+        options = manifest.options
+        told = [(f"custom call {target}", reason) for target, reason in options.allow.items()]
+        told += [(_left_out(check), reason) for check, reason in options.disabled_checks.items()]
+        for what, reason in told:
+            found.setdefault((what, reason), set()).add(manifest.case)
+    return [Accepted(what, reason, tuple(sorted(cases))) for (what, reason), cases in sorted(found.items())]
+
+
+def _left_out(check: str) -> str:
+    if check == "platform":
+        return "no check of the platform"
+    return "no check of any custom call" if check == "ALL" else f"no check of the custom call {check}"

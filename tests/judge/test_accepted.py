@@ -1,0 +1,49 @@
+"""What was let through on purpose is told with its reason."""
+
+from __future__ import annotations
+
+from making import day, manifest, result
+
+from export_core.goldens import Options
+from export_core.judge import Accepted, accepted_in, summarize
+from export_core.policy import Policy
+from export_core.report import findings
+
+
+def allowing(case, **options):
+    return manifest(case, options=Options(("cpu",), **options))
+
+
+def test_each_target_and_each_check_is_listed_with_its_reason_and_its_cases():
+    found = accepted_in(
+        [
+            allowing("a", allow={"my_target": "pinned in our build"}),
+            allowing("b", allow={"my_target": "pinned in our build"}, disabled_checks={"ALL": "an experiment"}),
+            allowing("c", disabled_checks={"platform": "cosine is the same there", "my_target": "audited"}),
+        ]
+    )
+    assert found == [
+        Accepted("custom call my_target", "pinned in our build", ("a", "b")),
+        Accepted("no check of any custom call", "an experiment", ("b",)),
+        Accepted("no check of the custom call my_target", "audited", ("c",)),
+        Accepted("no check of the platform", "cosine is the same there", ("c",)),
+    ]
+
+
+def test_one_target_with_two_reasons_is_told_twice():
+    found = accepted_in([allowing("a", allow={"t": "one"}), allowing("b", allow={"t": "another"})])
+    assert [(each.reason, each.cases) for each in found] == [("another", ("b",)), ("one", ("a",))]
+
+
+def test_the_report_ends_with_what_was_accepted():
+    made = summarize(
+        [result()],
+        planned=1,
+        policy=Policy(),
+        as_of=day("2026-11-21"),
+        selection={"whole": False},
+        seconds=1,
+        accepted=[Accepted("custom call t", "pinned", ("a", "b"))],
+    )
+    told = findings([result()], made)
+    assert (told[-1].title, told[-1].text) == ("accepted", "custom call t: a, b.\n  reason     pinned")

@@ -7,13 +7,14 @@ goldens. Without an executor cells run here, through `replay`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
-from export_core.matrix.job import Done, Job, run_job
+from export_core.matrix.errors import MatrixError
+from export_core.matrix.job import Done, How, Job, make_job, run_job
 from export_core.matrix.run import audit_message
 from export_core.releases import Release
 
@@ -82,21 +83,20 @@ class _Batch:
 def replay_on(
     cluster: Cluster,
     cells: Sequence[Cell],
-    job_of: Callable[[Sequence[Cell]], Job],
+    how: How,
     *,
-    allow: Mapping[str, str],
     notify: Callable[[str], None] = lambda text: None,
     run: Callable[[Job], Done] = run_job,
 ) -> Generator[Outcome, None, None]:
     """Run cells on a cluster and yield one outcome for each, in the order their jobs end.
 
     A job that an engine loses is sent once more, and then its cells are not run. Cells of a platform that no machine has are not
-    run, at once. `job_of` packs cells of one reader and platform; it is called when there is room for them, so that not all goldens
-    are in memory at once. `run` is what the machines do with a job.
+    run, at once. Goldens are read when there is room for their job, so that not all are in memory at once. `run` is what the machines
+    do with a job.
     """
     left = []
     goldens = {cell.golden.id: cell.golden for cell in cells}
-    audits = {name: audit_message(golden, allow) for name, golden in goldens.items()}
+    audits = {name: audit_message(golden, how.allow) for name, golden in goldens.items()}
     for cell in cells:
         if message := audits[cell.golden.id]:  # what must not be compiled does not travel
             yield Outcome(cell, Stage.AUDIT, Verdict.ERROR, message)
@@ -113,7 +113,7 @@ def replay_on(
                 free = cluster.room(platform) - sum(batch.cells[0].platform == platform for batch in out.values())
                 for _ in range(min(free, len(batches_left))):
                     batch = batches_left.popleft()
-                    yield from _sent(cluster, batch, job_of, run, out)
+                    yield from _sent(cluster, batch, how, run, out)
             done, _ = wait(out, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
             for future in done:
                 back = out.pop(future)
@@ -155,13 +155,13 @@ def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
 def _sent(
     cluster: Cluster,
     batch: _Batch,
-    job_of: Callable[[Sequence[Cell]], Job],
+    how: How,
     run: Callable[[Job], Done],
     out: dict[Future[Done], _Batch],
 ) -> Generator[Outcome, None, None]:
     batch.sent += 1
     try:
-        job = job_of(batch.cells)
+        job = make_job(batch.cells, how)
         out[cluster.executor(batch.cells[0].platform).submit(run, job)] = batch
     except Exception as error:  # whatever it is, each cell gets its result and the run goes on
         yield from _not_run(batch, f"infrastructure: could not be sent: {type(error).__name__}: {error}")
@@ -191,3 +191,15 @@ def _not_run(batch: _Batch, problem: str) -> Generator[Outcome, None, None]:
 def _name(batch: _Batch) -> str:
     first = batch.cells[0]
     return f"{len(batch.cells)} cells of jaxlib {first.reader.jaxlib} on {first.platform}"
+
+
+def cluster_at(text: str) -> Cluster | None:
+    """The cluster that --executor names, or None for this machine. Raises `MatrixError` for what is none, or does not answer."""
+    engine, _, address = text.partition(":")
+    if text == "local":
+        return None
+    if engine == "dask" and "://" in address:
+        from export_core.matrix.dask_cluster import DaskCluster
+
+        return DaskCluster(address)
+    raise MatrixError(f"--executor: expected local or dask:ADDRESS, such as dask:tcp://127.0.0.1:8786, found {text!r}.")

@@ -12,28 +12,31 @@ from multiprocessing import get_context
 import pytest
 
 from export_core.goldens import Golden
-from export_core.matrix import Cell, Limits, Verdict, replay, this_interpreter
+from export_core.matrix import Cell, Limits, Stage, Verdict, replay, this_interpreter
 from export_core.matrix import executors as executors_module
+from export_core.matrix.cache import Kept
 from export_core.matrix.executors import Anywhere, batches, replay_on
-from export_core.matrix.job import Done, Ended, Job, make_job, run_job
+from export_core.matrix.job import Done, How, Job, make_job, run_job, tool
 from export_core.releases import load_calendar
 
 CASES = ("waves", "every_dtype", "other_numbers", "no_artifact", "x64")
 LIMITS = Limits(jobs=1, timeout=60)
 
 
+HOW = How(load_calendar(), LIMITS, {}, {}, tool())
+
+
+def replay_in_this_interpreter(cells, calendar, sources, *, cache, **options):
+    return replay(cells, this_interpreter, calendar, **options)
+
+
 def run_here(job: Job) -> Done:
     """A job in a process that has no environment to build."""
-    return run_job(job, this_interpreter)
-
-
-def pack(cells) -> Job:
-    return make_job(cells, load_calendar(), LIMITS, {})
+    return run_job(job, replay_in_this_interpreter)
 
 
 def on(cluster, cells, **options):
-    options = {"run": run_here, "allow": {}, **options}
-    outcomes = list(replay_on(cluster, cells, pack, **options))
+    outcomes = list(replay_on(cluster, cells, HOW, **{"run": run_here, **options}))
     assert sorted(outcome.cell.id for outcome in outcomes) == sorted(cell.id for cell in cells)
     return {(outcome.cell.golden.manifest.case, outcome.cell.platform): outcome for outcome in outcomes}
 
@@ -43,9 +46,12 @@ def cells(goldens, here) -> list[Cell]:
     return [Cell(goldens[case], here, "cpu") for case in CASES]
 
 
+PASSED = Kept(Stage.COMPARE, Verdict.PASS, "", None, "", None, 0.1)
+
+
 def passes(job: Job) -> Done:
     """What a job comes to where nothing goes wrong, without running it."""
-    return Done(tuple(Ended("compare", Verdict.PASS, "", None, "", None, 0.1) for _ in job.goldens))
+    return Done(tuple(PASSED for _ in job.goldens))
 
 
 def test_another_process_gives_the_outcomes_of_a_local_run(cells):
@@ -60,14 +66,14 @@ def test_another_process_gives_the_outcomes_of_a_local_run(cells):
 def test_a_job_runs_where_the_goldens_are_not(goldens, here, tmp_path):
     folder = tmp_path / "away"
     shutil.copytree(goldens["waves"].folder, folder)
-    travelled = pickle.dumps(pack([Cell(Golden(goldens["waves"].manifest, folder), here, "cpu")]))
+    travelled = pickle.dumps(make_job([Cell(Golden(goldens["waves"].manifest, folder), here, "cpu")], HOW))
     shutil.rmtree(folder)
     (ended,) = run_here(pickle.loads(travelled)).ended
     assert (ended.verdict, ended.message) == (Verdict.PASS, "")
 
 
 def test_a_worker_with_other_code_runs_nothing_and_says_which_it_has(cells):
-    job = dataclasses.replace(pack(cells[:1]), tool="0.0.1 of yesterday")
+    job = make_job(cells[:1], dataclasses.replace(HOW, tool="0.0.1 of yesterday"))
     (ended,) = run_here(job).ended
     assert ended.verdict is Verdict.NOT_RUN
     assert "and who asks has 0.0.1 of yesterday: install the same on all machines" in ended.message
@@ -161,28 +167,27 @@ def test_a_job_holds_so_many_cells_and_bytes_and_only_one_reader_on_one_platform
     assert [len(batch) for batch in batches(many[:3])] == [1, 1, 1]
 
 
-def test_goldens_are_packed_only_when_there_is_room_for_them(cells, monkeypatch):
+def test_goldens_are_read_only_when_there_is_room_for_them(cells, monkeypatch):
     monkeypatch.setattr(executors_module, "MOST_CELLS", 1)
     out, most = set(), []
 
-    def packed(batch):
+    def reads(batch, how):
         out.add(batch[0].id)
         most.append(len(out))
-        return batch
+        return make_job(batch, how)
 
-    def run(batch):
-        return Done((Ended("compare", Verdict.PASS, "", None, "", None, 0.1),))
+    monkeypatch.setattr(executors_module, "make_job", reads)
 
     class Counts(ThreadPoolExecutor):
         def submit(self, fn, /, *args):
+            name = sorted(out)[0]
             future = super().submit(fn, *args)
-            future.add_done_callback(lambda _: out.discard(args[0][0].id))
+            future.add_done_callback(lambda _: out.discard(name))
             return future
 
-    runnable = [cell for cell in cells if cell.golden.manifest.case != "no_artifact"]
     with Counts(1) as pool:
-        outcomes = list(replay_on(Anywhere(pool, slots=2), runnable, packed, allow={}, run=run))
-    assert len(outcomes) == len(runnable)
+        on(Anywhere(pool, slots=2), cells, run=passes)
+    assert len(most) == len(cells) - 1, "what is no artifact does not travel"
     assert max(most) <= 2
 
 
@@ -199,7 +204,7 @@ def test_a_run_that_is_stopped_takes_back_what_has_not_begun(goldens, here, monk
     four = [Cell(goldens[case], here, "cpu") for case in ("waves", "both", "keys", "x64")]
     with ThreadPoolExecutor(1) as pool:
         goes_on.set()
-        outcomes = replay_on(Anywhere(pool, slots=3), four, pack, allow={}, run=waits)
+        outcomes = replay_on(Anywhere(pool, slots=3), four, HOW, run=waits)
         next(outcomes)
         goes_on.clear()
         outcomes.close()

@@ -11,6 +11,7 @@ from making import day, golden, release
 
 from export_core.matrix import Cell, MatrixError, Plan, Selection
 from export_core.matrix.shards import Shard, parse_shard, part_of, split
+from export_core.releases import load_calendar
 
 READERS = ("0.6.2", "0.7.1", "0.8.1", "0.9.2", "0.10.2", "0.12.0.1")
 
@@ -88,7 +89,7 @@ def test_a_shard_is_written_as_it_is_read(index, more):
 
 
 def test_more_shards_than_cells_are_refused():
-    plan = Plan(tuple(cells({("0.9.2", "cpu"): 2})), day("2026-11-21"), None, Selection())
+    plan = Plan(tuple(cells({("0.9.2", "cpu"): 2})), day("2026-11-21"), load_calendar(), Selection())
     assert len(part_of(plan, Shard(2, 2)).cells) == 1
     with pytest.raises(MatrixError, match="--shard 1/3: the plan has 2 cells, which are no 3 shards"):
         part_of(plan, Shard(1, 3))

@@ -82,9 +82,7 @@ class DaskCluster:
         )
 
     def close(self) -> None:
-        """See `Cluster`."""
-        for executor in self._executors.values():
-            executor.shutdown(wait=False)
+        """See `Cluster`. A scheduler drops what is waiting for a client that went away; what runs ends with its job."""
         self._client.close()
 
     def _able(self, platform: str) -> list[dict[str, Any]]:

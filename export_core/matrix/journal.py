@@ -81,7 +81,7 @@ def record_of(plan: Plan, policy: Any, limits: Limits, shard: str = "") -> PlanR
         cells=_hash([[cell.id for cell in plan.cells], [plan.sources.content(reader) for reader in plan.readers]]),
         planned=len(plan.cells),
         policy=_hash(policy),
-        limits={"timeout": limits.timeout, "memory": limits.memory},
+        limits={"timeout": limits.timeout, "memory": float(limits.memory)},  # as it is read back
         shard=shard,
     )
 

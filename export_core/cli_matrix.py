@@ -60,6 +60,9 @@ _OPTIONS = (
     click.option(
         "--index", metavar="URL", multiple=True, help="A package index of nightlies, asked before the default."
     ),
+    click.option(
+        "--shard", metavar="I/N", help="The I-th of N parts of the plan; `jaxexport merge` puts them together."
+    ),
 )
 
 
@@ -77,19 +80,26 @@ def plan(as_json: bool, form: str | None, **selecting: Any) -> None:
     """Show which cells `jaxexport matrix` would run with these options, and how many, without running one."""
     import msgspec
 
+    from export_core.matrix.shards import parse_shard, part_of
     from export_core.report.planned import github_jobs, planned, print_planned
 
+    if form and selecting["shard"]:
+        raise click.UsageError("--format github cuts the whole plan into shards: it goes without --shard.")
     policy, selection = _selected(**selecting)
     made = _planned(policy, selection, selecting["goldens"], selecting["as_of"])
     windows = policy.window_lengths()
     if form == "github":
         every = {**selecting, "as_of": str(made.as_of)}  # jobs start on different days
-        restricted = [("--cases", case) for case in selection.cases]
+        restricted = [("--readers", selection.readers), ("--platforms", ",".join(selection.platforms))]
+        restricted += [("--cases", case) for case in selection.cases]
         restricted += [("--writers", ",".join(selection.writers))] if selection.writers else []
         restricted += [("--touching", selection.touching)] if selection.touching else []
         options = [word for pair in restricted for word in pair] + _given(every)
         click.echo(msgspec.json.encode(github_jobs(made, options)))
-    elif as_json:
+        return
+    if selecting["shard"]:
+        made = part_of(made, parse_shard(selecting["shard"]))
+    if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(planned(made, windows)), indent=2))
     else:
         print_planned(console(), made, windows)
@@ -130,7 +140,6 @@ def plan(as_json: bool, form: str | None, **selecting: Any) -> None:
 def matrix(
     results: str,
     executor: str,
-    shard: str | None,
     jobs: int | None,
     timeout: float,
     memory: float,
@@ -156,7 +165,7 @@ def matrix(
 
     folder, screen = Path(results), console()
     policy, selection = _selected(**selecting)
-    part = parse_shard(shard) if shard else None
+    part = parse_shard(selecting["shard"]) if selecting["shard"] else None
     before = recorded(folder) if resume and not selecting["as_of"] else None
     # A run that goes on does so as of the day on which it began.
     whole = _planned(policy, selection, selecting["goldens"], before.as_of if before else selecting["as_of"])

@@ -35,8 +35,9 @@ def replay_here(
     notify: Callable[[str], None] = lambda text: None,
     ready: Callable[[Release], None] = lambda release: None,
 ) -> Generator[Outcome, None, None]:
-    """One outcome for each cell. Environments are built from `sources`; `cache`: use and keep outcomes of equal cells. What is to be dumped must run.
+    """One outcome for each cell. Environments are built from `sources`; `cache`: use and keep outcomes of equal cells.
 
+    What is to be dumped, into the folder `dump`, is run whatever is known of it.
     `ready` is told each reader whose environment stands, from several threads.
     """
 

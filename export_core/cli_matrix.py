@@ -118,9 +118,6 @@ def plan(as_json: bool, form: str | None, **selecting: Any) -> None:
     help="Where cells run: here, or on the Dask cluster of a scheduler such as dask:tcp://127.0.0.1:8786.",
 )
 @click.option(
-    "--shard", metavar="I/N", help="Run the I-th of N parts of the plan; `jaxexport merge` puts them together."
-)
-@click.option(
     "--jobs",
     type=click.IntRange(min=1),
     help="Cells at once, of each task on a cluster. [default: the number of cores; 1 on a cluster]",

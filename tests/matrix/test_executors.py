@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import shutil
+import sys
 import threading
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -12,10 +13,10 @@ from multiprocessing import get_context
 import pytest
 
 from export_core.goldens import Golden
-from export_core.matrix import Cell, Limits, Stage, Verdict, replay, this_interpreter
+from export_core.matrix import Cell, Limits, MatrixError, Stage, Verdict, replay, this_interpreter
 from export_core.matrix import executors as executors_module
 from export_core.matrix.cache import Kept
-from export_core.matrix.executors import Anywhere, batches, replay_on
+from export_core.matrix.executors import Anywhere, batches, cluster_at, replay_on
 from export_core.matrix.job import Done, How, Job, make_job, run_job, tool
 from export_core.releases import load_calendar
 
@@ -210,3 +211,16 @@ def test_a_run_that_is_stopped_takes_back_what_has_not_begun(goldens, here, monk
         outcomes.close()
         goes_on.set()
     assert begun._value < 4
+
+
+def test_an_executor_is_local_or_a_dask_address_and_anything_else_is_refused():
+    assert cluster_at("local") is None
+    for text in ("ray:tcp://127.0.0.1:1", "dask", "dask:127.0.0.1", ""):
+        with pytest.raises(MatrixError, match="--executor: expected local or dask:ADDRESS, such as dask:tcp://"):
+            cluster_at(text)
+
+
+def test_where_dask_is_missing_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MatrixError, match=r"pip install 'pytest-jaxexport\[dask\]'"):
+        cluster_at("dask:tcp://127.0.0.1:1")

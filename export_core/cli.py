@@ -11,6 +11,7 @@ import click
 from export_core.cli_artifacts import audit, diff, inspect
 from export_core.cli_goldens import goldens_group
 from export_core.cli_matrix import matrix, plan
+from export_core.cli_merge import merge
 from export_core.cli_options import (
     as_of_option,
     console,
@@ -28,7 +29,7 @@ def jaxexport() -> None:
     """Will this exported JAX function still run there?"""
 
 
-for _command in (inspect, audit, diff, matrix, plan):
+for _command in (inspect, audit, diff, matrix, plan, merge):
     jaxexport.add_command(_command)
 
 
@@ -53,6 +54,8 @@ def judge(folder: str, policy_file: str | None, as_of: str | None) -> None:
         selection=before.selection,
         seconds=before.seconds,
         accepted=before.accepted,
+        plan=before.plan,
+        shard=before.shard,
     )
     print_report(console(), results, summary)
     sys.exit(summary.exit_code)

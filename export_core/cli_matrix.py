@@ -27,9 +27,9 @@ from export_core.cli_options import (
 if TYPE_CHECKING:
     from export_core.judge import Result
     from export_core.matrix import Cell, Limits, Outcome, Plan, Selection
-    from export_core.matrix.environments import Environment
+    from export_core.matrix.executors import Cluster
     from export_core.policy import Policy
-    from export_core.releases import Release
+    from export_core.report.progress import RunProgress
 
 INTERRUPTED = 130
 
@@ -60,6 +60,9 @@ _OPTIONS = (
     click.option(
         "--index", metavar="URL", multiple=True, help="A package index of nightlies, asked before the default."
     ),
+    click.option(
+        "--shard", metavar="I/N", help="The I-th of N parts of the plan; `jaxexport merge` puts them together."
+    ),
 )
 
 
@@ -77,19 +80,26 @@ def plan(as_json: bool, form: str | None, **selecting: Any) -> None:
     """Show which cells `jaxexport matrix` would run with these options, and how many, without running one."""
     import msgspec
 
+    from export_core.matrix.shards import parse_shard, part_of
     from export_core.report.planned import github_jobs, planned, print_planned
 
+    if form and selecting["shard"]:
+        raise click.UsageError("--format github cuts the whole plan into shards: it goes without --shard.")
     policy, selection = _selected(**selecting)
     made = _planned(policy, selection, selecting["goldens"], selecting["as_of"])
     windows = policy.window_lengths()
     if form == "github":
         every = {**selecting, "as_of": str(made.as_of)}  # jobs start on different days
-        restricted = [("--cases", case) for case in selection.cases]
+        restricted = [("--readers", selection.readers), ("--platforms", ",".join(selection.platforms))]
+        restricted += [("--cases", case) for case in selection.cases]
         restricted += [("--writers", ",".join(selection.writers))] if selection.writers else []
         restricted += [("--touching", selection.touching)] if selection.touching else []
         options = [word for pair in restricted for word in pair] + _given(every)
         click.echo(msgspec.json.encode(github_jobs(made, options)))
-    elif as_json:
+        return
+    if selecting["shard"]:
+        made = part_of(made, parse_shard(selecting["shard"]))
+    if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(planned(made, windows)), indent=2))
     else:
         print_planned(console(), made, windows)
@@ -100,7 +110,18 @@ def plan(as_json: bool, form: str | None, **selecting: Any) -> None:
 @click.option(
     "--results", metavar="DIR", default=".jaxexport", show_default=True, help="Where results.jsonl and summary.json go."
 )
-@click.option("--jobs", type=click.IntRange(min=1), help="Cells at once. [default: the number of cores]")
+@click.option(
+    "--executor",
+    metavar="local|dask:ADDRESS",
+    default="local",
+    show_default=True,
+    help="Where cells run: here, or on the Dask cluster of a scheduler such as dask:tcp://127.0.0.1:8786.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Cells at once, of each task on a cluster. [default: the number of cores; 1 on a cluster]",
+)
 @click.option(
     "--timeout", type=click.FloatRange(min=0.1), default=120.0, show_default=True, help="Seconds for one cell."
 )
@@ -115,6 +136,7 @@ def plan(as_json: bool, form: str | None, **selecting: Any) -> None:
 @click.option("--quiet", is_flag=True, help="No progress.")
 def matrix(
     results: str,
+    executor: str,
     jobs: int | None,
     timeout: float,
     memory: float,
@@ -128,26 +150,46 @@ def matrix(
 
     Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete, 4 the list of known failures is stale.
     """
-    from export_core.judge import accepted_in, in_order, judge, reproduce_command, result_line, summarize, write_summary
+    from export_core.judge import (
+        ShardOf,
+        accepted_in,
+        in_order,
+        judge,
+        reproduce_command,
+        result_line,
+        summarize,
+        write_summary,
+    )
     from export_core.matrix import Limits
     from export_core.matrix.dump import dump_folder
+    from export_core.matrix.executors import cluster_at
     from export_core.matrix.journal import Journal, record_of, recorded
     from export_core.matrix.request import GIB
+    from export_core.matrix.shards import parse_shard, part_of
     from export_core.report import print_plan, print_report
     from export_core.report.progress import RunProgress
 
     folder, screen = Path(results), console()
     policy, selection = _selected(**selecting)
+    part = parse_shard(selecting["shard"]) if selecting["shard"] else None
     before = recorded(folder) if resume and not selecting["as_of"] else None
     # A run that goes on does so as of the day on which it began.
-    plan = _planned(policy, selection, selecting["goldens"], before.as_of if before else selecting["as_of"])
+    whole = _planned(policy, selection, selecting["goldens"], before.as_of if before else selecting["as_of"])
+    plan = part_of(whole, part) if part else whole
     windows = policy.window_lengths()
-    limits = Limits(jobs=jobs or os.cpu_count() or 1, timeout=timeout, memory=int(memory * GIB))
+    cores = 1 if executor != "local" else os.cpu_count() or 1
+    limits = Limits(jobs=jobs or cores, timeout=timeout, memory=int(memory * GIB))
     options = [*_given(selecting), "--no-cache"]
+    if dump_ir and executor != "local":
+        raise click.UsageError("--dump-ir writes where cells run: it goes with --executor local only.")
     dump = dump_folder(Path(dump_ir)) if dump_ir else None
     print_plan(screen, plan)
+    if part:
+        screen.print(f"shard {part} of {len(whole.cells)} cells", highlight=False)
     started = time.monotonic()
-    journal = Journal(folder, record_of(plan, policy, limits), resume=resume)
+    record = record_of(whole, policy, limits, shard=str(part or ""))
+    cluster = cluster_at(executor)
+    journal = Journal(folder, record, resume=resume)
     judged: list[Result] = []
     try:
         with RunProgress(screen, plan, quiet=quiet) as progress:
@@ -158,7 +200,8 @@ def matrix(
                 progress.result(result)
             done = {_cell_of(result) for result in judged}
             left = [cell for cell in plan.cells if _name(cell) not in done]
-            with closing(_outcomes(plan, left, limits, policy, progress.note, cache=cache, dump=dump)) as outcomes:
+            running = _outcomes(plan, left, limits, policy, progress, cache=cache, dump=dump, cluster=cluster)
+            with closing(running) as outcomes:
                 for outcome in outcomes:
                     reader = plan.spelled.get(outcome.cell.reader, "")
                     result = judge(
@@ -181,6 +224,8 @@ def matrix(
             seconds=time.monotonic() - started,
             calendar=plan.calendar,
             accepted=accepted_in(golden.manifest for golden in plan.goldens),
+            plan=record.digest,
+            shard=ShardOf(part.index, part.count) if part else None,
         )
         write_summary(folder, summary)
     except KeyboardInterrupt:
@@ -191,6 +236,8 @@ def matrix(
         sys.exit(INTERRUPTED)
     finally:
         journal.close()
+        if cluster:
+            cluster.close()
     print_report(screen, judged, summary)
     sys.exit(summary.exit_code)
 
@@ -244,49 +291,32 @@ def _outcomes(
     cells: Sequence[Cell],
     limits: Limits,
     policy: Policy,
-    note: Callable[[str], None],
+    progress: RunProgress,
     *,
     cache: bool,
     dump: Path | None,
+    cluster: Cluster | None,
 ) -> Generator[Outcome, None, None]:
-    """One outcome for each cell, from earlier runs where it may be: what is to be dumped must run."""
-    from export_core.matrix import build_environment, cache_folder, replay
-    from export_core.matrix.cache import OutcomeCache
-    from export_core.matrix.environments import standing_environment
-    from export_core.matrix.reuse import Keys, replay_new
+    """One outcome for each cell: here, or where the cluster runs it."""
+    from export_core.matrix.executors import replay_on
+    from export_core.matrix.job import How, tool
+    from export_core.matrix.local import replay_here
 
-    def build(release: Release) -> Environment:
-        return build_environment(release, plan.calendar, plan.sources)
-
-    def run(cells: Sequence[Cell], environment_of: Callable[[Release], Environment]) -> Generator[Outcome, None, None]:
-        return replay(
-            cells,
-            environment_of,
-            plan.calendar,
-            limits=limits,
-            allow=policy.allow,
-            tolerances=policy.tolerances,
-            notify=note,
-            dump=dump,
-        )
-
-    if dump or not cache:
-        yield from run(cells, build)
-        return
-    kept = OutcomeCache(cache_folder(), note)
-    try:
-        yield from replay_new(
-            cells,
-            kept,
-            Keys(plan.calendar, limits, policy.tolerances),
-            standing=lambda release: standing_environment(release, plan.calendar, plan.sources),
-            environment_of=build,
-            allow=policy.allow,
-            replay=run,
-            notify=note,
-        )
-    finally:
-        kept.close()
+    if cluster:
+        how = How(plan.calendar, limits, policy.allow, policy.tolerances, tool(), plan.sources, cache)
+        return replay_on(cluster, cells, how, notify=progress.note)
+    return replay_here(
+        cells,
+        plan.calendar,
+        plan.sources,
+        limits=limits,
+        allow=policy.allow,
+        tolerances=policy.tolerances,
+        cache=cache,
+        dump=dump,
+        notify=progress.note,
+        ready=progress.environment,
+    )
 
 
 def _already(journal: Any, plan: Plan) -> list[Result]:

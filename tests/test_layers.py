@@ -27,6 +27,7 @@ FLOORS = {
     "export_core.cli_artifacts": 6,
     "export_core.cli_goldens": 6,
     "export_core.cli_matrix": 6,
+    "export_core.cli_merge": 6,
     "export_core.cli_options": 6,
     "export_core.entry": 6,
     "export_core.__main__": 6,
@@ -41,6 +42,8 @@ SAME_FLOOR = {
     ("export_core.cli", "export_core.cli_goldens"),  # those on goldens
     ("export_core.cli_goldens", "export_core.cli_artifacts"),  # goldens add: a golden of a single artifact
     ("export_core.cli", "export_core.cli_matrix"),  # matrix and plan
+    ("export_core.cli", "export_core.cli_merge"),
+    ("export_core.cli_merge", "export_core.cli_options"),
     ("export_core.cli", "export_core.cli_options"),
     ("export_core.cli_goldens", "export_core.cli_options"),
     ("export_core.cli_matrix", "export_core.cli_options"),

@@ -4,6 +4,7 @@ from export_core.judge.accepted import Accepted, accepted_in
 from export_core.judge.custom_calls import JudgedChange, Phase, Standing, judge_changes, standing
 from export_core.judge.gate import (
     JudgeError,
+    ShardOf,
     Summary,
     in_order,
     read_results,
@@ -13,6 +14,7 @@ from export_core.judge.gate import (
     write_summary,
 )
 from export_core.judge.judgement import judge, judge_again, judge_verdict, reproduce_command
+from export_core.judge.merge import Merged, merge_shards
 from export_core.judge.result import Judgement, Result
 
 __all__ = [
@@ -20,8 +22,10 @@ __all__ = [
     "JudgeError",
     "JudgedChange",
     "Judgement",
+    "Merged",
     "Phase",
     "Result",
+    "ShardOf",
     "Standing",
     "Summary",
     "accepted_in",
@@ -30,6 +34,7 @@ __all__ = [
     "judge_again",
     "judge_changes",
     "judge_verdict",
+    "merge_shards",
     "read_results",
     "read_summary",
     "reproduce_command",

@@ -19,13 +19,21 @@ class Accepted(msgspec.Struct, frozen=True):
 
 def accepted_in(manifests: Iterable[Manifest]) -> list[Accepted]:
     """Everything that these goldens were let through with, in order."""
+    return joined(map(_of, manifests))
+
+
+def _of(manifest: Manifest) -> list[Accepted]:
+    options = manifest.options
+    told = [(f"custom call {target}", reason) for target, reason in options.allow.items()]
+    told += [(_left_out(check), reason) for check, reason in options.disabled_checks.items()]
+    return [Accepted(what, reason, (manifest.case,)) for what, reason in told]
+
+
+def joined(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
+    """What the parts of one run were let through with, together."""
     found: dict[tuple[str, str], set[str]] = {}
-    for manifest in manifests:
-        options = manifest.options
-        told = [(f"custom call {target}", reason) for target, reason in options.allow.items()]
-        told += [(_left_out(check), reason) for check, reason in options.disabled_checks.items()]
-        for what, reason in told:
-            found.setdefault((what, reason), set()).add(manifest.case)
+    for each in (each for part in parts for each in part):
+        found.setdefault((each.what, each.reason), set()).update(each.cases)
     return [Accepted(what, reason, tuple(sorted(cases))) for (what, reason), cases in sorted(found.items())]
 
 

@@ -27,8 +27,18 @@ class JudgeError(ExportCompatError):
     """Results that cannot be read or judged."""
 
 
+class ShardOf(msgspec.Struct, frozen=True):
+    """Which part of a plan a run was, counted from 1."""
+
+    index: int
+    count: int
+
+
 class Summary(msgspec.Struct, frozen=True):
-    """summary.json: what was planned, what came of it, and by which policy and calendar."""
+    """summary.json: what was planned, what came of it, and by which policy and calendar.
+
+    `plan` is a digest of the whole plan: the same for all its shards. `shard` says which of them this was.
+    """
 
     planned: int
     results: int
@@ -43,6 +53,8 @@ class Summary(msgspec.Struct, frozen=True):
     exit_code: int
     custom_call_changes: list[JudgedChange] = []
     accepted: list[Accepted] = []
+    plan: str = ""
+    shard: ShardOf | None = None
 
 
 def summarize(
@@ -55,6 +67,8 @@ def summarize(
     seconds: float,
     calendar: Calendar | None = None,
     accepted: Sequence[Accepted] = (),
+    plan: str = "",
+    shard: ShardOf | None = None,
 ) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
@@ -62,10 +76,11 @@ def summarize(
     promise, also where no reader was there to show it: readers of those days are deployed, and not all of them are published.
 
     `selection` says what was asked for; its entry ``whole`` is true when the run held every golden with its window. `calendar` is
-    that of the run, where it had releases beside the policy's; `accepted` what its goldens were let through with.
+    that of the run, where it had releases beside the policy's; `accepted` what its goldens were let through with. A `shard` holds
+    only some cells of its `plan`.
     """
     calendar = (calendar or policy.calendar()).as_of(as_of)
-    stale = stale_entries(results, policy.known_failures, as_of, whole=bool(selection["whole"]))
+    stale = stale_entries(results, policy.known_failures, as_of, whole=bool(selection["whole"]) and shard is None)
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), as_of)
     judgements = Counter(str(result.judgement) for result in results)
     different = {(result.golden, result.reader.jaxlib, result.reader.jax, result.platform) for result in results}
@@ -90,6 +105,8 @@ def summarize(
         exit_code=code,
         custom_call_changes=changes,
         accepted=list(accepted),
+        plan=plan,
+        shard=shard,
     )
 
 

@@ -42,7 +42,7 @@ _HASHED = ("goldens", "cells", "policy")
 class PlanRecord(msgspec.Struct, frozen=True):
     """What decides the results of a run. `goldens`, `cells` and `policy` are hashes; `limits` those of one cell.
 
-    `cells` stands for the content of wheel files too.
+    `cells` stands for the content of wheel files too. Of a shard, `cells` and `planned` are those of the plan that it is a part of.
     """
 
     tool: str
@@ -53,10 +53,24 @@ class PlanRecord(msgspec.Struct, frozen=True):
     planned: int
     policy: str
     limits: dict[str, float]
+    shard: str = ""
+
+    @property
+    def digest(self) -> str:
+        """A hash of all that decides the results, whichever shards they come from."""
+        return _hash(msgspec.structs.replace(self, shard=""))
+
+    def differs_in(self, other: PlanRecord) -> str:
+        """What is not the same in another plan, in words; empty where nothing that decides is. Shards are not compared."""
+        for name, what in _DECIDING.items():
+            then, now = getattr(self, name), getattr(other, name)
+            if then != now:
+                return what + ("" if name in _HASHED else f": {then}, now {now}")
+        return ""
 
 
-def record_of(plan: Plan, policy: Any, limits: Limits) -> PlanRecord:
-    """What decides the results of this plan."""
+def record_of(plan: Plan, policy: Any, limits: Limits, shard: str = "") -> PlanRecord:
+    """What decides the results of this plan, or of a shard of it."""
     manifests = [(golden.id, golden.manifest) for golden in plan.goldens]
     described = msgspec.json.decode(msgspec.json.encode(plan.selection.described()))  # as it is read back
     return PlanRecord(
@@ -67,7 +81,8 @@ def record_of(plan: Plan, policy: Any, limits: Limits) -> PlanRecord:
         cells=_hash([[cell.id for cell in plan.cells], [plan.sources.content(reader) for reader in plan.readers]]),
         planned=len(plan.cells),
         policy=_hash(policy),
-        limits={"timeout": limits.timeout, "memory": limits.memory},
+        limits={"timeout": limits.timeout, "memory": float(limits.memory)},  # as it is read back
+        shard=shard,
     )
 
 
@@ -136,14 +151,14 @@ class Journal:
         before = recorded(self._folder)
         if before is None:
             return False
-        for name, what in _DECIDING.items():
-            then, now = getattr(before, name), getattr(record, name)
-            if then != now:
-                told = "" if name in _HASHED else f": {then}, now {now}"
-                raise MatrixError(
-                    f"--resume: the last run in {self._folder} had another plan: {what}{told}. "
-                    "Give the options it had, or run without --resume to begin anew."
-                )
+        what = before.differs_in(record)
+        if not what and before.shard != record.shard:
+            what = f"--shard {before.shard or 'not given'}, now {record.shard or 'not given'}"
+        if what:
+            raise MatrixError(
+                f"--resume: the last run in {self._folder} had another plan: {what}. "
+                "Give the options it had, or run without --resume to begin anew."
+            )
         return True
 
     def _begin(self, record: PlanRecord) -> None:

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Mode, Plan
+from export_core.matrix.shards import split
 from export_core.releases import Direction, Release, Windows, promise
 from export_core.report.terminal import print_plan
 
@@ -105,33 +106,27 @@ def print_planned(console: Console, plan: Plan, windows: Windows) -> None:
 
 
 def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """A job matrix for GitHub Actions: ``{"include": [{"name", "options", "cells"}, …]}`` with at most 256 jobs.
+    """A job matrix for GitHub Actions: ``{"include": [{"name", "shard", "options", "platforms", "cells"}, …]}``, at most 256 jobs.
 
-    A job has one reader on one platform, since its environment is what costs; or several readers where there would be too many
-    jobs. `options` are those that every job is given beside.
+    Each job is a shard of the plan, so that `jaxexport merge` puts their results together: one reader on one platform, since its
+    environment is what costs, or several where there would be too many jobs. `options` select the whole plan; ``platforms`` are those
+    that the job's machine must have.
     """
-    groups: dict[str, dict[Release, int]] = {}
-    for cell in plan.cells:
-        readers = groups.setdefault(cell.platform, {})
-        readers[cell.reader] = readers.get(cell.reader, 0) + 1
-    size = next(
-        size
-        for size in range(1, len(plan.cells) + 1)
-        if sum(-(-len(readers) // size) for readers in groups.values()) <= MOST_JOBS
-    )
+    groups = {(cell.reader, cell.platform) for cell in plan.cells}
+    parts = split(plan.cells, min(len(groups), MOST_JOBS))
     jobs = []
-    for platform, readers in groups.items():
-        every = list(readers)
-        for some in (every[start : start + size] for start in range(0, len(every), size)):
-            names = ",".join(_spelled(plan, reader) for reader in some)
-            words = ["--readers", names, "--platforms", platform, *options]
-            jobs.append(
-                {
-                    "name": f"jaxlib {names} on {platform}",
-                    "options": shlex.join(words),
-                    "cells": sum(readers[reader] for reader in some),
-                }
-            )
+    for index, part in enumerate(parts, 1):
+        readers = ",".join(dict.fromkeys(_spelled(plan, cell.reader) for cell in part))
+        platforms = ",".join(dict.fromkeys(cell.platform for cell in part))
+        jobs.append(
+            {
+                "name": f"jaxlib {readers} on {platforms}",
+                "shard": index,
+                "options": shlex.join([*options, "--shard", f"{index}/{len(parts)}"]),
+                "platforms": platforms,
+                "cells": len(part),
+            }
+        )
     return {"include": jobs}
 
 

@@ -58,18 +58,18 @@ def test_a_person_reads_each_cell_on_a_line_and_then_the_counts():
     assert "by promise: 4 outside, 2 promised" in lines
 
 
-def test_a_job_has_one_reader_on_one_platform_and_the_options_it_needs():
+def test_a_job_is_a_shard_with_one_reader_on_one_platform_and_the_options_of_the_whole_plan():
     jobs = github_jobs(plan(platforms=("cpu", "tpu")), ["--cases", "t.*", "--as-of", "2026-11-21"])["include"]
-    assert [(job["name"], job["cells"]) for job in jobs] == [
-        ("jaxlib 0.11.2-jax0.11.2 on cpu", 3),
-        ("jaxlib 0.12.0.1 on cpu", 3),
-        ("jaxlib 0.11.2-jax0.11.2 on tpu", 1),
-        ("jaxlib 0.12.0.1 on tpu", 1),
+    assert sorted((job["name"], job["platforms"], job["cells"]) for job in jobs) == [
+        ("jaxlib 0.11.2-jax0.11.2 on cpu", "cpu", 3),
+        ("jaxlib 0.11.2-jax0.11.2 on tpu", "tpu", 1),
+        ("jaxlib 0.12.0.1 on cpu", "cpu", 3),
+        ("jaxlib 0.12.0.1 on tpu", "tpu", 1),
     ]
-    words = shlex.split(jobs[0]["options"])
-    assert words == [
-        *("--readers", "0.11.2-jax0.11.2", "--platforms", "cpu", "--cases", "t.*", "--as-of", "2026-11-21")
-    ]
+    for number, job in enumerate(jobs, 1):
+        words = shlex.split(job["options"])
+        assert words == ["--cases", "t.*", "--as-of", "2026-11-21", "--shard", f"{number}/4"]
+        assert job["shard"] == number
 
 
 def test_there_are_never_more_jobs_than_one_matrix_may_have_and_none_of_the_cells_is_lost():
@@ -82,7 +82,6 @@ def test_there_are_never_more_jobs_than_one_matrix_may_have_and_none_of_the_cell
     jobs = github_jobs(made, [])["include"]
     assert 3 * 50 <= len(jobs) <= MOST_JOBS
     assert sum(job["cells"] for job in jobs) == len(made.cells) == 4 * len(versions)
-    run = [
-        (reader, words[3]) for job in jobs for words in [shlex.split(job["options"])] for reader in words[1].split(",")
-    ]
-    assert sorted(run) == sorted((version, platform) for version in versions for platform in ("cpu", "tpu"))
+    assert {(job["shard"], shlex.split(job["options"])[-1]) for job in jobs} == {
+        (number, f"{number}/{len(jobs)}") for number in range(1, len(jobs) + 1)
+    }

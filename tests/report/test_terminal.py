@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 from itertools import pairwise
 
 import msgspec
 import pytest
-from making import day, golden, result
+from making import day, golden, release, result
 from rich.console import Console
 
 from export_core.judge import Judgement, summarize
@@ -149,26 +150,72 @@ def test_a_plan_is_told_in_two_lines():
     ]
 
 
-def test_in_a_log_each_reader_has_a_line_once_it_is_done():
+class Clock:
+    """Time that passes when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_in_a_log_each_reader_has_a_line_once_it_is_done_with_what_failed_and_the_time_left():
     def follow(console):
-        with RunProgress(console, plan()) as progress:
+        clock = Clock()
+        with RunProgress(console, plan(), clock=clock) as progress:
             progress.note("environment of jaxlib 0.9.2 is ready")
-            progress.result(result(reader="0.9.2"))
-            progress.result(result(reader="0.12.0.1"))
-            progress.result(result(Verdict.CRASH, Judgement.BROKEN, reader="0.9.2"))
+            for number, told in enumerate(
+                (
+                    result(reader="0.9.2"),
+                    result(reader="0.12.0.1"),
+                    result(Verdict.CRASH, Judgement.BROKEN, reader="0.9.2", message="died by signal 11 (SIGSEGV)\n.."),
+                )
+            ):
+                clock.now = number + 1.0
+                progress.result(told)
 
     assert drawn(follow).splitlines() == [
         "  environment of jaxlib 0.9.2 is ready",
-        "[3/4] jaxlib 0.9.2: 1 crash, 1 pass",
+        "  broken: tests.test_a.test_f/0.9.2-cpu in jaxlib 0.9.2: died by signal 11 (SIGSEGV)",
+        "[3/4] jaxlib 0.9.2: 1 crash, 1 pass · environments 2/2 · so far 1 broken · about 0:00:01 left",
     ]
 
 
+def test_a_log_is_never_silent_for_long_while_cells_end():
+    def follow(console):
+        clock = Clock()
+        with RunProgress(console, plan(), clock=clock) as progress:
+            for now in (20.0, 40.0):
+                clock.now = now
+                progress.result(result(reader="0.9.2" if now == 20 else "0.12.0.1"))
+
+    assert drawn(follow).splitlines() == ["[2/4] · environments 2/2 · about 0:00:40 left"]
+
+
+def test_failures_are_shown_as_they_come_and_no_more_than_a_screen_of_them():
+    def follow(console):
+        with RunProgress(console, plan(), clock=Clock()) as progress:
+            for number in range(30):
+                progress.result(result(Verdict.NOT_RUN, Judgement.INCOMPLETE, reader="0.12.0.1", case=f"t.{number}"))
+
+    lines = [line for line in drawn(follow).splitlines() if not line.startswith("[")]
+    assert lines[0] == "  incomplete: t.0/0.9.2-cpu in jaxlib 0.12.0.1: not_run"
+    assert lines[20:] == ["  further failures are counted here, and told at the end"]
+
+
 def test_on_a_terminal_there_is_a_bar_and_when_asked_there_is_nothing():
-    file = io.StringIO()
-    with RunProgress(Console(file=file, force_terminal=True, width=100), plan()) as progress:
-        progress.result(result(Verdict.CRASH, Judgement.BROKEN, reader="0.9.2"))
-    assert "1 broken" in file.getvalue()
-    assert "1/4" in file.getvalue()
+    file, clock = io.StringIO(), Clock()
+    with RunProgress(Console(file=file, force_terminal=True, width=120), plan(), clock=clock) as progress:
+        for reader in ("0.9.2", "0.12.0.1"):
+            clock.now += 1
+            progress.environment(release(reader))
+            progress.result(result(Verdict.CRASH, Judgement.BROKEN, reader=reader))
+    shown = file.getvalue()
+    assert "environments 2/2" in shown
+    assert "2 broken" in shown
+    assert "2/4" in shown
+    assert "0:00:02 left 0:00:02" in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
 
     def quiet(console):
         with RunProgress(console, plan(), quiet=True) as progress:

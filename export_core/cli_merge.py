@@ -1,0 +1,44 @@
+"""The command `jaxexport merge`: the shards of a plan, put together and judged as one run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from export_core.cli_options import console
+
+
+@click.command()
+@click.argument("folders", metavar="DIR…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--results",
+    metavar="OUT",
+    default=Path(".jaxexport"),
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Where results.jsonl and summary.json of the whole go.",
+)
+def merge(folders: tuple[Path, ...], results: Path) -> None:
+    """Put the results of all shards of a plan together, and judge them as one run.
+
+    A shard that is missing or given twice, and shards of different plans, are refused. Exit codes are those of `jaxexport matrix`.
+    """
+    from export_core.judge import JudgeError, merge_shards, result_line, write_summary
+    from export_core.matrix.journal import Journal
+    from export_core.report import print_report
+
+    if results.resolve() in {folder.resolve() for folder in folders}:
+        raise JudgeError(
+            f"--results {results}: this is one of the shards, which are not written over. Choose another folder."
+        )
+    merged = merge_shards(folders)
+    journal = Journal(results, merged.record)
+    try:
+        journal.finish(result_line(result) for result in merged.results)
+        write_summary(results, merged.summary)
+    finally:
+        journal.close()
+    print_report(console(), merged.results, merged.summary)
+    sys.exit(merged.summary.exit_code)

@@ -1,0 +1,116 @@
+"""Are these the shards of one plan, all of them and each once? Then they are judged as one run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from export_core.judge.accepted import joined
+from export_core.judge.gate import JudgeError, ShardOf, Summary, in_order, read_results, read_summary, summarize
+from export_core.judge.result import Result
+from export_core.matrix.journal import PLAN, PlanRecord, recorded
+from export_core.policy import Policy
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What an undivided run would have left: its plan, its results in order, its summary."""
+
+    record: PlanRecord
+    results: list[Result]
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class _Part:
+    folder: Path
+    record: PlanRecord
+    summary: Summary
+    shard: ShardOf
+
+
+def merge_shards(folders: Sequence[Path]) -> Merged:
+    """Put the results of all shards of a plan together.
+
+    Raises `JudgeError` for a folder that holds no finished shard, for one of another plan, for a shard that is missing or given twice,
+    and for results that are not those of the shard.
+    """
+    parts = [_part(folder) for folder in folders]
+    first = parts[0]
+    for part in parts[1:]:
+        _same_plan(first, part)
+    _each_once(parts)
+    results = [result for part in parts for result in _results(part)]
+    cells = {(result.golden, result.reader.jaxlib, result.reader.jax, result.platform) for result in results}
+    if not len(cells) == len(results) == first.record.planned:
+        raise JudgeError(
+            f"{', '.join(str(part.folder) for part in parts)}: expected one result for each of {first.record.planned} planned cells, "
+            f"found {len(results)} results of {len(cells)} cells. Run the shards again."
+        )
+    results = in_order(results)
+    summary = summarize(
+        results,
+        planned=first.record.planned,
+        policy=msgspec.convert(first.summary.policy, Policy),
+        as_of=first.summary.as_of,
+        selection=first.summary.selection,
+        seconds=sum(part.summary.seconds for part in parts),
+        plan=first.record.digest,
+        accepted=joined(part.summary.accepted for part in parts),
+    )
+    # Releases beside the policy's, such as wheels, were known when the shards ran.
+    summary = msgspec.structs.replace(summary, calendar=first.summary.calendar)
+    return Merged(msgspec.structs.replace(first.record, shard=""), results, summary)
+
+
+def _part(folder: Path) -> _Part:
+    summary = read_summary(folder)
+    record = recorded(folder)
+    if record is None:
+        raise JudgeError(f"{folder / PLAN}: expected the plan of a matrix run, found none that this version can read.")
+    if summary.shard is None:
+        raise JudgeError(f"{folder}: expected one shard of a plan, found a whole run: there is nothing to merge.")
+    if summary.plan != record.digest or record.shard != f"{summary.shard.index}/{summary.shard.count}":
+        raise JudgeError(f"{folder}: {PLAN} and the summary are of different runs. Run this shard again.")
+    return _Part(folder, record, summary, summary.shard)
+
+
+def _same_plan(first: _Part, part: _Part) -> None:
+    what = first.record.differs_in(part.record)
+    if not what and first.shard.count != part.shard.count:
+        what = f"cut into {first.shard.count} shards, now {part.shard.count}"
+    if what:
+        raise JudgeError(
+            f"{part.folder}: mixed plans: expected the plan of {first.folder}, found {what}. Run all shards with the same options on the "
+            "same goldens, and --as-of where they may start on different days."
+        )
+
+
+def _each_once(parts: Sequence[_Part]) -> None:
+    found: dict[int, Path] = {}
+    for part in parts:
+        index, count = part.shard.index, part.shard.count
+        if index in found:
+            raise JudgeError(
+                f"{part.folder}: overlap: shard {index}/{count} is given twice, here and in {found[index]}. Give each once."
+            )
+        found[index] = part.folder
+    count = parts[0].shard.count
+    missing = [f"{index}/{count}" for index in range(1, count + 1) if index not in found]
+    if missing:
+        raise JudgeError(
+            f"gap: of {count} shards {len(missing)} are missing: --shard {', '.join(missing)}. Run them, and merge all."
+        )
+
+
+def _results(part: _Part) -> list[Result]:
+    results = list(read_results(part.folder))
+    if len(results) != part.summary.planned:
+        raise JudgeError(
+            f"{part.folder}: expected {part.summary.planned} results of shard {part.record.shard}, found {len(results)}. "
+            "Run this shard again."
+        )
+    return results

@@ -1,0 +1,205 @@
+"""How do cells run on other machines, and come back whatever happens there?
+
+An executor is anything in the shape of `concurrent.futures.Executor`. The unit of work is a job: a reader on one platform with its
+goldens. Without an executor cells run here, through `replay`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
+from export_core.matrix.errors import MatrixError
+from export_core.matrix.job import Done, How, Job, make_job, run_job
+from export_core.matrix.run import audit_message
+from export_core.releases import Release
+
+MOST_CELLS = 100
+"""Cells of one job: what is lost with a machine, and how long nothing is heard of it. Starting a reader costs as much as ten."""
+MOST_BYTES = 8 << 20
+"""Bytes of the goldens of one job, unless a single one has more: what a task may carry."""
+LOOK_SECONDS = 1.0
+"""How often the cluster is asked whether its jobs will still end."""
+TRIES = 2
+"""How often a job is sent off. An engine may itself move it between machines in between."""
+
+
+class Executor(Protocol):
+    """The part of `concurrent.futures.Executor` that is used."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        """Run `fn` somewhere; the future gives what it returns."""
+
+
+class Cluster(Protocol):
+    """Machines, and which of them can do what."""
+
+    def executor(self, platform: str) -> Executor:
+        """What runs jobs where this platform is."""
+
+    def room(self, platform: str) -> int:
+        """How many jobs of this platform to have out at once; at least 1."""
+
+    def trouble(self, platform: str) -> str:
+        """Why no job of this platform will end, as things stand; empty when nothing speaks against it."""
+
+    def close(self) -> None:
+        """Give up what is still out, and let the machines go."""
+
+
+@dataclass(frozen=True)
+class Anywhere:
+    """A cluster of any executor that runs every platform, such as a `concurrent.futures.ProcessPoolExecutor`."""
+
+    pool: Executor
+    slots: int = 2
+
+    def executor(self, platform: str) -> Executor:
+        """See `Cluster`."""
+        return self.pool
+
+    def room(self, platform: str) -> int:
+        """See `Cluster`."""
+        return self.slots
+
+    def trouble(self, platform: str) -> str:
+        """See `Cluster`."""
+        return ""
+
+    def close(self) -> None:
+        """Leave it to who made it."""
+
+
+@dataclass
+class _Batch:
+    cells: tuple[Cell, ...]
+    sent: int = 0
+
+
+def replay_on(
+    cluster: Cluster,
+    cells: Sequence[Cell],
+    how: How,
+    *,
+    notify: Callable[[str], None] = lambda text: None,
+    run: Callable[[Job], Done] = run_job,
+) -> Generator[Outcome, None, None]:
+    """Run cells on a cluster and yield one outcome for each, in the order their jobs end.
+
+    A job that an engine loses is sent once more, and then its cells are not run. Cells of a platform that no machine has are not
+    run, at once. Goldens are read when there is room for their job, so that not all are in memory at once. `run` is what the machines
+    do with a job.
+    """
+    left = []
+    goldens = {cell.golden.id: cell.golden for cell in cells}
+    audits = {name: audit_message(golden, how.allow) for name, golden in goldens.items()}
+    for cell in cells:
+        if message := audits[cell.golden.id]:  # what must not be compiled does not travel
+            yield Outcome(cell, Stage.AUDIT, Verdict.ERROR, message)
+        else:
+            left.append(cell)
+    waiting: dict[str, deque[_Batch]] = {}
+    for some in batches(left):
+        waiting.setdefault(some[0].platform, deque()).append(_Batch(some))
+    out: dict[Future[Done], _Batch] = {}
+    try:
+        while any(waiting.values()) or out:
+            for platform, batches_left in waiting.items():
+                yield from _given_up(cluster, platform, batches_left, out)
+                free = cluster.room(platform) - sum(batch.cells[0].platform == platform for batch in out.values())
+                for _ in range(min(free, len(batches_left))):
+                    batch = batches_left.popleft()
+                    yield from _sent(cluster, batch, how, run, out)
+            done, _ = wait(out, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+            for future in done:
+                back = out.pop(future)
+                try:
+                    answer = future.result()
+                except (Exception, CancelledError) as error:
+                    problem = f"{type(error).__name__}: {error}"
+                    if back.sent < TRIES:
+                        notify(f"{_name(back)}: lost ({problem}); sent once more")
+                        waiting[back.cells[0].platform].append(back)
+                    else:
+                        yield from _not_run(back, f"infrastructure: lost {TRIES} times, the last time by {problem}")
+                    continue
+                for note in answer.notes:
+                    notify(note)
+                for cell, ended in zip(back.cells, answer.ended, strict=True):
+                    yield ended.of(cell)
+    finally:
+        for future in out:
+            future.cancel()
+
+
+def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
+    """Cells by reader and platform, at most `MOST_CELLS` and `MOST_BYTES` in one batch."""
+    groups: dict[tuple[Release, str], list[list[Cell]]] = {}
+    sizes: dict[tuple[Release, str], int] = {}
+    for cell in cells:
+        key = (cell.reader, cell.platform)
+        size = sum((cell.golden.folder / name).stat().st_size for name in cell.golden.manifest.files)
+        parts = groups.setdefault(key, [[]])
+        if parts[-1] and (len(parts[-1]) == MOST_CELLS or sizes[key] + size > MOST_BYTES):
+            parts.append([])
+            sizes[key] = 0
+        parts[-1].append(cell)
+        sizes[key] = sizes.get(key, 0) + size
+    return [tuple(part) for parts in groups.values() for part in parts]
+
+
+def _sent(
+    cluster: Cluster,
+    batch: _Batch,
+    how: How,
+    run: Callable[[Job], Done],
+    out: dict[Future[Done], _Batch],
+) -> Generator[Outcome, None, None]:
+    batch.sent += 1
+    try:
+        job = make_job(batch.cells, how)
+        out[cluster.executor(batch.cells[0].platform).submit(run, job)] = batch
+    except Exception as error:  # whatever it is, each cell gets its result and the run goes on
+        yield from _not_run(batch, f"infrastructure: could not be sent: {type(error).__name__}: {error}")
+
+
+def _given_up(
+    cluster: Cluster, platform: str, waiting: deque[_Batch], out: dict[Future[Done], _Batch]
+) -> Generator[Outcome, None, None]:
+    """Outcomes of all that is waiting or out for a platform, where the cluster is in trouble with it."""
+    there = {future: batch for future, batch in out.items() if batch.cells[0].platform == platform}
+    if not (there or waiting) or not (trouble := cluster.trouble(platform)):
+        return
+    for future in there:
+        del out[future]
+        future.cancel()
+    lost = [*there.values(), *waiting]
+    waiting.clear()
+    for batch in lost:
+        yield from _not_run(batch, f"infrastructure: {trouble}")
+
+
+def _not_run(batch: _Batch, problem: str) -> Generator[Outcome, None, None]:
+    for cell in batch.cells:
+        yield Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, problem)
+
+
+def _name(batch: _Batch) -> str:
+    first = batch.cells[0]
+    return f"{len(batch.cells)} cells of jaxlib {first.reader.jaxlib} on {first.platform}"
+
+
+def cluster_at(text: str) -> Cluster | None:
+    """The cluster that --executor names, or None for this machine. Raises `MatrixError` for what is none, or does not answer."""
+    engine, _, address = text.partition(":")
+    if text == "local":
+        return None
+    if engine == "dask" and "://" in address:
+        from export_core.matrix.dask_cluster import DaskCluster
+
+        return DaskCluster(address)
+    raise MatrixError(f"--executor: expected local or dask:ADDRESS, such as dask:tcp://127.0.0.1:8786, found {text!r}.")

@@ -1,0 +1,86 @@
+"""How is a plan cut into parts that machines run without knowing of each other?"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from export_core.matrix.cell import Cell
+from export_core.matrix.errors import MatrixError
+from export_core.matrix.plan import Plan
+
+_SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The part `index` of `count`, counted from 1."""
+
+    index: int
+    count: int
+
+    def __str__(self) -> str:
+        """As --shard takes it."""
+        return f"{self.index}/{self.count}"
+
+
+def parse_shard(text: str) -> Shard:
+    """``3/16``. Raises `MatrixError` for anything else."""
+    match = _SHARD.fullmatch(text.strip())
+    if not match or int(match[1]) > int(match[2]):
+        raise MatrixError(f"--shard: expected I/N with I from 1 to N, such as 3/16, found {text!r}.")
+    return Shard(int(match[1]), int(match[2]))
+
+
+def part_of(plan: Plan, shard: Shard) -> Plan:
+    """The plan of one shard: the same selection and day, its own cells in the order of the plan.
+
+    Raises `MatrixError` where there are more shards than cells: a shard that runs nothing must not look like a success.
+    """
+    if shard.count > len(plan.cells):
+        raise MatrixError(
+            f"--shard {shard}: the plan has {len(plan.cells)} cells, which are no {shard.count} shards. Choose a smaller N."
+        )
+    return replace(plan, cells=split(plan.cells, shard.count)[shard.index - 1])
+
+
+def split(cells: Sequence[Cell], count: int) -> list[tuple[Cell, ...]]:
+    """Cut cells into `count` parts that are not empty: the same for the same cells, on every machine.
+
+    A reader on a platform stays in one part where there are at least as many of them as parts, and no part has an environment to build
+    that another has: the largest go first, each to the part that has the fewest cells so far. Where there are fewer, each part has one
+    reader, and those with most cells are cut into most pieces, of equal size but for one cell.
+    """
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for number, cell in enumerate(cells):
+        groups.setdefault((cell.reader.jaxlib, cell.reader.jax, cell.platform), []).append(number)
+    whole = list(groups.values())
+    parts = _packed(whole, count) if len(whole) >= count else _cut(whole, count)
+    return [tuple(cells[number] for number in sorted(part)) for part in parts]
+
+
+def _packed(groups: Sequence[list[int]], count: int) -> list[list[int]]:
+    parts: list[list[int]] = [[] for _ in range(count)]
+    smallest = [(0, number) for number in range(count)]
+    for group in sorted(groups, key=lambda group: (-len(group), group[0])):
+        size, number = heapq.heappop(smallest)
+        parts[number] += group
+        heapq.heappush(smallest, (size + len(group), number))
+    return parts
+
+
+def _cut(groups: Sequence[list[int]], count: int) -> list[list[int]]:
+    pieces = [1] * len(groups)
+    largest = [(-float(len(group)), number) for number, group in enumerate(groups)]
+    heapq.heapify(largest)
+    for _ in range(count - len(groups)):
+        _, number = heapq.heappop(largest)
+        pieces[number] += 1
+        heapq.heappush(largest, (-len(groups[number]) / pieces[number], number))
+    return [
+        group[len(group) * piece // many : len(group) * (piece + 1) // many]
+        for group, many in zip(groups, pieces, strict=True)
+        for piece in range(many)
+    ]

@@ -39,13 +39,15 @@ PAGE = """# Every release writes, every release reads
 
 Each jaxlib release since 0.4.24, with the jax of its own number, has exported the four programs of
 [`tests/every_release/project/programs.py`](../tests/every_release/project/programs.py), and each has read what all of them wrote, in cold
-processes. This page is what `nox -s every_release -- --docs docs/every_release.md` printed. What keeps releases apart, all of it outside
-the windows:
+processes. This page is what `nox -s every_release -- --docs docs/every_release.md` printed.
 
-- *unsupported version*: up to 0.8.1 a release reads the serialization version of its own time only, and 0.8.2 began another. A refusal.
+What keeps releases apart, all of it outside the windows:
+
+- *unsupported version*: a release up to 0.8.1 reads the serialization versions of its time only; up to 0.4.34 those are none of 0.8.2
+  and after, up to 0.8.1 none of 0.11.1 and after. A refusal.
 - *older than the window*: since 0.11.1 a release reads no artifact in the format of 0.8.1 and before. A refusal.
-- *Failed to deserialize StableHLO*: the module needs a newer VHLO than the reader has. Nothing checks that beforehand, so it is an error.
-- *exported for 0 devices*, as it says in full: since 0.9.1 the number of devices lies in a field that up to 0.8.1 nobody looks for. An
+- *Failed to deserialize StableHLO*: the module needs a newer VHLO than the reader has. Nothing checks that first, so it is an error.
+- *exported for 0 devices*, as it says in full: since 0.9.1 the number of devices lies in a field that nobody up to 0.8.1 looks for. An
   error too.
 
 """

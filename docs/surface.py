@@ -16,9 +16,8 @@ GOOD = (Judgement.KEPT, Judgement.BONUS)
 
 HEAD = """# What is exported, and who runs it
 
-Made by `python docs/surface.py r/* docs/surface.md` from the results of `jaxexport matrix --writers V --results r/V
---as-of {as_of}`, once for each writer V of the goldens in this repository: {cells} cells, each a golden in a fresh
-process of a reader.
+Made by `python docs/surface.py .jaxexport docs/surface.md` after `nox -s compat_matrix -- --as-of {as_of}`: {cells} cells, each
+a golden of this repository in a fresh process of a reader.
 
 A section is a module of `tests/compat`, a row is a writer, a column is a reader: both are jaxlib releases, in the order
 of their build dates. A number counts the goldens that passed there with everything that they ask for: outputs,

@@ -88,7 +88,8 @@ def qr(expected: Factors, actual: Factors) -> list[Part]:
     def growth(outputs: Factors) -> Array:
         """How far |R|'s diagonal grows where pivoting makes it fall."""
         diagonal = np.abs(np.diagonal(wide(outputs[1]), axis1=-2, axis2=-1))
-        return np.maximum(np.diff(diagonal, axis=-1), 0.0)
+        grown: Array = np.maximum(np.diff(diagonal, axis=-1), 0.0)
+        return grown
 
     parts = [
         *_masks(expected, actual),

@@ -172,7 +172,7 @@ class Recorder:
             {
                 "case": manifest.case,
                 "judgements": Counter(str(result.judgement) for result in results),
-                "shown": [f"{result.golden}: {happened(result)}" for result in results if _worth_showing(result)],
+                "shown": [(result.golden, happened(result)) for result in results if _worth_showing(result)],
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
                 "elsewhere": len(generations) - len(results),

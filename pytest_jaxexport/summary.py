@@ -19,9 +19,11 @@ def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
         judgements: Counter[str] = sum((Counter(event["judgements"]) for event in checked), Counter())
         counts = ", ".join(f"{count} {name}" for name, count in sorted(judgements.items())) or "none of them for cpu"
         yield f"{_count(len(checked), 'case')} held against {_count(sum(judgements.values()), 'golden')}: {counts}"
-    for event in checked:
-        for shown in event["shown"]:
-            yield f"  {shown}"
+    alike: dict[str, list[str]] = {}
+    for golden, text in (shown for event in checked for shown in event["shown"]):
+        alike.setdefault(text, []).append(golden)
+    for text, goldens in alike.items():
+        yield f"  {_few(goldens)}: {text}"
     elsewhere = sum(event["elsewhere"] for event in checked)
     if elsewhere:
         yield f"{_count(elsewhere, 'golden')} not replayed: exported for other platforms than cpu"

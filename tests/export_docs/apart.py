@@ -91,7 +91,7 @@ def test_a_golden_checks_another_mesh_and_that_one_device_is_refused(through):
     manifest = with_checks(produced, []).manifest
     assert manifest.out_shardings == ("0:[0:8] 1:[8:16] 2:[16:24] 3:[24:32]",)
     checks = {check.name: check for check in manifest.checks}
-    assert checks["other-mesh"].mesh == {"other": 4}
+    assert checks["other-mesh"].mesh == {"other_a": 4}
     assert checks["one-device"].refused == WRONG_DEVICES
 
 

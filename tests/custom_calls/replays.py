@@ -17,8 +17,9 @@ from building import HERE, build_libraries, with_library
 
 from export_core.cli_artifacts import add_golden
 from export_core.goldens import GoldenStore
-from export_core.judge import Result, ResultFile, judge, reproduce_command, summarize, write_summary
+from export_core.judge import Result, judge, reproduce_command, result_line, summarize, write_summary
 from export_core.matrix import Environment, Selection, build_environment, make_plan, replay
+from export_core.matrix.journal import RESULTS
 from export_core.policy import load_policy
 from export_core.releases import Release, load_calendar
 
@@ -76,10 +77,8 @@ def run(results: Path) -> list[Result]:
         outcomes = replay(plan.cells, environment_of, calendar, allow=policy.allow)
         found = [judge(outcome, windows, (), reproduce_command) for outcome in outcomes]
     found.sort(key=lambda result: (result.reader.built, result.golden))
-    file = ResultFile(results)
-    for result in found:
-        file.append(result)
-    file.close()
+    results.mkdir(parents=True, exist_ok=True)
+    (results / RESULTS).write_bytes(b"".join(result_line(result) + b"\n" for result in found))
     selected = selection.described()
     write_summary(
         results, summarize(found, planned=len(plan.cells), policy=policy, as_of=AS_OF, selection=selected, seconds=0)

@@ -13,7 +13,7 @@ from export_core.export import api
 from export_core.export.arguments import Arguments, leaf_from
 from export_core.export.derivatives import derivatives
 from export_core.export.errors import ExportError
-from export_core.export.meshes import placed
+from export_core.export.meshes import parts, placed
 from export_core.export.produce import Produced, leaves_as_declared, run
 from export_core.goldens import Check, Leaf
 from export_core.goldens.arrays import to_npz
@@ -21,7 +21,6 @@ from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 
 NO_VJP = "No VJP is available"
 WRONG_DEVICES = r"(exported|lowered) for \d+ devices"
-WRONG_PLATFORM = r"(exported|lowered) for platforms"
 MISMATCH = "(?i)mismatch|do not match|incompatible"
 """What releases say, as regular expressions: of a derivative that is not there, of devices, of shapes and dtypes."""
 
@@ -38,6 +37,8 @@ class Use:
 def with_checks(produced: Produced, uses: Sequence[Use]) -> Produced:
     """The golden with everything that its artifact must do, as this process does it.
 
+    The artifact is compiled here, so its custom calls must have been audited before.
+
     Raises `ExportError` when a call that must be refused is not, or not with that message.
     """
     files: dict[str, bytes] = {}
@@ -48,7 +49,12 @@ def with_checks(produced: Produced, uses: Sequence[Use]) -> Produced:
         if check.refused is not None:
             _must_be_refused(produced, check, uses)
     hashes = {name: sha256(content) for name, content in files.items()}
-    manifest = structs.replace(produced.manifest, checks=tuple(checks), files={**produced.manifest.files, **hashes})
+    manifest = structs.replace(
+        produced.manifest,
+        checks=tuple(checks),
+        files={**produced.manifest.files, **hashes},
+        out_shardings=_out_shardings(produced) if produced.exported.nr_devices > 1 else (),
+    )
     return replace(produced, manifest=manifest, files={**produced.files, **files})
 
 
@@ -108,6 +114,12 @@ def _on_devices(produced: Produced) -> list[Check]:
     ]
 
 
+def _out_shardings(produced: Produced) -> tuple[str, ...]:
+    args, kwargs = produced.arguments.copied().dynamic
+    results = jax.jit(api.call_of(produced.exported))(*args, **kwargs)
+    return tuple(parts(value) for value in jax.tree_util.tree_leaves(results))
+
+
 def _must_be_refused(produced: Produced, check: Check, uses: Sequence[Use]) -> None:
     """The writer itself must refuse, or no reader can be expected to."""
     assert check.refused is not None
@@ -124,8 +136,8 @@ def _must_be_refused(produced: Produced, check: Check, uses: Sequence[Use]) -> N
             args, kwargs = jax.device_put((args, kwargs), jax.devices()[0])
         jax.jit(api.call_of(exported)).lower(*args, **kwargs).compile()
     except Exception as error:
-        said = (
-            f"{error}" if error.__cause__ is None else f"{error}\n{error.__cause__}"
+        said = "\n".join(
+            str(each) for each in (error, error.__cause__) if each is not None
         )  # jax's words, then those of XLA
         if check.expects(said):
             return

@@ -19,7 +19,7 @@ from export_core.export.arguments import Arguments, arguments_of, leaf_from
 from export_core.export.case import Case, check_arguments, check_tree
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import Described, describe
-from export_core.export.meshes import abstract, mesh_of, parts, placed
+from export_core.export.meshes import abstract, mesh_of, placed
 from export_core.export.registrations import registration_files
 from export_core.goldens import Leaf, Manifest, Options, Signature, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
@@ -128,7 +128,6 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> Produced:
         signature=signature_of(artifact),
         custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
         files={name: sha256(content) for name, content in files.items()},
-        out_shardings=_out_shardings(exported, arguments) if exported.nr_devices > 1 else (),
         jaxpr=jaxpr.summary,
     )
     return Produced(case, manifest, files, artifact, inputs, outputs, exported, arguments)
@@ -222,12 +221,6 @@ def _configured(case: Case) -> Any:
     if case.asked.ignore_forward_compatibility:
         values["jax_export_ignore_forward_compatibility"] = True
     return api.configured(case.test, values)
-
-
-def _out_shardings(exported: Any, arguments: Arguments) -> tuple[str, ...]:
-    args, kwargs = arguments.copied().dynamic
-    results = jax.jit(api.call_of(exported))(*args, **kwargs)
-    return tuple(parts(value) for value in jax.tree_util.tree_leaves(results))
 
 
 _CALLBACK = re.compile(r"host_callbacks|callback")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from export_core.export import ExportError, with_checks
+from export_core.export import ExportError, api, with_checks
 from export_core.export.meshes import concrete_mesh, parts
 
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -24,10 +24,19 @@ def test_parts_are_told_by_place_in_the_mesh_whichever_devices_it_has():
 
 
 def test_the_manifest_says_the_mesh_and_where_outputs_lie(exported):
-    produced = exported(lambda x: (x * 2, x.sum()), X, mesh={"a": 2}, in_specs=(SPEC("a"),))
+    produced = with_checks(exported(lambda x: (x * 2, x.sum()), X, mesh={"a": 2}, in_specs=(SPEC("a"),)), [])
     assert produced.exported.nr_devices == 2
     assert produced.manifest.options.mesh == {"a": 2}
     assert produced.manifest.out_shardings == ("0:[0:2,0:2] 1:[2:4,0:2]", "0:[] 1:[]")
+
+
+def test_an_artifact_is_compiled_only_after_it_was_exported_and_could_be_audited(exported, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(api, "call_of", lambda each, real=api.call_of: compiled.append(each) or real(each))
+    produced = exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),))
+    assert compiled == []
+    with_checks(produced, [])
+    assert compiled
 
 
 def test_the_mesh_of_arguments_on_devices_is_found(exported):

@@ -7,6 +7,7 @@ rename, so that whoever is killed leaves the old golden or the new one.
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import os
 import secrets
@@ -42,7 +43,7 @@ class Golden:
     manifest: Manifest
     folder: Path
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """``<case>/<writer>``, unique in a store."""
         return f"{self.manifest.case}/{self.manifest.writer.id}"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import shlex
 from collections.abc import Callable, Sequence
 
 import msgspec
 
+from export_core.goldens import Writer
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Judgement, ReaderOf, Result, WriterOf
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import KnownFailure
-from export_core.releases import Windows, promise
+from export_core.releases import Release, Windows, promise
 
 INSIDE = {
     Verdict.PASS: Judgement.KEPT,
@@ -54,8 +56,8 @@ def judge(
     result = Result(
         case=manifest.case,
         golden=cell.golden.id,
-        writer=WriterOf(manifest.writer.jax, manifest.writer.jaxlib, manifest.writer.platform, manifest.writer.built),
-        reader=ReaderOf(cell.reader.jax, cell.reader.jaxlib, cell.reader.built),
+        writer=_writer_of(manifest.writer),
+        reader=_reader_of(cell.reader),
         platform=cell.platform,
         mode=cell.mode,
         stage=outcome.stage,
@@ -111,6 +113,17 @@ def reproduce_command(cell: Cell, options: Sequence[str] = (), reader: str = "")
     ]
     words += ["--readers", reader or cell.reader.jaxlib, "--platforms", cell.platform, *options]
     return shlex.join(words)
+
+
+# The same of many thousand results: each is held once.
+@functools.cache
+def _writer_of(writer: Writer) -> WriterOf:
+    return WriterOf(writer.jax, writer.jaxlib, writer.platform, writer.built)
+
+
+@functools.cache
+def _reader_of(reader: Release) -> ReaderOf:
+    return ReaderOf(reader.jax, reader.jaxlib, reader.built)
 
 
 def _number(value: float | None) -> float | None:

@@ -1,4 +1,7 @@
-"""One line of results.jsonl: what happened to a cell, and what it means."""
+"""One line of results.jsonl: what happened to a cell, and what it means.
+
+Nothing here can be part of a cycle, and runs hold a hundred thousand of them: the garbage collector need not look at them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class Judgement(StrEnum):
     INCOMPLETE = "incomplete"
 
 
-class WriterOf(msgspec.Struct, frozen=True):
+class WriterOf(msgspec.Struct, frozen=True, gc=False):
     """Who exported it."""
 
     jax: str
@@ -31,7 +34,7 @@ class WriterOf(msgspec.Struct, frozen=True):
     built: datetime.date
 
 
-class ReaderOf(msgspec.Struct, frozen=True):
+class ReaderOf(msgspec.Struct, frozen=True, gc=False):
     """Who ran it."""
 
     jax: str
@@ -39,7 +42,7 @@ class ReaderOf(msgspec.Struct, frozen=True):
     built: datetime.date
 
 
-class Result(msgspec.Struct, frozen=True):
+class Result(msgspec.Struct, frozen=True, gc=False):
     """A judged cell. `days` lie between the two build dates; `seconds` are wall time; errors are None where nothing was compared."""
 
     case: str

@@ -44,7 +44,7 @@ class Verdict(StrEnum):
     NOT_RUN = "not_run"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One golden, in one reader, on one platform."""
 
@@ -59,7 +59,7 @@ class Cell:
         return f"{self.golden.id} in {self.reader.pair} on {self.platform}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What happened to a cell.
 

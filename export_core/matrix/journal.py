@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -139,7 +139,7 @@ class Journal:
 
     def finish(self, lines: Iterable[bytes]) -> None:
         """Put the results into their last order, all or nothing."""
-        self._replace(list(lines))
+        self._replace(lines)
 
     def close(self) -> None:
         """Give the folder free."""
@@ -165,11 +165,11 @@ class Journal:
         # In this order: a plan that can be resumed never stands beside the results of another one.
         for name in (PLAN, RESULTS, SUMMARY):
             (self._folder / name).unlink(missing_ok=True)
-        _write(self._folder / PLAN, msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+        _write(self._folder / PLAN, [msgspec.json.format(msgspec.json.encode(record), indent=2), b"\n"])
 
-    def _replace(self, lines: Sequence[bytes]) -> None:
+    def _replace(self, lines: Iterable[bytes]) -> None:
         self._file.close()
-        _write(self._folder / RESULTS, b"".join(line + b"\n" for line in lines))
+        _write(self._folder / RESULTS, (line + b"\n" for line in lines))
         self._file = (self._folder / RESULTS).open("ab")
 
 
@@ -179,12 +179,12 @@ def _whole_lines(path: Path) -> tuple[list[bytes], bytes]:
     return lines, rest
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write a file all or nothing."""
+def _write(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a file all or nothing. In parts, since all results of a large run would fill the memory."""
     beside = path.with_name(f".{path.name}.new")
     try:
         with beside.open("wb") as file:
-            file.write(data)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)

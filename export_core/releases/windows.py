@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -44,6 +45,7 @@ class Promise:
     until: datetime.date
 
 
+@functools.lru_cache(maxsize=1 << 14)  # a run asks for the same few hundred pairs again and again
 def promise(writer_built: datetime.date, reader_built: datetime.date, windows: Windows) -> Promise:
     """Judge two build dates, both ends of each window included."""
     days = (reader_built - writer_built).days

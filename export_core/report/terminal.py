@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from export_core.judge import Judgement, Result, Summary
+from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Plan, Verdict
 from export_core.report.findings import findings
 
@@ -36,6 +38,7 @@ _HEADLINE = {
     3: ("INCOMPLETE", "bold magenta", "not every planned cell has a result that counts"),
     4: ("STALE LIST", "bold yellow", "the list of known failures is no longer true"),
 }
+_LINES_AT_ONCE = 200
 _COLUMN = 9  # a date with two digits of the year, and a gap
 LEGEND = (
     "ok agrees · num other numbers · ref refused · err error · sig died by a signal · time too long · - not run\n"
@@ -86,44 +89,49 @@ def print_headline(console: Console, summary: Summary) -> None:
 
 def print_table(console: Console, results: Sequence[Result]) -> None:
     """Goldens by writer down, readers by build date across; split into blocks where the terminal is too narrow."""
-    rows = sorted({(result.writer.built, _head(result), result.case, result.platform) for result in results})
-    columns = sorted({(result.reader.built, result.reader.jaxlib, result.reader.jax) for result in results})
-    paired = {jaxlib for jaxlib, count in Counter(jaxlib for _, jaxlib, _ in columns).items() if count > 1}
-    cells = {(_head(result), result.case, result.platform, _reader(result)): result for result in results}
-    names = _short_names([case for _, _, case, _ in rows])
+    heads = {result.writer: _head(result.writer) for result in results}
+    rows: dict[tuple[datetime.date, str, str, str], dict[ReaderOf, Result]] = {}
+    for result in results:
+        row = (result.writer.built, heads[result.writer], result.case, result.platform)
+        rows.setdefault(row, {})[result.reader] = result
+    readers = sorted(
+        {result.reader for result in results}, key=lambda reader: (reader.built, reader.jaxlib, reader.jax)
+    )
+    paired = {jaxlib for jaxlib, count in Counter(reader.jaxlib for reader in readers).items() if count > 1}
+    names = _short_names([case for _, _, case, _ in sorted(rows)])
     several = len({platform for *_, platform in rows}) > 1
     label = max((len(name) for name in names.values()), default=4) + (5 if several else 0) + 2
-    label = max(label, *(len(head) for _, head, *_ in rows), 0) + 1
+    label = max(label, *(len(head) for head in heads.values()), 0) + 1
     titles = {
-        column: (column[1], f"{column[0]:%y-%m-%d}", *([f"jax {column[2]}"] if column[1] in paired else ()))
-        for column in columns
+        reader: (reader.jaxlib, f"{reader.built:%y-%m-%d}", *([f"jax {reader.jax}"] if reader.jaxlib in paired else ()))
+        for reader in readers
     }
     width = max((len(line) + 1 for title in titles.values() for line in title), default=_COLUMN)
     per_block = max(1, (console.width - label) // width)
-    for start in range(0, len(columns), per_block):
-        block = columns[start : start + per_block]
-        height = max(len(titles[column]) for column in block)
+    for start in range(0, len(readers), per_block):
+        block = readers[start : start + per_block]
+        height = max(len(titles[reader]) for reader in block)
         lines = []
         for at in range(height):
-            title = [Text("".join(titles[column][at : at + 1])) for column in block]
+            title = [Text("".join(titles[reader][at : at + 1])) for reader in block]
             lines.append(_line("writer, case" if at == height - 1 else "", label, title, width))
         writer = None
-        for _, head, case, platform in rows:
+        for row in sorted(rows):
+            _, head, case, platform = row
             if head != writer:
                 writer = head
                 lines.append(Text(head, style="bold"))
             name = f"  {names[case]} {platform if several else ''}".rstrip()
-            found = [_cell(cells.get((head, case, platform, (jaxlib, jax)))) for _, jaxlib, jax in block]
-            lines.append(_line(name, label, found, width))
+            lines.append(_line(name, label, [_cell(rows[row].get(reader)) for reader in block], width))
         console.print()
-        # A table of rich takes longer for 2,000 cells than planning and judging them.
-        console.print(Text("\n").join(lines), no_wrap=True, overflow="crop")
+        # A table of rich takes longer for 2,000 cells than planning and judging them. In pieces, for the memory of large ones.
+        for piece in range(0, len(lines), _LINES_AT_ONCE):
+            console.print(Text("\n").join(lines[piece : piece + _LINES_AT_ONCE]), no_wrap=True, overflow="crop")
     console.print(Text(LEGEND, style="bright_black"), soft_wrap=True)
 
 
-def _head(result: Result) -> str:
+def _head(writer: WriterOf) -> str:
     """The writer, as the line above its goldens names it."""
-    writer = result.writer
     jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"
     return f"{writer.jaxlib}{jax}  built {writer.built}"
 
@@ -134,10 +142,6 @@ def _line(name: str, label: int, texts: Sequence[Text], width: int) -> Text:
     for text in texts:
         line.append_text(text).append(" " * (width - len(text)))
     return line
-
-
-def _reader(result: Result) -> tuple[str, str]:
-    return result.reader.jaxlib, result.reader.jax
 
 
 def _cell(result: Result | None) -> Text:

@@ -1,0 +1,118 @@
+"""What does the coordinator cost as the plan grows, when readers cost nothing?"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from benchmarks.line import Line
+from export_core.export import installed_writer
+from export_core.goldens import GoldenStore
+from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
+from export_core.judge import read_summary
+from export_core.policy import load_policy
+
+ROOT = Path(__file__).parents[1]
+READERS = 40
+SIZES = (1_000, 10_000, 100_000)
+"""Planned cells."""
+MEMORY_BUDGET = 200.0
+"""MB at the largest plan."""
+LINEAR = 1.2
+"""How much more a cell of the largest plan may take than one of the plan before it, for the time to count as linear."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run took: wall and processor seconds, and MB of memory at its most."""
+
+    cells: int
+    wall: float
+    processor: float
+    memory: float
+
+
+def measure() -> list[Line]:
+    """Plans of growing size, each in a process of its own, with no outcome from a cache."""
+    with tempfile.TemporaryDirectory() as scratch:
+        runs = [_run(Path(scratch) / str(cells), cells) for cells in SIZES]
+    lines = []
+    for before, run in zip((None, *runs), runs, strict=False):
+        each = 1000 * run.processor / run.cells
+        ratio = each / (1000 * before.processor / before.cells) if before else 1.0
+        last = run is runs[-1]
+        lines.append(
+            Line(
+                f"the coordinator, {run.cells:,} planned cells with stub workers: time",
+                f"{run.processor:.1f} s of processor time, {run.wall:.1f} s of wall time",
+                f"{each:.2f} ms a cell",
+                f"{ratio:.2f} times a cell of {before.cells:,}" if before else "",
+                f"linear: {LINEAR} times" if last else "",
+                not last or ratio <= LINEAR,
+            )
+        )
+    largest = runs[-1]
+    lines.append(
+        Line(
+            f"the coordinator, {largest.cells:,} planned cells with stub workers: memory",
+            f"{largest.memory:.0f} MB",
+            f"{runs[-2].memory:.0f} MB with {runs[-2].cells:,}, {runs[0].memory:.0f} MB with {runs[0].cells:,}",
+            f"{largest.memory:.0f} MB",
+            f"{MEMORY_BUDGET:.0f} MB",
+            largest.memory <= MEMORY_BUDGET,
+        )
+    )
+    return lines
+
+
+def _run(folder: Path, cells: int) -> Run:
+    write_goldens(folder / "golden", cells // READERS)
+    readers = load_policy(ROOT / "export_compat.yaml").calendar().versions()[-READERS:]
+    command = [sys.executable, "-m", "benchmarks.coordinator", "matrix", "--readers", ",".join(readers), "--quiet"]
+    command += ["--goldens", str(folder / "golden"), "--results", str(folder / "results"), "--no-cache"]
+    started = time.perf_counter()
+    with (folder / "said").open("wb") as said:
+        variables = {**os.environ, "STATUS": str(folder / "status")}
+        process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=said, stderr=subprocess.STDOUT)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    wall = time.perf_counter() - started
+    if process.returncode not in (0, 1):
+        raise SystemExit(f"{command} ended with {process.returncode}:\n{(folder / 'said').read_text()[-4000:]}")
+    summary = read_summary(folder / "results")
+    assert summary.planned == summary.results == summary.verdicts["pass"] == cells, summary.verdicts
+    peak = re.search(r"^VmHWM:\s+(\d+) kB$", (folder / "status").read_text(), re.MULTILINE)
+    assert peak
+    return Run(cells, wall, used.ru_utime + used.ru_stime, int(peak[1]) * 1024 / 1e6)
+
+
+def write_goldens(folder: Path, count: int) -> None:
+    """Goldens of one artifact whose inputs differ, so that none is run in the place of another."""
+    store = GoldenStore(folder)
+    calendar = load_policy(ROOT / "export_compat.yaml").calendar()
+    like = next(
+        golden
+        for golden in GoldenStore(ROOT / "golden").goldens()
+        if golden.manifest.writer.jaxlib == installed_writer(calendar).jaxlib
+        and golden.manifest.case.endswith("test_dtype[float32]")
+    )
+    artifact = (like.folder / ARTIFACT).read_bytes()
+    for number in range(count):
+        arrays = to_npz([leaf_of(np.full(4, number, np.float32))])
+        content = {ARTIFACT: artifact, INPUTS: arrays, OUTPUTS: arrays}
+        case = f"tests.test_growth.test_case_{number:05}"
+        hashes = {name: sha256(data) for name, data in content.items()}
+        store.write(
+            msgspec.structs.replace(like.manifest, case=case, test=case, files=hashes, checks=(), out_shardings=()),
+            content,
+        )

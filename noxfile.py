@@ -56,9 +56,16 @@ def typecheck(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def bench(session: nox.Session) -> None:
-    """The budgets of the design, measured side by side in one run."""
-    session.install("-e", ".", "--group", "tests")
+    """The budgets of the design, measured side by side in one run. -- --docs docs/performance.md renews the page."""
+    session.install("-e", ".", "--group", "tests", "absl-py")  # which JAX's own runner imports
     session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
+def large_matrix(session: nox.Session) -> None:
+    """Twelve writers, twenty readers, all cases in one run, then again: -- --goldens DIR."""
+    session.install("-e", ".", "--group", "tests")
+    session.run("python", "-m", "benchmarks.large", *session.posargs)
 
 
 @nox.session(default=False)

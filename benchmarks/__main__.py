@@ -6,33 +6,68 @@ import argparse
 import os
 import platform
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import again, cells, plugin_load, reading
+from benchmarks import again, cells, growth, peers, plugin_load, reading, throughput
+from benchmarks.line import Line
+
+BEGIN, END = "<!-- nox -s bench: begin -->\n", "<!-- nox -s bench: end -->\n"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--runs", type=int, default=15, help="runs of each pytest process (the fastest counts)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds over all goldens that this jaxlib reads")
-    parser.add_argument(
-        "--readers", type=int, default=25, help="readers of the matrix that is run again; 80 goldens in each"
-    )
+    parser.add_argument("--readers", type=int, default=25, help="readers of the matrix that is run again")
+    parser.add_argument("--docs", type=Path, help="put the table into this page too, such as docs/performance.md")
     options = parser.parse_args()
     measured = [
         *plugin_load.measure(options.runs),
         *reading.measure(options.runs),
         *cells.measure(options.rounds),
         *again.measure(options.readers),
+        *throughput.measure(),
+        *peers.measure(),
+        *growth.measure(),
     ]
+    machine = f"{platform.platform()}, {processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     table = Table("what", "measured", "against", "result", "budget", "", title="budgets")
     for line in measured:
-        table.add_row(line.what, line.measured, line.against, line.result, line.budget, "ok" if line.ok else "MISSED")
+        table.add_row(line.what, line.measured, line.against, line.result, line.budget, standing(line))
     Console(width=150).print(table)
-    print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(machine)
+    if options.docs:
+        renew(options.docs, measured, machine)
     return 0 if all(line.ok for line in measured) else 1
+
+
+def standing(line: Line) -> str:
+    """Whether a budget is kept; nothing where there is none."""
+    return "" if not line.budget else "ok" if line.ok else "MISSED"
+
+
+def processor() -> str:
+    """What /proc/cpuinfo calls it."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
+
+
+def renew(page: Path, measured: Sequence[Line], machine: str) -> None:
+    """Replace the table of a page, all or nothing."""
+    rows = [(line.what, line.measured, line.against, line.result, line.budget, standing(line)) for line in measured]
+    table = "".join(
+        f"| {' | '.join(row)} |\n"
+        for row in (("what", "measured", "against", "result", "budget", ""), ("-",) * 6, *rows)
+    )
+    before, _, rest = page.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    beside = page.with_name(f".{page.name}.new")
+    beside.write_text(f"{before}{BEGIN}{table}\n{machine}\n{END}{after}")
+    beside.replace(page)
 
 
 sys.exit(main())

@@ -1,0 +1,84 @@
+"""JAX's own back-compat runner on its own CPU goldens, in one process: `python -m benchmarks.jax_runner write|run FOLDER`.
+
+`write` leaves each golden that passes there as an artifact with its arrays; `run` replays those that are there, and fails with the first
+that does not pass. Many of JAX's goldens are compared by code of its tests, which are not in the wheel: those are left out.
+Source: jax._src.internal_test_util.export_back_compat_test_util, which ships in the jax wheel with the goldens.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src.export import _export
+from jax._src.internal_test_util import export_back_compat_test_data as data
+from jax._src.internal_test_util import export_back_compat_test_util as util
+
+RTOL = 1e-4
+made: list[Any] = []
+
+
+class Kept(_export.Exported):
+    """What the runner calls: kept, so that another runner can have the same bytes."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields)
+        made.append(self)
+
+
+class Runner(util.CompatTestBase):
+    """The runner needs a test to be."""
+
+    def runTest(self) -> None:  # noqa: N802
+        """Nothing: its replay is called from outside."""
+
+
+def goldens() -> Iterator[tuple[str, util.CompatTestData]]:
+    """Each CPU golden of the wheel with a name."""
+    runner = Runner()
+    for found in sorted(pkgutil.iter_modules(data.__path__), key=lambda found: found.name):
+        if not found.ispkg:
+            module = importlib.import_module(f"{data.__name__}.{found.name}")
+            for name, value in vars(module).items():
+                if name.startswith("data_"):
+                    for number, one in enumerate(runner.load_testdata_nested(value)):
+                        if one.platform == "cpu" and one.nr_devices == 1:
+                            yield f"{found.name}.{name[5:]}.{number}", one
+
+
+def replay(runner: Runner, golden: util.CompatTestData) -> None:
+    """What `CompatTestBase.run_one_test` does with a golden, but for lowering its function anew. Raises what jax or NumPy say."""
+    results = runner.run_serialized(golden)
+    runner.assertAllClose(tuple(np.array(each) for each in results), golden.expected_outputs, rtol=RTOL, atol=RTOL)
+
+
+def main() -> None:
+    """Replay all."""
+    jax.config.update("jax_enable_x64", True)
+    what, folder = sys.argv[1], Path(sys.argv[2])
+    runner = Runner()
+    if what == "run":
+        for name, golden in goldens():
+            if (folder / f"{name}.jaxexport").exists():
+                replay(runner, golden)
+        return
+    _export.Exported = Kept
+    for name, golden in goldens():
+        try:
+            replay(runner, golden)
+        except Exception as error:
+            print(f"left out: {name}: {type(error).__name__}", file=sys.stderr)
+            continue
+        (folder / f"{name}.jaxexport").write_bytes(bytes(made[-1].serialize()))
+        np.savez(folder / f"{name}.inputs.npz", *jax.tree.leaves(golden.inputs))
+        np.savez(folder / f"{name}.outputs.npz", *jax.tree.leaves(golden.expected_outputs))
+
+
+if __name__ == "__main__":
+    main()

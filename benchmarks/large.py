@@ -1,0 +1,104 @@
+"""A large matrix in one run, then the same again: `python -m benchmarks.large --writers 12 --readers 20 --goldens DIR`.
+
+Goldens of all cases by the newest writers are written into DIR first, unless they are there (the project's own take part as they are).
+Prints minutes, cells per second, memory at its most and the verdicts; docs/performance.md has what was seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from export_core.goldens import GoldenStore
+from export_core.judge import read_summary
+from export_core.policy import load_policy
+
+ROOT = Path(__file__).parents[1]
+CASES = ROOT / "tests" / "compat"
+LOOK_SECONDS = 2.0
+
+
+def main() -> None:
+    """Write, run, run again."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--writers", type=int, default=12, help="how many of the newest releases write")
+    parser.add_argument("--readers", type=int, default=20, help="how many of the newest releases read")
+    parser.add_argument("--goldens", type=Path, required=True, help="a folder for the goldens, which stay there")
+    parser.add_argument("--results", type=Path, default=Path(".jaxexport-large"), help="a folder for the results")
+    options = parser.parse_args()
+    versions = load_policy(ROOT / "export_compat.yaml").calendar().versions()
+    goldens = options.goldens.resolve()
+    write(versions[-options.writers :], goldens)
+    words = ["matrix", "--goldens", str(goldens), "--readers", ",".join(versions[-options.readers :])]
+    words += ["--results", str(options.results.resolve()), "--quiet"]
+    for what in ("first", "again"):
+        peak, seconds = watched([sys.executable, "-m", "export_core", *words])
+        summary = read_summary(options.results)
+        writers = {golden.manifest.writer.id for golden in GoldenStore(goldens).goldens()}
+        print(
+            f"{what}: {summary.results} of {summary.planned} cells, {len(writers)} writers x {options.readers} readers: "
+            f"{seconds / 60:.1f} min, {summary.results / seconds:.1f} cells per second, "
+            f"{peak[0] / 1e6:.0f} MB of memory in the coordinator and {peak[1] / 1e6:.0f} MB in all its processes at most\n"
+            f"  verdicts {summary.verdicts}\n  judgements {summary.judgements}, exit code {summary.exit_code}",
+            flush=True,
+        )
+
+
+def write(writers: list[str], goldens: Path) -> None:
+    """Let each writer write that has not."""
+    shutil.copytree(ROOT / "golden", goldens, dirs_exist_ok=True)
+    for writer in writers:
+        marker = goldens / f".{writer}"
+        if not marker.exists():
+            command = [sys.executable, "-m", "export_core", "backfill", "--writers", writer, "--"]
+            # A release that lacks what a case asks for fails that test; its other goldens are written.
+            subprocess.run([*command, str(CASES), f"--goldens={goldens}", "-q", "--no-header"], cwd=ROOT, check=False)
+            marker.touch()
+
+
+def watched(command: list[str]) -> tuple[tuple[int, int], float]:
+    """Run a command: bytes of memory at most, in it alone and in it with all that it started; wall seconds."""
+    started = time.perf_counter()
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    peak = (0, 0)
+    ended = threading.Event()
+    threading.Thread(target=lambda: (process.wait(), ended.set()), daemon=True).start()
+    while not ended.wait(LOOK_SECONDS):
+        alone, family = proportional(process.pid), sum(map(proportional, descendants(process.pid)))
+        peak = max(peak[0], alone), max(peak[1], alone + family)
+    if process.returncode not in (0, 1, 4):
+        raise SystemExit(f"{command} ended with {process.returncode}")
+    return peak, time.perf_counter() - started
+
+
+def descendants(process: int) -> list[int]:
+    """All processes below one."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue  # it has ended since
+    found = [process]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
+
+
+def proportional(process: int) -> int:
+    """Bytes of a process, what it shares with others divided among them."""
+    try:
+        lines = (Path("/proc") / str(process) / "smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""What does our matrix cost, against JAX's own back-compat runner on the same goldens?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.jax_runner import RTOL
+from benchmarks.line import Line
+from export_core.artifact import read
+from export_core.export import installed_writer
+from export_core.goldens import Comparison, GoldenStore
+from export_core.goldens.adopt import adopted
+from export_core.judge import read_summary
+from export_core.policy import load_policy
+
+ROOT = Path(__file__).parents[1]
+RUNS = 3
+
+
+def measure() -> list[Line]:
+    """Both as whole processes, in turn. Ours runs each golden in a cold process, theirs all of them in one warm process."""
+    writer = installed_writer(load_policy(ROOT / "export_compat.yaml").calendar())
+    with tempfile.TemporaryDirectory() as scratch:
+        theirs = Path(scratch) / "theirs"
+        theirs.mkdir()
+        _seconds("-m", "benchmarks.jax_runner", "write", str(theirs))
+        store = GoldenStore(Path(scratch) / "golden")
+        for path in sorted(theirs.glob("*.jaxexport")):
+            arrays = [path.with_suffix(f".{which}.npz") for which in ("inputs", "outputs")]
+            manifest, files = adopted(read(path), *arrays, path.stem, writer)
+            store.write(msgspec.structs.replace(manifest, comparison=Comparison(rtol=RTOL, atol=RTOL)), files)
+        count = len(store.goldens())
+        results = str(Path(scratch) / "results")
+        command = [
+            "-m",
+            "export_core",
+            "matrix",
+            "--goldens",
+            str(store.root),
+            "--readers",
+            writer.jaxlib,
+            "--no-cache",
+        ]
+        _seconds(*command, "--results", results, "--quiet")  # builds the environment
+        runner, ours = [], []
+        for _ in range(RUNS):
+            runner.append(_seconds("-m", "benchmarks.jax_runner", "run", str(theirs)))
+            ours.append(_seconds(*command, "--results", results, "--quiet"))
+        summary = read_summary(Path(results))
+    assert summary.verdicts == {"pass": count}, summary.verdicts
+    return [
+        Line(
+            f"JAX's {count} CPU goldens of LAPACK, each in a cold process",
+            f"{min(ours):.1f} s",
+            f"{min(runner):.1f} s for JAX's own runner, all in one warm process",
+            f"{min(ours) / min(runner):.2f} times",
+            "",
+            True,
+        )
+    ]
+
+
+def _seconds(*arguments: str) -> float:
+    started = time.perf_counter()
+    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{arguments} failed:\n{done.stdout.decode()}{done.stderr.decode()}")
+    return time.perf_counter() - started

@@ -1,0 +1,46 @@
+"""How many cells a second does a matrix run, with one cell at a time and with two?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.line import Line
+from export_core.judge import read_summary
+from export_core.policy import load_policy
+
+ROOT = Path(__file__).parents[1]
+
+
+def measure() -> list[Line]:
+    """All goldens of this project in the newest reader, nothing from a cache, as whole processes; its environment is built before."""
+    newest = load_policy(ROOT / "export_compat.yaml").calendar().newest()
+    with tempfile.TemporaryDirectory() as scratch:
+        _seconds(newest, 2, Path(scratch), "--cases", "*.test_sort")
+        one, cells = _seconds(newest, 1, Path(scratch))
+        two, _ = _seconds(newest, 2, Path(scratch))
+    return [
+        Line(
+            f"cells per second, {cells} cells of jaxlib {newest} as a process",
+            f"{cells / two:.1f} with two at once ({two:.1f} s)",
+            f"{cells / one:.1f} with one ({one:.1f} s)",
+            f"{one / two:.2f} times",
+            "",
+            True,
+        )
+    ]
+
+
+def _seconds(reader: str, jobs: int, scratch: Path, *more: str) -> tuple[float, int]:
+    """Wall seconds, and how many cells that was."""
+    command = [sys.executable, "-m", "export_core", "matrix", "--readers", reader, "--jobs", str(jobs), "--no-cache"]
+    command += ["--quiet", "--results", str(scratch / "results"), *more]
+    started = time.perf_counter()
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    seconds = time.perf_counter() - started
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{command} failed:\n{done.stdout.decode()}{done.stderr.decode()}")
+    return seconds, read_summary(scratch / "results").results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import nox
 
-from export_core.matrix.environments import uv_command
+from export_core.matrix.building import uv_command
 from export_core.matrix.errors import EnvironmentFailed
 from export_core.matrix.interpreters import PREFERRED, find_python
 from pytest_jaxexport.sessions import register

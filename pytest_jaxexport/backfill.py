@@ -12,7 +12,8 @@ from urllib.request import url2pathname
 
 import click
 
-from export_core.matrix.environments import build, cell_variables, requirements, uv_command
+from export_core.matrix.building import build, uv_command
+from export_core.matrix.environments import cell_variables, requirements
 from export_core.matrix.errors import EnvironmentFailed
 from export_core.matrix.interpreters import find_python, python_for
 from export_core.releases import Calendar, ReleaseError

@@ -1,8 +1,9 @@
 """How goldens are replayed: plan, environments, cold workers, comparison."""
 
+from export_core.matrix.building import cache_folder
 from export_core.matrix.cell import Cell, Mode, Outcome, Stage, Verdict
 from export_core.matrix.compare import Difference, compare_leaves
-from export_core.matrix.environments import Environment, Sources, build_environment, cache_folder, this_interpreter
+from export_core.matrix.environments import Environment, Sources, build_environment, this_interpreter
 from export_core.matrix.errors import EnvironmentFailed, MatrixError, WorkerDied
 from export_core.matrix.plan import Plan, make_plan
 from export_core.matrix.request import Limits

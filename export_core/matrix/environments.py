@@ -7,25 +7,17 @@ import hashlib
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import filelock
-import platformdirs
-
 from export_core.matrix.errors import EnvironmentFailed
 from export_core.matrix.interpreters import find_python, python_for
 from export_core.releases import Calendar, Release
 from export_core.releases.wheels import Wheel
 
-LAST_LINES = 12
-READY = "ready.json"
-_ASKING_SYSCONFIG = threading.Lock()
 _NOT_INHERITED = ("JAX_", "XLA_", "PYTHON", "TF_", "LIBTPU", "TPU_")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
 _CHECK = """
@@ -88,12 +80,6 @@ PUBLISHED = Sources()
 """Nothing but what is published."""
 
 
-def cache_folder() -> Path:
-    """Where environments are kept: JAXEXPORT_CACHE, or the user's cache folder. Never inside a project."""
-    chosen = os.environ.get("JAXEXPORT_CACHE")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("jaxexport"))
-
-
 def this_interpreter(release: Release) -> Environment:
     """The interpreter that runs now, as a reader."""
     kept = {name: os.environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
@@ -108,15 +94,6 @@ def cell_variables() -> dict[str, str]:
     return {**inherited, **threads, "JAX_PLATFORMS": "cpu"}
 
 
-def uv_command() -> str:
-    """The uv that came with this package's dependencies."""
-    from uv import find_uv_bin
-
-    # It asks sysconfig, which in CPython 3.11 answers None while another thread is asking for the first time.
-    with _ASKING_SYSCONFIG:
-        return str(find_uv_bin())
-
-
 def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
     """The pip requirements of a reader: exact jax and jaxlib, and what the calendar says they need."""
     wheel = sources.file_of(release)
@@ -128,12 +105,18 @@ def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLIS
     )
 
 
-def build_environment(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> Environment:
-    """The environment of a reader, built once and shared by all projects of this user.
+def build_environment(
+    release: Release,
+    calendar: Calendar,
+    sources: Sources = PUBLISHED,
+    stopping: threading.Event | None = None,
+) -> Environment:
+    """The environment of a reader, built once and shared by all projects of this user; one that has lost a file is built anew.
 
-    Raises `EnvironmentFailed` with the builder's last lines when it cannot be built or does not import.
+    Raises `EnvironmentFailed` with the builder's last lines when it cannot be built or does not import, in two tries, and when
+    `stopping` is set meanwhile.
     """
-    built = build(*_recipe(release, calendar, sources), options=sources.options())
+    built = build(*_recipe(release, calendar, sources), options=sources.options(), stopping=stopping)
     found = json.loads(built.checked)
     if found != [release.jax, release.jaxlib]:
         raise EnvironmentFailed(
@@ -159,104 +142,9 @@ def _recipe(release: Release, calendar: Calendar, sources: Sources) -> tuple[str
     return f"jaxlib-{release.jaxlib}", python, wanted, _CHECK, sources.content(release)
 
 
-@dataclass(frozen=True)
-class Built:
-    """A virtual environment on disk; `checked` is what its check printed, `lock` a hash of what is installed in it."""
-
-    folder: Path
-    checked: str
-    lock: str
-
-    @property
-    def python(self) -> Path:
-        """Its interpreter."""
-        return interpreter_in(self.folder)
-
-
-def build(
-    name: str, python: str, wanted: tuple[str, ...], check: str, salt: str = "", options: tuple[str, ...] = ()
-) -> Built:
-    """A virtual environment that holds `wanted`, found by content or built, and verified by running `check` in it.
-
-    `salt` stands for what decides the content beside the requirements; `options` are those of ``uv pip install``.
-    """
-    folder = folder_of(name, python, wanted, check, salt)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(f"{folder}.lock"):
-        if found := standing(folder):
-            return found
-        ready = folder / READY
-        if ready.exists():  # built by a version of this tool that took no lock
-            checked = json.loads(ready.read_bytes())["checked"]
-        else:
-            # Half of one, left by a build that was killed, is not worth saving.
-            shutil.rmtree(folder, ignore_errors=True)
-            _install(folder, python, wanted, options)
-            checked = _run([str(interpreter_in(folder)), "-c", check], f"importing {wanted[0]}").strip()
-        found = Built(folder, checked, installed(folder))
-        ready.write_text(json.dumps({"requirements": wanted, "checked": checked, "lock": found.lock}))
-        return found
-
-
-def folder_of(name: str, python: str, wanted: tuple[str, ...], check: str, salt: str = "") -> Path:
-    """Where the environment of a `build` lies, built or not."""
-    key = hashlib.sha256(json.dumps([python, wanted, check, salt]).encode()).hexdigest()[:12]
-    return cache_folder() / "environments" / f"{name}-{key}"
-
-
-def standing(folder: Path) -> Built | None:
-    """The environment in a folder, or None where its build has not ended well."""
-    try:
-        said = json.loads((folder / READY).read_bytes())
-        return Built(folder, said["checked"], said["lock"])
-    except (OSError, ValueError, KeyError):
-        return None
-
-
-def interpreter_in(folder: Path) -> Path:
-    """The interpreter of a virtual environment."""
-    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-
-
-def installed(folder: Path) -> str:
-    """A hash of the interpreter's version and of every file that the packages of a virtual environment were installed with.
-
-    The packages' own RECORD files have the SHA-256 of each. Scripts and notes of the installer are left out: they name the folder.
-    """
-    lines = [line for line in (folder / "pyvenv.cfg").read_text().splitlines() if line.startswith("version")]
-    for record in (
-        *folder.glob("[Ll]ib/python*/site-packages/*.dist-info/RECORD"),
-        *folder.glob("Lib/site-packages/*.dist-info/RECORD"),
-    ):
-        for line in record.read_text(encoding="utf-8").splitlines():
-            if ",sha256=" in line and not line.startswith("..") and ".dist-info/" not in line:
-                lines.append(line)
-        lines.append(record.parent.name)
-    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
-
-
-def _install(folder: Path, python: str, wanted: tuple[str, ...], options: tuple[str, ...]) -> None:
-    uv = uv_command()
-    _run([uv, "venv", "--quiet", "--python", python, str(folder)], "creating the environment")
-    command = [uv, "pip", "install", "--quiet", "--python", str(interpreter_in(folder)), *options, *wanted]
-    _run(command, f"installing {', '.join(wanted)}")
-
-
-def _run(command: list[str], doing: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, env=_builder_variables(), check=False)
-    if done.returncode:
-        lines = "\n".join((done.stderr or done.stdout).strip().splitlines()[-LAST_LINES:])
-        raise EnvironmentFailed(f"{doing} failed with status {done.returncode}:\n{lines}")
-    return done.stdout
-
-
-def _builder_variables() -> dict[str, str]:
-    # An activated environment, or variables of the caller's jax, must not leak into another release's.
-    # The check compiles what it imports, so that no worker has to.
-    dropped = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDONTWRITEBYTECODE")
-    return {
-        name: value for name, value in os.environ.items() if name not in dropped and not name.startswith("JAX_")
-    } | {"JAX_PLATFORMS": "cpu"}
+def damage(environment: Environment) -> str:
+    """What is not as it was installed, in words; empty where nothing is, and of an environment that was not built here."""
+    return damage_in(environment.python.parent.parent) if environment.lock else ""
 
 
 @functools.cache

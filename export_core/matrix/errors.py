@@ -7,9 +7,20 @@ class MatrixError(ExportCompatError):
     """A plan that cannot be made or run as asked."""
 
 
-class EnvironmentFailed(ExportCompatError):  # noqa: N818 - it names what happened
+class InfrastructureFault(ExportCompatError):  # noqa: N818 - it names what happened
+    """Something around a cell failed: nothing is known of the cell, and another try may succeed."""
+
+
+class EnvironmentFailed(InfrastructureFault):
     """A reader's environment could not be built; the message ends with the builder's last lines."""
 
 
-class WorkerDied(ExportCompatError):  # noqa: N818 - it names what happened
-    """A worker ended while cells were still out: nothing is known about them."""
+class WorkerDied(InfrastructureFault):
+    """A worker ended while cells were still out."""
+
+
+def twice(first: str, second: str) -> str:
+    """What is told of a cell whose two tries both came to nothing."""
+    if first == second:
+        return f"infrastructure: tried twice, and each time {first}"
+    return f"infrastructure: tried twice, first {first}\nthen {second}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 
 from export_core.comparing import Tolerances
+from export_core.matrix.building import cache_folder
 from export_core.matrix.cache import OutcomeCache
 from export_core.matrix.cell import Cell, Outcome
 from export_core.matrix.environments import (
@@ -13,7 +14,6 @@ from export_core.matrix.environments import (
     Environment,
     Sources,
     build_environment,
-    cache_folder,
     standing_environment,
 )
 from export_core.matrix.request import Limits

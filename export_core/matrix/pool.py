@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
+import secrets
 import subprocess
-import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import IO, Literal, Protocol
 
 import msgspec
 
-from export_core.matrix.environments import LAST_LINES, Environment
+from export_core.matrix.building import LAST_LINES
+from export_core.matrix.cell import Stage
+from export_core.matrix.environments import Environment
 from export_core.matrix.errors import WorkerDied
-from export_core.matrix.worker import keep, resident_bytes
+from export_core.matrix.worker import LONGEST_LINE, LONGEST_STDERR, Heard, last_word, resident_bytes
 
 WORKER = Path(__file__).with_name("worker.py")
 START_SECONDS = 120.0
@@ -60,8 +65,8 @@ class Reply(msgspec.Struct, frozen=True):
     `refusals` are the messages of the calls that were to be refused; `shardings` says where the outputs of the plain call lay.
     """
 
-    stage: str
-    end: str
+    stage: Stage
+    end: Literal["ok", "error", "fault", "crash", "timeout", "memory"]
     check: str = ""
     refusals: dict[str, str] = {}
     shardings: tuple[str, ...] = ()
@@ -98,31 +103,26 @@ class ForkingWorker:
     """Talks to ``worker.py serve`` over its stdin and stdout."""
 
     def __init__(self, environment: Environment) -> None:
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
-        try:
-            self._process = _start(environment, "serve", self._stderr)
-        except WorkerDied:
-            self._stderr.close()
-            raise
+        self._process = _start(environment, "serve")
+        self._printed = _Printed(self._process)
         self._started = time.monotonic()
         self._pending: dict[int, Future[Reply]] = {}
         self._lock = threading.Lock()
         self._ready = threading.Event()
-        self._count = 0
+        self._garbage = ""
         self.ended = False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         if not self._ready.wait(START_SECONDS) or self.ended:
             problem = self._last_lines()
             self.close()
-            raise WorkerDied(f"the worker of jaxlib {environment.release.jaxlib} did not start:\n{problem}")
+            raise WorkerDied(f"the worker of jaxlib {environment.release.jaxlib} did not start: {problem}")
 
     def submit(self, request: Request) -> Future[Reply]:
         """See `Worker.submit`."""
         future: Future[Reply] = Future()
+        number = secrets.randbits(53)  # what names another cell by chance names none
         with self._lock:
-            self._count += 1
-            number = self._count
             self._pending[number] = future
         # The worker keeps the limit of a cell; one that is stuck itself (stopped, or its requests lost) must not hang the run. A
         # cell may have waited for the first one, which goes alone.
@@ -144,38 +144,41 @@ class ForkingWorker:
     def close(self) -> None:
         """See `Worker.close`."""
         assert self._process.stdin
-        assert self._process.stdout
         try:
             self._process.stdin.close()
             self._process.wait(timeout=CLOSE_SECONDS)
         except (OSError, subprocess.TimeoutExpired):
             self._process.kill()
             self._process.wait()
-        self._reader.join(timeout=5)
-        self._process.stdout.close()
-        self._stderr.close()
+        _close(self._process, self._reader, self._printed)
 
     def _read(self) -> None:
-        assert self._process.stdout
-        for line in self._process.stdout:
-            message = _message(line)
-            if message.get("ready"):
-                self._ready.set()
-            elif future := self._take(message.get("id")):
-                future.set_result(msgspec.convert(message, Reply))
+        for line in _lines(self._process.stdout):
+            if not self._ready.is_set():
+                if _is_ready(line):
+                    self._ready.set()
+                continue  # what a library prints when it is imported
+            try:
+                number, reply = _reply(line)
+                self._take(number).set_result(reply)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError):
+                # Whose reply this was, and which others are lost in it, nobody knows.
+                self._garbage = f"there was garbage in the pipe of its replies: {line[:80]!r}"
+                self._process.kill()
+                break
         self.ended = True
         self._ready.set()
         self._fail_pending()
 
-    def _take(self, number: int | None) -> Future[Reply] | None:
+    def _take(self, number: int) -> Future[Reply]:
         with self._lock:
-            return self._pending.pop(number, None) if number is not None else None
+            return self._pending.pop(number)
 
     def _fail_pending(self) -> None:
         with self._lock:
             lost, self._pending = list(self._pending.values()), {}
         if lost:
-            problem = f"the worker died with this cell still out:\n{self._last_lines()}"
+            problem = f"the worker died with this cell still out: {self._last_lines()}"
             for future in lost:
                 future.set_exception(WorkerDied(problem))
 
@@ -184,7 +187,7 @@ class ForkingWorker:
             how = f"exit status {self._process.wait(timeout=1)}"
         except subprocess.TimeoutExpired:
             how = f"it still runs, after {time.monotonic() - self._started:.0f} s"
-        return f"{how}\n{_tail(self._stderr)}".strip()
+        return f"{self._garbage or how}\n{self._printed.last_lines()}".strip()
 
 
 class KeptWorkers:
@@ -234,37 +237,76 @@ class FreshInterpreters:
 
     def _run(self, request: Request) -> Reply:
         started = time.monotonic()
-        with tempfile.TemporaryFile() as stderr:
-            process = _start(self._environment, "cell", stderr)
-            end: dict[str, Any] = {}
-            out, killed_for = _communicate(process, request)
-            told: dict[str, Any] = {"stage": "read", "refusals": {}}
-            for line in out.splitlines():
-                message = _message(line)
-                keep(message, told)
-                end = message if "end" in message else end
-            killed_by = -process.returncode if process.returncode < 0 and not killed_for else None
-            if killed_for:
-                end = {"end": killed_for}
-            elif killed_by or not end:
-                end = {
-                    "end": "crash",
-                    "message": None
-                    if killed_by
-                    else f"the process ended without a word, with status {process.returncode}",
-                }
-            seconds = round(time.monotonic() - started, 4)
-            reply = {**told, "signal": killed_by, "stderr": _tail(stderr), "seconds": seconds, **end}
-            return msgspec.convert(reply, Reply)
+        process = _start(self._environment, "cell")
+        printed, said = _Printed(process), _Said(process)
+        assert process.stdin
+        with contextlib.suppress(OSError):  # it is gone already
+            process.stdin.write(json.dumps(msgspec.to_builtins(request)).encode() + b"\n")
+            process.stdin.flush()
+        killed_for = _ended(process, request)
+        _close(process, said, printed)
+        if not said.ready and not killed_for:
+            raise WorkerDied(
+                f"the interpreter of jaxlib {self._environment.release.jaxlib} did not start: "
+                f"exit status {process.returncode}\n{printed.last_lines()}"
+            )
+        said.heard.close()
+        killed_by = -process.returncode if process.returncode < 0 and not killed_for else None
+        end = {"end": killed_for} if killed_for else last_word(said.heard, None if killed_by else process.returncode)
+        seconds = round(time.monotonic() - started, 4)
+        told = {**said.heard.told, "signal": killed_by, "stderr": printed.text(), "seconds": seconds}
+        return msgspec.convert({**told, **end}, Reply)
 
 
-def _start(environment: Environment, what: str, stderr: Any) -> subprocess.Popen[bytes]:
+class _Printed(threading.Thread):
+    """Reads what a process prints on stderr, so that it never waits, and keeps the end of it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._process = process
+        self._end = b""
+        self.start()
+
+    def run(self) -> None:
+        while data := _read(self._process.stderr):
+            self._end = (self._end + data)[-LONGEST_STDERR:]
+
+    def text(self) -> str:
+        """The end of it."""
+        return self._end.decode(errors="replace")
+
+    def last_lines(self) -> str:
+        """The last lines of a process that has ended, or of one that has not."""
+        self.join(timeout=1)
+        return "\n".join(self.text().strip().splitlines()[-LAST_LINES:])
+
+
+class _Said(threading.Thread):
+    """Reads what a single cell says on stdout, once it is ready; what libraries print before that is not its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._process = process
+        self.heard = Heard()
+        self.ready = False
+        self.start()
+
+    def run(self) -> None:
+        for line in _lines(self._process.stdout):
+            if _is_ready(line):
+                self.ready = True
+                break
+        while data := _read(self._process.stdout):
+            self.heard.take(data)
+
+
+def _start(environment: Environment, what: str) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             [str(environment.python), str(WORKER), what],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=stderr,
+            stderr=subprocess.PIPE,
             env=dict(environment.variables),
             start_new_session=True,  # Ctrl-C is for the coordinator, which then ends its workers
         )
@@ -272,35 +314,63 @@ def _start(environment: Environment, what: str, stderr: Any) -> subprocess.Popen
         raise WorkerDied(f"cannot start {environment.python}: {error.strerror}") from error
 
 
-def _communicate(process: subprocess.Popen[bytes], request: Request) -> tuple[bytes, str]:
-    """What a cell's process said until it ended, or was killed for its time or memory; the second says for which."""
-    said: bytes | None = json.dumps(msgspec.to_builtins(request)).encode() + b"\n"
+def _ended(process: subprocess.Popen[bytes], request: Request) -> str:
+    """Wait until a cell's process has ended, or kill it for its time or memory; the answer says for which."""
     until = time.monotonic() + request.timeout
     killed_for = ""
     while True:
         try:
-            return process.communicate(said, timeout=LOOK_SECONDS)[0], killed_for
+            process.wait(timeout=LOOK_SECONDS)
+            return killed_for
         except subprocess.TimeoutExpired:
-            said = None
+            pass
         if time.monotonic() > until:
             killed_for = "timeout"
         elif request.memory and resident_bytes(process.pid) > request.memory:
             killed_for = "memory"
         if killed_for:
             process.kill()
-            return process.communicate()[0], killed_for
 
 
-def _message(line: bytes) -> dict[str, Any]:
-    """What a worker said in a line; nothing where the line is not its own, since libraries write to that descriptor too."""
+def _close(process: subprocess.Popen[bytes], reader: threading.Thread, printed: _Printed) -> None:
+    """Let go of the pipes of a process that has ended."""
+    assert process.stdin
+    with contextlib.suppress(OSError):  # what was left to say goes nowhere
+        process.stdin.close()
+    for thread, pipe in ((reader, process.stdout), (printed, process.stderr)):
+        thread.join(timeout=CLOSE_SECONDS)
+        if pipe and not thread.is_alive():  # a process that it left behind may hold it open
+            pipe.close()
+
+
+def _read(pipe: IO[bytes] | None) -> bytes:
+    """What is there, as soon as something is; nothing at the end."""
+    assert isinstance(pipe, io.BufferedReader)
+    return pipe.read1(1 << 16)
+
+
+def _lines(pipe: IO[bytes] | None) -> Iterator[bytes]:
+    """The lines of a pipe; those that are longer than any message come in pieces, none of which is one."""
+    assert pipe
+    while line := pipe.readline(LONGEST_LINE):
+        yield line
+
+
+def _is_ready(line: bytes) -> bool:
     try:
-        message = json.loads(line)
-    except ValueError:
-        return {}
-    return message if isinstance(message, dict) else {}
+        return msgspec.json.decode(line, type=_Ready).ready
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
 
 
-def _tail(file: Any) -> str:
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - 4000))
-    return "\n".join(file.read().decode(errors="replace").strip().splitlines()[-LAST_LINES:])
+class _Ready(msgspec.Struct, frozen=True):
+    ready: bool
+
+
+class _Numbered(msgspec.Struct, frozen=True):
+    id: int
+
+
+def _reply(line: bytes) -> tuple[int, Reply]:
+    """A reply with the number of its cell. Raises `msgspec.MsgspecError` and what decoders raise for what is none."""
+    return msgspec.json.decode(line, type=_Numbered).id, msgspec.json.decode(line, type=Reply)

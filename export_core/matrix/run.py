@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import shutil
-import signal
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from pathlib import Path
 
 from export_core.artifact import ArtifactError, read
 from export_core.artifact.audit import audit
 from export_core.comparing import Tolerances
-from export_core.goldens import Golden, GoldenError
+from export_core.goldens import Golden
 from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
-from export_core.matrix.checks import checked, request_of
-from export_core.matrix.compare import Difference
-from export_core.matrix.environments import Environment
-from export_core.matrix.errors import EnvironmentFailed, MatrixError, WorkerDied
+from export_core.matrix.checks import request_of
+from export_core.matrix.ending import fault_of, not_run, outcome_of
+from export_core.matrix.environments import Environment, damage
+from export_core.matrix.errors import InfrastructureFault, WorkerDied, twice
 from export_core.matrix.pool import Reply, Worker, WorkerStarter, start_worker
-from export_core.matrix.refusals import find_refusal
 from export_core.matrix.request import Limits, Runs
 from export_core.releases import Calendar, Release
 from export_core.releases.stable_targets import stable_targets
 
-GIB = 1 << 30
 EnvironmentOf = Callable[[Release], Environment]
-Same = tuple[Cell, ...]
-"""Cells of one reader that run the same; each is compared with its own golden."""
+End = Callable[[Outcome], None]
+
+
+@dataclass(frozen=True)
+class _Try:
+    """Cells of one reader that run the same; each is compared with its own golden.
+
+    `problem` is why they were lost before, if they were; `alone`: because the worker died, so that each gets one to itself.
+    """
+
+    cells: tuple[Cell, ...]
+    problem: str = ""
+    alone: bool = False
 
 
 def replay(
@@ -43,6 +53,7 @@ def replay(
     notify: Callable[[str], None] = lambda text: None,
     start: WorkerStarter = start_worker,
     dump: Path | None = None,
+    stopping: threading.Event | None = None,
 ) -> Generator[Outcome, None, None]:
     """Run cells and yield one outcome for each, in the order they end.
 
@@ -56,8 +67,21 @@ def replay(
         notify: told in a line what goes on beside the cells.
         start: starts a worker; `pool.KeptWorkers.start` keeps one for many replays.
         dump: a folder for every module as text, as exported and as compiled, by cell (`dump.dump_of`); None writes none.
+        stopping: set when nobody wants the outcomes any more, so that `environment_of` can give up too.
+
+    What fails around a cell (its worker, its environment, a disk) is tried once more; a verdict never is.
     """
-    run = _Run(environment_of, calendar, limits or Limits(), dict(allow or {}), tolerances or {}, notify, start, dump)
+    run = _Run(
+        environment_of,
+        calendar,
+        limits or Limits(),
+        dict(allow or {}),
+        tolerances or {},
+        notify,
+        start,
+        dump,
+        stopping or threading.Event(),
+    )
     yield from run.outcomes(cells)
 
 
@@ -74,6 +98,7 @@ class _Run:
         notify: Callable[[str], None],
         start: WorkerStarter,
         dump: Path | None,
+        stopping: threading.Event,
     ) -> None:
         self.environment_of = environment_of
         self.calendar = calendar
@@ -84,7 +109,7 @@ class _Run:
         self.start = start
         self.dump = dump
         self.slots = threading.Semaphore(limits.jobs)
-        self.stopping = threading.Event()
+        self.stopping = stopping
         self.done: queue.Queue[Outcome] = queue.Queue()
         self.audits: dict[str, str] = {}
         self.runs = Runs(limits)
@@ -131,15 +156,15 @@ class _Run:
                 problem = f"this version runs cells on cpu only, and compiles for no other platform yet: nothing was done for {platform}"
             else:
                 self._run_cells(cells, environment.result(), end)
-        except (EnvironmentFailed, WorkerDied) as error:
+        except InfrastructureFault as error:
             problem = str(error)
         except Exception as error:  # whatever it is, each cell gets its result and the run goes on
             problem = f"the harness failed: {type(error).__name__}: {error}"
         for cell in cells:
             if cell.id not in ended:
-                end(Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, problem))
+                end(not_run(cell, problem))
 
-    def _run_cells(self, cells: list[Cell], environment: Environment, end: Callable[[Outcome], None]) -> None:
+    def _run_cells(self, cells: list[Cell], environment: Environment, end: End) -> None:
         waiting: dict[str, list[Cell]] = {}
         for cell in cells:
             if found := self._audited(cell):
@@ -148,85 +173,133 @@ class _Run:
                 # Goldens may differ in their expected outputs alone, and writers make the same bytes: what runs is run once.
                 # But each has a folder of its own where modules are dumped.
                 waiting.setdefault(cell.id if self.dump else self.runs.of(cell), []).append(cell)
-        groups = [tuple(group) for group in waiting.values()]
-        while groups and not self.stopping.is_set():
+        left = [_Try(tuple(group)) for group in waiting.values()]
+        again: list[_Try] = []
+        while left and not self.stopping.is_set():
+            lost, left = self._through_worker(left, environment, end)
+            again += [each for each in lost if not each.alone]
             # A worker that dies says nothing about the cells it had: each gets one more, alone, so that none takes another along.
-            lost, groups = self._through_worker(groups, environment, end)
-            if lost:
-                self.notify(
-                    f"the worker of jaxlib {environment.release.jaxlib} died; {len(lost)} cells are tried again"
-                )
-            for group in lost:
-                self._through_worker([group], environment, end, last=True)
+            alone = [each for each in lost if each.alone]
+            self._tell(alone, environment)
+            for each in alone:
+                self._once_more([each], environment, end)
+        self._tell(again, environment)
+        while again and not self.stopping.is_set():
+            again = self._once_more(again, environment, end)
 
-    def _through_worker(
-        self, groups: list[Same], environment: Environment, end: Callable[[Outcome], None], *, last: bool = False
-    ) -> tuple[list[Same], list[Same]]:
-        """Run cells in one worker. Answers those that were out when it died, and those that it was never given."""
-        worker = self._started(environment)
-        lost: list[Same] = []
-        settled: list[Future[Reply]] = []
-        with tempfile.TemporaryDirectory(prefix="jaxexport-") as scratch:
+    def _tell(self, again: list[_Try], environment: Environment) -> None:
+        if again and not self.stopping.is_set():
+            cells = sum(len(each.cells) for each in again)
+            why = again[0].problem.splitlines()[0]
+            self.notify(f"jaxlib {environment.release.jaxlib}: {cells} cells are tried again: {why}")
+
+    def _once_more(self, tries: list[_Try], environment: Environment, end: End) -> list[_Try]:
+        """The second try of cells. Answers those that it was not given to."""
+        if self.stopping.is_set():
+            return tries
+        try:
+            # What broke of the environment meanwhile is mended.
+            return self._through_worker(tries, self.environment_of(environment.release), end)[1]
+        except InfrastructureFault as fault:  # there was no worker for any of them
+            for each in tries:
+                for cell in each.cells:
+                    end(not_run(cell, twice(each.problem, str(fault))))
+            return []
+
+    def _through_worker(self, tries: list[_Try], environment: Environment, end: End) -> tuple[list[_Try], list[_Try]]:
+        """Run cells in one worker. Answers those that are to be tried again, and those that it was never given."""
+        lost: list[_Try] = []
+        settled: list[Future[None]] = []
+        with _scratch() as scratch:
+            worker = self._started(environment)
             try:
-                for number, group in enumerate(groups):
+                for number, each in enumerate(tries):
                     self.slots.acquire()
-                    if self.stopping.is_set() or lost:
+                    if self.stopping.is_set() or any(one.alone for one in lost):
                         self.slots.release()
                         break
-                    outputs = Path(scratch) / str(number)
-                    outputs.mkdir()
-                    settled.append(self._submit(worker, group, outputs, end, lost, last=last))
+                    settled.append(self._submit(worker, environment, each, Path(scratch) / str(number), end, lost))
                 for future in settled:
                     # Who stops the run must not wait for a cell that takes its whole time.
                     while not future.done() and not self.stopping.is_set():
                         wait([future], timeout=0.2)
             finally:
                 worker.close()
-        return lost, groups[len(settled) :]
+        return lost, tries[len(settled) :]
 
     def _started(self, environment: Environment) -> Worker:
         """A worker. Raises `WorkerDied` when it does not start twice."""
         try:
             return self.start(environment, self.limits.jobs, fork=self.limits.fork)
-        except WorkerDied:
-            return self.start(environment, self.limits.jobs, fork=self.limits.fork)
+        except WorkerDied as first:
+            if self.stopping.is_set():
+                raise
+            try:
+                return self.start(self.environment_of(environment.release), self.limits.jobs, fork=self.limits.fork)
+            except InfrastructureFault as second:
+                raise WorkerDied(twice(str(first), str(second))) from second
 
     def _submit(
         self,
         worker: Worker,
-        group: Same,
+        environment: Environment,
+        this: _Try,
         outputs: Path,
-        end: Callable[[Outcome], None],
-        lost: list[Same],
-        *,
-        last: bool,
-    ) -> Future[Reply]:
-        """Run what all cells of a group run, once, and end each of them."""
-        settled: Future[Reply] = Future()
+        end: End,
+        lost: list[_Try],
+    ) -> Future[None]:
+        """Run what all cells of a try run, once, and end each of them, or have it tried again."""
+        settled: Future[None] = Future()
 
         def finish(future: Future[Reply]) -> None:
+            again: list[Cell] = []
+            alone, problem = False, ""
             try:
-                error = future.exception()
-                if isinstance(error, WorkerDied) and not last:
-                    lost.append(group)
+                for cell in this.cells:
+                    try:
+                        end(self._ended(cell, environment, future, outputs))
+                    except InfrastructureFault as fault:
+                        again.append(cell)
+                        alone, problem = isinstance(fault, WorkerDied), str(fault)
+                if again and not this.problem:
+                    lost.append(_Try(tuple(again), problem, alone))
                     return
-                for cell in group:
-                    end(self._ended(cell, future, outputs))
+                for cell in again:
+                    end(not_run(cell, twice(this.problem, problem)))
             finally:
                 shutil.rmtree(outputs, ignore_errors=True)
                 self.slots.release()
-                settled.set_result(Reply("", ""))
+                settled.set_result(None)
 
-        limits = self.limits
-        request = request_of(group[0], outputs, timeout=limits.timeout or 1e9, memory=limits.memory, dump=self.dump)
-        worker.submit(request).add_done_callback(finish)
+        self._asked(worker, this.cells[0], outputs).add_done_callback(finish)
         return settled
 
-    def _ended(self, cell: Cell, future: Future[Reply], outputs: Path) -> Outcome:
-        if error := future.exception():
-            return Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, str(error))
+    def _asked(self, worker: Worker, cell: Cell, outputs: Path) -> Future[Reply]:
+        limits = self.limits
         try:
-            return self._outcome(cell, future.result(), outputs)
+            outputs.mkdir()
+            timeout = limits.timeout or 1e9
+            return worker.submit(request_of(cell, outputs, timeout=timeout, memory=limits.memory, dump=self.dump))
+        except Exception as error:  # whatever it is, the slot of this cell is given back
+            failed: Future[Reply] = Future()
+            failed.set_exception(InfrastructureFault(str(error)) if isinstance(error, OSError) else error)
+            return failed
+
+    def _ended(self, cell: Cell, environment: Environment, future: Future[Reply], outputs: Path) -> Outcome:
+        """What a reply says of a cell. Raises `InfrastructureFault` where it says nothing of it."""
+        try:
+            reply = future.result()
+            if problem := fault_of(reply):
+                raise InfrastructureFault(problem)
+            outcome = outcome_of(
+                cell, reply, outputs, calendar=self.calendar, tolerances=self.tolerances, limits=self.limits
+            )
+            # A jax that lost a file fails in any way.
+            if outcome.verdict in (Verdict.ERROR, Verdict.CRASH) and (broken := damage(environment)):
+                raise InfrastructureFault(f"the environment broke: {broken}")
+            return outcome
+        except InfrastructureFault:
+            raise
         except Exception as failure:  # a defect here must not lose the cell
             text = f"the harness failed: {type(failure).__name__}: {failure}"
             return Outcome(cell, Stage.COMPARE, Verdict.NOT_RUN, text)
@@ -239,36 +312,16 @@ class _Run:
         message = self.audits[key]
         return Outcome(cell, Stage.AUDIT, Verdict.ERROR, message) if message else None
 
-    def _outcome(self, cell: Cell, reply: Reply, outputs: Path) -> Outcome:
-        stage = Stage(reply.stage)
 
-        def ended(stage: Stage, verdict: Verdict, message: str = "", difference: Difference | None = None) -> Outcome:
-            return Outcome(cell, stage, verdict, message, reply.signal, reply.stderr, difference, reply.seconds)
-
-        at = f"{reply.check}: " if reply.check else ""
-        if reply.end == "ok":
-            try:
-                found = checked(cell, reply, outputs, self.tolerances)
-            except GoldenError as error:
-                return ended(Stage.COMPARE, Verdict.ERROR, str(error))
-            except MatrixError as error:  # a comparator that fails says nothing about the reader
-                return ended(Stage.COMPARE, Verdict.NOT_RUN, str(error))
-            verdict = Verdict.PASS if not found.problem else Verdict.ERROR if found.difference.ok else Verdict.NUMERICS
-            return ended(Stage.COMPARE, verdict, found.problem, found.difference)
-        if reply.end == "error":
-            text = reply.message or ""
-            if stage is Stage.READ:  # the file went away or cannot be read: nothing was asked of jax
-                return ended(stage, Verdict.NOT_RUN, f"{reply.type}: {text}")
-            jax_release = self.calendar.jax.get(cell.reader.jax)
-            jax_built = jax_release.built if jax_release else cell.reader.built
-            refusal = find_refusal(stage, reply.type or "", text, jax_built)
-            return ended(stage, Verdict.REFUSED if refusal else Verdict.ERROR, f"{at}{reply.type}: {text}")
-        if reply.end == "timeout":
-            return ended(stage, Verdict.TIMEOUT, f"{at}still in stage {stage} after {self.limits.timeout:g} s, killed")
-        if reply.end == "memory":
-            text = f"{at}killed: it used more than the limit of {self.limits.memory / GIB:.1f} GiB"
-            return ended(stage, Verdict.CRASH, text)
-        return ended(stage, Verdict.CRASH, at + (reply.message or f"died by {signal_name(reply.signal)}"))
+@contextlib.contextmanager
+def _scratch() -> Iterator[str]:
+    """A folder for what comes out of cells."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix="jaxexport-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise InfrastructureFault(f"infrastructure: no folder for the outputs of cells: {error}") from error
+    with made as folder:
+        yield folder
 
 
 def audit_message(golden: Golden, allow: Mapping[str, str]) -> str:
@@ -285,11 +338,3 @@ def audit_message(golden: Golden, allow: Mapping[str, str]) -> str:
     accepted = {**golden.manifest.options.allow, **allow}
     findings = audit(calls, stable_targets(writer), allow=accepted, writer=f"jaxlib {writer}")
     return "\n".join(str(finding) for finding in findings if not finding.ok)
-
-
-def signal_name(number: int | None) -> str:
-    """``signal 11 (SIGSEGV)``."""
-    try:
-        return f"signal {number} ({signal.Signals(number or 0).name})"
-    except ValueError:
-        return f"signal {number}"

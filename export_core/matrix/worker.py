@@ -10,8 +10,10 @@ Requests come as JSON lines on stdin, replies leave as JSON lines on the descrip
 
     {"id": 1, "artifact": PATH, "checks": [CHECK, ...], "register": [[MODULE, PATH], ...], "devices": 1, "x64": false,
      "timeout": 60.0, "memory": BYTES}
-    {"id": 1, "stage": "run", "check": "", "end": "ok"|"error"|"crash"|"timeout"|"memory", "type": ..., "message": ...,
+    {"id": 1, "stage": "run", "check": "", "end": "ok"|"error"|"fault"|"crash"|"timeout"|"memory", "type": ..., "message": ...,
      "refusals": {NAME: MESSAGE}, "shardings": [...], "signal": ..., "stderr": ..., "seconds": ...}
+
+A "fault" is one of the machine: what it is says nothing about the artifact.
 
 A CHECK is one call of the artifact, in this order, the plain one first and with the name "":
 
@@ -29,7 +31,7 @@ import os
 import selectors
 import signal
 import sys
-import tempfile
+import threading
 import time
 
 TYPE_CHECKING = False
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 LONGEST_MESSAGE = 4000
 LONGEST_STDERR = 4000
+LONGEST_LINE = 8 << 20  # of what a cell says: where its outputs lie on a large mesh takes most
 KEY_IMPLEMENTATIONS = {"key_fry": "threefry2x32", "key_rbg": "rbg", "key_urbg": "unsafe_rbg"}
 FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg"}
 
@@ -50,6 +53,10 @@ FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_ur
 
 class NotRefusedError(Exception):
     """A call that must be refused, and was not."""
+
+
+class NotKeptError(Exception):
+    """What came out could not be written."""
 
 
 def run_cell(request: dict[str, Any], say: Say) -> None:
@@ -105,7 +112,10 @@ def run_check(export: Any, exported: Any, check: dict[str, Any], say: Say, *, le
     results = jax.tree_util.tree_leaves(compiled(*args, **kwargs))
     if check["outputs"] is None:
         return
-    save_leaves(check["outputs"], results)
+    try:
+        save_leaves(check["outputs"], results)
+    except OSError as error:  # numpy leaves out the number of some
+        raise NotKeptError("the outputs could not be written: %s" % error) from error
     if not check["name"] and check["mesh"]:
         say({"shardings": [parts(value) for value in results]})
 
@@ -253,49 +263,124 @@ def cell_process(request: dict[str, Any], say: Say) -> None:
     except BaseException as error:  # the process ends here, whatever it was
         if request.get("learn"):
             say({"modules": sorted(sys.modules)})
-        say({"end": "error", "type": type(error).__name__, "message": whole_message(error)})
+        end = "fault" if of_the_machine(error) else "error"
+        say({"end": end, "type": type(error).__name__, "message": whole_message(error)})
 
 
-def keep(message: dict[str, Any], told: dict[str, Any]) -> None:
-    """Keep in `told` how far a cell is, and what it has seen on the way."""
-    told.update((key, message[key]) for key in ("stage", "check", "shardings") if key in message)
-    told["refusals"].update(message.get("refusals", {}))
+def of_the_machine(error: BaseException) -> bool:
+    """Whether the system refused something, such as room on a disk or a file: jax raises errors with such numbers for nothing else."""
+    return isinstance(error, NotKeptError) or (isinstance(error, OSError) and error.errno is not None)
 
 
 def writer_to(descriptor: int) -> Say:
     """A `say` that writes JSON lines to a descriptor."""
 
     def say(message: dict[str, Any]) -> None:
-        os.write(descriptor, (json.dumps(message) + "\n").encode())
+        # A surrogate, such as of a file's name that is no UTF-8, is nothing that JSON can hold.
+        data = (json.dumps(message, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+        while data:
+            data = data[os.write(descriptor, data) :]
 
     return say
+
+
+class Heard:
+    """What a cell has said so far. `garbage` says what of it was no message: then nothing that it said counts.
+
+    Native code may write anything to any descriptor. However much that is, it takes no more than a line's memory.
+    """
+
+    def __init__(self) -> None:
+        self.told: dict[str, Any] = {"stage": "read", "refusals": {}}
+        self.end: dict[str, Any] = {}
+        self.modules: list[str] | None = None
+        self.garbage = ""
+        self._rest = bytearray()
+
+    def take(self, data: bytes) -> None:
+        """Take the next bytes that came."""
+        if self.garbage:
+            return
+        self._rest += data
+        if b"\n" in data:
+            *lines, self._rest = self._rest.split(b"\n")
+            for line in lines:
+                self._message(bytes(line))
+        if len(self._rest) > LONGEST_LINE:
+            self.garbage = "a line of more than %d bytes" % LONGEST_LINE
+        if self.garbage:
+            self._rest = bytearray()
+
+    def close(self) -> None:
+        """Nothing comes after this."""
+        if self._rest:
+            self.garbage = "half a line: %.80r" % bytes(self._rest)
+
+    def _message(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            message = None
+        if self.garbage or not said_by_a_cell(message) or self.end:
+            self.garbage = self.garbage or "%.80r" % line
+            return
+        self.told.update((key, message[key]) for key in ("stage", "check", "shardings") if key in message)
+        self.told["refusals"].update(message.get("refusals", {}))
+        self.modules = message.get("modules", self.modules)
+        self.end = message if "end" in message else {}
+
+
+STAGES = ("read", "deserialize", "module", "lower", "compile", "run")
+FORMS: dict[str, Callable[[Any], bool]] = {
+    "stage": lambda value: value in STAGES,
+    "end": lambda value: value in ("ok", "error", "fault"),
+    "check": lambda value: isinstance(value, str),
+    "type": lambda value: isinstance(value, str),
+    "message": lambda value: isinstance(value, str),
+    "modules": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+    "shardings": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+    "refusals": lambda value: isinstance(value, dict) and all(isinstance(each, str) for each in value.values()),
+}
+"""What a cell's messages hold, and in which shape."""
+
+
+def said_by_a_cell(message: Any) -> bool:
+    """Whether this is a message as cells say them."""
+    return (
+        isinstance(message, dict)
+        and bool(message)
+        and all(key in FORMS and FORMS[key](value) for key, value in message.items())
+    )
 
 
 # --- many cells, in the server ----------------------------------------------------------------------------------------
 
 
 class Running:
-    """A forked cell: its process, the pipe it speaks through, its captured stderr, its limits."""
+    """A forked cell: its process, the pipes it speaks and prints through, its limits."""
 
-    def __init__(self, request: dict[str, Any]) -> None:
+    def __init__(self, request: dict[str, Any], replies: int) -> None:
         self.request = request
-        self.stderr = tempfile.TemporaryFile()
-        self.told: dict[str, Any] = {"stage": "read", "refusals": {}}
-        self.end: dict[str, Any] = {}
-        self.buffer = b""
+        self.heard = Heard()
+        self.printed = b""
         self.killed_for: str | None = None
         self.started = time.monotonic()
         self.pipe, descriptor = os.pipe()
+        self.stderr, stderr = os.pipe()  # a file would let it fill the disk
         self.pid = os.fork()
         if self.pid == 0:
-            self._become_cell(descriptor)
+            self._become_cell(descriptor, stderr, replies)
         os.close(descriptor)
+        os.close(stderr)
+        os.set_blocking(self.stderr, False)
 
-    def _become_cell(self, descriptor: int) -> None:
+    def _become_cell(self, descriptor: int, stderr: int, replies: int) -> None:
         try:
             die_with_parent()
+            os.setpgid(0, 0)  # who is killed takes its own children along
+            os.close(replies)  # those are the worker's
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # what waits there are requests, and not for a cell
-            os.dup2(self.stderr.fileno(), 2)
+            os.dup2(stderr, 2)
             os.dup2(2, 1)
             cell_process(self.request, writer_to(descriptor))
             sys.stdout.flush()
@@ -303,18 +388,20 @@ class Running:
         finally:
             os._exit(0)
 
-    def hear(self) -> tuple[list[str] | None, bool]:
-        """Read what the cell said. Answers its modules if it told them, and whether it has closed the pipe."""
+    def hear(self) -> bool:
+        """Read what the cell said. Answers whether it has closed the pipe."""
         data = os.read(self.pipe, 1 << 16)
-        *lines, self.buffer = (self.buffer + data).split(b"\n")
-        modules = None
-        for line in lines:
-            message = json.loads(line)
-            modules = message.get("modules", modules)
-            keep(message, self.told)
-            if "end" in message:
-                self.end = message
-        return modules, not data
+        self.heard.take(data)
+        return not data
+
+    def hear_stderr(self) -> bool:
+        """Read what the cell printed, of which the end is kept. Answers whether more may come."""
+        try:
+            data = os.read(self.stderr, 1 << 16)
+        except BlockingIOError:
+            return False
+        self.printed = (self.printed + data)[-LONGEST_STDERR:]
+        return bool(data)
 
     def enforce_limits(self) -> None:
         """Kill the cell when its time or its memory is used up."""
@@ -326,7 +413,10 @@ class Running:
     def _kill(self, reason: str) -> None:
         if not self.killed_for:
             self.killed_for = reason
-            os.kill(self.pid, signal.SIGKILL)
+            try:
+                os.killpg(self.pid, signal.SIGKILL)
+            except OSError:  # it has not got so far as to have a group
+                os.kill(self.pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """End the cell, without a result."""
@@ -336,50 +426,51 @@ class Running:
     def reply(self) -> dict[str, Any]:
         """The last word on this cell, once its pipe is closed."""
         _, status = os.waitpid(self.pid, 0)
+        ended = time.monotonic()
+        while time.monotonic() < ended + 0.5 and self.hear_stderr():  # a child of the cell may go on printing
+            continue
         os.close(self.pipe)
-        size = self.stderr.seek(0, os.SEEK_END)
-        self.stderr.seek(max(0, size - LONGEST_STDERR))
-        stderr = self.stderr.read().decode(errors="replace")
-        self.stderr.close()
+        os.close(self.stderr)
+        heard = self.heard
+        heard.close()
         reply: dict[str, Any] = {
             "id": self.request["id"],
-            **self.told,
-            "end": "crash",
-            "type": None,
-            "message": None,
+            **heard.told,
             # The worker's own SIGKILL says nothing about the artifact.
             "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) and not self.killed_for else None,
-            "stderr": stderr,
+            "stderr": self.printed.decode(errors="replace"),
             "seconds": round(time.monotonic() - self.started, 4),
         }
         if self.killed_for:
-            reply["end"] = self.killed_for
-        elif self.end and not os.WIFSIGNALED(status):
-            reply.update(self.end)
-        elif reply["signal"] is None:
-            reply["message"] = "the process ended without a word, with status %d" % os.WEXITSTATUS(status)
-        return reply
+            return {**reply, "end": self.killed_for}
+        return {**reply, **last_word(heard, os.WEXITSTATUS(status) if reply["signal"] is None else None)}
 
 
-def serve(say: Say) -> None:
+def last_word(heard: Heard, status: int | None) -> dict[str, Any]:
+    """How a cell ended whose process ended with this exit status, or by a signal where that is None."""
+    if status is None:
+        return {"end": "crash"}
+    if heard.garbage:
+        return {"end": "fault", "message": "there was garbage in the pipe of its replies: %s" % heard.garbage}
+    return heard.end or {"end": "crash", "message": "the process ended without a word, with status %d" % status}
+
+
+def serve(replies: int) -> None:
     """Fork a cold process for each request until stdin closes. The first cells teach which modules to import beforehand."""
-    import jax
-    import jaxlib.version
-    import numpy  # noqa: F401
-
-    export_module()
-    say({"ready": True, "jax": jax.__version__, "jaxlib": jaxlib.version.__version__, "python": sys.version.split()[0]})
+    say = writer_to(replies)
+    say(imported())
     selector = selectors.DefaultSelector()
     selector.register(0, selectors.EVENT_READ, None)
     waiting: list[dict[str, Any]] = []
     incoming = b""
     heard, learned = False, False  # of any cell's modules; of those of a cell that was compiled
+    running: list[Running] = []
     while True:
-        running = [key.data for key in selector.get_map().values() if key.data]
         # The first cell goes alone: the modules that it imports are imported here, and no later fork pays for them.
         while waiting and (heard or not running):
-            cell = Running(dict(waiting.pop(0), learn=not learned))
+            cell = Running(dict(waiting.pop(0), learn=not learned), replies)
             selector.register(cell.pipe, selectors.EVENT_READ, cell)
+            selector.register(cell.stderr, selectors.EVENT_READ, cell)
             running.append(cell)
         for key, _ in selector.select(timeout=0.05 if running else None):
             cell = key.data
@@ -392,20 +483,40 @@ def serve(say: Say) -> None:
                 *lines, incoming = (incoming + data).split(b"\n")
                 waiting.extend(json.loads(line) for line in lines)
                 continue
-            modules, closed = cell.hear()
+            if cell not in running:  # its other pipe, which ended in this very round
+                continue
+            if key.fd == cell.stderr:
+                if not cell.hear_stderr():
+                    selector.unregister(cell.stderr)
+                continue
+            closed = cell.hear()
+            modules, cell.heard.modules = cell.heard.modules, None
             if modules and not learned:
-                heard, learned = True, cell.told["stage"] in ("compile", "run")
+                heard, learned = True, cell.heard.told["stage"] in ("compile", "run")
                 # A golden's own module is for its own cell: registered here, it could not be registered there.
                 own = {name for name, _ in cell.request["register"]}
                 import_all([name for name in modules if name not in own])
                 refuse_if_warm()
             if closed:
-                selector.unregister(cell.pipe)
+                running.remove(cell)
+                for descriptor in (cell.pipe, cell.stderr):
+                    if descriptor in selector.get_map():
+                        selector.unregister(descriptor)
                 heard = True
                 say(cell.reply())
-        for key in list(selector.get_map().values()):
-            if key.data:
-                key.data.enforce_limits()
+        for cell in running:
+            cell.enforce_limits()
+
+
+def imported() -> dict[str, Any]:
+    """Import what every cell needs, and say what was found."""
+    import jax
+    import jaxlib.version
+    import numpy  # noqa: F401
+
+    export_module()
+    found = {"jax": jax.__version__, "jaxlib": jaxlib.version.__version__, "python": sys.version.split()[0]}
+    return {"ready": True, **found}
 
 
 def import_all(modules: list[str]) -> None:
@@ -444,18 +555,34 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
+def end_with(descriptor: int) -> None:
+    """End this process when the other end of a pipe is closed: who asked is gone."""
+
+    def wait() -> None:
+        while os.read(descriptor, 1 << 16):
+            continue
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def main() -> None:
     """Serve, or run one cell; replies leave on what stdout was at the start."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != here]
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an exception would look like one of the artifact's
     replies = os.dup(1)
     os.dup2(2, 1)
     os.write(replies, b"\n")  # what was printed before this line must not run into the first reply
-    say = writer_to(replies)
     if sys.argv[1:] == ["serve"]:
-        serve(say)
+        serve(replies)
     else:
-        cell_process(json.loads(sys.stdin.readline()), say)
+        say = writer_to(replies)
+        request = json.loads(sys.stdin.readline())
+        end_with(os.dup(0))
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        say(imported())
+        cell_process(request, say)
         sys.stdout.flush()
         os._exit(0)
 

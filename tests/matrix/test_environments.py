@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from making import release
 
-from export_core.matrix import EnvironmentFailed, build_environment, cache_folder, this_interpreter
-from export_core.matrix import environments as module
-from export_core.matrix.environments import LAST_LINES, build, cell_variables, requirements
+from export_core.matrix import EnvironmentFailed, build_environment, cache_folder, environments, this_interpreter
+from export_core.matrix import building as module
+from export_core.matrix.building import LAST_LINES, build
+from export_core.matrix.environments import cell_variables, requirements
 from export_core.releases import load_calendar
 
 CHECK = "import sys, tiny; print(sys.prefix)"
@@ -87,7 +88,8 @@ def test_a_build_that_fails_ends_with_the_builders_last_lines(cache):
     with pytest.raises(EnvironmentFailed) as told:
         build("missing", sys.executable, ("/nowhere/missing-1.0-py3-none-any.whl",), CHECK)
     lines = str(told.value).splitlines()
-    assert lines[0] == "installing /nowhere/missing-1.0-py3-none-any.whl failed with status 1:"
+    failed = "installing /nowhere/missing-1.0-py3-none-any.whl failed with status 1:"
+    assert lines[0] == f"infrastructure: tried twice, and each time {failed}"
     assert 1 < len(lines) <= LAST_LINES + 1
     assert "missing-1.0" in "\n".join(lines[1:])
 
@@ -100,7 +102,7 @@ def test_an_environment_that_does_not_import_is_failed_and_shows_the_error(cache
 
 def test_an_environment_with_another_jax_than_asked_for_is_failed(cache, monkeypatch):
     monkeypatch.setattr(module, "_install", lambda folder, *_: _fake(folder))
-    monkeypatch.setattr(module, "_CHECK", "import json; print(json.dumps(['0.1', '0.2']))")
+    monkeypatch.setattr(environments, "_CHECK", "import json; print(json.dumps(['0.1', '0.2']))")
     with pytest.raises(
         EnvironmentFailed, match=r"expected jax 0\.12\.0\.1 and jaxlib 0\.12\.0\.1, found jax 0\.1 and jaxlib 0\.2"
     ):
@@ -112,9 +114,7 @@ def _fake(folder: Path) -> None:
 
 
 def test_two_processes_that_want_the_same_environment_build_it_once(cache, tiny):
-    script = (
-        f"from export_core.matrix.environments import build; build('empty', {sys.executable!r}, {tiny!r}, {CHECK!r})"
-    )
+    script = f"from export_core.matrix.building import build; build('empty', {sys.executable!r}, {tiny!r}, {CHECK!r})"
     both = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]
     assert [process.wait(timeout=60) for process in both] == [0, 0]
     (ready,) = cache.glob("empty-*/ready.json")

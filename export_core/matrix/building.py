@@ -1,0 +1,250 @@
+"""How is a virtual environment built, all or nothing, found again by its content, and is it still as it was built?"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+import platformdirs
+
+from export_core.matrix.errors import EnvironmentFailed, twice
+
+LAST_LINES = 12
+READY = "ready.json"
+LOOK_SECONDS = 0.2
+"""How often a build is asked whether it is still wanted."""
+_ASKING_SYSCONFIG = threading.Lock()
+
+
+def cache_folder() -> Path:
+    """Where environments are kept: JAXEXPORT_CACHE, or the user's cache folder. Never inside a project."""
+    chosen = os.environ.get("JAXEXPORT_CACHE")
+    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("jaxexport"))
+
+
+def uv_command() -> str:
+    """The uv that came with this package's dependencies."""
+    from uv import find_uv_bin
+
+    # It asks sysconfig, which in CPython 3.11 answers None while another thread is asking for the first time.
+    with _ASKING_SYSCONFIG:
+        return str(find_uv_bin())
+
+
+@dataclass(frozen=True)
+class Built:
+    """A virtual environment on disk; `checked` is what its check printed, `lock` a hash of what is installed in it."""
+
+    folder: Path
+    checked: str
+    lock: str
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return interpreter_in(self.folder)
+
+
+def build(
+    name: str,
+    python: str,
+    wanted: tuple[str, ...],
+    check: str,
+    salt: str = "",
+    options: tuple[str, ...] = (),
+    stopping: threading.Event | None = None,
+) -> Built:
+    """A virtual environment that holds `wanted`, found by content or built, and verified by running `check` in it.
+
+    `salt` stands for what decides the content beside the requirements; `options` are those of ``uv pip install``. One that is not as
+    it was installed is built anew. Raises `EnvironmentFailed` when that fails twice.
+    """
+    folder = folder_of(name, python, wanted, check, salt)
+    stopping = stopping or threading.Event()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(folder, stopping):
+            if (found := standing(folder)) and not damage_in(folder):
+                return found
+            try:
+                return _built(folder, python, wanted, check, options, stopping)
+            except (EnvironmentFailed, OSError) as error:
+                first = str(error)
+            if stopping.is_set():
+                raise EnvironmentFailed(first)
+            try:
+                # Files of an environment are those of the installer's cache, by hard links: what broke there is no help.
+                return _built(folder, python, wanted, check, (*options, "--no-cache"), stopping)
+            except (EnvironmentFailed, OSError) as error:
+                raise EnvironmentFailed(twice(first, str(error))) from error
+    except OSError as error:
+        raise EnvironmentFailed(f"infrastructure: no environment can be built in {folder.parent}: {error}") from error
+
+
+@contextlib.contextmanager
+def _alone(folder: Path, stopping: threading.Event) -> Iterator[None]:
+    """Nobody else builds this environment meanwhile. Raises `EnvironmentFailed` when the run is stopped before that."""
+    lock = filelock.FileLock(f"{folder}.lock")
+    while True:
+        try:
+            lock.acquire(timeout=LOOK_SECONDS)
+            break
+        except filelock.Timeout:
+            if stopping.is_set():
+                raise EnvironmentFailed("the run was stopped while another process built the environment") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _built(
+    folder: Path,
+    python: str,
+    wanted: tuple[str, ...],
+    check: str,
+    options: tuple[str, ...],
+    stopping: threading.Event,
+) -> Built:
+    """Build an environment from nothing, all or nothing."""
+    # Half of one, left by a build that was killed, is not worth saving.
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        _install(folder, python, wanted, options, stopping)
+        checked = _run([str(interpreter_in(folder)), "-c", check], f"importing {wanted[0]}", stopping).strip()
+        if broken := damage_in(folder):
+            raise EnvironmentFailed(f"installing {', '.join(wanted)} left it broken: {broken}")
+        found = Built(folder, checked, installed(folder))
+        ready = folder / READY
+        beside = ready.with_suffix(".new")
+        beside.write_text(json.dumps({"requirements": wanted, "checked": checked, "lock": found.lock}))
+        beside.replace(ready)
+    except BaseException:  # on a full disk, what is left of it takes the room of others
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return found
+
+
+def folder_of(name: str, python: str, wanted: tuple[str, ...], check: str, salt: str = "") -> Path:
+    """Where the environment of a `build` lies, built or not."""
+    key = hashlib.sha256(json.dumps([python, wanted, check, salt]).encode()).hexdigest()[:12]
+    return cache_folder() / "environments" / f"{name}-{key}"
+
+
+def standing(folder: Path) -> Built | None:
+    """The environment in a folder, or None where its build has not ended well."""
+    try:
+        said = json.loads((folder / READY).read_bytes())
+        return Built(folder, said["checked"], said["lock"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def interpreter_in(folder: Path) -> Path:
+    """The interpreter of a virtual environment."""
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def installed(folder: Path) -> str:
+    """A hash of the interpreter's version and of every file that the packages of a virtual environment were installed with.
+
+    The packages' own RECORD files have the SHA-256 of each. Scripts and notes of the installer are left out: they name the folder.
+    """
+    lines = [line for line in (folder / "pyvenv.cfg").read_text().splitlines() if line.startswith("version")]
+    for record in _records(folder):
+        lines += [line for line in _recorded(record) if ".dist-info/" not in line]
+        lines.append(record.parent.name)
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+
+
+def _records(folder: Path) -> list[Path]:
+    """The RECORD of each package, there or not."""
+    patterns = ("[Ll]ib/python*/site-packages/*.dist-info", "Lib/site-packages/*.dist-info")
+    return sorted({info / "RECORD" for pattern in patterns for info in folder.glob(pattern)})
+
+
+def _recorded(record: Path) -> list[str]:
+    """The lines of files that a package came with: path, hash, size."""
+    lines = record.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if ",sha256=" in line and not line.startswith("..")]
+
+
+def damage_in(folder: Path) -> str:
+    """Which file of an environment is gone or has another size than its package says. Contents are not read: 350 MB."""
+    python, ready = interpreter_in(folder), folder / READY
+    if not python.exists():
+        return f"{python}: no such interpreter"
+    try:
+        for path, size in _files(folder, ready.stat().st_mtime_ns if ready.exists() else 0):
+            if (found := os.stat(path).st_size) != size:  # noqa: PTH116 - thousands of files, and pathlib is slow
+                return f"{path}: expected {size} bytes, as its package says, found {found}"
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+@functools.lru_cache(maxsize=64)
+def _files(folder: Path, built: int) -> tuple[tuple[str, int], ...]:
+    """Every file of the packages of an environment, and its bytes, as its RECORD says since it was built."""
+    files = []
+    for record in _records(folder):
+        for line in _recorded(record):
+            name, _, size = line.rsplit(",", 2)
+            path = name.strip('"')
+            files.append((f"{record.parent.parent}/{path}", int(size)))
+    return tuple(files)
+
+
+def _install(
+    folder: Path, python: str, wanted: tuple[str, ...], options: tuple[str, ...], stopping: threading.Event
+) -> None:
+    uv = uv_command()
+    _run([uv, "venv", "--quiet", "--python", python, str(folder)], "creating the environment", stopping)
+    command = [uv, "pip", "install", "--quiet", "--python", str(interpreter_in(folder)), *options, *wanted]
+    _run(command, f"installing {', '.join(wanted)}", stopping)
+
+
+def _run(command: list[str], doing: str, stopping: threading.Event) -> str:
+    """What a command printed. Raises `EnvironmentFailed` where it fails, and ends it when the run is stopped."""
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=_builder_variables(),
+        start_new_session=True,  # Ctrl-C is for who started it, which then ends it
+    ) as process:
+        while True:
+            try:
+                out, err = process.communicate(timeout=LOOK_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                if stopping.is_set():
+                    process.kill()
+    if stopping.is_set():
+        raise EnvironmentFailed(f"{doing}: the run was stopped")
+    if process.returncode:
+        lines = "\n".join((err or out).strip().splitlines()[-LAST_LINES:])
+        raise EnvironmentFailed(f"{doing} failed with status {process.returncode}:\n{lines}")
+    return out
+
+
+def _builder_variables() -> dict[str, str]:
+    # An activated environment, or variables of the caller's jax, must not leak into another release's.
+    # The check compiles what it imports, so that no worker has to.
+    dropped = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDONTWRITEBYTECODE")
+    return {
+        name: value for name, value in os.environ.items() if name not in dropped and not name.startswith("JAX_")
+    } | {"JAX_PLATFORMS": "cpu"}

@@ -1,0 +1,80 @@
+"""What does a worker's reply say of a cell: how far it came, what happened, or that the machine failed and not the artifact?"""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from export_core.comparing import Tolerances
+from export_core.goldens import GoldenError
+from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
+from export_core.matrix.checks import checked
+from export_core.matrix.compare import Difference
+from export_core.matrix.errors import InfrastructureFault, MatrixError
+from export_core.matrix.pool import Reply
+from export_core.matrix.refusals import find_refusal
+from export_core.matrix.request import GIB, Limits
+from export_core.releases import Calendar
+
+FROM_OUTSIDE = frozenset({1, 2, 9, 15})
+"""SIGHUP, SIGINT, SIGKILL and SIGTERM, which Windows lacks in part: somebody sends them, such as the system when memory is short."""
+
+
+def outcome_of(
+    cell: Cell, reply: Reply, outputs: Path, *, calendar: Calendar, tolerances: Tolerances, limits: Limits
+) -> Outcome:
+    """What a reply that was no fault says of a cell, whose outputs lie in a folder.
+
+    Raises `InfrastructureFault` where they do not, or cannot be read.
+    """
+    stage = reply.stage
+
+    def ended(stage: Stage, verdict: Verdict, message: str = "", difference: Difference | None = None) -> Outcome:
+        return Outcome(cell, stage, verdict, message, reply.signal, reply.stderr, difference, reply.seconds)
+
+    at = f"{reply.check}: " if reply.check else ""
+    if reply.end == "ok":
+        try:
+            found = checked(cell, reply, outputs, tolerances)
+        except GoldenError as error:  # outputs that are gone, or cannot be read
+            raise InfrastructureFault(str(error)) from error
+        except MatrixError as error:  # a comparator that fails says nothing about the reader
+            return ended(Stage.COMPARE, Verdict.NOT_RUN, str(error))
+        verdict = Verdict.PASS if not found.problem else Verdict.ERROR if found.difference.ok else Verdict.NUMERICS
+        return ended(Stage.COMPARE, verdict, found.problem, found.difference)
+    if reply.end == "error":
+        text = reply.message or ""
+        if stage is Stage.READ:  # the file went away or cannot be read: nothing was asked of jax
+            return ended(stage, Verdict.NOT_RUN, f"{reply.type}: {text}")
+        jax_release = calendar.jax.get(cell.reader.jax)
+        jax_built = jax_release.built if jax_release else cell.reader.built
+        refusal = find_refusal(stage, reply.type or "", text, jax_built)
+        return ended(stage, Verdict.REFUSED if refusal else Verdict.ERROR, f"{at}{reply.type}: {text}")
+    if reply.end == "timeout":
+        return ended(stage, Verdict.TIMEOUT, f"{at}still in stage {stage} after {limits.timeout:g} s, killed")
+    if reply.end == "memory":
+        text = f"{at}killed: it used more than the limit of {limits.memory / GIB:.1f} GiB"
+        return ended(stage, Verdict.CRASH, text)
+    return ended(stage, Verdict.CRASH, at + (reply.message or f"died by {signal_name(reply.signal)}"))
+
+
+def fault_of(reply: Reply) -> str:
+    """What of the machine, and not of the artifact, brought this reply about; empty where it was the artifact."""
+    if reply.end == "fault":
+        return f"{reply.type}: {reply.message}" if reply.type else reply.message or ""
+    if reply.signal in FROM_OUTSIDE:
+        return f"killed from outside, by {signal_name(reply.signal)}: by hand, or by the system when memory was short"
+    return ""
+
+
+def not_run(cell: Cell, problem: str) -> Outcome:
+    """The outcome of a cell of which nothing is known."""
+    return Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, problem)
+
+
+def signal_name(number: int | None) -> str:
+    """``signal 11 (SIGSEGV)``."""
+    try:
+        return f"signal {number} ({signal.Signals(number or 0).name})"
+    except ValueError:
+        return f"signal {number}"

@@ -16,7 +16,8 @@ from export_core.export import installed_writer
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Environment, this_interpreter
 from export_core.matrix.checks import request_of
-from export_core.matrix.pool import WORKER, Request, start_worker
+from export_core.matrix.pool import Request, start_worker
+from export_core.matrix.processes import WORKER
 from export_core.policy import load_policy
 from export_core.releases import Release
 

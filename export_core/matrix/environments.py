@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from export_core.matrix.building import build, damage_in, folder_of, standing, uv_command
 from export_core.matrix.errors import EnvironmentFailed
 from export_core.matrix.interpreters import find_python, python_for
 from export_core.releases import Calendar, Release

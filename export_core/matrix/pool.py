@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import secrets
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
-from typing import IO, Literal, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
-from export_core.matrix.building import LAST_LINES
+from export_core.matrix import processes
 from export_core.matrix.cell import Stage
 from export_core.matrix.environments import Environment
 from export_core.matrix.errors import WorkerDied
-from export_core.matrix.worker import LONGEST_LINE, LONGEST_STDERR, Heard, last_word, resident_bytes
+from export_core.matrix.worker import Heard, last_word, resident_bytes
 
-WORKER = Path(__file__).with_name("worker.py")
 START_SECONDS = 120.0
 CLOSE_SECONDS = 5.0
 GRACE_SECONDS = 30.0
@@ -103,8 +99,8 @@ class ForkingWorker:
     """Talks to ``worker.py serve`` over its stdin and stdout."""
 
     def __init__(self, environment: Environment) -> None:
-        self._process = _start(environment, "serve")
-        self._printed = _Printed(self._process)
+        self._process = processes.start(environment, "serve")
+        self._printed = processes.Printed(self._process)
         self._started = time.monotonic()
         self._pending: dict[int, Future[Reply]] = {}
         self._lock = threading.Lock()
@@ -126,7 +122,7 @@ class ForkingWorker:
             self._pending[number] = future
         # The worker keeps the limit of a cell; one that is stuck itself (stopped, or its requests lost) must not hang the run. A
         # cell may have waited for the first one, which goes alone.
-        watch = threading.Timer(2 * request.timeout + GRACE_SECONDS, self._process.kill)
+        watch = threading.Timer(2 * request.timeout + GRACE_SECONDS, processes.kill, (self._process,))
         watch.daemon = True
         watch.start()
         future.add_done_callback(lambda _: watch.cancel())
@@ -148,14 +144,14 @@ class ForkingWorker:
             self._process.stdin.close()
             self._process.wait(timeout=CLOSE_SECONDS)
         except (OSError, subprocess.TimeoutExpired):
-            self._process.kill()
+            processes.kill(self._process)
             self._process.wait()
-        _close(self._process, self._reader, self._printed)
+        processes.close(self._process, self._reader, self._printed)
 
     def _read(self) -> None:
-        for line in _lines(self._process.stdout):
+        for line in processes.lines(self._process.stdout):
             if not self._ready.is_set():
-                if _is_ready(line):
+                if processes.is_ready(line):
                     self._ready.set()
                 continue  # what a library prints when it is imported
             try:
@@ -164,7 +160,7 @@ class ForkingWorker:
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError):
                 # Whose reply this was, and which others are lost in it, nobody knows.
                 self._garbage = f"there was garbage in the pipe of its replies: {line[:80]!r}"
-                self._process.kill()
+                processes.kill(self._process)
                 break
         self.ended = True
         self._ready.set()
@@ -226,6 +222,7 @@ class FreshInterpreters:
     def __init__(self, environment: Environment, slots: int) -> None:
         self._environment = environment
         self._threads = ThreadPoolExecutor(max_workers=slots)
+        self._closing = threading.Event()
 
     def submit(self, request: Request) -> Future[Reply]:
         """See `Worker.submit`."""
@@ -233,21 +230,23 @@ class FreshInterpreters:
 
     def close(self) -> None:
         """See `Worker.close`."""
+        self._closing.set()
         self._threads.shutdown()
 
     def _run(self, request: Request) -> Reply:
         started = time.monotonic()
-        process = _start(self._environment, "cell")
-        printed, said = _Printed(process), _Said(process)
+        process = processes.start(self._environment, "cell")
+        printed, said = processes.Printed(process), _Said(process)
         assert process.stdin
         with contextlib.suppress(OSError):  # it is gone already
             process.stdin.write(json.dumps(msgspec.to_builtins(request)).encode() + b"\n")
             process.stdin.flush()
-        killed_for = _ended(process, request)
-        _close(process, said, printed)
-        if not said.ready and not killed_for:
+        killed_for = _ended(process, request, self._closing)
+        processes.close(process, said, printed)
+        if not said.ready or self._closing.is_set():
+            what = "did not start" if not said.ready else "was ended"
             raise WorkerDied(
-                f"the interpreter of jaxlib {self._environment.release.jaxlib} did not start: "
+                f"the interpreter of jaxlib {self._environment.release.jaxlib} {what}: "
                 f"exit status {process.returncode}\n{printed.last_lines()}"
             )
         said.heard.close()
@@ -256,29 +255,6 @@ class FreshInterpreters:
         seconds = round(time.monotonic() - started, 4)
         told = {**said.heard.told, "signal": killed_by, "stderr": printed.text(), "seconds": seconds}
         return msgspec.convert({**told, **end}, Reply)
-
-
-class _Printed(threading.Thread):
-    """Reads what a process prints on stderr, so that it never waits, and keeps the end of it."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        super().__init__(daemon=True)
-        self._process = process
-        self._end = b""
-        self.start()
-
-    def run(self) -> None:
-        while data := _read(self._process.stderr):
-            self._end = (self._end + data)[-LONGEST_STDERR:]
-
-    def text(self) -> str:
-        """The end of it."""
-        return self._end.decode(errors="replace")
-
-    def last_lines(self) -> str:
-        """The last lines of a process that has ended, or of one that has not."""
-        self.join(timeout=1)
-        return "\n".join(self.text().strip().splitlines()[-LAST_LINES:])
 
 
 class _Said(threading.Thread):
@@ -292,29 +268,16 @@ class _Said(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        for line in _lines(self._process.stdout):
-            if _is_ready(line):
+        """See `threading.Thread`."""
+        for line in processes.lines(self._process.stdout):
+            if processes.is_ready(line):
                 self.ready = True
                 break
-        while data := _read(self._process.stdout):
+        while data := processes.read(self._process.stdout):
             self.heard.take(data)
 
 
-def _start(environment: Environment, what: str) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(
-            [str(environment.python), str(WORKER), what],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(environment.variables),
-            start_new_session=True,  # Ctrl-C is for the coordinator, which then ends its workers
-        )
-    except OSError as error:
-        raise WorkerDied(f"cannot start {environment.python}: {error.strerror}") from error
-
-
-def _ended(process: subprocess.Popen[bytes], request: Request) -> str:
+def _ended(process: subprocess.Popen[bytes], request: Request, closing: threading.Event) -> str:
     """Wait until a cell's process has ended, or kill it for its time or memory; the answer says for which."""
     until = time.monotonic() + request.timeout
     killed_for = ""
@@ -328,43 +291,8 @@ def _ended(process: subprocess.Popen[bytes], request: Request) -> str:
             killed_for = "timeout"
         elif request.memory and resident_bytes(process.pid) > request.memory:
             killed_for = "memory"
-        if killed_for:
-            process.kill()
-
-
-def _close(process: subprocess.Popen[bytes], reader: threading.Thread, printed: _Printed) -> None:
-    """Let go of the pipes of a process that has ended."""
-    assert process.stdin
-    with contextlib.suppress(OSError):  # what was left to say goes nowhere
-        process.stdin.close()
-    for thread, pipe in ((reader, process.stdout), (printed, process.stderr)):
-        thread.join(timeout=CLOSE_SECONDS)
-        if pipe and not thread.is_alive():  # a process that it left behind may hold it open
-            pipe.close()
-
-
-def _read(pipe: IO[bytes] | None) -> bytes:
-    """What is there, as soon as something is; nothing at the end."""
-    assert isinstance(pipe, io.BufferedReader)
-    return pipe.read1(1 << 16)
-
-
-def _lines(pipe: IO[bytes] | None) -> Iterator[bytes]:
-    """The lines of a pipe; those that are longer than any message come in pieces, none of which is one."""
-    assert pipe
-    while line := pipe.readline(LONGEST_LINE):
-        yield line
-
-
-def _is_ready(line: bytes) -> bool:
-    try:
-        return msgspec.json.decode(line, type=_Ready).ready
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-
-
-class _Ready(msgspec.Struct, frozen=True):
-    ready: bool
+        if killed_for or closing.is_set():
+            processes.kill(process)
 
 
 class _Numbered(msgspec.Struct, frozen=True):

@@ -72,11 +72,13 @@ def test_every_way_a_cell_can_misbehave_has_its_outcome(run, fork):
 def test_a_cell_that_hangs_is_killed_when_its_time_is_up_and_the_others_go_on(run, fork):
     started = time.monotonic()
     limit = 4 if fork else 8  # without fork the import of jax is part of it
-    found = run("hangs", "waves", timeout=limit, fork=fork)
+    said: list[str] = []
+    found = run("hangs", "waves", timeout=limit, fork=fork, notify=said.append)
     assert told(found["hangs"]) == (Verdict.TIMEOUT, Stage.RUN, None)
     assert found["hangs"].message == f"still in stage run after {limit} s, killed"
     assert limit <= found["hangs"].seconds < limit + 4
     assert time.monotonic() - started < 20
+    assert not [text for text in said if "again" in text], "a verdict is not tried again"
     assert found["waves"].verdict is Verdict.PASS
 
 

@@ -22,6 +22,10 @@ from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 from export_core.releases import load_calendar
 
+GARBAGE = tuple(
+    f"garbage_{form}"
+    for form in ("text", "binary", "half", "shape", "list", "for_another", "after_the_end", "without_end")
+)
 MISBEHAVING = (
     "dies_by_segv",
     "exits_silently",
@@ -32,6 +36,10 @@ MISBEHAVING = (
     "refused_by_version",
     "refused_by_age",
     "sleeps_a_second",
+    "floods",
+    "finds_a_full_disk",
+    "keeps_nothing",
+    *GARBAGE,
 )
 
 

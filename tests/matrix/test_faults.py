@@ -1,0 +1,239 @@
+"""What fails around a cell says nothing about its artifact: it is tried once more, and then not run. What a cell does is its verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import sys
+import threading
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from write_goldens import GARBAGE
+
+from export_core.matrix import Stage, Verdict, WorkerDied, pool
+from export_core.matrix.environments import Environment
+from export_core.matrix.pool import ForkingWorker, Request
+from export_core.matrix.worker import LONGEST_LINE, LONGEST_STDERR, Heard, last_word
+
+REQUEST = Request("artifact", (), (), 1, False, 60.0, 0)
+
+
+# --- garbage in the pipe of a cell ------------------------------------------------------------------------------------
+
+
+def is_garbage(outcome) -> bool:
+    why = "there was garbage in the pipe of its replies: "
+    assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT), outcome
+    assert outcome.message.startswith(f"infrastructure: tried twice, and each time {why}")
+    return len(outcome.message) < 250
+
+
+def test_garbage_in_the_pipe_of_a_cell_is_no_verdict_and_other_cells_do_not_matter(run):
+    said: list[str] = []
+    found = run(*GARBAGE, "waves", notify=said.append)
+    assert all(is_garbage(found[case]) for case in GARBAGE)
+    assert found["waves"].verdict is Verdict.PASS
+    assert any(f"{len(GARBAGE)} cells are tried again" in text for text in said)
+
+
+@given(st.binary(max_size=60), st.data())
+def test_whatever_a_cell_writes_is_heard_whole_or_is_garbage(noise, data):
+    stages = b'{"stage": "deserialize"}\n{"stage": "run", "check": "vjp1"}\n'
+    whole = stages + noise + b'{"end": "ok"}\n'
+    heard = Heard()
+    while whole:
+        size = data.draw(st.integers(1, len(whole)))
+        heard.take(whole[:size])
+        whole = whole[size:]
+    heard.close()
+    assert (heard.told["stage"], heard.told["check"]) == ("run", "vjp1")
+    assert bool(heard.garbage) == bool(noise)
+    assert last_word(heard, 0)["end"] == ("fault" if noise else "ok")
+    assert last_word(heard, None)["end"] == "crash", "a signal of its own is the verdict, whatever it wrote before"
+
+
+def test_a_line_without_end_takes_no_more_memory_than_the_longest_message():
+    heard = Heard()
+    tracemalloc.start()
+    for _ in range(4 * LONGEST_LINE >> 16):
+        heard.take(b"7" * (1 << 16))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert heard.garbage.startswith("a line of more than")
+    assert peak < 2 * LONGEST_LINE
+
+
+# --- garbage in the pipe of a worker ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def speaking(tmp_path, here):
+    """An interpreter that says it is ready, and from then on what the test says; it is told the number of each cell."""
+
+    def speaks(script: str) -> Environment:
+        file = tmp_path / "python"
+        file.write_text(
+            f"#!{sys.executable} -IS\nimport json, os, sys, time\nprint('a greeting', {{}}, flush=True)\n"
+            "def say(data): os.write(1, data if isinstance(data, bytes) else json.dumps(data).encode() + b'\\n')\n"
+            "say({'ready': True})\nnumbers = [json.loads(sys.stdin.readline())['id'] for _ in range(2)]\n"
+            "def ok(number): return {'id': number, 'stage': 'run', 'end': 'ok'}\n" + script + "\ntime.sleep(60)\n"
+        )
+        file.chmod(0o755)
+        return Environment(here, file, {})
+
+    return speaks
+
+
+@pytest.mark.parametrize(
+    ("script", "answered"),
+    [
+        ("say(b'no JSON at all\\n')", 0),
+        ("say(b'{\"id\": 7'); sys.exit()", 0),
+        ("say({'id': numbers[0], 'stage': 'run', 'end': 'passed'})", 0),
+        ("say({'id': numbers[0], 'stage': ['run'], 'end': 'ok'})", 0),
+        ("say([numbers[0]])", 0),
+        ("say(ok(7))", 0),
+        ("say(ok(numbers[0])); say(ok(numbers[0]))", 1),
+        ("say(ok(numbers[0])); say({'ready': True})", 1),
+        ("say(bytes(range(256)) * 100)", 0),
+        ("say(b'[' * 100000 + b'\\n')", 0),
+        ("for _ in range(1 << 10): say(b'7' * (1 << 16))", 0),
+    ],
+    ids=[
+        *("no json", "half a line", "no such end", "wrong shape", "a list", "another cell's", "two for one"),
+        *("ready again", "binary", "nested", "without end"),
+    ],
+)
+def test_a_worker_that_answers_with_garbage_is_ended_and_its_other_cells_are_lost(speaking, script, answered):
+    tracemalloc.start()
+    worker = ForkingWorker(speaking(script))
+    futures = [worker.submit(REQUEST) for _ in range(2)]
+    errors = [future.exception(timeout=20) for future in futures]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert worker._process.wait(timeout=10) in (-signal.SIGKILL, 0)
+    worker.close()
+    assert [error is None for error in errors] == [number < answered for number in range(2)]
+    assert isinstance(errors[1], WorkerDied)
+    assert "garbage in the pipe of its replies" in str(errors[1]) or "exit" in script
+    assert peak < 4 * LONGEST_LINE
+
+
+# --- floods, and a machine without room -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
+def test_megabytes_on_stdout_and_stderr_are_read_and_the_end_is_kept(run, fork):
+    found = run("floods", "garbage_text", fork=fork)
+    assert found["floods"].verdict is Verdict.PASS
+    assert len(found["floods"].stderr) <= LONGEST_STDERR
+    assert found["floods"].stderr.rstrip().endswith("and this is the end of it")
+    assert is_garbage(found["garbage_text"])
+
+
+def test_what_the_system_refuses_a_cell_is_no_verdict(run):
+    found = run("finds_a_full_disk", "keeps_nothing", "waves")
+    for case, why in {
+        "finds_a_full_disk": "OSError: [Errno 28] No space left on device",
+        "keeps_nothing": "NotKeptError: the outputs could not be written: ",
+    }.items():
+        outcome = found[case]
+        assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+        assert outcome.message.startswith(f"infrastructure: tried twice, and each time {why}"), outcome.message
+    assert found["waves"].verdict is Verdict.PASS
+
+
+# --- killed from outside ----------------------------------------------------------------------------------------------
+
+
+class Sniper(threading.Thread):
+    """Kills the next cells of a worker, each in the second that it sleeps."""
+
+    def __init__(self, worker: int, *signals: signal.Signals) -> None:
+        super().__init__(daemon=True)
+        self.children = Path(f"/proc/{worker}/task/{worker}/children")
+        self.signals = signals
+        self.start()
+
+    def run(self):
+        seen = set()
+        for number in self.signals:
+            while not (new := set(self.children.read_text().split()) - seen):
+                time.sleep(0.02)
+            time.sleep(0.3)
+            for pid in new:
+                os.kill(int(pid), number)
+            seen |= new
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_a_cell_that_is_killed_from_outside_is_run_once_more(run, kept, number):
+    run("waves")
+    Sniper(kept._worker._process.pid, number).join(timeout=0)
+    said: list[str] = []
+    assert run("sleeps_a_second", notify=said.append)["sleeps_a_second"].verdict is Verdict.PASS
+    assert [text for text in said if f"killed from outside, by signal {number.value} ({number.name})" in text]
+
+
+def test_a_cell_that_is_killed_from_outside_twice_is_not_run_and_both_are_told(run, kept):
+    run("waves")
+    Sniper(kept._worker._process.pid, signal.SIGTERM, signal.SIGKILL)
+    outcome = run("sleeps_a_second")["sleeps_a_second"]
+    assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+    first, then = outcome.message.splitlines()
+    assert first.startswith("infrastructure: tried twice, first killed from outside, by signal 15 (SIGTERM)")
+    assert then.startswith("then killed from outside, by signal 9 (SIGKILL)")
+
+
+# --- verdicts are never tried again -----------------------------------------------------------------------------------
+
+
+def test_a_verdict_is_never_tried_again(run, kept):
+    requests: list[str] = []
+
+    class Counting:
+        def __init__(self, worker) -> None:
+            self.worker = worker
+            self.close = worker.close
+
+        def submit(self, request):
+            requests.append(Path(request.artifact).parts[-3])
+            return self.worker.submit(request)
+
+    cases = ("waves", "other_numbers", "dies_by_segv", "says_on_stderr", "exits_silently")
+
+    def start(environment, slots, *, fork):
+        return Counting(kept.start(environment, slots, fork=fork))
+
+    found = run(*cases, start=start)
+    assert sorted(requests) == sorted(cases)
+    assert {case: found[case].verdict for case in cases} == {
+        "waves": Verdict.PASS,
+        "other_numbers": Verdict.NUMERICS,
+        "dies_by_segv": Verdict.CRASH,
+        "says_on_stderr": Verdict.ERROR,
+        "exits_silently": Verdict.CRASH,
+    }
+
+
+def test_the_first_and_the_second_problem_of_a_worker_that_does_not_start_are_both_told(run, tmp_path):
+    calls = []
+
+    def breaks_further(release):
+        calls.append(release)
+        folder = tmp_path / str(len(calls))
+        (folder / "jax").mkdir(parents=True)
+        (folder / "jax" / "__init__.py").write_text(f"raise ImportError('broken {len(calls)}')")
+        return Environment(release, Path(sys.executable), {**os.environ, "PYTHONPATH": str(folder)})
+
+    outcome = run("waves", environment_of=breaks_further, start=pool.start_worker)["waves"]
+    assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+    assert outcome.message.index("tried twice, first") < outcome.message.index("broken 1")
+    assert outcome.message.index("broken 1") < outcome.message.index("\nthen") < outcome.message.index("broken 2")
+    assert dataclasses.asdict(outcome)["signal"] is None

@@ -10,7 +10,7 @@ import click
 
 from export_core.cli_artifacts import audit, diff, inspect
 from export_core.cli_goldens import goldens_group
-from export_core.cli_matrix import matrix, plan
+from export_core.cli_matrix import matrix
 from export_core.cli_merge import merge
 from export_core.cli_options import (
     as_of_option,
@@ -20,6 +20,7 @@ from export_core.cli_options import (
     policy_of,
     policy_option,
 )
+from export_core.cli_plan import plan
 from export_core.errors import ExportCompatError
 
 

@@ -29,6 +29,8 @@ FLOORS = {
     "export_core.cli_matrix": 6,
     "export_core.cli_merge": 6,
     "export_core.cli_options": 6,
+    "export_core.cli_plan": 6,
+    "export_core.cli_signals": 6,
     "export_core.entry": 6,
     "export_core.__main__": 6,
     "pytest_jaxexport": 6,
@@ -46,6 +48,10 @@ SAME_FLOOR = {
     ("export_core.cli_merge", "export_core.cli_options"),
     ("export_core.cli", "export_core.cli_options"),
     ("export_core.cli_goldens", "export_core.cli_options"),
+    ("export_core.cli", "export_core.cli_plan"),
+    ("export_core.cli_plan", "export_core.cli_options"),
+    ("export_core.cli_matrix", "export_core.cli_plan"),  # the same selection of cells
+    ("export_core.cli_matrix", "export_core.cli_signals"),
     ("export_core.cli_matrix", "export_core.cli_options"),
     ("export_core.cli", "pytest_jaxexport"),  # backfill: runs marked tests in other environments
 }

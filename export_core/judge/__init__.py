@@ -16,6 +16,7 @@ from export_core.judge.gate import (
 from export_core.judge.judgement import judge, judge_again, judge_verdict, reproduce_command
 from export_core.judge.merge import Merged, merge_shards
 from export_core.judge.result import Judgement, Result
+from export_core.judge.resumed import cells_left, results_so_far
 
 __all__ = [
     "Accepted",
@@ -29,6 +30,7 @@ __all__ = [
     "Standing",
     "Summary",
     "accepted_in",
+    "cells_left",
     "in_order",
     "judge",
     "judge_again",
@@ -39,6 +41,7 @@ __all__ = [
     "read_summary",
     "reproduce_command",
     "result_line",
+    "results_so_far",
     "standing",
     "summarize",
     "write_summary",

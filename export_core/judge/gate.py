@@ -15,7 +15,8 @@ from export_core.judge.accepted import Accepted
 from export_core.judge.custom_calls import JudgedChange, judge_changes
 from export_core.judge.known import stale_entries
 from export_core.judge.result import Judgement, Result
-from export_core.matrix.journal import RESULTS, SUMMARY
+from export_core.matrix.errors import ResultsNotWritten
+from export_core.matrix.journal import RESULTS, SUMMARY, write_whole
 from export_core.policy import Policy
 from export_core.releases import Calendar
 
@@ -37,7 +38,8 @@ class ShardOf(msgspec.Struct, frozen=True):
 class Summary(msgspec.Struct, frozen=True):
     """summary.json: what was planned, what came of it, and by which policy and calendar.
 
-    `plan` is a digest of the whole plan: the same for all its shards. `shard` says which of them this was.
+    `plan` is a digest of the whole plan: the same for all its shards. `shard` says which of them this was. `flaky` counts the cells
+    whose verdict was another one the last time.
     """
 
     planned: int
@@ -55,6 +57,7 @@ class Summary(msgspec.Struct, frozen=True):
     accepted: list[Accepted] = []
     plan: str = ""
     shard: ShardOf | None = None
+    flaky: int = 0
 
 
 def summarize(
@@ -107,6 +110,7 @@ def summarize(
         accepted=list(accepted),
         plan=plan,
         shard=shard,
+        flaky=sum(bool(result.flaky) for result in results),
     )
 
 
@@ -127,10 +131,11 @@ def in_order(results: Iterable[Result]) -> list[Result]:
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
-    """Write summary.json beside results.jsonl, all or nothing."""
-    beside = folder / f".{SUMMARY}.new"
-    beside.write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
-    beside.replace(folder / SUMMARY)
+    """Write summary.json beside results.jsonl, all or nothing. Raises `ResultsNotWritten` where there is no room for it."""
+    try:
+        write_whole(folder / SUMMARY, [msgspec.json.format(msgspec.json.encode(summary), indent=2), b"\n"])
+    except OSError as error:
+        raise ResultsNotWritten(f"{folder / SUMMARY}: cannot be written: {error.strerror or error}.") from error
 
 
 def read_results(folder: Path) -> Iterator[Result]:

@@ -75,6 +75,7 @@ def judge(
         promised_until=found.until,
         judgement=Judgement.INCOMPLETE,
         reproduce=reproduce(cell),
+        flaky=outcome.flaky,
     )
     return judge_again(result, windows, known)
 

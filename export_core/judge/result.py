@@ -43,7 +43,10 @@ class ReaderOf(msgspec.Struct, frozen=True, gc=False):
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """A judged cell. `days` lie between the two build dates; `seconds` are wall time; errors are None where nothing was compared."""
+    """A judged cell. `days` lie between the two build dates; `seconds` are wall time; errors are None where nothing was compared.
+
+    `flaky` says which other verdict the same content had the last time, ``was crash on 2026-11-20``; the judgement is of this one.
+    """
 
     case: str
     golden: str
@@ -66,3 +69,4 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     promised_until: datetime.date
     judgement: Judgement
     reproduce: str
+    flaky: str = ""

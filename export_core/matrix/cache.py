@@ -1,16 +1,18 @@
 """Which cells have been run before, with the same content, and what happened to them then?
 
-One SQLite file in the user's cache folder, for all projects and processes. What happened depends on the content of everything that
-takes part and on nothing else; whether it keeps the promise is judged anew every time.
+One SQLite file in the user's cache folder, for all projects and processes, with the last outcome of each. What happens should depend
+on the content of everything that takes part and on nothing else; where it does not, the cell is flaky, and that is said. Whether it keeps
+the promise is judged anew every time.
 """
 
 from __future__ import annotations
 
+import datetime
 import hashlib
-import signal
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,14 +23,11 @@ from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
 from export_core.matrix.compare import Difference
 
 FILE = "outcomes.sqlite3"
-NEVER = frozenset({Verdict.NOT_RUN, Verdict.TIMEOUT})
-"""Verdicts that say more of the machine and the moment than of the cell."""
-FROM_OUTSIDE = frozenset({int(signal.SIGTERM), 9})  # SIGKILL, which Windows has no name for
-"""Signals that somebody sent: they say nothing of the artifact either."""
 KEPT_DAYS = 180
 _BUSY_SECONDS = 30.0
 _AT_ONCE = 500
 _CHECK_BYTES = 8
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
 Found = TypeVar("Found")
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
@@ -47,6 +46,7 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     stderr: str
     difference: Difference | None
     seconds: float
+    flaky: str = ""
 
     def of(self, cell: Cell) -> Outcome:
         """The outcome of this cell."""
@@ -64,15 +64,19 @@ class OutcomeCache:
         self._guarded(self._open)
 
     def get(self, keys: Sequence[str]) -> dict[str, Kept]:
-        """What is known of these keys."""
-        return self._guarded(lambda: self._get(keys)) or {}
+        """What is known of these keys. A timeout says more of the moment than of the cell: it is never taken for known."""
+        found = self._guarded(lambda: self._get(keys)) or {}
+        return {key: kept for key, (kept, _) in found.items() if kept.verdict is not Verdict.TIMEOUT}
 
-    def put(self, key: str, outcome: Outcome) -> None:
-        """Keep an outcome, unless it is one that is never kept."""
-        if outcome.verdict in NEVER or outcome.signal in FROM_OUTSIDE:
-            return
+    def put(self, key: str, outcome: Outcome) -> Outcome:
+        """Keep an outcome in the place of the last one. Answers it with what was otherwise then. What was not run is not kept."""
+        if outcome.verdict is Verdict.NOT_RUN:
+            return outcome
+        if last := (self._guarded(lambda: self._get([key])) or {}).get(key):
+            outcome = replace(outcome, flaky=_otherwise(outcome, *last))
         kept = Kept(*(getattr(outcome, name) for name in Kept.__struct_fields__))
         self._guarded(lambda: self._put(key, msgspec.msgpack.encode(kept)))
+        return outcome
 
     def close(self) -> None:
         """Close the file."""
@@ -119,15 +123,15 @@ class OutcomeCache:
             return False
         return True
 
-    def _get(self, keys: Sequence[str]) -> dict[str, Kept]:
-        found: dict[str, Kept] = {}
+    def _get(self, keys: Sequence[str]) -> dict[str, tuple[Kept, int]]:
+        found: dict[str, tuple[Kept, int]] = {}
         if self._connection is None:
             return found
         for start in range(0, len(keys), _AT_ONCE):
             some = keys[start : start + _AT_ONCE]
             marks = ",".join("?" * len(some))
-            rows = self._connection.execute(f"SELECT key, kept FROM outcomes WHERE key IN ({marks})", some)
-            found.update((key, _decoded(key, data)) for key, data in rows)
+            rows = self._connection.execute(f"SELECT key, kept, day FROM outcomes WHERE key IN ({marks})", some)
+            found.update((key, (_decoded(key, data), day)) for key, data, day in rows)
         return found
 
     def _put(self, key: str, data: bytes) -> None:
@@ -140,6 +144,18 @@ def _decoded(key: str, data: bytes) -> Kept:
     if data[:_CHECK_BYTES] != _checksum(key, data[_CHECK_BYTES:]):
         raise BrokenRowError(f"the outcome {key[:12]} is not as it was written")
     return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=Kept)
+
+
+def _otherwise(outcome: Outcome, last: Kept, day: int) -> str:
+    """Which other verdict there was on that day; empty where it was this one, or had another time to get there."""
+    if last.verdict is outcome.verdict:
+        return ""
+    # What ended after longer than the other was given says nothing against it.
+    if last.verdict is Verdict.TIMEOUT and outcome.seconds > last.seconds:
+        return ""
+    if outcome.verdict is Verdict.TIMEOUT and last.seconds > outcome.seconds:
+        return ""
+    return f"was {last.verdict} on {datetime.date.fromordinal(_EPOCH + day)}"
 
 
 def _checksum(key: str, data: bytes) -> bytes:

@@ -64,7 +64,8 @@ class Outcome:
     """What happened to a cell.
 
     `message` is one line or more for a person; `stderr` the end of what native libraries printed; `signal` the number of
-    the signal that ended the process; `difference` the numbers, when outputs were compared; `seconds` of wall time.
+    the signal that ended the process; `difference` the numbers, when outputs were compared; `seconds` of wall time; `flaky` says
+    which other verdict the same content had the last time that it ran, and when; empty where it had this one, or never ran.
     """
 
     cell: Cell
@@ -75,3 +76,4 @@ class Outcome:
     stderr: str = ""
     difference: Difference | None = None
     seconds: float = 0.0
+    flaky: str = ""

@@ -7,6 +7,12 @@ class MatrixError(ExportCompatError):
     """A plan that cannot be made or run as asked."""
 
 
+class ResultsNotWritten(MatrixError):  # noqa: N818 - it names what happened
+    """The folder of results takes no more: the run is incomplete, and can be resumed."""
+
+    exit_code = 3
+
+
 class InfrastructureFault(ExportCompatError):  # noqa: N818 - it names what happened
     """Something around a cell failed: nothing is known of the cell, and another try may succeed."""
 

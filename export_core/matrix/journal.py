@@ -11,13 +11,14 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import filelock
 import msgspec
 
-from export_core.matrix.errors import MatrixError
+from export_core.matrix.errors import MatrixError, ResultsNotWritten
 from export_core.matrix.plan import Plan
 from export_core.matrix.request import Limits
 
@@ -111,17 +112,16 @@ class Journal:
                 f"--results {folder}: another run is writing its results there. Wait for it, or choose another folder."
             ) from None
         except OSError as error:
-            raise _cannot_write(folder, error) from error
+            raise MatrixError(_cannot_write(folder, error)) from error
         try:
             self.resumed = resume and self._continues(record)
             if not self.resumed:
                 self._begin(record)
-            self._file = (folder / RESULTS).open("ab")
-        except OSError as error:
+            self._file = self._opened()
+        except BaseException as error:
             self._lock.release()
-            raise _cannot_write(folder, error) from error
-        except MatrixError:
-            self._lock.release()
+            if isinstance(error, OSError):
+                raise MatrixError(_cannot_write(folder, error)) from error
             raise
 
     def keep(self, wanted: Callable[[bytes], bool]) -> list[bytes]:
@@ -133,9 +133,16 @@ class Journal:
         return kept
 
     def append(self, line: bytes) -> None:
-        """Add a result, without a line break in it, and hand it to the system: who is killed now leaves it behind."""
-        self._file.write(line + b"\n")
-        self._file.flush()
+        """Add a result, without a line break in it, and hand it to the system: who is killed now leaves it behind.
+
+        Raises `ResultsNotWritten`, as `finish` does, where there is no room for it.
+        """
+        data = line + b"\n"
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError as error:
+            raise ResultsNotWritten(_cannot_write(self._folder, error)) from error
 
     def finish(self, lines: Iterable[bytes]) -> None:
         """Put the results into their last order, all or nothing."""
@@ -165,12 +172,19 @@ class Journal:
         # In this order: a plan that can be resumed never stands beside the results of another one.
         for name in (PLAN, RESULTS, SUMMARY):
             (self._folder / name).unlink(missing_ok=True)
-        _write(self._folder / PLAN, [msgspec.json.format(msgspec.json.encode(record), indent=2), b"\n"])
+        write_whole(self._folder / PLAN, [msgspec.json.format(msgspec.json.encode(record), indent=2), b"\n"])
 
     def _replace(self, lines: Iterable[bytes]) -> None:
         self._file.close()
-        _write(self._folder / RESULTS, (line + b"\n" for line in lines))
-        self._file = (self._folder / RESULTS).open("ab")
+        try:
+            write_whole(self._folder / RESULTS, (line + b"\n" for line in lines))
+            self._file = self._opened()
+        except OSError as error:
+            raise ResultsNotWritten(_cannot_write(self._folder, error)) from error
+
+    def _opened(self) -> FileIO:
+        """The results to append to, with nothing held back: what did not fit would be written once more, and torn."""
+        return (self._folder / RESULTS).open("ab", buffering=0)
 
 
 def _whole_lines(path: Path) -> tuple[list[bytes], bytes]:
@@ -179,8 +193,8 @@ def _whole_lines(path: Path) -> tuple[list[bytes], bytes]:
     return lines, rest
 
 
-def _write(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file all or nothing. In parts, since all results of a large run would fill the memory."""
+def write_whole(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a file all or nothing. In parts, since all results of a large run would fill the memory. Raises `OSError`."""
     beside = path.with_name(f".{path.name}.new")
     try:
         with beside.open("wb") as file:
@@ -188,14 +202,14 @@ def _write(path: Path, parts: Iterable[bytes]) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
-    except OSError:
+    except BaseException:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
 
 
-def _cannot_write(folder: Path, error: OSError) -> MatrixError:
-    return MatrixError(f"--results {folder}: cannot write there: {error.strerror or error}.")
+def _cannot_write(folder: Path, error: OSError) -> str:
+    return f"--results {folder}: cannot write there: {error.strerror or error}."
 
 
 def _hash(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 
@@ -35,14 +36,15 @@ def replay_here(
     notify: Callable[[str], None] = lambda text: None,
     ready: Callable[[Release], None] = lambda release: None,
 ) -> Generator[Outcome, None, None]:
-    """One outcome for each cell. Environments are built from `sources`; `cache`: use and keep outcomes of equal cells.
+    """One outcome for each cell. Environments are built from `sources`; `cache`: take outcomes of equal cells from earlier runs.
 
-    What is to be dumped, into the folder `dump`, is run whatever is known of it.
+    What is to be dumped, into the folder `dump`, is run whatever is known of it, and not kept.
     `ready` is told each reader whose environment stands, from several threads.
     """
+    stopping = threading.Event()
 
     def build(release: Release) -> Environment:
-        environment = build_environment(release, calendar, sources)
+        environment = build_environment(release, calendar, sources, stopping)
         ready(release)
         return environment
 
@@ -56,9 +58,10 @@ def replay_here(
             tolerances=tolerances,
             notify=notify,
             dump=dump,
+            stopping=stopping,
         )
 
-    if dump or not cache:
+    if dump:
         yield from run(cells, build)
         return
     kept = OutcomeCache(cache_folder(), notify)
@@ -72,6 +75,7 @@ def replay_here(
             allow=allow,
             replay=run,
             notify=notify,
+            anew=not cache,
         )
     finally:
         kept.close()

@@ -61,10 +61,12 @@ def replay_new(
     allow: Mapping[str, str],
     replay: Callable[[Sequence[Cell], EnvironmentOf], Generator[Outcome, None, None]],
     notify: Callable[[str], None] = lambda text: None,
+    anew: bool = False,
 ) -> Iterator[Outcome]:
     """One outcome for each cell: those that are known first, then what `replay` makes of the others, which are kept.
 
     No environment is built or started of which every cell is known. `standing` gives the environment of a reader where it is built.
+    `anew`: every cell is run, whatever is known of it.
     """
     audits = {cell.golden.id: cell.golden for cell in cells}
     fresh = {name: _of_the_moment(golden) or bool(audit_message(golden, allow)) for name, golden in audits.items()}
@@ -74,7 +76,7 @@ def replay_new(
         for cell in cells
         if (environment := environments[cell.reader]) and environment.lock and not fresh[cell.golden.id]
     }
-    known = cache.get(tuple(named.values()))
+    known = {} if anew else cache.get(tuple(named.values()))
     if known:
         notify(f"{len(known)} of {len(cells)} cells have been run before with the same content: not run again")
     left = []
@@ -92,8 +94,9 @@ def replay_new(
         for outcome in outcomes:
             environment = environments[outcome.cell.reader]
             if environment and environment.lock and not fresh[outcome.cell.golden.id]:
-                cache.put(keys.of(outcome.cell, environment), outcome)
-            yield outcome
+                yield cache.put(keys.of(outcome.cell, environment), outcome)
+            else:
+                yield outcome
 
 
 def _of_the_moment(golden: Golden) -> bool:

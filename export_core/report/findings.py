@@ -21,6 +21,7 @@ _HAPPENED = {
     Verdict.NOT_RUN: "was not run there",
 }
 
+_MOST_FLAKY = 20
 _WORST_FIRST = (Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT, Verdict.ERROR, Verdict.REFUSED, Verdict.NOT_RUN)
 
 
@@ -47,18 +48,33 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     not_run = [result for result in results if result.judgement is Judgement.INCOMPLETE]
     found += [_grouped(group, "INCOMPLETE", 1) for group in _alike(not_run)]
     found += [Finding((2, number, ""), "STALE LIST", text) for number, text in enumerate(summary.stale)]
+    found += _flaky([result for result in results if result.flaky])
     known = [result for result in results if result.judgement is Judgement.KNOWN]
-    found += [_grouped(group, "known failure", 3) for group in _alike(known)]
+    found += [_grouped(group, "known failure", 4) for group in _alike(known)]
     outside = [
         result for result in results if result.judgement is Judgement.OUTSIDE and result.verdict is not Verdict.REFUSED
     ]
-    found += [_grouped(group, "outside the window", 4) for group in _alike(outside)]
+    found += [_grouped(group, "outside the window", 5) for group in _alike(outside)]
     found += [
-        Finding((5, number, ""), "custom call", changing(change))
+        Finding((6, number, ""), "custom call", changing(change))
         for number, change in enumerate(summary.custom_call_changes)
     ]
-    found += [Finding((6, number, ""), "accepted", _accepted(each)) for number, each in enumerate(summary.accepted)]
+    found += [Finding((7, number, ""), "accepted", _accepted(each)) for number, each in enumerate(summary.accepted)]
     return sorted(found, key=lambda finding: finding.rank)
+
+
+def _flaky(results: Sequence[Result]) -> list[Finding]:
+    """All cells whose verdict was another one the last time, a line for each."""
+    if not results:
+        return []
+    what = "1 cell" if len(results) == 1 else f"{len(results)} cells"
+    lines = [
+        f"  {result.golden} in jaxlib {result.reader.jaxlib} on {result.platform}: {result.verdict}, {result.flaky}"
+        for result in results[:_MOST_FLAKY]
+    ]
+    lines += [f"  and {len(results) - _MOST_FLAKY} more, in results.jsonl"] if len(results) > _MOST_FLAKY else []
+    head = f"{what} came out otherwise than the last time with the same content. What was seen now is what is judged."
+    return [Finding((3, 0, ""), "FLAKY", "\n".join((head, *lines)))]
 
 
 def _accepted(each: Accepted) -> str:

@@ -39,6 +39,7 @@ class RunProgress:
         self._readers = len(self._left)
         self._verdicts: dict[str, Counter[str]] = {}
         self._failures: Counter[Judgement] = Counter()
+        self._flaky = 0
         self._ready: set[str] = set()
         self._told = clock()
         columns = (
@@ -86,6 +87,7 @@ class RunProgress:
         self._verdicts.setdefault(reader, Counter())[result.verdict] += 1
         self._ready.add(reader)
         self._failures[result.judgement] += result.judgement in _FAILURES
+        self._flaky += bool(result.flaky)
         self._bar.update(self._task, advance=1, ready=self._environments(), failures=self._failed())
         if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE):
             self._failure(result)
@@ -116,7 +118,8 @@ class RunProgress:
         return f"{len(self._ready)}/{self._readers}"
 
     def _failed(self) -> str:
-        return ", ".join(f"{self._failures[name]} {name}" for name in _FAILURES if self._failures[name])
+        counts = {**{name.value: self._failures[name] for name in _FAILURES}, "flaky": self._flaky}
+        return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
     def _standing(self) -> str:
         """What a line of a log ends with."""

@@ -42,7 +42,7 @@ _LINES_AT_ONCE = 200
 _COLUMN = 9  # a date with two digits of the year, and a gap
 LEGEND = (
     "ok agrees · num other numbers · ref refused · err error · sig died by a signal · time too long · - not run\n"
-    "[..] outside the window · ! broken promise · k known failure"
+    "[..] outside the window · ! broken promise · k known failure · ~ flaky: another verdict the last time"
 )
 
 
@@ -76,6 +76,8 @@ def print_headline(console: Console, summary: Summary) -> None:
     name, style, meaning = _HEADLINE[summary.exit_code]
     if known := summary.judgements.get(Judgement.KNOWN):
         meaning += f", {known} known failures apart"
+    if summary.flaky:
+        meaning += f", {summary.flaky} flaky"
     counts = ", ".join(f"{count} {name}" for name, count in summary.judgements.items()) or "no cell"
     console.print(Text(f"{name}: {meaning}.", style=style), soft_wrap=True)
     console.print(
@@ -151,6 +153,7 @@ def _cell(result: Result | None) -> Text:
     if not result.promised:
         text = f"[{text}]"
     mark = {Judgement.BROKEN: "!", Judgement.KNOWN: "k"}.get(result.judgement, "")
+    mark += "~" if result.flaky else ""
     return Text(text + mark, style=_STYLE[result.judgement])
 
 
@@ -168,6 +171,7 @@ def _title_style(title: str) -> str:
         "BROKEN PROMISE": "bold red",
         "INCOMPLETE": "bold magenta",
         "STALE LIST": "bold yellow",
+        "FLAKY": "bold yellow",
         "known failure": "yellow",
     }
     return styles.get(title, "bright_black")

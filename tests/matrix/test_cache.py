@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import math
 import sqlite3
 import subprocess
@@ -67,19 +69,54 @@ def test_more_keys_than_a_query_takes_are_all_found(tmp_path):
     assert set(kept(tmp_path, *keys)) == set(keys)
 
 
-@pytest.mark.parametrize(
-    "outcome",
-    [
-        Outcome(CELL, Stage.ENVIRONMENT, Verdict.NOT_RUN, "no wheel"),
-        Outcome(CELL, Stage.RUN, Verdict.TIMEOUT, "still in stage run"),
-        Outcome(CELL, Stage.RUN, Verdict.CRASH, "died by signal 9 (SIGKILL)", 9),
-        Outcome(CELL, Stage.RUN, Verdict.CRASH, "died by signal 15 (SIGTERM)", 15),
-    ],
-    ids=["not_run", "timeout", "killed", "terminated"],
-)
-def test_what_says_more_of_the_moment_than_of_the_cell_is_never_kept(tmp_path, outcome):
+TIMEOUT = Outcome(CELL, Stage.RUN, Verdict.TIMEOUT, "still in stage run after 2 s, killed", seconds=2.0)
+NOT_RUN = Outcome(CELL, Stage.ENVIRONMENT, Verdict.NOT_RUN, "no wheel")
+
+
+@pytest.mark.parametrize("outcome", [NOT_RUN, TIMEOUT], ids=["not_run", "timeout"])
+def test_what_says_more_of_the_moment_than_of_the_cell_is_never_taken(tmp_path, outcome):
     keep(tmp_path, key=outcome)
     assert kept(tmp_path, "key") == {}
+
+
+def test_a_timeout_takes_the_place_of_what_was_known_and_not_run_does_not(tmp_path):
+    keep(tmp_path, hung=PASS, missed=PASS)
+    keep(tmp_path, hung=TIMEOUT, missed=NOT_RUN)
+    assert set(kept(tmp_path, "hung", "missed")) == {"missed"}
+
+
+def put(folder: Path, outcome: Outcome) -> str:
+    cache = OutcomeCache(folder)
+    flaky = cache.put("key", outcome).flaky
+    cache.close()
+    return flaky
+
+
+def test_a_verdict_that_differs_from_the_last_one_is_flaky_and_says_since_when(tmp_path):
+    today = datetime.datetime.now(datetime.UTC).date()
+    assert put(tmp_path, CRASH) == ""
+    assert put(tmp_path, dataclasses.replace(CRASH, signal=6, message="died by signal 6 (SIGABRT)")) == ""
+    assert put(tmp_path, PASS) == f"was crash on {today}"
+    assert kept(tmp_path, "key")["key"].flaky == f"was crash on {today}", "and whoever takes it from here is told"
+    assert put(tmp_path, NOT_RUN) == "", "that is no verdict"
+    assert put(tmp_path, PASS) == "", "as the last time"
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.execute("UPDATE outcomes SET day = day - 3")
+    connection.close()
+    assert put(tmp_path, NUMERICS) == f"was pass on {today - datetime.timedelta(days=3)}"
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "flaky"),
+    [(2.0, 1.5, True), (2.0, 2.5, False), (1.5, 2.0, True)],
+    ids=["ended sooner than the timeout", "needed longer than it had", "the same time was enough before"],
+)
+def test_a_timeout_is_another_verdict_only_where_the_other_one_had_no_more_time(tmp_path, first, then, flaky):
+    passed = dataclasses.replace(PASS, seconds=min(first, then) if flaky else max(first, then))
+    hung = dataclasses.replace(TIMEOUT, seconds=2.0)
+    before, after = (hung, passed) if first == 2.0 else (passed, hung)
+    put(tmp_path, before)
+    assert bool(put(tmp_path, after)) is flaky
 
 
 def test_several_processes_keep_at_once(tmp_path):

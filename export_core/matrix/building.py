@@ -80,15 +80,20 @@ def build(
                 return _built(folder, python, wanted, check, options, stopping)
             except (EnvironmentFailed, OSError) as error:
                 first = str(error)
+                # Files of an environment are those of the installer's cache, by hard links: what is broken there is no help.
+                again = ("--no-cache",) if isinstance(error, _Unusable) else ()
             if stopping.is_set():
                 raise EnvironmentFailed(first)
             try:
-                # Files of an environment are those of the installer's cache, by hard links: what broke there is no help.
-                return _built(folder, python, wanted, check, (*options, "--no-cache"), stopping)
+                return _built(folder, python, wanted, check, (*options, *again), stopping)
             except (EnvironmentFailed, OSError) as error:
                 raise EnvironmentFailed(twice(first, str(error))) from error
     except OSError as error:
         raise EnvironmentFailed(f"infrastructure: no environment can be built in {folder.parent}: {error}") from error
+
+
+class _Unusable(EnvironmentFailed):
+    """It was installed, and does not work."""
 
 
 @contextlib.contextmanager
@@ -121,9 +126,12 @@ def _built(
     shutil.rmtree(folder, ignore_errors=True)
     try:
         _install(folder, python, wanted, options, stopping)
-        checked = _run([str(interpreter_in(folder)), "-c", check], f"importing {wanted[0]}", stopping).strip()
         if broken := damage_in(folder):
-            raise EnvironmentFailed(f"installing {', '.join(wanted)} left it broken: {broken}")
+            raise _Unusable(f"installing {', '.join(wanted)} left it broken: {broken}")
+        try:
+            checked = _run([str(interpreter_in(folder)), "-c", check], f"importing {wanted[0]}", stopping).strip()
+        except EnvironmentFailed as error:
+            raise _Unusable(str(error)) from error
         found = Built(folder, checked, installed(folder))
         ready = folder / READY
         beside = ready.with_suffix(".new")

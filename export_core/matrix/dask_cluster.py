@@ -7,10 +7,14 @@ TLS in Dask's own configuration.
 from __future__ import annotations
 
 import time
-from typing import Any, cast
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any
 
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.executors import Executor
+from export_core.matrix.job import Done
 
 PATIENCE_SECONDS = 60.0
 """How long to wait where no worker is left: clusters grow on demand, and a worker that died is started anew."""
@@ -19,6 +23,27 @@ ANSWER_SECONDS = 30.0
 FRESH_SECONDS = 0.5
 EVERYWHERE = "cpu"
 """The platform that every worker has, declared or not."""
+
+
+@dataclass(frozen=True)
+class _Naming:
+    """Runs jobs, and has each say which worker ran it."""
+
+    inner: Executor
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        """See `Executor`."""
+        return self.inner.submit(_named, fn, *args)
+
+
+def _named(run: Callable[..., Done], *args: Any) -> Done:
+    from distributed import get_worker
+
+    return replace(run(*args), where=get_worker().address)
+
+
+def _needs(platform: str) -> dict[str, int]:
+    return {} if platform == EVERYWHERE else {platform: 1}
 
 
 class DaskCluster:
@@ -45,7 +70,7 @@ class DaskCluster:
                 "`dask scheduler`, and give its address, such as dask:tcp://127.0.0.1:8786."
             ) from error
         self._address = address
-        self._executors: dict[str, Any] = {}
+        self._executors: dict[str, Executor] = {}
         self._workers: list[dict[str, Any]] = []
         self._asked = 0.0
         self._deaf = False
@@ -55,9 +80,16 @@ class DaskCluster:
     def executor(self, platform: str) -> Executor:
         """See `Cluster`. Resources tie jobs to workers that have the platform."""
         if platform not in self._executors:
-            needs = {} if platform == EVERYWHERE else {platform: 1}
-            self._executors[platform] = self._client.get_executor(pure=False, resources=needs)
-        return cast(Executor, self._executors[platform])
+            self._executors[platform] = _Naming(self._client.get_executor(pure=False, resources=_needs(platform)))
+        return self._executors[platform]
+
+    def elsewhere(self, platform: str, machine: str) -> Executor | None:
+        """See `Cluster`. Should the others go away, the job runs on that machine after all: it must not wait for ever."""
+        others = [worker["address"] for worker in self._able(platform) if worker["address"] != machine]
+        if not (machine and others):
+            return None
+        options = {"pure": False, "resources": _needs(platform), "workers": others, "allow_other_workers": True}
+        return _Naming(self._client.get_executor(**options))
 
     def room(self, platform: str) -> int:
         """See `Cluster`: for each thread of a worker one job that runs and one that waits there."""
@@ -90,7 +122,7 @@ class DaskCluster:
         if self._client.status == "running" and time.monotonic() - self._asked > FRESH_SECONDS:
             try:
                 told = self._client.sync(self._client.scheduler.identity, n_workers=-1, callback_timeout=ANSWER_SECONDS)
-                self._workers = list(told["workers"].values())
+                self._workers = [{**worker, "address": address} for address, worker in told["workers"].items()]
             except TimeoutError:
                 self._deaf = True
             except OSError:  # the connection broke just now: the client notices by itself

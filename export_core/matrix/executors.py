@@ -7,9 +7,9 @@ goldens. Without an executor cells run here, through `replay`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
@@ -41,6 +41,9 @@ class Cluster(Protocol):
     def executor(self, platform: str) -> Executor:
         """What runs jobs where this platform is."""
 
+    def elsewhere(self, platform: str, machine: str) -> Executor | None:
+        """What runs jobs where this platform is, rather not on this machine (`Done.where`); None where there is no other."""
+
     def room(self, platform: str) -> int:
         """How many jobs of this platform to have out at once; at least 1."""
 
@@ -62,6 +65,10 @@ class Anywhere:
         """See `Cluster`."""
         return self.pool
 
+    def elsewhere(self, platform: str, machine: str) -> Executor | None:
+        """See `Cluster`. Its machines have no names."""
+        return None
+
     def room(self, platform: str) -> int:
         """See `Cluster`."""
         return self.slots
@@ -76,8 +83,12 @@ class Anywhere:
 
 @dataclass
 class _Batch:
+    """Cells that travel together. Those that could not be run on a machine have its name in `failed_on`, and what was told of each."""
+
     cells: tuple[Cell, ...]
     sent: int = 0
+    failed_on: str = ""
+    told: Mapping[str, str] = field(default_factory=dict)
 
 
 def replay_on(
@@ -90,9 +101,9 @@ def replay_on(
 ) -> Generator[Outcome, None, None]:
     """Run cells on a cluster and yield one outcome for each, in the order their jobs end.
 
-    A job that an engine loses is sent once more, and then its cells are not run. Cells of a platform that no machine has are not
-    run, at once. Goldens are read when there is room for their job, so that not all are in memory at once. `run` is what the machines
-    do with a job.
+    A job that an engine loses is sent once more, and then its cells are not run. Cells that a machine could not run are tried on another,
+    where there is one; those of a platform that no machine has are not run, at once. Goldens are read when there is room for their
+    job, so that not all are in memory at once. `run` is what the machines do with a job.
     """
     left = []
     goldens = {cell.golden.id: cell.golden for cell in cells}
@@ -129,8 +140,24 @@ def replay_on(
                     continue
                 for note in answer.notes:
                     notify(note)
+                failed: dict[str, str] = {}
+                again: list[Cell] = []
                 for cell, ended in zip(back.cells, answer.ended, strict=True):
-                    yield ended.of(cell)
+                    outcome = ended.of(cell)
+                    fault = outcome.verdict is Verdict.NOT_RUN and outcome.stage is Stage.ENVIRONMENT
+                    if fault and not back.failed_on and cluster.elsewhere(cell.platform, answer.where):
+                        again.append(cell)
+                        failed[cell.id] = outcome.message
+                        continue
+                    if fault and back.failed_on:
+                        before = f"{outcome.message}\nbefore that on {back.failed_on}: {back.told[cell.id]}"
+                        outcome = replace(outcome, message=before)
+                    yield outcome
+                if again:
+                    moved = _Batch(tuple(again), failed_on=answer.where, told=failed)
+                    why = failed[again[0].id].splitlines()[0]
+                    notify(f"{_name(moved)}: not run on {answer.where} ({why}); tried on another machine")
+                    waiting[again[0].platform].append(moved)
     finally:
         for future in out:
             future.cancel()
@@ -162,7 +189,9 @@ def _sent(
     batch.sent += 1
     try:
         job = make_job(batch.cells, how)
-        out[cluster.executor(batch.cells[0].platform).submit(run, job)] = batch
+        platform = batch.cells[0].platform
+        other = cluster.elsewhere(platform, batch.failed_on) if batch.failed_on else None
+        out[(other or cluster.executor(platform)).submit(run, job)] = batch
     except Exception as error:  # whatever it is, each cell gets its result and the run goes on
         yield from _not_run(batch, f"infrastructure: could not be sent: {type(error).__name__}: {error}")
 

@@ -57,10 +57,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    """What comes back: an outcome for each golden of the job, in its order, and what was told on the way."""
+    """What comes back: an outcome for each golden of the job, in its order, and what was told on the way.
+
+    `where` is the machine that ran it, as its cluster names it; empty where that has no names.
+    """
 
     ended: tuple[Kept, ...]
     notes: tuple[str, ...] = ()
+    where: str = ""
 
 
 def make_job(cells: Sequence[Cell], how: How) -> Job:

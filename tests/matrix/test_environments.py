@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import threading
+import time
 import zipfile
 from pathlib import Path
 
 import pytest
-from making import release
+from making import make_wheel, release
 
 from export_core.matrix import EnvironmentFailed, build_environment, cache_folder, environments, this_interpreter
 from export_core.matrix import building as module
@@ -82,6 +85,64 @@ def test_what_a_killed_build_left_is_built_anew(cache, tiny):
     (first.folder / "half").write_text("left")
     assert build("empty", sys.executable, tiny, CHECK) == first
     assert not (first.folder / "half").exists()
+
+
+def lost(file: Path) -> None:
+    file.unlink()
+
+
+def cut(file: Path) -> None:
+    """In place: by hard links, the installer's cache has lost it too."""
+    os.truncate(file, 1)
+
+
+@pytest.mark.parametrize(
+    ("breaks", "what"),
+    [
+        (lost, "lib/python*/site-packages/tiny/__init__.py"),
+        (lost, "lib/python*/site-packages/tiny-1.0.dist-info/RECORD"),
+        (lost, "bin/python"),
+        (cut, "lib/python*/site-packages/tiny/__init__.py"),
+        (cut, "ready.json"),
+    ],
+    ids=["a file gone", "a record gone", "the interpreter gone", "a file cut", "half a note of the build"],
+)
+def test_an_environment_that_broke_after_it_was_built_is_built_anew(cache, tmp_path, breaks, what):
+    tiny = (str(make_wheel(tmp_path, "tiny", "1.0")),)
+    first = build("tiny", sys.executable, tiny, "import tiny; print(tiny.__version__)")
+    assert first.checked == "1.0"
+    (file,) = first.folder.glob(what)
+    breaks(file)
+    again = build("tiny", sys.executable, tiny, "import tiny; print(tiny.__version__)")
+    assert again == first
+    assert module.damage_in(first.folder) == ""
+
+
+def test_a_build_that_fails_twice_leaves_nothing_and_says_both(cache, tiny, tmp_path):
+    count = f"import pathlib; n = pathlib.Path({str(tmp_path / 'count')!r}); n.write_text(n.read_text() + 'x' if n.exists() else 'x')"
+    with pytest.raises(EnvironmentFailed) as told:
+        build("broken", sys.executable, tiny, f"{count}; raise ImportError('try ' + n.read_text())")
+    first, then = str(told.value).split("\nthen ")
+    assert first.startswith("infrastructure: tried twice, first importing ")
+    assert first.endswith("ImportError: try x")
+    assert then.endswith("ImportError: try xx")
+    assert [path for path in cache.iterdir() if path.is_dir()] == []
+
+
+def test_a_build_that_nobody_wants_any_more_ends_at_once(cache, tiny):
+    stopping = threading.Event()
+    threading.Timer(1.0, stopping.set).start()
+    started = time.monotonic()
+    with pytest.raises(EnvironmentFailed, match="the run was stopped"):
+        build("slow", sys.executable, tiny, "import time; time.sleep(60)", stopping=stopping)
+    assert time.monotonic() - started < 15
+    assert [path for path in cache.iterdir() if path.is_dir()] == []
+
+
+def test_a_place_where_no_environment_can_be_built_is_told(cache, tiny):
+    cache.parent.write_text("a file where the folder should be")
+    with pytest.raises(EnvironmentFailed, match=r"infrastructure: no environment can be built in .*environments: "):
+        build("tiny", sys.executable, tiny, CHECK)
 
 
 def test_a_build_that_fails_ends_with_the_builders_last_lines(cache):

@@ -131,6 +131,56 @@ def test_a_platform_that_no_machine_has_is_not_run_at_once_and_the_others_are(go
     )
 
 
+class TwoMachines(Anywhere):
+    """The first is one on which no environment can be built, and jobs go there first."""
+
+    def elsewhere(self, platform, machine):
+        assert machine == "first"
+        return Second()
+
+
+class First:
+    def submit(self, fn, /, *args):
+        lacks = Kept(Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no room on the disk", None, "", None, 0.0)
+        done = fn(*args)
+        return finished(dataclasses.replace(done, ended=(*done.ended[:-2], lacks, lacks), where="first"))
+
+
+class Second:
+    def submit(self, fn, /, *args):
+        return finished(dataclasses.replace(fn(*args), where="second"))
+
+
+def finished(done: Done) -> Future[Done]:
+    future: Future[Done] = Future()
+    future.set_result(done)
+    return future
+
+
+def test_cells_that_a_machine_could_not_run_are_tried_on_another(cells):
+    said: list[str] = []
+    sent: list[int] = []
+
+    def counted(job):
+        sent.append(len(job.goldens))
+        return passes(job)
+
+    runnable = [cell for cell in cells if cell.golden.manifest.case != "no_artifact"]
+    found = on(TwoMachines(First()), runnable, run=counted, notify=said.append)
+    assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
+    assert sent == [len(runnable), 2], "and only those"
+    (line,) = said
+    assert line.endswith("not run on first (infrastructure: no room on the disk); tried on another machine")
+
+
+def test_cells_that_no_machine_can_run_are_not_run_and_both_machines_are_told(cells):
+    fails = Kept(Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no such wheel", None, "", None, 0.0)
+    found = on(TwoMachines(First()), cells[:2], run=lambda job: Done((fails,) * len(job.goldens)))
+    assert {outcome.message for outcome in found.values()} == {
+        "infrastructure: no such wheel\nbefore that on first: infrastructure: no room on the disk"
+    }
+
+
 class Vanishing(Anywhere):
     """In order until a first job has ended; from then on nothing will end."""
 

@@ -88,6 +88,7 @@ def main(root: Path) -> None:
     waves = made("waves", lambda x: {"sin": jnp.sin(x), "cos": jnp.cos(x) * 2}, x)
     write(waves)
     write(made("both", lambda x: x + 1, x, platforms=("cpu", "tpu")))
+    write(made("large", lambda x: jnp.zeros(1 << 17) + x[0], x))
     write(made("tpu_only", lambda x: x + 2, x, platforms=("tpu",)))
     off = [leaf_of(np.array([1.0, -1.0], np.float32)), leaf_of(np.array([0.5, 0.5], np.float32))]
     write(made("other_numbers", lambda x: (jnp.sin(x), jnp.cos(x)), x), **{OUTPUTS: to_npz(off)})

@@ -1,0 +1,114 @@
+"""A full disk loses no cell: what could not be run or kept is said, nothing of it is green, and with room again the run goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from disks import NO_ROOM, on_a_small_disk
+
+from export_core.matrix import cache_folder
+
+WRITE_GOLDENS = Path(__file__).parent / "matrix" / "write_goldens.py"
+CASES = ("waves", "both", "keys", "every_dtype", "other_numbers", "cholesky", "x64", "large")
+WORDS = " ".join(f"--cases {case}" for case in CASES)
+
+pytestmark = pytest.mark.matrix
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    subprocess.run([sys.executable, WRITE_GOLDENS, folder / "golden"], check=True)
+    for name in ("no_artifact", "tpu_only"):
+        for file in sorted((folder / "golden" / name).rglob("*"), reverse=True):
+            file.unlink() if file.is_file() else file.rmdir()
+        (folder / "golden" / name).rmdir()
+    (folder / "cache").mkdir()
+    (folder / "cache" / "environments").symlink_to(cache_folder() / "environments")
+    return folder
+
+
+def script(project: Path, disk: Path, words: str, *, environment: str = "") -> str:
+    """A matrix with a little room, its exit code, and the results copied to where they stay."""
+    matrix = f"{sys.executable} -m export_core matrix {WORDS} --readers 0.12.0.1 --timeout 60"
+    return (
+        f"cd {project}\nexport JAXEXPORT_CACHE={project}/cache PYTHONDONTWRITEBYTECODE= {environment}\n"
+        f"limited {matrix} {words}; echo exit $?\n"
+    )
+
+
+def verdicts(folder: Path) -> dict[str, str]:
+    lines = [json.loads(line) for line in (folder / "results.jsonl").read_bytes().splitlines()]
+    assert len({line["case"] for line in lines}) == len(lines) == len(CASES), "one result for each"
+    return {line["case"]: line["verdict"] for line in lines}
+
+
+WELL = {case: "numerics" if case == "other_numbers" else "pass" for case in CASES}
+
+
+def test_where_outputs_find_no_room_the_cell_is_not_run_after_two_tries_and_the_others_are(project, tmp_path):
+    disk = tmp_path / "disk"
+    done = on_a_small_disk(
+        disk, 100, script(project, disk, f"--results {tmp_path}/r --no-cache", environment=f"TMPDIR={disk}")
+    )
+    assert "exit 3" in done.stdout, done
+    assert verdicts(tmp_path / "r") == {**WELL, "large": "not_run"}
+    lines = [json.loads(line) for line in (tmp_path / "r" / "results.jsonl").read_bytes().splitlines()]
+    (message,) = [line["message"] for line in lines if line["verdict"] == "not_run"]
+    assert re.match(
+        f"infrastructure: tried twice, and each time NotKeptError: the outputs could not be written: .*{NO_ROOM}",
+        message,
+    )
+
+
+def test_results_that_find_no_room_end_the_run_which_goes_on_when_there_is_some(project, tmp_path):
+    disk = tmp_path / "disk"
+    first = script(project, disk, f"--results {disk}/r --no-cache")
+    again = f"wc -l {disk}/r/results.jsonl; grow\n{first.replace('limited', '').replace('--no-cache', '--resume --no-cache')}"
+    done = on_a_small_disk(disk, 8, f"{first}{again}cp -r {disk}/r {tmp_path}/r")
+    assert re.findall(r"exit (\d+)", done.stdout) == ["3", "1"], done
+    error = " ".join(done.stderr.split())
+    assert re.search(f"--results {disk}/r: cannot write there: {NO_ROOM}", error), done
+    found = re.search(
+        rf"(\d+) of {len(CASES)} cells have a result, in .*, and (\d+) are left: the same command with --resume", error
+    )
+    assert found
+    assert int(found[1]) + int(found[2]) == len(CASES)
+    assert f"{found[1]} {disk}/r/results.jsonl" in done.stdout, "whole lines, and those that it said"
+    assert 0 < int(found[1]) < len(CASES)
+    assert f"{found[1]} of {len(CASES)} cells have a result from before" in done.stdout
+    assert "Traceback" not in done.stderr
+    assert verdicts(tmp_path / "r") == WELL
+
+
+def test_outcomes_that_find_no_room_are_not_kept_and_the_run_is_right(project, tmp_path):
+    disk = tmp_path / "disk"
+    (tmp_path / "home").mkdir()
+    prepare = f"mkdir -p {disk}/home && ln -s {cache_folder()}/environments {disk}/home/environments\n"
+    text = script(project, disk, f"--results {tmp_path}/r", environment=f"JAXEXPORT_CACHE={disk}/home")
+    done = on_a_small_disk(disk, 12, prepare + text)
+    assert "exit 1" in done.stdout, done
+    assert re.search(f"outcomes are not kept, and those of earlier runs not used: .*{NO_ROOM}", done.stdout), done
+    assert verdicts(tmp_path / "r") == WELL
+
+
+def test_environments_that_find_no_room_are_told_and_leave_nothing_behind(project, tmp_path):
+    disk = tmp_path / "disk"
+    text = script(
+        project,
+        disk,
+        f"--results {tmp_path}/r --no-cache",
+        environment=f"JAXEXPORT_CACHE={disk}/home UV_LINK_MODE=copy",
+    )
+    done = on_a_small_disk(disk, 8000, f"{text}find {disk}/home/environments -mindepth 1 -type d | wc -l")
+    assert "exit 3" in done.stdout, done
+    assert done.stdout.split()[-1] == "0"
+    assert set(verdicts(tmp_path / "r").values()) == {"not_run"}
+    line = json.loads((tmp_path / "r" / "results.jsonl").read_bytes().splitlines()[0])
+    assert line["message"].startswith("infrastructure: tried twice, ")
+    assert "installing jax==0.12.0.1" in line["message"]

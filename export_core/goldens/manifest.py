@@ -6,6 +6,7 @@ import datetime
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import yaml
@@ -172,23 +173,24 @@ def load_manifest(path: Path) -> Manifest:
     except OSError as error:
         raise GoldenError(f"{path}: cannot read this manifest: {error.strerror}.") from None
     try:
-        _refuse_newer(path, text)
-        return msgspec.yaml.decode(text, type=Manifest)
+        said = msgspec.yaml.decode(text)  # once: YAML takes most of the time of a matrix that is known
+        _refuse_newer(path, said)
+        return msgspec.convert(said, Manifest, builtin_types=(datetime.date,))
     except msgspec.MsgspecError as error:
-        said = " ".join(str(error).split())  # what YAML says fills several lines
-        raise GoldenError(f"{path}: not a golden's manifest: {said}. {RESTORE}") from None
+        problem = " ".join(str(error).split())  # what YAML says fills several lines
+        raise GoldenError(f"{path}: not a golden's manifest: {problem}. {RESTORE}") from None
 
 
 def refuse_newer_format(path: Path) -> None:
     """Raise `GoldenError` for a manifest that a newer version of this tool wrote. One that is damaged or missing is nobody's loss."""
     try:
-        _refuse_newer(path, path.read_bytes())
+        _refuse_newer(path, msgspec.yaml.decode(path.read_bytes()))
     except (OSError, msgspec.MsgspecError):
         return
 
 
-def _refuse_newer(path: Path, text: bytes) -> None:
-    version = msgspec.yaml.decode(text, type=_Format).format
+def _refuse_newer(path: Path, said: Any) -> None:
+    version = msgspec.convert(said, _Format).format
     if version > FORMAT:
         raise GoldenError(
             f"{path}: manifest format {version}; this pytest-jaxexport reads up to {FORMAT}. Upgrade pytest-jaxexport."

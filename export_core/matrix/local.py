@@ -69,10 +69,9 @@ def replay_here(
         yield from replay_new(
             cells,
             kept,
-            Keys(calendar, limits, tolerances),
+            Keys(calendar, limits, tolerances, allow),
             standing=lambda release: standing_environment(release, calendar, sources),
             environment_of=build,
-            allow=allow,
             replay=run,
             notify=notify,
             anew=not cache,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from export_core import comparing
+from export_core import artifact, comparing
 from export_core.comparing import Tolerances
 from export_core.goldens import Golden, Manifest, arrays
 from export_core.goldens.store import FOR_THE_EYE
@@ -20,16 +20,23 @@ from export_core.matrix.cache import OutcomeCache
 from export_core.matrix.cell import Cell, Outcome
 from export_core.matrix.environments import Environment
 from export_core.matrix.request import Limits, Runs
-from export_core.matrix.run import EnvironmentOf, audit_message
-from export_core.releases import Calendar, Release
+from export_core.matrix.registered import self_contained
+from export_core.matrix.run import EnvironmentOf
+from export_core.releases import Calendar, Release, stable_targets
 
 
 class Keys:
     """Names an outcome by the content of all that decides it."""
 
-    def __init__(self, calendar: Calendar, limits: Limits, tolerances: Tolerances | None = None) -> None:
+    def __init__(
+        self,
+        calendar: Calendar,
+        limits: Limits,
+        tolerances: Tolerances | None = None,
+        allow: Mapping[str, str] | None = None,
+    ) -> None:
         self._calendar = calendar
-        self._tolerances = msgspec.json.encode(tolerances or {}, order="deterministic").decode()
+        self._policy = msgspec.json.encode([tolerances or {}, sorted(allow or ())], order="deterministic").decode()
         self._runs = Runs(limits)
         self._expected: dict[str, str] = {}
         self._where: dict[int, tuple[Environment, str]] = {}
@@ -41,7 +48,7 @@ class Keys:
             self._expected[golden.id] = expected_content(golden.manifest)
         if id(environment) not in self._where:
             self._where[id(environment)] = environment, self._reader(environment)  # holding it keeps its id its own
-        parts = (self._runs.of(cell), self._expected[golden.id], self._where[id(environment)][1], self._tolerances)
+        parts = (self._runs.of(cell), self._expected[golden.id], self._where[id(environment)][1], self._policy)
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def _reader(self, environment: Environment) -> str:
@@ -58,7 +65,6 @@ def replay_new(
     *,
     standing: Callable[[Release], Environment | None],
     environment_of: EnvironmentOf,
-    allow: Mapping[str, str],
     replay: Callable[[Sequence[Cell], EnvironmentOf], Generator[Outcome, None, None]],
     notify: Callable[[str], None] = lambda text: None,
     anew: bool = False,
@@ -68,8 +74,8 @@ def replay_new(
     No environment is built or started of which every cell is known. `standing` gives the environment of a reader where it is built.
     `anew`: every cell is run, whatever is known of it.
     """
-    audits = {cell.golden.id: cell.golden for cell in cells}
-    fresh = {name: _of_the_moment(golden) or bool(audit_message(golden, allow)) for name, golden in audits.items()}
+    goldens = {cell.golden.id: cell.golden for cell in cells}
+    fresh = {name: _of_the_moment(golden) for name, golden in goldens.items()}
     environments = {reader: standing(reader) for reader in dict.fromkeys(cell.reader for cell in cells)}
     named = {
         cell.id: keys.of(cell, environment)
@@ -100,8 +106,9 @@ def replay_new(
 
 
 def _of_the_moment(golden: Golden) -> bool:
-    """Whether what comes out depends on what no key holds: a user's comparator, or a library that a registration module loads."""
-    return ":" in golden.manifest.comparison.compare or bool(golden.manifest.options.register)
+    """Whether what comes out depends on what no key holds: a user's comparator, or what a registration module may reach for."""
+    modules = (golden.folder / f"{name}.register.py" for name in golden.manifest.options.register)
+    return ":" in golden.manifest.comparison.compare or not all(self_contained(path.read_bytes()) for path in modules)
 
 
 def expected_content(manifest: Manifest) -> str:
@@ -113,11 +120,12 @@ def expected_content(manifest: Manifest) -> str:
 
 @functools.cache
 def code() -> str:
-    """A hash of the code and the tables that run a cell and say how it ended: all of this folder, and what reads arrays."""
-    here = Path(__file__).parent
+    """A hash of the code and the tables that run a cell and say how it ended: this folder, and what audits artifacts and reads arrays."""
     found = hashlib.sha256()
-    reading = (Path(arrays.__file__), Path(comparing.__file__))
-    for path in (*sorted(here.glob("*.py")), *sorted(here.glob("data/*.*")), *reading):
+    folders = (Path(__file__).parent, Path(artifact.__file__).parent)
+    ours = [path for folder in folders for pattern in ("*.py", "data/*.*") for path in sorted(folder.glob(pattern))]
+    beside = (arrays.__file__, comparing.__file__, stable_targets.__file__, stable_targets.TABLE)
+    for path in (*ours, *map(Path, beside)):
         found.update(path.read_bytes())
     return found.hexdigest()
 

@@ -3,7 +3,8 @@
 This one file runs in every reader's environment: it imports the standard library, numpy and jax, nothing else, and works on every
 Python and jax of the release calendar. What differs between releases is adapted here and nowhere else.
 
-``worker.py serve`` imports jax once and forks for every cell. It never starts a client itself: after that a fork would hang.
+``worker.py serve`` imports jax once and forks for every cell. It never starts a client itself: after that a fork would hang. The processes
+of the next cells are forked ahead, and start their clients while they wait: each still runs one cell, and dies.
 ``worker.py cell`` runs a single cell, for systems that cannot fork.
 
 Requests come as JSON lines on stdin, replies leave as JSON lines on the descriptor that stdout was at the start:
@@ -256,15 +257,44 @@ def save_leaves(path: str, values: list[Any]) -> None:
 
 
 def cell_process(request: dict[str, Any], say: Say) -> None:
-    """Run a cell and tell how it ended; what escapes as a Python exception is told, what does not the parent sees."""
+    """Run a cell and tell how it ended; what escapes as a Python exception is told, what does not the parent sees.
+
+    The last word comes last: whoever hears it needs not wait until the process is gone, which takes the system 20 ms.
+    """
     try:
         run_cell(request, say)
-        say({"end": "ok"})
+        end = {"end": "ok"}
     except BaseException as error:  # the process ends here, whatever it was
         if request.get("learn"):
             say({"modules": sorted(sys.modules)})
-        end = "fault" if of_the_machine(error) else "error"
-        say({"end": end, "type": type(error).__name__, "message": whole_message(error)})
+        what = "fault" if of_the_machine(error) else "error"
+        end = {"end": what, "type": type(error).__name__, "message": whole_message(error)}
+    flush()
+    say(end)
+
+
+def flush() -> None:
+    """Hand on what Python has kept back of what was printed."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):  # the artifact's code may have closed or replaced it
+            continue
+
+
+def start_client() -> None:
+    """Do ahead what any process does for its first artifact, whatever is in it: start the client, make a context for MLIR.
+
+    What fails here fails in the cell once more, and is told there.
+    """
+    try:
+        import jax
+        from jax._src.interpreters import mlir
+
+        jax.devices()
+        mlir.make_ir_context()
+    except Exception as error:
+        print("not started ahead: %s" % error, file=sys.stderr)
 
 
 def of_the_machine(error: BaseException) -> bool:
@@ -295,6 +325,7 @@ class Heard:
         self.end: dict[str, Any] = {}
         self.modules: list[str] | None = None
         self.garbage = ""
+        self._words = 0
         self._rest = bytearray()
 
     def take(self, data: bytes) -> None:
@@ -311,6 +342,16 @@ class Heard:
         if self.garbage:
             self._rest = bytearray()
 
+    @property
+    def anything(self) -> bool:
+        """Whether there was a word, or what is none."""
+        return bool(self._words or self._rest or self.garbage)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the last word was said, and all were words."""
+        return bool(self.end) and not self._rest and not self.garbage
+
     def close(self) -> None:
         """Nothing comes after this."""
         if self._rest:
@@ -324,6 +365,7 @@ class Heard:
         if self.garbage or not said_by_a_cell(message) or self.end:
             self.garbage = self.garbage or "%.80r" % line
             return
+        self._words += 1
         self.told.update((key, message[key]) for key in ("stage", "check", "shardings") if key in message)
         self.told["refusals"].update(message.get("refusals", {}))
         self.modules = message.get("modules", self.modules)
@@ -357,36 +399,55 @@ def said_by_a_cell(message: Any) -> bool:
 
 
 class Running:
-    """A forked cell: its process, the pipes it speaks and prints through, its limits."""
+    """A process that was forked for one cell: the pipes that it is told through, speaks through and prints to, its limits.
 
-    def __init__(self, request: dict[str, Any], replies: int) -> None:
-        self.request = request
+    `ahead`: its cell is not known yet, and meanwhile it starts the client. Its time begins when the cell is given to it.
+    """
+
+    def __init__(self, ahead: bool, others: list[int]) -> None:
+        self.ahead = ahead
+        self.request: dict[str, Any] = {}
         self.heard = Heard()
         self.printed = b""
         self.killed_for: str | None = None
         self.started = time.monotonic()
+        request, self.requests = os.pipe()
         self.pipe, descriptor = os.pipe()
         self.stderr, stderr = os.pipe()  # a file would let it fill the disk
         self.pid = os.fork()
         if self.pid == 0:
-            self._become_cell(descriptor, stderr, replies)
-        os.close(descriptor)
-        os.close(stderr)
+            self._become_cell(request, descriptor, stderr, [*others, self.requests])
+        for each in (request, descriptor, stderr):
+            os.close(each)
         os.set_blocking(self.stderr, False)
 
-    def _become_cell(self, descriptor: int, stderr: int, replies: int) -> None:
+    def _become_cell(self, request: int, descriptor: int, stderr: int, others: list[int]) -> None:
         try:
             die_with_parent()
             os.setpgid(0, 0)  # who is killed takes its own children along
-            os.close(replies)  # those are the worker's
+            for each in others:  # those are the worker's
+                os.close(each)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # what waits there are requests, and not for a cell
             os.dup2(stderr, 2)
             os.dup2(2, 1)
-            cell_process(self.request, writer_to(descriptor))
-            sys.stdout.flush()
-            sys.stderr.flush()
+            if self.ahead:
+                start_client()
+            with os.fdopen(request, "rb") as told:
+                line = told.readline()
+            if line:  # else the worker is gone, or needs no more cells
+                cell_process(json.loads(line), writer_to(descriptor))
         finally:
             os._exit(0)
+
+    def give(self, request: dict[str, Any]) -> None:
+        """Give it the cell, which begins now."""
+        self.request = request
+        self.started = time.monotonic()
+        try:
+            with os.fdopen(self.requests, "wb") as told:
+                told.write(json.dumps(request).encode() + b"\n")
+        except BrokenPipeError:  # it is dead, as its other pipes will say
+            pass
 
     def hear(self) -> bool:
         """Read what the cell said. Answers whether it has closed the pipe."""
@@ -419,31 +480,44 @@ class Running:
                 os.kill(self.pid, signal.SIGKILL)
 
     def kill(self) -> None:
-        """End the cell, without a result."""
+        """End the process, without a result."""
         self._kill("shutdown")
         os.waitpid(self.pid, 0)
 
-    def reply(self) -> dict[str, Any]:
-        """The last word on this cell, once its pipe is closed."""
-        _, status = os.waitpid(self.pid, 0)
+    @property
+    def began(self) -> bool:
+        """Whether it got as far as its cell. One that was forked ahead may die, or hang, while it starts the client."""
+        return not self.ahead or self.heard.anything
+
+    def close(self) -> int | None:
+        """Read what it printed and close its pipes. The status that its process ended with; None where it may still be ending."""
+        status = None
+        if not self.heard.whole or self.killed_for:
+            _, status = os.waitpid(self.pid, 0)
         ended = time.monotonic()
         while time.monotonic() < ended + 0.5 and self.hear_stderr():  # a child of the cell may go on printing
             continue
         os.close(self.pipe)
         os.close(self.stderr)
+        if not self.request:
+            os.close(self.requests)
+        return status
+
+    def reply(self, status: int | None) -> dict[str, Any]:
+        """What came of the cell, once it has said its last word or its pipe is closed."""
         heard = self.heard
         heard.close()
         reply: dict[str, Any] = {
             "id": self.request["id"],
             **heard.told,
             # The worker's own SIGKILL says nothing about the artifact.
-            "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) and not self.killed_for else None,
+            "signal": None if status is None or self.killed_for or not os.WIFSIGNALED(status) else os.WTERMSIG(status),
             "stderr": self.printed.decode(errors="replace"),
             "seconds": round(time.monotonic() - self.started, 4),
         }
         if self.killed_for:
             return {**reply, "end": self.killed_for}
-        return {**reply, **last_word(heard, os.WEXITSTATUS(status) if reply["signal"] is None else None)}
+        return {**reply, **last_word(heard, os.WEXITSTATUS(status or 0) if reply["signal"] is None else None)}
 
 
 def last_word(heard: Heard, status: int | None) -> dict[str, Any]:
@@ -455,57 +529,106 @@ def last_word(heard: Heard, status: int | None) -> dict[str, Any]:
     return heard.end or {"end": "crash", "message": "the process ended without a word, with status %d" % status}
 
 
-def serve(replies: int) -> None:
-    """Fork a cold process for each request until stdin closes. The first cells teach which modules to import beforehand."""
-    say = writer_to(replies)
-    say(imported())
-    selector = selectors.DefaultSelector()
-    selector.register(0, selectors.EVENT_READ, None)
-    waiting: list[dict[str, Any]] = []
-    incoming = b""
-    heard, learned = False, False  # of any cell's modules; of those of a cell that was compiled
-    running: list[Running] = []
-    while True:
-        # The first cell goes alone: the modules that it imports are imported here, and no later fork pays for them.
-        while waiting and (heard or not running):
-            cell = Running(dict(waiting.pop(0), learn=not learned), replies)
-            selector.register(cell.pipe, selectors.EVENT_READ, cell)
-            selector.register(cell.stderr, selectors.EVENT_READ, cell)
-            running.append(cell)
-        for key, _ in selector.select(timeout=0.05 if running else None):
-            cell = key.data
-            if cell is None:
-                data = os.read(0, 1 << 16)
-                if not data:
-                    for each in running:
-                        each.kill()
-                    return
-                *lines, incoming = (incoming + data).split(b"\n")
-                waiting.extend(json.loads(line) for line in lines)
-                continue
-            if cell not in running:  # its other pipe, which ended in this very round
-                continue
-            if key.fd == cell.stderr:
-                if not cell.hear_stderr():
-                    selector.unregister(cell.stderr)
-                continue
-            closed = cell.hear()
-            modules, cell.heard.modules = cell.heard.modules, None
-            if modules and not learned:
-                heard, learned = True, cell.heard.told["stage"] in ("compile", "run")
-                # A golden's own module is for its own cell: registered here, it could not be registered there.
-                own = {name for name, _ in cell.request["register"]}
-                import_all([name for name in modules if name not in own])
-                refuse_if_warm()
-            if closed:
-                running.remove(cell)
-                for descriptor in (cell.pipe, cell.stderr):
-                    if descriptor in selector.get_map():
-                        selector.unregister(descriptor)
-                heard = True
-                say(cell.reply())
-        for cell in running:
-            cell.enforce_limits()
+class Server:
+    """Forks a cold process for each request until stdin closes. The first cells teach which modules to import beforehand."""
+
+    def __init__(self, replies: int) -> None:
+        self.replies = replies
+        self.say = writer_to(replies)
+        self.selector = selectors.DefaultSelector()
+        self.waiting: list[dict[str, Any]] = []
+        self.incoming = b""
+        self.running: list[Running] = []
+        self.ahead: list[Running] = []
+        self.ending: list[int] = []
+        self.heard = False  # of any cell's modules
+        self.learned = False  # of those of a cell that was compiled
+        self.starts_ahead = True
+
+    def serve(self) -> None:
+        """Run what comes in on stdin."""
+        self.say(imported())
+        self.selector.register(0, selectors.EVENT_READ, None)
+        while True:
+            # The first cell goes alone: the modules that it imports are imported here, and no later fork pays for them.
+            while self.waiting and (self.heard or not self.running):
+                self.begin(self.waiting.pop(0))
+            for key, _ in self.selector.select(timeout=0.05 if self.running else None):
+                if key.data is None:
+                    if not self.take_requests():
+                        return
+                elif key.data in self.running or key.data in self.ahead:  # else it ended in this very round
+                    self.hear(key.data, key.fd)
+            self.ending = [pid for pid in self.ending if os.waitpid(pid, os.WNOHANG) == (0, 0)]
+            for cell in self.running:
+                cell.enforce_limits()
+
+    def take_requests(self) -> bool:
+        """Read requests. False when there will be no more: then all that runs is ended."""
+        data = os.read(0, 1 << 16)
+        if not data:
+            for each in (*self.running, *self.ahead):
+                each.kill()
+            return False
+        *lines, self.incoming = (self.incoming + data).split(b"\n")
+        self.waiting.extend(json.loads(line) for line in lines)
+        return True
+
+    def begin(self, request: dict[str, Any]) -> None:
+        """Give a cell to a process that was forked ahead, or to a new one; and have the next one ready soon."""
+        ready = may_start_before(request) and self.learned and self.starts_ahead
+        cell = self.ahead.pop(0) if ready and self.ahead else self.fork(ahead=False)
+        cell.give(dict(request, learn=not self.learned))
+        self.running.append(cell)
+        if ready and len(self.ahead) < (len(self.running) + 1) // 2:
+            self.ahead.append(self.fork(ahead=True))
+
+    def fork(self, *, ahead: bool) -> Running:
+        """A new process, to which we listen."""
+        cell = Running(ahead, [self.replies, *(other.requests for other in self.ahead)])
+        self.selector.register(cell.pipe, selectors.EVENT_READ, cell)
+        self.selector.register(cell.stderr, selectors.EVENT_READ, cell)
+        return cell
+
+    def hear(self, cell: Running, descriptor: int) -> None:
+        """Read from one of a cell's pipes."""
+        if descriptor == cell.stderr:
+            if not cell.hear_stderr():
+                self.selector.unregister(cell.stderr)
+            return
+        closed = cell.hear()
+        modules, cell.heard.modules = cell.heard.modules, None
+        if modules and not self.learned:
+            self.heard, self.learned = True, cell.heard.told["stage"] in ("compile", "run")
+            # A golden's own module is for its own cell: registered here, it could not be registered there.
+            own = {name for name, _ in cell.request["register"]}
+            import_all([name for name in modules if name not in own])
+            refuse_if_warm()
+        if closed or cell.heard.whole:
+            self.end(cell)
+
+    def end(self, cell: Running) -> None:
+        """Tell what came of a cell, or begin it anew where it had not begun."""
+        (self.running if cell.request else self.ahead).remove(cell)
+        for descriptor in (cell.pipe, cell.stderr):
+            if descriptor in self.selector.get_map():
+                self.selector.unregister(descriptor)
+        status = cell.close()
+        if status is None:
+            self.ending.append(cell.pid)
+        if not cell.began:
+            # Whatever killed it: a cell shows what is wrong with the client in the stage where it starts one itself.
+            self.starts_ahead = False
+            if cell.request:
+                self.waiting.insert(0, cell.request)
+            return
+        self.heard = True
+        self.say(cell.reply(status))
+
+
+def may_start_before(request: dict[str, Any]) -> bool:
+    """Whether nothing that this cell asks for must be done before its process starts the client."""
+    return request["devices"] == 1 and not request["register"]
 
 
 def imported() -> dict[str, Any]:
@@ -575,7 +698,7 @@ def main() -> None:
     os.dup2(2, 1)
     os.write(replies, b"\n")  # what was printed before this line must not run into the first reply
     if sys.argv[1:] == ["serve"]:
-        serve(replies)
+        Server(replies).serve()
     else:
         say = writer_to(replies)
         request = json.loads(sys.stdin.readline())
@@ -583,7 +706,6 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         say(imported())
         cell_process(request, say)
-        sys.stdout.flush()
         os._exit(0)
 
 

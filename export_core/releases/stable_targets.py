@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+TABLE = os.path.join(os.path.dirname(__file__), "data", "stable_targets.json")  # noqa: PTH118, PTH120 - pathlib takes 10 ms
+
+
 @functools.cache
 def _data() -> dict[str, Any]:
-    name = os.path.join(os.path.dirname(__file__), "data", "stable_targets.json")  # noqa: PTH118, PTH120 - pathlib takes 10 ms
-    with open(name, "rb") as file:  # noqa: PTH123
+    with open(TABLE, "rb") as file:  # noqa: PTH123
         data: dict[str, Any] = json.loads(file.read())
     return data
 

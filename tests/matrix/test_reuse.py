@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from making import golden, release, write_golden
+from making import ARTIFACTS, files, golden, manifest, release, write_golden
 
 from export_core.goldens import Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
@@ -34,9 +34,9 @@ def environment(lock: str = "lock", reader: Release = READER, **variables: str) 
     return Environment(reader, Path("python"), variables, lock)
 
 
-def key(made: Golden = PLAIN, limits: Limits = LIMITS, where: Environment | None = None) -> str:
+def key(made: Golden = PLAIN, limits: Limits = LIMITS, where: Environment | None = None, allow: str = "") -> str:
     where = where or environment()
-    return Keys(load_calendar(), limits).of(Cell(made, where.release, "cpu"), where)
+    return Keys(load_calendar(), limits, allow={allow: "why"}).of(Cell(made, where.release, "cpu"), where)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,9 @@ def key(made: Golden = PLAIN, limits: Limits = LIMITS, where: Environment | None
         key(where=environment("other packages")),
         key(where=environment(LD_PRELOAD="other.so")),
         key(where=environment(reader=dataclasses.replace(READER, jax="0.11.2"))),
+        key(allow="my_target"),
     ],
-    ids=["artifact", "inputs", "outputs", "comparison", "x64", "options", "memory", "packages", "loader", "jax's date"],
+    ids=["artifact", "inputs", "outputs", "comparison", "x64", "options", "memory", "packages", "loader", "date", "allow"],
 )
 def test_whatever_decides_an_outcome_gives_it_another_key(other):
     assert other != key()
@@ -160,7 +161,8 @@ def test_cells_with_the_same_artifact_and_inputs_run_once_and_are_each_compared_
 def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Outcome], list[str], list[str]]]:
     """Replays goldens through a cache. Answers outcomes, requests and what was asked to be built."""
 
-    def run(*goldens: Golden, lock: str = "lock", standing: bool = True):
+    def run(*goldens: Golden, lock: str = "lock", standing: bool = True, allow: tuple[str, ...] = ()):
+        accepted = dict.fromkeys(allow, "why")
         start = Counting(kept.start)
         built: list[str] = []
         said: list[str] = []
@@ -177,12 +179,11 @@ def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Outcome], list[
             replay_new(
                 [Cell(each, here, "cpu") for each in goldens],
                 cache,
-                Keys(load_calendar(), LIMITS),
+                Keys(load_calendar(), LIMITS, allow=accepted),
                 standing=stands if standing else lambda reader: None,
                 environment_of=build,
-                allow={},
                 replay=lambda cells, environment_of: replay(
-                    cells, environment_of, load_calendar(), limits=LIMITS, start=start
+                    cells, environment_of, load_calendar(), limits=LIMITS, start=start, allow=accepted
                 ),
             )
         )
@@ -227,10 +228,12 @@ def test_an_environment_that_nobody_took_a_lock_of_keeps_nothing(again, twins):
     assert len(again(twins[0], lock="")[1]) == 1
 
 
-def test_what_the_audit_found_is_found_anew_and_never_kept(again, goldens, tmp_path):
-    for _ in range(2):
-        found, requests, _ = again(goldens["no_artifact"])
-        assert (found["no_artifact"].stage, requests) == (Stage.AUDIT, [])
+def test_what_the_audit_refused_is_run_once_it_is_allowed_and_refused_again_when_it_is_not(again, tmp_path):
+    content = {**files(), ARTIFACT: (ARTIFACTS / "0.12.0.1" / "cholesky.jaxexport").read_bytes()}
+    older = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.cholesky", "0.4.24"), content)
+    for allow, audited in (((), True), (("lapack_spotrf_ffi", "lapack_strsm_ffi"), False), ((), True)):
+        found, *_ = again(older, allow=allow)
+        assert (found["t.cholesky"].stage is Stage.AUDIT) is audited, found["t.cholesky"].message
 
 
 def test_what_was_not_run_is_run_the_next_time(again, twins, goldens):

@@ -1,0 +1,122 @@
+"""Processes that are forked before their cell is known: one cell each, none that outlives its worker or speaks for a cell."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from export_core.matrix import Cell, Stage, this_interpreter
+from export_core.matrix.checks import request_of
+from export_core.matrix.pool import ForkingWorker
+
+
+class Started:
+    """A worker in which two cells have run: the first has taught it what to import, with the second a process was forked ahead."""
+
+    def __init__(self, environment, golden, folder: Path) -> None:
+        self.worker = ForkingWorker(environment)
+        self.pid = self.worker._process.pid
+        self.request = request_of(Cell(golden, environment.release, "cpu"), folder, timeout=60, memory=0)
+        assert [self.run().end for _ in range(2)] == ["ok", "ok"]
+        self.ahead = only_child(self.pid)
+        wait_for(lambda: threads(self.ahead) > 1)
+
+    def run(self, **changes):
+        return self.worker.submit(msgspec.structs.replace(self.request, **changes)).result(timeout=120)
+
+
+@pytest.fixture
+def started(here, goldens, tmp_path):
+    made = Started(this_interpreter(here), goldens["waves"], tmp_path)
+    yield made
+    made.worker.close()
+
+
+def children(pid: int) -> list[int]:
+    """The processes below this one that have not ended."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found if alive(int(child))]
+
+
+def only_child(pid: int) -> int:
+    """The process that is left when those whose cell is done have ended."""
+    return wait_for(lambda: children(pid)[1:] == [] and children(pid))[0]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def threads(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
+def wait_for(what):
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        if found := what():
+            return found
+        time.sleep(0.02)
+    raise AssertionError("waited 30 s for nothing")
+
+
+def test_one_process_waits_with_its_client_and_runs_one_cell_whose_time_begins_then(started):
+    assert threads(started.pid) == 1, "the worker itself stays cold"
+    time.sleep(0.3)
+    given = time.monotonic()
+    assert started.run().seconds <= time.monotonic() - given
+    assert only_child(started.pid) != started.ahead
+
+
+def test_a_cell_that_asks_for_what_comes_before_the_client_gets_a_process_of_its_own(started, tmp_path):
+    (tmp_path / "own.py").write_text("import jax._src.xla_bridge\nassert not jax._src.xla_bridge._backends\n")
+    assert started.run(devices=2).end == "ok"
+    assert started.run(register=(("own", str(tmp_path / "own.py")),)).end == "ok"
+    assert only_child(started.pid) == started.ahead
+
+
+def test_no_more_processes_wait_than_half_of_the_cells_that_run(started):
+    futures = [started.worker.submit(started.request) for _ in range(6)]
+    assert {future.result(timeout=120).end for future in futures} == {"ok"}
+    wait_for(lambda: 1 <= len(children(started.pid)) <= 3)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stuck"])
+def test_a_process_that_is_lost_before_its_cell_begins_says_nothing_about_the_cell(started, how):
+    os.kill(started.ahead, how)
+    reply = started.run(timeout=4.0)
+    assert (reply.end, reply.stage, reply.signal) == ("ok", Stage.RUN, None)
+    assert started.ahead not in children(started.pid)
+
+
+@pytest.mark.parametrize("how", ["killed", "closed"])
+def test_a_process_that_waits_does_not_outlive_its_worker(started, how):
+    if how == "killed":
+        os.kill(started.pid, signal.SIGKILL)
+    else:  # what happens too when the coordinator is killed
+        started.worker._process.stdin.close()
+    wait_for(lambda: not alive(started.ahead))
+
+
+@pytest.mark.parametrize(
+    ("variables", "end"),
+    [({"JAX_PLATFORMS": "no_such"}, "error"), ({"XLA_FLAGS": "--xla_no_such"}, "crash")],
+    ids=["refuses", "dies"],
+)
+def test_where_the_client_cannot_start_each_cell_says_so_in_its_own_stage(here, goldens, tmp_path, variables, end):
+    plain = this_interpreter(here)
+    worker = ForkingWorker(dataclasses.replace(plain, variables={**plain.variables, **variables}))
+    request = request_of(Cell(goldens["waves"], here, "cpu"), tmp_path, timeout=60, memory=0)
+    replies = [worker.submit(request).result(timeout=60) for _ in range(3)]
+    worker.close()
+    assert [(reply.end, reply.stage) for reply in replies] == [(end, Stage.LOWER)] * 3
+    assert "no_such" in (replies[-1].message or "") + replies[-1].stderr

@@ -187,7 +187,7 @@ def matrix(
     if part:
         screen.print(f"shard {part} of {len(whole.cells)} cells", highlight=False)
     started = time.monotonic()
-    record = record_of(whole, policy, limits, shard=str(part or ""))
+    record = record_of(whole, policy.unplaced(), limits, shard=str(part or ""))
     cluster = cluster_at(executor)
     journal = Journal(folder, record, resume=resume)
     judged: list[Result] = []
@@ -209,6 +209,7 @@ def matrix(
                         windows,
                         policy.known_failures,
                         partial(reproduce_command, options=options, reader=reader),
+                        policy.required,
                     )
                     journal.append(result_line(result))
                     judged.append(result)
@@ -223,7 +224,7 @@ def matrix(
             selection=selection.described(),
             seconds=time.monotonic() - started,
             calendar=plan.calendar,
-            accepted=accepted_in(golden.manifest for golden in plan.goldens),
+            accepted=accepted_in((golden.manifest for golden in plan.goldens), policy.quirks),
             plan=record.digest,
             shard=ShardOf(part.index, part.count) if part else None,
         )
@@ -258,7 +259,7 @@ def _selected(
     policy = policy_of(policy_file)
     selection = Selection(
         readers=policy.readers if readers is None else readers,
-        platforms=listed(platforms) or policy.platforms or ("cpu",),
+        platforms=listed(platforms) or tuple(policy.platforms or ("cpu",)),
         cases=tuple(cases),
         writers=listed(writers),
         touching=touching,
@@ -270,10 +271,15 @@ def _selected(
 
 def _planned(policy: Policy, selection: Selection, folder: str | None, as_of: str | None) -> Plan:
     from export_core.goldens import GoldenStore
+    from export_core.judge.known import check_width, promised_scopes
     from export_core.matrix import make_plan
+    from export_core.matrix.quirks import relaxed
 
-    goldens = verified_goldens(GoldenStore(Path(folder or policy.goldens)))
-    return make_plan(goldens, policy.calendar(), policy.window_lengths(), selection, day_of(as_of))
+    goldens = relaxed(verified_goldens(GoldenStore(Path(folder or policy.goldens))), policy.quirks)
+    windows = policy.window_lengths()
+    made = make_plan(goldens, policy.calendar(), windows, selection, day_of(as_of))
+    check_width(policy.known_failures, promised_scopes(made.cells, windows))
+    return made
 
 
 def _given(selecting: dict[str, Any]) -> list[str]:

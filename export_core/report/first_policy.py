@@ -25,7 +25,8 @@ windows:
   backward: {backward} days
   forward: {forward} days
 
-# window: every release with a promised cell here, the newest, and the one just before each writer. Or all, or a list: ["0.9.2", window].
+# What goldens are replayed in. window is every release with a promised cell here, the newest, and the one just before each writer; all
+# is every release; or a list, such as ["0.9.2", window].
 readers: window
 
 # Platforms to export for and to replay on: run, compile (where there is no such hardware), or auto.

@@ -6,13 +6,12 @@ import json
 
 import msgspec
 import pytest
-import yaml
 from commands import assert_bad_input, finished
 from making import result
 
 from export_core.judge import Judgement, Result
 from export_core.matrix import Stage, Verdict
-from export_core.policy import Policy, Required, load_policy
+from export_core.policy import Policy, Required
 
 CRASH = result(
     Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)", signal=11
@@ -69,3 +68,32 @@ def test_json_of_a_summary_is_for_people_too(tmp_path):
     assert json.loads((tmp_path / "summary.json").read_bytes())["exit_code"] == 0
     assert (tmp_path / "summary.json").read_text().count("\n") > 10
     assert msgspec.json.decode((tmp_path / "results.jsonl").read_bytes(), type=Result) == result()
+
+
+def test_without_a_policy_here_that_of_the_run_judges(jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path / "out", result(), policy=Policy(required=Required(cells=2)))
+    ended = jaxexport("judge", "out")
+    assert (ended.code, "required.cells: expected at least 2 cells that ran, found 1." in ended.out) == (3, True)
+
+
+@pytest.mark.parametrize("text", ["allow: {t: because}", "tolerances: {cpu: {float32: {rtol: 1}}}"])
+def test_a_policy_under_which_cells_would_have_run_otherwise_does_not_judge_them(
+    text, jaxexport, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path / "out", result())
+    (tmp_path / "export_compat.yaml").write_text(text)
+    said = f"export_compat.yaml: {text.partition(':')[0]}: expected what this run was made with, found something else."
+    assert_bad_input(jaxexport("judge", "out"), said, "run `jaxexport matrix` again")
+
+
+def test_a_headline_of_what_is_incomplete_says_that_promises_are_broken_too(jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path / "out", CRASH, result(), planned=3)
+    ended = jaxexport("judge", "out")
+    assert ended.code == 3
+    headline = next(line for line in ended.out.splitlines() if line.startswith("INCOMPLETE:"))
+    assert headline == "INCOMPLETE: not every planned cell has a result that counts; and 1 promise is broken."
+    assert "BROKEN PROMISE  t.b" in ended.out
+    assert "INCOMPLETE  Expected one result for each of 3 planned cells, found 2." in ended.out

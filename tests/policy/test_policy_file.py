@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from pathlib import Path
 
@@ -161,7 +162,10 @@ QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue
         (ENTRY.replace("owner", "ownr"), "3: known_failures[0].ownr: unknown key. Did you mean `owner`?"),
         (ENTRY.replace("owner: o", "owner: o, place: x"), "3: known_failures[0].place: unknown key. "),
         (QUIRK.replace("writer", "writers"), "2: quirks[0].writers: unknown key. Did you mean `writer`?"),
-        ("tolerances:\n  cpu: {float32: {rtol: 1}}\n  tpu:\n    float32:\n      atoll: 2", "5: tolerances.tpu.float32.atoll: unknown key. Did you mean `atol`?"),
+        (
+            "tolerances:\n  cpu: {float32: {rtol: 1}}\n  tpu:\n    float32:\n      atoll: 2",
+            "5: tolerances.tpu.float32.atoll: unknown key. Did you mean `atol`?",
+        ),
         (ENTRY.replace("reason: r, ", ""), "2: known_failures[0]: expected the key `reason`, found none."),
         ("allow:\n  a: b\n  c: d\n  a: e", "4: allow.a: this key is here twice: in line 2 too. Keep one of them."),
         ("windows: {}\ngoldens: a\nwindows: {}", "3: windows: this key is here twice: in line 1 too."),
@@ -182,7 +186,10 @@ QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue
         ("- a", "1: expected a table, found ['a']."),
         ("required: {cells: many}", "1: required.cells: expected a whole number, found 'many'."),
         ("rtol: {float3: 1}", "1: rtol: float3: expected a floating-point dtype such as float32."),
-        ("tolerances:\n  cpu:\n    float32: {rtol: -1}", "3: tolerances.cpu.float32.rtol: expected a finite number of 0 or more, found -1.0."),
+        (
+            "tolerances:\n  cpu:\n    float32: {rtol: -1}",
+            "3: tolerances.cpu.float32.rtol: expected a finite number of 0 or more, found -1.0.",
+        ),
         ("tolerances:\n  gpu: {}", "2: tolerances.gpu: expected a platform of cpu, cuda, rocm, tpu."),
         ("allow:\n  a: ''", "2: allow.a: expected text, found none."),
         ("releases: {jaxlib: {nightly: {built: 2026-11-01}}}", "1: releases.jaxlib.nightly: expected a version such as 0.12.0.1"),
@@ -192,15 +199,27 @@ QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue
         (ENTRY.replace("cases: [a]", "cases: []"), '2: known_failures[0].cases: expected at least one name or glob, found none. ["*"]'),
         (ENTRY.replace("message: m", "message: ''"), "2: known_failures[0].message: expected text, found none."),
         (ENTRY.replace("owner: o", "owner: ' '"), "3: known_failures[0].owner: expected text, found none."),
-        (ENTRY.replace("reason: r", "reason: todo later"), "3: known_failures[0].reason: expected what only you can say, found 'todo later'."),
+        (
+            ENTRY.replace("reason: r", "reason: todo later"),
+            "3: known_failures[0].reason: expected what only you can say, found 'todo later'.",
+        ),
         (ENTRY.replace("2026-12-30", "2026-12-31"), "4: known_failures[0].expires: 2026-12-31 is 91 days after added; expected 0 to 90"),
         (ENTRY.replace("2026-12-30", "2026-09-30"), "4: known_failures[0].expires: 2026-09-30 is -1 days after added"),
         (ENTRY.replace("expires: 2026-12-30", ""), "2: known_failures[0]: expected expires (at most 90 days after added), or permanent"),
         (ENTRY.replace("expires: 2026-12-30", "permanent: true"), "2: known_failures[0]: permanent: true needs an approver."),
-        (ENTRY.replace("expires: 2026-12-30", "permanent: true, approver: ''"), "4: known_failures[0].approver: expected text, found none."),
-        (ENTRY.replace("expires", "permanent: true, approver: b, expires"), "4: known_failures[0].expires: expected no day, since it is permanent"),
+        (
+            ENTRY.replace("expires: 2026-12-30", "permanent: true, approver: ''"),
+            "4: known_failures[0].approver: expected text, found none.",
+        ),
+        (
+            ENTRY.replace("expires", "permanent: true, approver: b, expires"),
+            "4: known_failures[0].expires: expected no day, since it is permanent",
+        ),
         (ENTRY.replace("2026-10-01", "lately"), "3: known_failures[0].added: expected a day such as 2026-10-25, found 'lately'."),
-        (ENTRY.replace("2026-10-01", "2026-10-01 12:00:00"), "3: known_failures[0].added: expected a day such as 2026-10-25, found datetime"),
+        (
+            ENTRY.replace("2026-10-01", "2026-10-01 12:00:00"),
+            "3: known_failures[0].added: expected a day such as 2026-10-25, found datetime",
+        ),
         (ENTRY.replace("2026-10-01", "2026-02-30"), "3: expected a value such as 2026-10-25 or 180, found 2026-02-30: day is out of range"),
         (ENTRY.replace("owner: o", "owner: o, at_most: 0"), "3: known_failures[0].at_most: expected a number of 1 or more, found 0."),
         (QUIRK.replace("rtol: 1, ", ""), "2: quirks[0]: expected what it relaxes: rtol, atol, ulp or allow, found none of them."),
@@ -216,7 +235,7 @@ QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue
         (b"goldens: \x00", " not YAML: "),
         ("a: &a [*a]", "1: its aliases make it endless, or longer than 100000 values."),
         ("\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}' if n else 'x'] * 10)}]" for n in range(9)), "its aliases make it endless"),
-        ("[" * 1500, " not a policy: it is nested deeper than any policy needs to be."),
+        ("[" * 500, " not a policy: it is nested deeper than any policy needs to be."),
         ("", " expected a policy, found an empty file."),
         (b"\xef\xbb\xbf \n", " expected a policy, found an empty file."),
     ],
@@ -253,13 +272,11 @@ def test_the_same_holds_in_a_pyproject(said, text, message):
     st.text(max_size=60)
     | st.sampled_from(EVERYTHING.splitlines()).flatmap(lambda line: st.just(EVERYTHING.replace(line, line[:-1])))
 )
-def test_no_text_is_more_than_one_clear_error(tmp_path_factory, text):
+def test_whatever_the_text_is_there_is_a_policy_or_a_clear_error(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "some.yaml"
     path.write_text(text, encoding="utf-8", errors="replace", newline="")
-    try:
-        read_policy(path)
-    except PolicyError as error:
-        assert len(str(error).splitlines()) == 1
+    with contextlib.suppress(PolicyError):
+        assert read_policy(path)[0].windows.backward >= 0
 
 
 @pytest.mark.parametrize("command", [["matrix"], ["releases", "list"], ["policy", "check"]], ids=" ".join)

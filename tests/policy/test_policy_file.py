@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import re
 from pathlib import Path
 
 import msgspec
@@ -51,6 +52,15 @@ def test_everything_that_a_policy_can_say_is_read(load):
     assert [entry.place.rpartition("/")[2] for entry in policy.quirks] == ["export_compat.yaml:21"]
     assert [entry.place.rpartition("/")[2] for entry in policy.known_failures] == ["export_compat.yaml:36"]
     assert policy.calendar().built("0.13.0.dev20261120") == datetime.date(2026, 11, 20)
+
+
+def test_what_the_page_about_policies_shows_is_read(load):
+    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
+    shown = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    policies = [load(text) for text in shown]
+    assert [bool(policy.known_failures) for policy in policies].count(True) == 1
+    keys = set(re.findall(r"^\| `([a-z_]+)", page, re.MULTILINE)) | {"atol"}
+    assert keys == set(Policy.__struct_fields__)
 
 
 def test_what_summary_json_keeps_of_a_policy_is_that_policy(load):

@@ -76,8 +76,8 @@ def summarize(
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
     Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete. A golden that
-    calls a new target too early is a broken
-    promise, also where no reader was there to show it: readers of those days are deployed, and not all of them are published.
+    calls a new target too early is a broken promise, also where no reader was there to show it: readers of those days are deployed,
+    and not all of them are published.
 
     `selection` says what was asked for; its entry ``whole`` is true when the run held every golden with its window. `calendar` is
     that of the run, where it had releases beside the policy's; `accepted` what its goldens were let through with. A `shard` holds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from export_core.judge.result import Judgement, Result
@@ -45,9 +45,11 @@ def covers(entry: KnownFailure, scope: Scope) -> bool:
 
 def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> None:
     """Raise `PolicyError` for an entry that covers more promised cells than it may: globs must not excuse what nobody looked at."""
-    scopes = list(promised)
-    for number, entry in enumerate(known):
-        count = sum(covers(entry, scope) for scope in scopes)
+    counts = [0] * len(known)
+    for scope in promised if known else ():
+        for number, entry in enumerate(known):
+            counts[number] += covers(entry, scope)
+    for number, (entry, count) in enumerate(zip(known, counts, strict=True)):
         if count > entry.at_most:
             raise PolicyError(
                 f"{entry.place or 'policy'}: known_failures[{number}]: expected at most {entry.at_most} promised cells in its globs, found "
@@ -55,13 +57,12 @@ def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> Non
             )
 
 
-def promised_scopes(cells: Iterable[Cell], windows: Windows) -> list[Scope]:
+def promised_scopes(cells: Iterable[Cell], windows: Windows) -> Iterator[Scope]:
     """The promised cells of a plan."""
-    return [
-        Scope(cell.golden.manifest.case, cell.golden.manifest.writer.jaxlib, cell.reader.jaxlib, cell.platform)
-        for cell in cells
-        if promise(cell.golden.manifest.writer.built, cell.reader.built, windows).promised
-    ]
+    for cell in cells:
+        writer = cell.golden.manifest.writer
+        if promise(writer.built, cell.reader.built, windows).promised:
+            yield Scope(cell.golden.manifest.case, writer.jaxlib, cell.reader.jaxlib, cell.platform)
 
 
 def stale_entries(
@@ -80,14 +81,12 @@ def stale_entries(
     results = list(results)
     platforms = {result.platform for result in results}
     scoped = [
-        (scope_of(result), result)
-        for result in results
-        if result.promised or result.judgement in (Judgement.BROKEN, Judgement.KNOWN)
+        result for result in results if result.promised or result.judgement in (Judgement.BROKEN, Judgement.KNOWN)
     ]
     problems = []
     for number, entry in enumerate(known):
         what = _named("known_failures", number, entry)
-        met = [result for scope, result in scoped if covers(entry, scope)]
+        met = [result for result in scoped if covers(entry, scope_of(result))]
         if passing := [result for result in met if _passes(entry, result)]:
             problems.append(f"{what}: {len(passing)} of its cells pass now: {_cells(passing)}. Take them off the list.")
         otherwise = [

@@ -100,3 +100,29 @@ def test_a_cell_that_was_compiled_is_kept_or_a_bonus(project):
     for policy, said in (("inside", "kept"), ("outside", "bonus")):
         ended = process("judge", "out", "--policy", f"{policy}.yaml", cwd=project)
         assert (f"1 of 1 planned cells: 1 {said}." in ended.out, ended.code) == (True, 0)
+
+
+@pytest.mark.matrix
+def test_a_quirk_lets_other_numbers_of_one_golden_through_and_is_shown(project):
+    (project / "quirk.yaml").write_text(
+        f"{INSIDE}quirks:\n  - {{case: numerics, writer: 0.9.2-cpu, atol: {{float32: 1.5}}, reason: shown on purpose, owner: me,\n"
+        "     issue: '#7', added: 2026-10-01, expires: 2026-12-01}\n"
+    )
+    words = (
+        "matrix",
+        "--cases",
+        "numerics",
+        "--readers",
+        READER,
+        *AS_OF,
+        "--policy",
+        "quirk.yaml",
+        "--results",
+        "quirk",
+    )
+    ended = process(*words, cwd=project)
+    assert (judged(project / "quirk", READER), ended.code) == (Judgement.KEPT, 0), ended.out
+    assert "accepted  quirk: atol float32 1.5: numerics/0.9.2-cpu." in ended.out
+    assert "reason     shown on purpose; owner me, #7, until 2026-12-01" in ended.out
+    without = process("judge", "quirk", "--policy", "inside.yaml", cwd=project)
+    assert (without.code, "quirks: expected what this run was made with" in without.err) == (2, True)

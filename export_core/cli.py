@@ -1,26 +1,26 @@
-"""The command `jaxexport`: judgement, goldens, releases, and what its other files add, without pytest or nox."""
+"""The command `jaxexport`: backfill, releases, and what its other files add, without pytest or nox."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
 from export_core.cli_artifacts import audit, diff, inspect
 from export_core.cli_goldens import goldens_group
+from export_core.cli_judge import judge
 from export_core.cli_matrix import matrix
 from export_core.cli_merge import merge
 from export_core.cli_options import (
     as_of_option,
-    console,
     day_of,
     listed,
     policy_of,
     policy_option,
 )
 from export_core.cli_plan import plan
+from export_core.cli_policy import policy_group
 from export_core.errors import ExportCompatError
 
 
@@ -30,36 +30,8 @@ def jaxexport() -> None:
     """Will this exported JAX function still run there?"""
 
 
-for _command in (inspect, audit, diff, matrix, plan, merge):
+for _command in (inspect, audit, diff, matrix, plan, merge, judge, policy_group):
     jaxexport.add_command(_command)
-
-
-@jaxexport.command()
-@click.argument("folder", metavar="DIR", default=".jaxexport")
-@policy_option
-@as_of_option
-def judge(folder: str, policy_file: str | None, as_of: str | None) -> None:
-    """Judge the results of a matrix run again, with another policy or as of another day."""
-    from export_core.judge import judge_again, read_results, read_summary, summarize
-    from export_core.report import print_report
-
-    before = read_summary(Path(folder))
-    policy = policy_of(policy_file)
-    windows = policy.window_lengths()
-    results = [judge_again(result, windows, policy.known_failures) for result in read_results(Path(folder))]
-    summary = summarize(
-        results,
-        planned=before.planned,
-        policy=policy,
-        as_of=day_of(as_of) if as_of else before.as_of,
-        selection=before.selection,
-        seconds=before.seconds,
-        accepted=before.accepted,
-        plan=before.plan,
-        shard=before.shard,
-    )
-    print_report(console(), results, summary)
-    sys.exit(summary.exit_code)
 
 
 @jaxexport.command()

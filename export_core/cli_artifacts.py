@@ -41,7 +41,10 @@ def inspect(file: str, as_json: bool, mlir: bool) -> None:
 @click.command()
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @click.option(
-    "--policy", "policy_file", metavar="FILE", help="Policy file. [default: export_compat.yaml where it exists]"
+    "--policy",
+    "policy_file",
+    metavar="FILE",
+    help="Policy file. [default: export_compat.yaml or [tool.jaxexport] in pyproject.toml, where there is one]",
 )
 @click.option("--writer", metavar="JAXLIB", help="The jaxlib that wrote them, where the files leave it open.")
 @click.option("--reader", metavar="JAXLIB", help="A jaxlib that must guarantee the calls too. [default: none]")
@@ -113,7 +116,10 @@ def diff(context: click.Context, old: str, new: str) -> None:
 )
 @click.option("--goldens", metavar="DIR", help="Folder of goldens. [default: the policy's, else golden]")
 @click.option(
-    "--policy", "policy_file", metavar="FILE", help="Policy file. [default: export_compat.yaml where it exists]"
+    "--policy",
+    "policy_file",
+    metavar="FILE",
+    help="Policy file. [default: export_compat.yaml or [tool.jaxexport] in pyproject.toml, where there is one]",
 )
 def add_golden(
     file: str,

@@ -87,14 +87,16 @@ def matrix(
     """
     from export_core.cli_signals import Interrupted, interruptible
     from export_core.matrix import Limits
+    from export_core.matrix.dump import dump_folder
     from export_core.matrix.errors import ResultsNotWritten
     from export_core.matrix.request import GIB
 
     if dump_ir and executor != "local":
         raise click.UsageError("--dump-ir writes where cells run: it goes with --executor local only.")
+    dump = dump_folder(dump_ir) if dump_ir else None
     cores = 1 if executor != "local" else os.cpu_count() or 1
     limits = Limits(jobs=jobs or cores, timeout=timeout, memory=int(memory * GIB))
-    run = _Run(console(), results, executor, limits, resume, cache, dump_ir, quiet, selecting)
+    run = _Run(console(), results, executor, limits, resume, cache, dump, quiet, selecting)
     try:
         with interruptible():
             summary = run.to_the_end()
@@ -151,7 +153,7 @@ class _Run:
         if part:
             self.screen.print(f"shard {part} of {len(whole.cells)} cells", highlight=False)
         started = time.monotonic()
-        record = record_of(whole, policy, self.limits, shard=str(part or ""))
+        record = record_of(whole, policy.unplaced(), self.limits, shard=str(part or ""))
         cluster = cluster_at(self.executor)
         journal = Journal(self.results, record, resume=self.resume)
         self.plan = plan
@@ -167,7 +169,7 @@ class _Run:
                 selection=selection.described(),
                 seconds=time.monotonic() - started,
                 calendar=plan.calendar,
-                accepted=accepted_in(golden.manifest for golden in plan.goldens),
+                accepted=accepted_in((golden.manifest for golden in plan.goldens), policy.quirks),
                 plan=record.digest,
                 shard=ShardOf(part.index, part.count) if part else None,
             )
@@ -196,7 +198,7 @@ class _Run:
                 for outcome in outcomes:
                     reader = plan.spelled.get(outcome.cell.reader, "")
                     reproduce = partial(reproduce_command, options=options, reader=reader)
-                    result = judge(outcome, windows, policy.known_failures, reproduce)
+                    result = judge(outcome, windows, policy.known_failures, reproduce, policy.required)
                     journal.append(result_line(result))
                     self.judged.append(result)
                     progress.result(result)
@@ -205,7 +207,6 @@ class _Run:
         self, plan: Plan, cells: Sequence[Cell], policy: Policy, progress: RunProgress, cluster: Cluster | None
     ) -> Generator[Outcome, None, None]:
         """One outcome for each cell: here, or where the cluster runs it."""
-        from export_core.matrix.dump import dump_folder
         from export_core.matrix.executors import replay_on
         from export_core.matrix.job import How, tool
         from export_core.matrix.local import replay_here
@@ -221,7 +222,7 @@ class _Run:
             allow=policy.allow,
             tolerances=policy.tolerances,
             cache=self.cache,
-            dump=dump_folder(self.dump_ir) if self.dump_ir else None,
+            dump=self.dump_ir,
             notify=progress.note,
             ready=progress.environment,
         )

@@ -18,7 +18,10 @@ goldens_option = click.option(
     "--goldens", metavar="DIR", help="Folder of goldens. [default: the policy's, else golden]"
 )
 policy_option = click.option(
-    "--policy", "policy_file", metavar="FILE", help="Policy file. [default: export_compat.yaml where it exists]"
+    "--policy",
+    "policy_file",
+    metavar="FILE",
+    help="Policy file. [default: export_compat.yaml or [tool.jaxexport] in pyproject.toml, where there is one]",
 )
 as_of_option = click.option(
     "--as-of", metavar="DATE", help="Judge as of this day, such as 2026-10-25: which releases exist. [default: today]"
@@ -44,13 +47,13 @@ def listed(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
-def console() -> Console:
+def console(*, stderr: bool = False) -> Console:
     """Where people read."""
     from rich.console import Console
 
     # Where output goes to a file or a CI log there is no width to respect; a table wants its columns side by side.
-    made = Console()
-    return made if made.is_terminal else Console(width=160)
+    made = Console(stderr=stderr)
+    return made if made.is_terminal else Console(width=160, stderr=stderr)
 
 
 def verified_goldens(store: GoldenStore) -> list[Golden]:

@@ -113,7 +113,7 @@ def selected(
     policy = policy_of(policy_file)
     selection = Selection(
         readers=policy.readers if readers is None else readers,
-        platforms=listed(platforms) or policy.platforms or ("cpu",),
+        platforms=listed(platforms) or tuple(policy.platforms or ("cpu",)),
         cases=tuple(cases),
         writers=listed(writers),
         touching=touching,
@@ -124,12 +124,20 @@ def selected(
 
 
 def planned_cells(policy: Policy, selection: Selection, folder: str | None, as_of: str | None) -> Plan:
-    """The cells of a selection, as of a day. Raises `GoldenError` where a golden is not whole."""
-    from export_core.goldens import GoldenStore
-    from export_core.matrix import make_plan
+    """The cells of a selection, as of a day.
 
-    goldens = verified_goldens(GoldenStore(Path(folder or policy.goldens)))
-    return make_plan(goldens, policy.calendar(), policy.window_lengths(), selection, day_of(as_of))
+    Raises `GoldenError` where a golden is not whole, `PolicyError` for a known failure whose globs cover too much.
+    """
+    from export_core.goldens import GoldenStore
+    from export_core.judge.known import check_width, promised_scopes
+    from export_core.matrix import make_plan
+    from export_core.matrix.quirks import relaxed
+
+    goldens = relaxed(verified_goldens(GoldenStore(Path(folder or policy.goldens))), policy.quirks)
+    windows = policy.window_lengths()
+    made = make_plan(goldens, policy.calendar(), windows, selection, day_of(as_of))
+    check_width(policy.known_failures, promised_scopes(made.cells, windows))
+    return made
 
 
 def given(selecting: dict[str, Any]) -> list[str]:

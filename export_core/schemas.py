@@ -31,7 +31,11 @@ KINDS: dict[str, tuple[type, str]] = {
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema (2020-12) of one of `KINDS`."""
     kind, title = KINDS[name]
-    return {"$schema": DIALECT, "title": title, **msgspec.json.schema(kind)}
+    made = {"$schema": DIALECT, "title": title, **msgspec.json.schema(kind)}
+    if kind is Policy:
+        for table in made["$defs"].values():
+            table["properties"].pop("place", None)  # found when a policy is read, never written
+    return made
 
 
 def written(name: str) -> bytes:

@@ -40,7 +40,9 @@ class Settings:
 
         names = {field.name for field in fields(Asked)}
         said = {name: value for name, value in vars(marked).items() if name in names and value is not None}
-        platforms = marked.platforms or self.platforms or self.policy.platforms
+        platforms = (
+            marked.platforms or self.platforms or (tuple(self.policy.platforms) if self.policy.platforms else None)
+        )
         return Asked(**{**said, "platforms": platforms, "allow": {**self.policy.allow, **(marked.allow or {})}})
 
     def comparison_for(self, marked: Marked) -> Comparison:
@@ -70,7 +72,9 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--export-rtol", metavar="R", help="Relative tolerance where a marker names none.")
     group.addoption("--export-atol", metavar="A", help="Absolute tolerance where a marker names none.")
     group.addoption(
-        "--export-policy", metavar="FILE", help="Policy file. Default: export_compat.yaml in the root directory."
+        "--export-policy",
+        metavar="FILE",
+        help="Policy file. Default: export_compat.yaml, or [tool.jaxexport] in pyproject.toml, in the root directory.",
     )
     group.addoption(
         "--dump-ir", metavar="DIR", help="Put each replayed module there as text, as exported and as compiled, by case."
@@ -106,8 +110,7 @@ def goldens_folder(config: pytest.Config) -> Path:
     if in_ini := config.getini("export_goldens"):
         return config.rootpath / str(in_ini)
     # Most runs have no policy file, and need not load what reads one.
-    has_policy = _policy_file(config) is not None or (config.rootpath / _POLICY).exists()
-    return config.rootpath / (_read_policy(config).goldens if has_policy else "golden")
+    return config.rootpath / (_read_policy(config).goldens if _has_policy(config) else "golden")
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -146,6 +149,18 @@ def _read_policy(config: pytest.Config) -> Policy:
         return find_policy(config.rootpath, _policy_file(config))
     except ExportCompatError as error:
         raise pytest.UsageError(str(error)) from error
+
+
+def _has_policy(config: pytest.Config) -> bool:
+    """Whether there may be a policy. Who only depends on this package names it in pyproject.toml too, and that loads nothing."""
+    if _policy_file(config) is not None or any(config.rootpath.glob(f"{Path(_POLICY).stem}.y*ml")):
+        return True
+    try:
+        return bool(
+            re.search(rb"\bjaxexport\b(?<!pytest-jaxexport)", (config.rootpath / "pyproject.toml").read_bytes())
+        )
+    except OSError:
+        return False
 
 
 def _policy_file(config: pytest.Config) -> str | None:

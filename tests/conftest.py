@@ -1,3 +1,31 @@
 """What all tests share."""
 
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from commands import Ended
+
 pytest_plugins = ["pytester"]
+
+
+@pytest.fixture
+def jaxexport(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    """Runs the command in this process, from its entry point."""
+    from commands import Ended
+
+    from export_core.cli import main
+
+    def run(*words: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["jaxexport", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), out, err)
+
+    return run

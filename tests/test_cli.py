@@ -1,37 +1,22 @@
-"""The command `jaxexport`: bad input is one line and exit code 2, and a run ends with its judgement."""
+"""The command `jaxexport`: bad input is one line and exit code 2, and what is only shown runs nothing."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import shlex
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import jsonschema
-import msgspec
 import pytest
-from making import manifest, result, write_golden
+from commands import Ended, assert_bad_input, process
+from making import manifest, write_golden
 
-from export_core.cli import main
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest import dump_manifest
-from export_core.judge import Judgement, Result, read_results, read_summary, result_line, summarize, write_summary
-from export_core.matrix import Stage, Verdict
 from export_core.matrix.journal import Journal, PlanRecord
-from export_core.policy import Policy
-
-WRITE_GOLDENS = Path(__file__).parent / "matrix" / "write_goldens.py"
-
-
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture
@@ -42,36 +27,6 @@ def project(tmp_path, monkeypatch) -> Path:
     for jaxlib in ("0.9.2", "0.12.0.1"):
         write_golden(store, manifest("t.test_f[a]", jaxlib))
     return tmp_path
-
-
-@pytest.fixture
-def jaxexport(monkeypatch, capsys) -> Callable[..., Ended]:
-    """Runs the command in this process, from its entry point."""
-
-    def run(*words: str) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["jaxexport", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), out, err)
-
-    return run
-
-
-def process(*words: str | Path, **options) -> Ended:
-    done = subprocess.run(
-        [sys.executable, "-m", "export_core", *words], capture_output=True, text=True, check=False, **options
-    )
-    return Ended(done.returncode, done.stdout, done.stderr)
-
-
-def assert_bad_input(ended: Ended, *said: str) -> None:
-    assert ended.code == 2, ended
-    assert ended.out == ""
-    assert len(ended.err.splitlines()) == 1, ended.err
-    assert ended.err.startswith("jaxexport: error: ")
-    for text in said:
-        assert text in ended.err
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -163,32 +118,6 @@ def test_what_cannot_be_planned_is_bad_input(words, said, jaxexport, project):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("widnows: {}", ["unknown field `widnows`", "Did you mean `windows`?"]),
-        ("known-failures: []", ["unknown field `known-failures`", "Did you mean `known_failures`?"]),
-        ("zzz: 1", ["unknown field `zzz`", "Known keys: goldens, windows, readers"]),
-        ("windows: {backwards: 1}", ["unknown field `backwards`", "`$.windows`", "Did you mean `backward`?"]),
-        ("windows: {backward: -1}", ["windows: expected days of 0 or more"]),
-        ("windows: {backward: half a year}", ["Expected `int`, got `str` - at `$.windows.backward`"]),
-        ("platforms: cpu", ["got `str` - at `$.platforms`"]),
-        ("releases: {jaxlib: {nightly: {built: 2026-11-01}}}", ["found 'nightly'"]),
-        ("a: [", ["export_compat.yaml"]),
-        ("- a", ["Expected `object | null`, got `array`"]),
-    ],
-)
-@pytest.mark.parametrize("command", [["matrix"], ["releases", "list"]], ids=" ".join)
-def test_a_policy_that_says_what_it_must_not_is_bad_input(command, text, said, jaxexport, project):
-    (project / "export_compat.yaml").write_text(text)
-    assert_bad_input(jaxexport(*command), *said)
-
-
-def test_a_policy_of_comments_is_the_default(jaxexport, project):
-    (project / "export_compat.yaml").write_text("# nothing yet\n")
-    assert jaxexport("goldens", "verify").code == 0
-
-
-@pytest.mark.parametrize(
     "words",
     [["matrix", "--jobs", "0"], ["matrix", "--timeout", "soon"], ["matrix", "--nope"], ["nope"], ["goldens", "nope"]],
     ids=" ".join,
@@ -230,6 +159,8 @@ def test_every_command_has_its_help(jaxexport):
         ["goldens", "list"],
         ["goldens", "show"],
         ["goldens", "verify"],
+        ["policy"],
+        ["policy", "init"],
         ["releases", "list"],
     ):
         ended = jaxexport(*words, "--help")
@@ -332,177 +263,6 @@ def test_another_plan_is_not_resumed(jaxexport, project):
     assert "as of 2026-11-20" in ended.out, "the day on which it began"
     assert_bad_input(ended._replace(out=""), "--resume: the last run in .jaxexport had another plan")
     assert {path: path.read_bytes() for path in (project / ".jaxexport").iterdir()} == before
-
-
-# --- judge ------------------------------------------------------------------------------------------------------------
-
-
-def finished(folder: Path, *results: Result, planned: int | None = None) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "results.jsonl").write_bytes(b"".join(result_line(each) + b"\n" for each in results))
-    made = summarize(
-        results, planned=len(results) if planned is None else planned, policy=Policy(),
-        as_of=datetime.date(2026, 11, 21), selection={"whole": True}, seconds=1,
-    )  # fmt: skip
-    write_summary(folder, made)
-
-
-CRASH = result(
-    Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)", signal=11
-)
-
-
-@pytest.mark.parametrize(
-    ("results", "planned", "code"),
-    [([result()], None, 0), ([result(), CRASH], None, 1), ([result()], 2, 3), ([], 0, 3), ([result(), result()], 2, 3)],
-)
-def test_judging_again_says_the_same(results, planned, code, jaxexport, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    finished(tmp_path / "out", *results, planned=planned)
-    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    ended = jaxexport("judge", "out")
-    assert (ended.code, ended.err) == (code, "")
-    assert f"exit code {code}." in ended.out
-    assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before, "evidence is only read"
-
-
-def test_judging_again_with_another_policy_judges_by_it(jaxexport, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    finished(tmp_path / "out", CRASH)
-    (tmp_path / "short.yaml").write_text("windows: {backward: 30, forward: 0}")
-    assert jaxexport("judge", "out", "--policy", "short.yaml").code == 0, "outside the window a crash is only shown"
-    listed = (
-        "known_failures: [{cases: [t.b], writers: ['*'], readers: ['*'], verdict: crash, stage: run, message: signal 11, "
-        "reason: r, owner: o, issue: i, added: 2026-10-01, expires: 2026-12-01}]"
-    )
-    (tmp_path / "known.yaml").write_text(listed)
-    ended = jaxexport("judge", "out", "--policy", "known.yaml")
-    assert (ended.code, "known failure" in ended.out) == (0, True)
-    late = jaxexport("judge", "out", "--policy", "known.yaml", "--as-of", "2026-12-02")
-    assert (late.code, "expired on 2026-12-01" in late.out) == (4, True)
-
-
-@pytest.mark.parametrize("broken", ["no folder", "no summary", "a bad line"])
-def test_results_that_cannot_be_read_are_bad_input(broken, jaxexport, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    said = "summary.json: expected the summary of a finished matrix run, found none"
-    if broken != "no folder":
-        finished(tmp_path / "out", result())
-    if broken == "no summary":
-        (tmp_path / "out" / "summary.json").unlink()
-    if broken == "a bad line":
-        with (tmp_path / "out" / "results.jsonl").open("a") as file:
-            file.write("{}\n")
-        said = "results.jsonl:2: not a result"
-    assert_bad_input(jaxexport("judge", "out"), said)
-
-
-# --- the whole thing, in real releases --------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="session")
-def real(tmp_path_factory) -> Path:
-    """Goldens by the jax of this interpreter."""
-    folder = tmp_path_factory.mktemp("project")
-    subprocess.run([sys.executable, WRITE_GOLDENS, folder / "golden"], check=True)
-    shutil.rmtree(folder / "golden" / "no_artifact")  # it would be refused, as another test shows
-    return folder
-
-
-@pytest.mark.matrix
-def test_a_matrix_in_two_real_releases_ends_with_its_judgement(real):
-    cases = ("waves", "keys", "every_dtype", "x64", "cholesky", "eigh")
-    chosen = [word for case in cases for word in ("--cases", case)]
-    ended = process(
-        "matrix",
-        *chosen,
-        "--readers",
-        "0.12.0.1,0.9.2",
-        "--as-of",
-        "2026-11-21",
-        "--results",
-        "out",
-        "--jobs",
-        "2",
-        cwd=real,
-    )
-    assert ended.err == ""
-    assert ended.code == 0, ended.out
-    results = {(each.case, each.reader.jaxlib): each for each in read_results(real / "out")}
-    assert set(results) == {(case, reader) for case in cases for reader in ("0.12.0.1", "0.9.2")}
-    summary = read_summary(real / "out")
-    assert (summary.planned, summary.results, summary.exit_code) == (12, 12, 0)
-    for case in cases:
-        here = results[case, "0.12.0.1"]
-        assert (here.verdict, here.judgement, here.direction) == (Verdict.PASS, Judgement.KEPT, "same")
-        there = results[case, "0.9.2"]
-        assert (there.direction, there.days, there.promised) == ("forward", 216, False)
-        if case in ("cholesky", "eigh"):  # written in a StableHLO that 0.9.2 does not know
-            assert (there.verdict, there.stage, there.judgement) == (Verdict.ERROR, Stage.MODULE, Judgement.OUTSIDE)
-            assert "Failed to deserialize StableHLO" in there.message
-        else:
-            assert (there.verdict, there.judgement) == (Verdict.PASS, Judgement.BONUS)
-    last = ended.out.strip().splitlines()[-1]
-    assert last.startswith("12 of 12 planned cells: 4 bonus, 6 kept, 2 outside. As of 2026-11-21, ")
-    assert last.endswith("exit code 0.")
-
-
-@pytest.mark.matrix
-def test_linear_algebra_dies_by_signal_11_in_0_9_2_and_the_run_goes_on(tmp_path):
-    goldens = Path(__file__).parents[1] / "golden"
-    ended = process(
-        *("matrix", "--goldens", goldens, "--cases", "*.test_cholesky", "--cases", "*.test_sort", "--writers", "0.9.2"),
-        *("--readers", "0.9.2,0.12.0.1", "--as-of", "2026-11-21", "--results", "out", "--jobs", "2"),
-        cwd=tmp_path,
-    )
-    assert ended.code == 1, ended
-    found = {(each.case.rpartition("_")[2], each.reader.jaxlib): each for each in read_results(tmp_path / "out")}
-    assert {key: (each.verdict, each.judgement) for key, each in found.items()} == {
-        ("cholesky", "0.9.2"): (Verdict.CRASH, Judgement.BROKEN),
-        ("cholesky", "0.12.0.1"): (Verdict.PASS, Judgement.BONUS),
-        ("sort", "0.9.2"): (Verdict.PASS, Judgement.KEPT),
-        ("sort", "0.12.0.1"): (Verdict.PASS, Judgement.BONUS),
-    }
-    crash = found["cholesky", "0.9.2"]
-    assert (crash.stage, crash.signal, crash.message) == (Stage.RUN, 11, "died by signal 11 (SIGSEGV)")
-    assert "sig11!" in ended.out
-
-
-@pytest.mark.matrix
-def test_a_broken_promise_ends_with_1_and_its_command_reproduces_just_that_cell(real):
-    words = ["--as-of", "2026-11-21", "--jobs", "2", "--quiet"]
-    ended = process("matrix", "--cases", "other_numbers", "--cases", "waves", "--readers", "0.12.0.1", *words, cwd=real)
-    assert ended.code == 1, ended.out
-    assert "BROKEN PROMISE  other_numbers, written by jax 0.12.0.1 with jaxlib 0.12.0.1 (built 2026-10-20)" in ended.out
-    command = next(line.split("reproduce  ")[1] for line in ended.out.splitlines() if "reproduce  " in line)
-    program, *rest = command.split()
-    assert program == "jaxexport"
-    again = process(*rest, cwd=real)
-    assert again.code == 1
-    assert "1 of 1 planned cells: 1 broken." in again.out
-
-
-@pytest.mark.matrix
-def test_a_release_that_cannot_be_installed_is_incomplete_and_the_others_are_run(real):
-    (real / "missing.yaml").write_text(
-        "releases: {jaxlib: {9.9.9: {built: 2026-11-01}}, jax: {9.9.9: {built: 2026-11-01, minimum_jaxlib: 9.9.9}}}"
-    )
-    ended = process(
-        "matrix", "--cases", "waves", "--readers", "0.12.0.1,9.9.9", "--policy", "missing.yaml", "--as-of", "2026-11-21",
-        "--results", "missing", cwd=real,
-    )  # fmt: skip
-    assert ended.code == 3, ended.out
-    found = {each.reader.jaxlib: each for each in read_results(real / "missing")}
-    assert found["0.12.0.1"].verdict is Verdict.PASS
-    assert (found["9.9.9"].verdict, found["9.9.9"].stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
-    assert "jaxlib==9.9.9" in found["9.9.9"].message
-
-
-def test_json_of_a_summary_is_for_people_too(tmp_path):
-    finished(tmp_path, result())
-    assert json.loads((tmp_path / "summary.json").read_bytes())["exit_code"] == 0
-    assert (tmp_path / "summary.json").read_text().count("\n") > 10
-    assert msgspec.json.decode((tmp_path / "results.jsonl").read_bytes(), type=Result) == result()
 
 
 def test_a_golden_for_other_platforms_is_listed_with_them(jaxexport, project):

@@ -26,11 +26,13 @@ FLOORS = {
     "export_core.cli": 6,
     "export_core.cli_artifacts": 6,
     "export_core.cli_goldens": 6,
+    "export_core.cli_judge": 6,
     "export_core.cli_matrix": 6,
     "export_core.cli_merge": 6,
     "export_core.cli_options": 6,
     "export_core.cli_plan": 6,
     "export_core.cli_signals": 6,
+    "export_core.cli_policy": 6,
     "export_core.entry": 6,
     "export_core.__main__": 6,
     "pytest_jaxexport": 6,
@@ -44,8 +46,13 @@ SAME_FLOOR = {
     ("export_core.cli", "export_core.cli_goldens"),  # those on goldens
     ("export_core.cli_goldens", "export_core.cli_artifacts"),  # goldens add: a golden of a single artifact
     ("export_core.cli", "export_core.cli_matrix"),  # matrix and plan
+    ("export_core.cli", "export_core.cli_judge"),
     ("export_core.cli", "export_core.cli_merge"),
+    ("export_core.cli", "export_core.cli_policy"),
+    ("export_core.cli_policy", "export_core.schemas"),  # its JSON Schema, for editors
+    ("export_core.cli_judge", "export_core.cli_options"),
     ("export_core.cli_merge", "export_core.cli_options"),
+    ("export_core.cli_policy", "export_core.cli_options"),
     ("export_core.cli", "export_core.cli_options"),
     ("export_core.cli_goldens", "export_core.cli_options"),
     ("export_core.cli", "export_core.cli_plan"),

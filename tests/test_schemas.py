@@ -14,7 +14,7 @@ from making import day, manifest, result
 from export_core.goldens.manifest import dump_manifest
 from export_core.judge import Judgement, summarize
 from export_core.matrix import Verdict
-from export_core.policy import FILE, CustomCallChange, KnownFailure, Policy, load_policy
+from export_core.policy import FILE, CustomCallChange, Policy, load_policy
 from export_core.schemas import KINDS, schema, written
 
 ROOT = Path(__file__).parents[1]
@@ -55,15 +55,24 @@ def test_the_goldens_of_this_project_are_valid():
 
 
 def test_the_policy_of_this_project_is_valid_and_so_is_one_with_everything():
-    load_policy(ROOT / FILE)
-    valid("policy", plain(yaml.safe_load((ROOT / FILE).read_bytes()) or {}))
-    entry = KnownFailure(
-        ("a",), ("*",), ("*",), "crash", "run", "m", "r", "o", "i", day("2026-10-01"), expires=day("2026-12-01")
-    )
-    change = CustomCallChange("t", None, day("2026-10-01"), day("2026-10-20"), "r", "o", "i")
-    everything = Policy(known_failures=(entry,), custom_call_changes=(change,), allow={"t": "why"}, rtol=1e-3)
-    valid("policy", json.loads(msgspec.json.encode(everything)))
+    everything = ROOT / "tests" / "policy" / "everything.yaml"
+    for path in (ROOT / FILE, everything):
+        load_policy(path)
+        valid("policy", plain(yaml.safe_load(path.read_bytes())))
+    assert set(yaml.safe_load(everything.read_bytes())) == set(Policy.__struct_fields__)
     valid("policy", {})
+
+
+def test_editors_are_told_what_each_key_of_a_policy_means():
+    tables = schema("policy")["$defs"]
+    own = [name for name in tables if name not in ("Tolerance", "JaxlibRelease", "JaxRelease")]
+    assert [
+        f"{name}.{key}"
+        for name in own
+        for key, told in tables[name]["properties"].items()
+        if not told.get("description")
+    ] == []
+    assert all("place" not in table["properties"] for table in tables.values()), "found when a policy is read"
 
 
 def test_results_and_summaries_as_they_are_written_are_valid():

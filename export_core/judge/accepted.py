@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from export_core.goldens import Manifest
+from export_core.matrix.quirks import quirks_of, relaxes
+from export_core.policy import Quirk
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -17,16 +19,23 @@ class Accepted(msgspec.Struct, frozen=True):
     cases: tuple[str, ...]
 
 
-def accepted_in(manifests: Iterable[Manifest]) -> list[Accepted]:
-    """Everything that these goldens were let through with, in order."""
-    return joined(map(_of, manifests))
+def accepted_in(manifests: Iterable[Manifest], quirks: Sequence[Quirk] = ()) -> list[Accepted]:
+    """Everything that these goldens were let through with, in order; `quirks` are the policy's."""
+    return joined(_of(manifest, quirks_of(manifest, quirks)) for manifest in manifests)
 
 
-def _of(manifest: Manifest) -> list[Accepted]:
+def _of(manifest: Manifest, quirks: Sequence[Quirk]) -> list[Accepted]:
     options = manifest.options
     told = [(f"custom call {target}", reason) for target, reason in options.allow.items()]
     told += [(_left_out(check), reason) for check, reason in options.disabled_checks.items()]
-    return [Accepted(what, reason, (manifest.case,)) for what, reason in told]
+    accepted = [Accepted(what, reason, (manifest.case,)) for what, reason in told]
+    golden = f"{manifest.case}/{manifest.writer.id}"
+    return accepted + [Accepted(f"quirk: {relaxes(quirk)}", _why(quirk), (golden,)) for quirk in quirks]
+
+
+def _why(quirk: Quirk) -> str:
+    until = f"until {quirk.expires}" if quirk.expires else f"for good, approved by {quirk.approver}"
+    return f"{quirk.reason}; owner {quirk.owner}, {quirk.issue}, {until}"
 
 
 def joined(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:

@@ -12,8 +12,9 @@ import msgspec
 
 from export_core.errors import ExportCompatError
 from export_core.judge.accepted import Accepted
+from export_core.judge.coverage import uncovered
 from export_core.judge.custom_calls import JudgedChange, judge_changes
-from export_core.judge.known import stale_entries
+from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Judgement, Result
 from export_core.matrix.errors import ResultsNotWritten
 from export_core.matrix.journal import RESULTS, SUMMARY, write_whole
@@ -38,8 +39,8 @@ class ShardOf(msgspec.Struct, frozen=True):
 class Summary(msgspec.Struct, frozen=True):
     """summary.json: what was planned, what came of it, and by which policy and calendar.
 
-    `plan` is a digest of the whole plan: the same for all its shards. `shard` says which of them this was. `flaky` counts the cells
-    whose verdict was another one the last time.
+    `uncovered` says what is missing beside the cells that were not run. `plan` is a digest of the whole plan: the same for all its shards.
+    `shard` says which of them this was. `flaky` counts the cells whose verdict was another one the last time.
     """
 
     planned: int
@@ -55,6 +56,7 @@ class Summary(msgspec.Struct, frozen=True):
     exit_code: int
     custom_call_changes: list[JudgedChange] = []
     accepted: list[Accepted] = []
+    uncovered: list[str] = []
     plan: str = ""
     shard: ShardOf | None = None
     flaky: int = 0
@@ -75,20 +77,25 @@ def summarize(
 ) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
-    Nothing planned, a result missing, or one given twice is incomplete. A golden that calls a new target too early is a broken
-    promise, also where no reader was there to show it: readers of those days are deployed, and not all of them are published.
+    Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete. A golden that
+    calls a new target too early is a broken promise, also where no reader was there to show it: readers of those days are deployed,
+    and not all of them are published.
 
     `selection` says what was asked for; its entry ``whole`` is true when the run held every golden with its window. `calendar` is
     that of the run, where it had releases beside the policy's; `accepted` what its goldens were let through with. A `shard` holds
-    only some cells of its `plan`.
+    only some cells of its `plan`. Raises `PolicyError` for a known failure whose globs cover too much.
     """
     calendar = (calendar or policy.calendar()).as_of(as_of)
-    stale = stale_entries(results, policy.known_failures, as_of, whole=bool(selection["whole"]) and shard is None)
+    check_width(policy.known_failures, (scope_of(result) for result in results if result.promised))
+    whole = bool(selection["whole"]) and shard is None
+    stale = stale_entries(results, policy.known_failures, as_of, whole=whole, quirks=policy.quirks)
+    # A shard cannot tell what the others cover.
+    missing = [] if shard else uncovered(results, policy.required, selection.get("platforms", ()))
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), as_of)
     judgements = Counter(str(result.judgement) for result in results)
     different = {(result.golden, result.reader.jaxlib, result.reader.jax, result.platform) for result in results}
     exactly_once = planned > 0 and len(different) == len(results) == planned
-    if not exactly_once or judgements[Judgement.INCOMPLETE]:
+    if not exactly_once or judgements[Judgement.INCOMPLETE] or missing:
         code = INCOMPLETE
     elif judgements[Judgement.BROKEN] or any(change.broken for change in changes):
         code = BROKEN
@@ -108,10 +115,19 @@ def summarize(
         exit_code=code,
         custom_call_changes=changes,
         accepted=list(accepted),
+        uncovered=[*_miscounted(planned, len(results), len(different)), *missing],
         plan=plan,
         shard=shard,
         flaky=sum(bool(result.flaky) for result in results),
     )
+
+
+def _miscounted(planned: int, results: int, different: int) -> list[str]:
+    if planned == 0:
+        return ["Nothing was planned: expected at least one cell."]
+    if different < results:
+        return [f"{results - different} results are there twice: expected one for each of {planned} planned cells."]
+    return [] if results == planned else [f"Expected one result for each of {planned} planned cells, found {results}."]
 
 
 def result_line(result: Result) -> bytes:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from export_core.goldens import Writer
+from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Judgement, ReaderOf, Result, WriterOf
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.policy import KnownFailure
+from export_core.policy import KnownFailure, Required
 from export_core.releases import Release, Windows, promise
 
 INSIDE = {
@@ -47,7 +48,11 @@ def judge_verdict(verdict: Verdict, *, promised: bool, required: bool = True) ->
 
 
 def judge(
-    outcome: Outcome, windows: Windows, known: Sequence[KnownFailure], reproduce: Callable[[Cell], str]
+    outcome: Outcome,
+    windows: Windows,
+    known: Sequence[KnownFailure],
+    reproduce: Callable[[Cell], str],
+    required: Required | None = None,
 ) -> Result:
     """Judge an outcome by the two build dates, then by the list of known failures."""
     cell = outcome.cell
@@ -77,13 +82,15 @@ def judge(
         reproduce=reproduce(cell),
         flaky=outcome.flaky,
     )
-    return judge_again(result, windows, known)
+    return judge_again(result, windows, known, required)
 
 
-def judge_again(result: Result, windows: Windows, known: Sequence[KnownFailure]) -> Result:
-    """The same result under these windows and known failures.
+def judge_again(
+    result: Result, windows: Windows, known: Sequence[KnownFailure], required: Required | None = None
+) -> Result:
+    """The same result under these windows, known failures and requirements.
 
-    Whatever was planned is required to run: a cell that did not is incomplete, inside the window or not.
+    Whatever was planned is required to run, inside the window or not, unless the policy says otherwise of what is outside.
     """
     found = promise(result.writer.built, result.reader.built, windows)
     judged = msgspec.structs.replace(
@@ -92,7 +99,9 @@ def judge_again(result: Result, windows: Windows, known: Sequence[KnownFailure])
         days=found.days,
         promised=found.promised,
         promised_until=found.until,
-        judgement=judge_verdict(result.verdict, promised=found.promised),
+        judgement=judge_verdict(
+            result.verdict, promised=found.promised, required=must_run(result, required or Required())
+        ),
     )
     if judged.judgement is Judgement.BROKEN and matching_entry(judged, known) is not None:
         return msgspec.structs.replace(judged, judgement=Judgement.KNOWN)

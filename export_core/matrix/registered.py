@@ -5,14 +5,69 @@ from __future__ import annotations
 import ast
 
 HARMLESS = frozenset(
-    "__future__ abc collections copy dataclasses enum functools itertools json math numbers operator re string struct "
-    "types typing jax jaxlib ml_dtypes numpy".split()
+    [
+        "__future__",
+        "abc",
+        "collections",
+        "copy",
+        "dataclasses",
+        "enum",
+        "functools",
+        "itertools",
+        "json",
+        "math",
+        "numbers",
+        "operator",
+        "re",
+        "string",
+        "struct",
+        "types",
+        "typing",
+        "jax",
+        "jaxlib",
+        "ml_dtypes",
+        "numpy",
+    ]
 )
 """Packages that a reader's lock stands for, and modules of Python with which no file, variable, library or clock is reached."""
-REACHING = frozenset("open exec eval compile getattr __import__ __builtins__ __loader__ globals vars input breakpoint".split())
+REACHING = frozenset(
+    [
+        "open",
+        "exec",
+        "eval",
+        "compile",
+        "getattr",
+        "__import__",
+        "__builtins__",
+        "__loader__",
+        "globals",
+        "vars",
+        "input",
+        "breakpoint",
+    ]
+)
 READING = frozenset(
-    "load loadtxt genfromtxt fromfile memmap open_memmap DataSource ctypeslib load_library distributed os sys ctypes "
-    "importlib pathlib io environ attrgetter methodcaller".split()
+    [
+        "load",
+        "loadtxt",
+        "genfromtxt",
+        "fromfile",
+        "memmap",
+        "open_memmap",
+        "DataSource",
+        "ctypeslib",
+        "load_library",
+        "distributed",
+        "os",
+        "sys",
+        "ctypes",
+        "importlib",
+        "pathlib",
+        "io",
+        "environ",
+        "attrgetter",
+        "methodcaller",
+    ]
 )
 """Attributes and names by which NumPy, jax or a module that they have imported read what is outside."""
 

@@ -19,8 +19,8 @@ from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cache import OutcomeCache
 from export_core.matrix.cell import Cell, Outcome
 from export_core.matrix.environments import Environment
-from export_core.matrix.request import Limits, Runs
 from export_core.matrix.registered import self_contained
+from export_core.matrix.request import Limits, Runs
 from export_core.matrix.run import EnvironmentOf
 from export_core.releases import Calendar, Release, stable_targets
 

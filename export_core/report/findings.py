@@ -35,7 +35,7 @@ class Finding:
 
 
 def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
-    """Every broken promise and every cell without a result on its own; what happened outside the window by kind. Worst first.
+    """Every broken promise on its own, what was not run and what happened outside the window by kind, what no cell covers. Worst first.
 
     Declared changes of custom calls come after that, each with what must hold as of that day; what was accepted on purpose is last.
     """
@@ -47,6 +47,7 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     ]
     not_run = [result for result in results if result.judgement is Judgement.INCOMPLETE]
     found += [_grouped(group, "INCOMPLETE", 1) for group in _alike(not_run)]
+    found += [Finding((1, len(_WORST_FIRST), text), "INCOMPLETE", text) for text in summary.uncovered]
     found += [Finding((2, number, ""), "STALE LIST", text) for number, text in enumerate(summary.stale)]
     found += _flaky([result for result in results if result.flaky])
     known = [result for result in results if result.judgement is Judgement.KNOWN]

@@ -74,6 +74,10 @@ def print_report(console: Console, results: Sequence[Result], summary: Summary) 
 def print_headline(console: Console, summary: Summary) -> None:
     """The last line: the headline, the counts, the exit code."""
     name, style, meaning = _HEADLINE[summary.exit_code]
+    if summary.exit_code == 3 and (broken := promises_broken(summary)):
+        meaning += f"; and {broken} promise{'s are' if broken > 1 else ' is'} broken"
+    if summary.exit_code in (1, 3) and summary.stale:
+        meaning += "; and the list of known failures is no longer true"
     if known := summary.judgements.get(Judgement.KNOWN):
         meaning += f", {known} known failures apart"
     if summary.flaky:
@@ -87,6 +91,11 @@ def print_headline(console: Console, summary: Summary) -> None:
         highlight=False,
         soft_wrap=True,
     )
+
+
+def promises_broken(summary: Summary) -> int:
+    """How many cells, and goldens that call a new target too early, break a promise."""
+    return summary.judgements.get(Judgement.BROKEN, 0) + sum(len(each.broken) for each in summary.custom_call_changes)
 
 
 def print_table(console: Console, results: Sequence[Result]) -> None:

@@ -14,6 +14,7 @@ from making import golden, release, result
 
 from export_core.judge import Judgement, Result, judge, judge_again, judge_verdict, reproduce_command
 from export_core.matrix import Cell, Difference, Outcome, Stage, Verdict
+from export_core.policy import Required
 from export_core.releases import Windows, load_calendar, promise
 
 KEPT, BROKEN, BONUS, OUTSIDE, INCOMPLETE = (
@@ -36,6 +37,17 @@ TABLE = [  # verdict, inside the window, outside
 def test_the_table_of_verdict_and_window(verdict, inside, outside):
     assert judge_verdict(verdict, promised=True) is inside
     assert judge_verdict(verdict, promised=False) is outside
+
+
+@pytest.mark.parametrize("required", [True, False], ids=["required", "not required"])
+@pytest.mark.parametrize(
+    ("reader", "column"), [("0.9.2", 1), ("0.10.2", 1), ("0.12.0.1", 2)], ids=["same", "inside", "outside"]
+)
+@pytest.mark.parametrize("row", TABLE, ids=[str(row[0]) for row in TABLE])
+def test_every_row_by_its_dates_and_by_what_is_required(row, reader, column, required):
+    found = judge_again(result(row[0], reader=reader), Windows(), (), Required(outside=required))
+    wanted = OUTSIDE if (row[0], column, required) == (Verdict.NOT_RUN, 2, False) else row[column]
+    assert (found.judgement, found.promised) == (wanted, column == 1)
 
 
 def test_the_table_has_every_verdict():

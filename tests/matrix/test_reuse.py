@@ -54,7 +54,19 @@ def key(made: Golden = PLAIN, limits: Limits = LIMITS, where: Environment | None
         key(where=environment(reader=dataclasses.replace(READER, jax="0.11.2"))),
         key(allow="my_target"),
     ],
-    ids=["artifact", "inputs", "outputs", "comparison", "x64", "options", "memory", "packages", "loader", "date", "allow"],
+    ids=[
+        "artifact",
+        "inputs",
+        "outputs",
+        "comparison",
+        "x64",
+        "options",
+        "memory",
+        "packages",
+        "loader",
+        "date",
+        "allow",
+    ],
 )
 def test_whatever_decides_an_outcome_gives_it_another_key(other):
     assert other != key()

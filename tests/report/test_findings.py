@@ -112,8 +112,15 @@ def test_broken_comes_before_incomplete_stale_known_and_outside():
 def test_what_is_kept_a_bonus_or_refused_outside_is_no_finding():
     results = [
         result(),
-        result(judgement=Judgement.BONUS, promised=False),
-        result(Verdict.REFUSED, Judgement.OUTSIDE, stage=Stage.DESERIALIZE, message="too old", promised=False),
+        result(judgement=Judgement.BONUS, case="bonus", promised=False),
+        result(
+            Verdict.REFUSED,
+            Judgement.OUTSIDE,
+            case="refused",
+            stage=Stage.DESERIALIZE,
+            message="too old",
+            promised=False,
+        ),
     ]
     assert findings(results, summary(results)) == []
 

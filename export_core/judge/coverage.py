@@ -1,0 +1,47 @@
+"""Did a run cover what it was asked to? What is missing makes it incomplete, whatever all its cells say."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+
+from export_core.judge.result import Judgement, Result
+from export_core.matrix import Verdict
+from export_core.policy import Required
+
+
+def must_run(result: Result, required: Required) -> bool:
+    """Whether a cell that was planned counts as incomplete when it was not run, though it is outside the window."""
+    return (
+        required.outside
+        or any(fnmatch.fnmatchcase(result.reader.jaxlib, pattern) for pattern in required.readers)
+        or any(fnmatch.fnmatchcase(result.writer.jaxlib, pattern) for pattern in required.writers)
+    )
+
+
+def uncovered(results: Sequence[Result], required: Required, platforms: Sequence[str]) -> list[str]:
+    """What no cell that ran stands for, a sentence each. `platforms` are those that were asked for."""
+    ran = [result for result in results if result.verdict is not Verdict.NOT_RUN]
+    planned = bool(results) and not any(result.judgement is Judgement.INCOMPLETE for result in results)
+    missing = ["No cell ran, and nothing was shown."] if planned and not ran else []
+    planned_on = {result.platform for result in results}
+    for platform in platforms:
+        if platform not in planned_on:
+            missing.append(
+                f"Platform {platform} was asked for and has no cell: no golden of this run was exported for it. Export for it "
+                "(platforms= of the marker), or leave it out of --platforms and the policy."
+            )
+    if len(ran) < required.cells:
+        missing.append(f"required.cells: expected at least {required.cells} cells that ran, found {len(ran)}.")
+    seen = {
+        "readers": {result.reader.jaxlib for result in ran},
+        "writers": {result.writer.jaxlib for result in ran},
+        "platforms": {result.platform for result in ran},
+    }
+    for name, found in seen.items():
+        missing += [
+            f"required.{name}: expected a cell that ran for {pattern}, found {', '.join(sorted(found)) or 'none'}."
+            for pattern in getattr(required, name)
+            if not fnmatch.filter(found, pattern)
+        ]
+    return missing

@@ -1,0 +1,32 @@
+"""What a project asks for: its policy, as export_compat.yaml or [tool.jaxexport] in pyproject.toml says it."""
+
+from export_core.policy.errors import PolicyError
+from export_core.policy.load import FILE, PROJECT_FILE, find_policy, load_policy, policy_file, read_policy
+from export_core.policy.model import (
+    CustomCallChange,
+    ExtraReleases,
+    KnownFailure,
+    PlatformMode,
+    Policy,
+    Quirk,
+    Required,
+    WindowDays,
+)
+
+__all__ = [
+    "FILE",
+    "PROJECT_FILE",
+    "CustomCallChange",
+    "ExtraReleases",
+    "KnownFailure",
+    "PlatformMode",
+    "Policy",
+    "PolicyError",
+    "Quirk",
+    "Required",
+    "WindowDays",
+    "find_policy",
+    "load_policy",
+    "policy_file",
+    "read_policy",
+]

@@ -1,0 +1,7 @@
+"""The error of this folder."""
+
+from export_core.errors import ExportCompatError
+
+
+class PolicyError(ExportCompatError):
+    """A policy that does not say what it must."""

@@ -1,0 +1,235 @@
+"""What can a project ask for? The tables and keys of its policy, each with what it means: schema/policy.schema.json tells it to editors."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from export_core.comparing import Tolerance
+from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Windows, load_calendar
+
+PlatformMode = Literal["auto", "run", "compile"]
+
+# What a file may say, and what `__post_init__` makes of it: one form of each, which is the one that types promise.
+if TYPE_CHECKING:
+    Days = int
+    Platforms = Mapping[str, PlatformMode] | None
+    Readers = str
+else:
+    Days = int | Annotated[str, Meta(pattern=r"^\d+ days?$")]
+    Platforms = dict[str, PlatformMode] | tuple[str, ...] | None
+    Readers = str | tuple[str, ...]
+
+# What several tables say in the same words.
+_REASON = Meta(description="Why this is accepted, in a sentence that a report can repeat.")
+_OWNER = Meta(description="Who looks after it.")
+_ISSUE = Meta(description="Where it is followed: a link, or a number.")
+_ADDED = Meta(description="The day on which it was written down.")
+_EXPIRES = Meta(description="The last day on which it holds, at most 90 days after `added`.")
+_PERMANENT = Meta(description="It never expires. Needs an approver.")
+_APPROVER = Meta(description="Who agreed that it never expires.")
+_PLACE = Meta(description="File and line of the entry: found when the policy is read, never written.")
+
+
+class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Lengths of the two windows in days, as `180` or `180 days`. JAX promises 180 backward and 21 forward."""
+
+    backward: Annotated[
+        Days, Meta(description="How long after a writer's build readers are built that must run its artifacts.")
+    ] = 180
+    forward: Annotated[
+        Days, Meta(description="How long before a writer's build readers were built that must run its artifacts.")
+    ] = 21
+
+    def __post_init__(self) -> None:
+        """``180 days`` is 180."""
+        for name in ("backward", "forward"):
+            if isinstance(said := getattr(self, name), str):
+                msgspec.structs.force_setattr(self, name, int(said.split()[0]))
+
+
+class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a run must cover: one that does not is incomplete. `readers` and `writers` are jaxlib versions or globs."""
+
+    readers: Annotated[
+        tuple[str, ...], Meta(description="jaxlib versions or globs; for each a reader must have run a cell.")
+    ] = ()
+    writers: Annotated[
+        tuple[str, ...], Meta(description="jaxlib versions or globs; for each a golden of such a writer must have run.")
+    ] = ()
+    platforms: Annotated[tuple[str, ...], Meta(description="Platforms on each of which a cell must have run.")] = ()
+    cells: Annotated[int, Meta(description="The least number of cells that must have run.")] = 0
+    outside: Annotated[
+        bool,
+        Meta(
+            description="Whether a cell outside the window that was not run makes the run incomplete. Cells of the readers and writers "
+            "named here always do."
+        ),
+    ] = True
+
+
+class ExtraReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Releases that the shipped calendar does not have yet, such as a nightly."""
+
+    jaxlib: Annotated[dict[str, JaxlibRelease], Meta(description="By version: when it was built.")] = {}
+    jax: Annotated[dict[str, JaxRelease], Meta(description="By version: when it was built, the jaxlib it needs.")] = {}
+
+
+class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Cells whose promise is broken and that must fail just so. `cases`, `writers` and `readers` take globs; versions are of jaxlib.
+
+    It ends on the day `expires`, at most 90 days after `added`, unless it is permanent and somebody approved that.
+    """
+
+    cases: Annotated[tuple[str, ...], Meta(description="Case ids or globs.")]
+    writers: Annotated[tuple[str, ...], Meta(description="jaxlib versions or globs.")]
+    readers: Annotated[tuple[str, ...], Meta(description="jaxlib versions or globs.")]
+    verdict: Annotated[
+        Literal["numerics", "refused", "error", "crash", "timeout"], Meta(description="What must happen.")
+    ]
+    stage: Annotated[
+        Literal["read", "audit", "deserialize", "module", "lower", "compile", "run", "compare"],
+        Meta(description="How far a cell gets."),
+    ]
+    message: Annotated[str, Meta(description="A part of the message that each cell must have.")]
+    reason: Annotated[str, _REASON]
+    owner: Annotated[str, _OWNER]
+    issue: Annotated[str, _ISSUE]
+    added: Annotated[datetime.date, _ADDED]
+    platforms: Annotated[tuple[str, ...], Meta(description="Platforms of the cells.")] = ("cpu",)
+    expires: Annotated[datetime.date | None, _EXPIRES] = None
+    permanent: Annotated[bool, _PERMANENT] = False
+    approver: Annotated[str | None, _APPROVER] = None
+    at_most: Annotated[
+        int,
+        Meta(description="The most promised cells that its globs may cover. Say more only where `reason` tells why."),
+    ] = 50
+    place: Annotated[str, _PLACE] = ""
+
+
+class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A relaxation for one golden: looser tolerances, or custom calls that its artifact may make. It ends as a known failure does."""
+
+    case: Annotated[str, Meta(description="The case id of the golden.")]
+    writer: Annotated[
+        str, Meta(description="Its writer: a jaxlib version, or the name of the golden's folder, such as 0.12.0.1-cpu.")
+    ]
+    reason: Annotated[str, _REASON]
+    owner: Annotated[str, _OWNER]
+    issue: Annotated[str, _ISSUE]
+    added: Annotated[datetime.date, _ADDED]
+    rtol: Annotated[
+        float | dict[str, float] | None, Meta(description="Relative tolerance in the place of the golden's own.")
+    ] = None
+    atol: Annotated[
+        float | dict[str, float] | None, Meta(description="Absolute tolerance in the place of the golden's own.")
+    ] = None
+    ulp: Annotated[
+        int | dict[str, int] | None, Meta(description="Units in the last place, in the place of the golden's own.")
+    ] = None
+    allow: Annotated[
+        tuple[str, ...], Meta(description="Custom-call targets that this one artifact may call beside the stable list.")
+    ] = ()
+    expires: Annotated[datetime.date | None, _EXPIRES] = None
+    permanent: Annotated[bool, _PERMANENT] = False
+    approver: Annotated[str | None, _APPROVER] = None
+    place: Annotated[str, _PLACE] = ""
+
+
+class CustomCallChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A custom-call target that changes: the lowering calls `new` in the place of `old`; None where nothing takes its place.
+
+    `introduced` (D) is the build date of the first jaxlib that can run the new lowering, `release` (RELEASE) that of the first
+    one published with it, None while nobody knows. Source: the jax.export documentation, "Ensuring forward and backward
+    compatibility".
+    """
+
+    old: Annotated[str, Meta(description="The target that goes.")]
+    new: Annotated[str | None, Meta(description="The target in its place; null where nothing takes it.")]
+    introduced: Annotated[datetime.date, Meta(description="D: the build date of the first jaxlib that can run both.")]
+    release: Annotated[
+        datetime.date | None,
+        Meta(description="RELEASE: the build date of the first one published with it; null while nobody knows."),
+    ]
+    reason: Annotated[str, Meta(description="Why it changes.")]
+    owner: Annotated[str, _OWNER]
+    issue: Annotated[str, _ISSUE]
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything a project can settle once. Every key has a default; command line and marker come before it."""
+
+    goldens: Annotated[str, Meta(description="Folder of goldens.")] = "golden"
+    windows: Annotated[WindowDays, Meta(description="What is promised, in days between two jaxlib build dates.")] = (
+        WindowDays()
+    )
+    clock: Annotated[
+        Literal["jaxlib build date"],
+        Meta(description="Which dates the windows count: there is one clock, to be stated."),
+    ] = "jaxlib build date"
+    readers: Annotated[
+        Readers,
+        Meta(
+            description="window, all, or jaxlib versions, as a list or with commas: what a matrix replays goldens in."
+        ),
+    ] = "window"
+    platforms: Annotated[
+        Platforms,
+        Meta(
+            description="Platforms to export for and to replay on: a list, or each with its mode: run, compile, or auto (run where this "
+            "machine can)."
+        ),
+    ] = None
+    required: Annotated[Required, Meta(description="What a run must cover; without it, it is incomplete.")] = Required()
+    rtol: Annotated[
+        float | dict[str, float] | None, Meta(description="Relative tolerance of new goldens: a number, or by dtype.")
+    ] = None
+    atol: Annotated[
+        float | dict[str, float] | None, Meta(description="Absolute tolerance of new goldens: a number, or by dtype.")
+    ] = None
+    tolerances: Annotated[
+        dict[str, dict[str, Tolerance]],
+        Meta(description="By platform, then dtype: what a platform needs, of goldens that are written already too."),
+    ] = {}
+    allow: Annotated[
+        dict[str, str],
+        Meta(description="Custom-call targets that are accepted beside JAX's stable list, with reasons."),
+    ] = {}
+    quirks: Annotated[tuple[Quirk, ...], Meta(description="Relaxations, each for one golden.")] = ()
+    releases: Annotated[ExtraReleases, Meta(description="Releases that the shipped calendar lacks.")] = ExtraReleases()
+    known_failures: Annotated[
+        tuple[KnownFailure, ...], Meta(description="Cells whose promise is broken, and that must fail just so.")
+    ] = ()
+    custom_call_changes: Annotated[
+        tuple[CustomCallChange, ...], Meta(description="Custom-call targets that another one takes the place of.")
+    ] = ()
+    backfill_install: Annotated[
+        tuple[str, ...], Meta(description="What `jaxexport backfill` installs for the tests, as pip requirements.")
+    ] = ()
+
+    def __post_init__(self) -> None:
+        """A list of readers is a text with commas; platforms without modes are replayed as the machine can."""
+        readers: object = self.readers
+        platforms: object = self.platforms
+        if isinstance(readers, tuple):
+            msgspec.structs.force_setattr(self, "readers", ",".join(readers))
+        if isinstance(platforms, tuple):
+            msgspec.structs.force_setattr(self, "platforms", dict.fromkeys(platforms, "auto"))
+
+    def calendar(self) -> Calendar:
+        """The shipped calendar with this project's own releases."""
+        return load_calendar().extended(self.releases.jaxlib, self.releases.jax)
+
+    def window_lengths(self) -> Windows:
+        """The windows as the judge takes them."""
+        return Windows(self.windows.backward, self.windows.forward)
+
+    def unplaced(self) -> Policy:
+        """The same, wherever its entries stand: moving a line does not make another policy."""
+        known = tuple(msgspec.structs.replace(entry, place="") for entry in self.known_failures)
+        quirks = tuple(msgspec.structs.replace(quirk, place="") for quirk in self.quirks)
+        return msgspec.structs.replace(self, known_failures=known, quirks=quirks)

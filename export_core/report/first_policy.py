@@ -1,0 +1,112 @@
+"""What would a first policy say here? A commented file, with what the goldens tell filled in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import yaml
+
+from export_core.artifact import read
+from export_core.artifact.audit import audit
+from export_core.goldens import Golden
+from export_core.policy import Policy
+from export_core.releases.stable_targets import stable_targets
+
+_HEAD = """\
+# yaml-language-server: $schema={schema}
+# What this project asks of its goldens: `jaxexport matrix` reads it, and pytest. Every key has a default; `jaxexport policy show` says
+# what holds. {found}
+goldens: {goldens}
+
+# The promise: how many days after (backward) and before (forward) its writer's build a reader may have been built. These are JAX's own.
+clock: jaxlib build date
+windows:
+  backward: {backward} days
+  forward: {forward} days
+
+# What goldens are replayed in. window is every release with a promised cell here, the newest, and the one just before each writer; all
+# is every release; or a list, such as ["0.9.2", window].
+readers: window
+
+# Platforms to export for and to replay on: run, compile (where there is no such hardware), or auto.
+{platforms}
+# A run that does not cover this is incomplete, exit code 3, also one that was asked for less.
+required:
+  platforms: [cpu]
+{required}
+"""
+
+_TAIL = """\
+# Tolerances of new goldens: a number, or by dtype. Markers come before them.
+# rtol: {float32: 1.0e-5}
+# What a platform needs, of goldens that are written already too:
+# tolerances:
+#   tpu:
+#     float32: {rtol: 1.0e-2}
+
+# A relaxation for one golden.
+# quirks:
+#   - case: tests.test_model.test_attention
+#     writer: "0.9.2"
+#     rtol: 1.0e-3
+#     reason: TODO
+#     owner: TODO
+#     issue: TODO
+#     added: 2026-01-01
+#     expires: 2026-03-31          # at most 90 days later; or permanent: true with an approver
+
+# Cells whose promise is broken and that must fail just so; `jaxexport judge --propose` prints the entries of a run.
+known_failures: []
+"""
+
+
+def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
+    """The text of the file. `folder` is where the goldens lie or will; `schema` is the file of the JSON Schema, for editors.
+
+    Raises `ArtifactError` for an artifact that cannot be read.
+    """
+    manifests = [golden.manifest for golden in goldens]
+    writers = list(dict.fromkeys(m.writer.jaxlib for m in sorted(manifests, key=lambda m: m.writer.built)))
+    exported = Counter(platform for m in manifests for platform in m.options.platforms)
+    windows = Policy().windows
+    found = "There is no golden here yet." if not goldens else (
+        f"Found here: {len(goldens)} goldens of {len({m.case for m in manifests})} cases by jaxlib {', '.join(writers)}."
+    )  # fmt: skip
+    platforms = "platforms:\n  cpu: run\n" + "".join(
+        f"  # {name}: compile  # {count} goldens were exported for it\n"
+        for name, count in sorted(exported.items())
+        if name != "cpu"
+    )
+    required = ["#  cells: 1", *([f"#  writers: {_listed(writers)}"] if writers else [])]
+    head = _HEAD.format(
+        schema=schema, goldens=_scalar(folder), found=found, backward=windows.backward, forward=windows.forward,
+        platforms=platforms, required="\n".join(required),
+    )  # fmt: skip
+    return f"{head}\n{_allow(goldens)}{_TAIL}"
+
+
+def _allow(goldens: Sequence[Golden]) -> str:
+    callers: dict[str, list[str]] = {}
+    for golden in goldens:
+        writer = golden.manifest.writer.jaxlib
+        for finding in audit(
+            read(golden.artifact).custom_calls, stable_targets(writer), allow=golden.manifest.options.allow
+        ):
+            if not finding.ok:
+                callers.setdefault(finding.target, []).append(golden.id)
+    entries = "".join(
+        f'#   {_scalar(target)}: ""  # called by {names[0]}{f" and {len(names) - 1} more" if names[1:] else ""}\n'
+        for target, names in sorted(callers.items())
+    )
+    said = "found here: say why each may be relied on, and take out the #" if entries else "with the reason"
+    entries = entries or "#   my_target: our own library keeps it\n"
+    return f"# Custom calls that are accepted beside JAX's stable list, {said}.\n# allow:\n{entries}\n"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return yaml.safe_dump(list(names), default_flow_style=True, width=10_000).strip()
+
+
+def _scalar(text: str) -> str:
+    return yaml.safe_dump(text, width=10_000).splitlines()[0]

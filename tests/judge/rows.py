@@ -1,0 +1,52 @@
+"""A golden for each verdict, made from a real one: what a reader does with it is the reader's own doing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from making import ARTIFACTS
+
+from export_core.goldens import GoldenStore
+from export_core.goldens.arrays import from_npz, leaf_of, to_npz
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
+
+CASE, WRITER = "tests.compat.test_programs.test_sort", "0.9.2"
+ITS_OWN = "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n"
+WITHOUT_END = "import time\ntime.sleep(600)\n"
+
+
+def write_rows(root: Path) -> None:
+    """Cases named as the verdict that a reader must come to, all by the writer 0.9.2."""
+    kept = next(
+        golden
+        for golden in GoldenStore(Path(__file__).parents[2] / "golden").generations(CASE)
+        if golden.manifest.writer.jaxlib == WRITER
+    )
+    plain = {name: (kept.folder / name).read_bytes() for name in (ARTIFACT, INPUTS, OUTPUTS)}
+    first, *rest = from_npz(kept.folder / OUTPUTS)
+    other = to_npz([leaf_of(first.numpy() + np.float32(1)), *rest])
+
+    def write(case: str, module: str = "", **changed: bytes) -> None:
+        files = {
+            **plain,
+            **{{"artifact": ARTIFACT, "inputs": INPUTS, "outputs": OUTPUTS}[k]: v for k, v in changed.items()},
+        }
+        register = (case,) if module else ()
+        if module:
+            files[f"{case}.register.py"] = module.encode()
+        manifest = msgspec.structs.replace(
+            kept.manifest,
+            case=case,
+            options=msgspec.structs.replace(kept.manifest.options, register=register),
+            files={name: sha256(data) for name, data in files.items()},
+        )
+        GoldenStore(root).write(manifest, files)
+
+    write("pass")
+    write("numerics", outputs=other)
+    write("refused", artifact=(ARTIFACTS / "0.4.30" / "mlp.jaxexport").read_bytes())
+    write("error", inputs=to_npz([leaf_of(np.zeros(3, np.float32))]))
+    write("crash", ITS_OWN)
+    write("timeout", WITHOUT_END)

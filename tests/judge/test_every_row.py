@@ -1,0 +1,128 @@
+"""Each row of the decision table end to end: real goldens, a real reader, real processes with their exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import process
+from rows import write_rows
+
+from export_core.judge import Judgement, read_results
+from export_core.matrix import Verdict
+
+READER = "0.12.0.1"  # 216 days after the writer
+INSIDE, OUTSIDE = "windows: {backward: 216 days}\n", "windows: {backward: 215 days}\n"
+UNBUILDABLE = (
+    "releases: {jaxlib: {9.9.9: {built: 2026-10-20}}, jax: {9.9.9: {built: 2026-10-20, minimum_jaxlib: 9.9.9}}}\n"
+)
+AS_OF = ("--as-of", "2026-11-21")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("rows")
+    write_rows(folder / "golden")
+    (folder / "inside.yaml").write_text(INSIDE)
+    (folder / "outside.yaml").write_text(OUTSIDE)
+    (folder / "missing_inside.yaml").write_text(INSIDE + UNBUILDABLE)
+    (folder / "missing_outside.yaml").write_text(OUTSIDE + UNBUILDABLE)
+    (folder / "not_required.yaml").write_text(OUTSIDE + UNBUILDABLE + "required: {outside: false}\n")
+    (folder / "required.yaml").write_text(OUTSIDE + UNBUILDABLE + "required: {outside: false, readers: [9.9.9]}\n")
+    return folder
+
+
+def judged(folder: Path, reader: str) -> Judgement:
+    (found,) = [each for each in read_results(folder) if each.reader.jaxlib == reader]
+    return found.judgement
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(
+    ("verdict", "inside", "outside"),
+    [
+        (Verdict.PASS, ("kept", 0), ("bonus", 0)),
+        (Verdict.NUMERICS, ("broken", 1), ("broken", 1)),
+        (Verdict.REFUSED, ("broken", 1), ("outside", 0)),
+        (Verdict.ERROR, ("broken", 1), ("outside", 0)),
+        (Verdict.CRASH, ("broken", 1), ("outside", 0)),
+        (Verdict.TIMEOUT, ("broken", 1), ("outside", 0)),
+    ],
+    ids=str,
+)
+def test_what_a_reader_does_is_judged_by_the_window(project, verdict, inside, outside):
+    seconds = "3" if verdict is Verdict.TIMEOUT else "100"
+    words = ("matrix", "--cases", str(verdict), "--readers", READER, "--timeout", seconds, *AS_OF)
+    ran = process(*words, "--policy", "inside.yaml", "--results", f"{verdict}", cwd=project)
+    (result,) = read_results(project / verdict)
+    assert (result.verdict, result.promised) == (verdict, True), result.message
+    assert (str(result.judgement), ran.code) == inside, ran.out
+    again = process("judge", str(verdict), "--policy", "outside.yaml", cwd=project)
+    assert (f"1 of 1 planned cells: 1 {outside[0]}." in again.out, again.code) == (True, outside[1]), again.out
+    if "broken" in (inside[0], outside[0]):
+        for said in (
+            "BROKEN PROMISE",
+            "built 2026-03-18",
+            "built 2026-10-20",
+            "216 days",
+            "reproduce  jaxexport matrix",
+        ):
+            assert said in (ran if inside[0] == "broken" else again).out
+
+
+@pytest.mark.matrix
+def test_a_reader_that_cannot_be_had_is_incomplete_unless_it_is_outside_and_not_required(project):
+    words = ("matrix", "--cases", "pass", "--readers", f"{READER},9.9.9", *AS_OF, "--results", "missing")
+    ran = process(*words, "--policy", "missing_inside.yaml", cwd=project)
+    assert (judged(project / "missing", "9.9.9"), ran.code) == (Judgement.INCOMPLETE, 3), ran.out
+    codes = {
+        name: process("judge", "missing", "--policy", f"{name}.yaml", cwd=project)
+        for name in ("missing_outside", "not_required", "required")
+    }
+    assert {name: ended.code for name, ended in codes.items()} == {
+        "missing_outside": 3,
+        "not_required": 0,
+        "required": 3,
+    }
+    assert "outside the window" in codes["not_required"].out, "and it is shown all the same"
+    assert "was not run there" in codes["not_required"].out
+    assert "required.readers: expected a cell that ran for 9.9.9, found 0.12.0.1." in codes["required"].out
+
+
+@pytest.mark.matrix
+def test_a_cell_that_was_compiled_is_kept_or_a_bonus(project):
+    words = ("matrix", "--cases", "pass", "--readers", READER, *AS_OF, "--policy", "inside.yaml", "--results", "out")
+    process(*words, cwd=project)
+    line = json.loads((project / "out" / "results.jsonl").read_bytes())
+    line.update(mode="compile", stage="compile", verdict="compiled")  # as a machine without the hardware leaves it
+    (project / "out" / "results.jsonl").write_text(json.dumps(line) + "\n")
+    for policy, said in (("inside", "kept"), ("outside", "bonus")):
+        ended = process("judge", "out", "--policy", f"{policy}.yaml", cwd=project)
+        assert (f"1 of 1 planned cells: 1 {said}." in ended.out, ended.code) == (True, 0)
+
+
+@pytest.mark.matrix
+def test_a_quirk_lets_other_numbers_of_one_golden_through_and_is_shown(project):
+    (project / "quirk.yaml").write_text(
+        f"{INSIDE}quirks:\n  - {{case: numerics, writer: 0.9.2-cpu, atol: {{float32: 1.5}}, reason: shown on purpose, owner: me,\n"
+        "     issue: '#7', added: 2026-10-01, expires: 2026-12-01}\n"
+    )
+    words = (
+        "matrix",
+        "--cases",
+        "numerics",
+        "--readers",
+        READER,
+        *AS_OF,
+        "--policy",
+        "quirk.yaml",
+        "--results",
+        "quirk",
+    )
+    ended = process(*words, cwd=project)
+    assert (judged(project / "quirk", READER), ended.code) == (Judgement.KEPT, 0), ended.out
+    assert "accepted  quirk: atol float32 1.5: numerics/0.9.2-cpu." in ended.out
+    assert "reason     shown on purpose; owner me, #7, until 2026-12-01" in ended.out
+    without = process("judge", "quirk", "--policy", "inside.yaml", cwd=project)
+    assert (without.code, "quirks: expected what this run was made with" in without.err) == (2, True)

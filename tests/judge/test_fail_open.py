@@ -1,0 +1,188 @@
+"""However a run is broken, it never ends with 0: each way has its exit code, and one clear line that says what is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from commands import Ended, finished
+from making import manifest, result, write_golden
+from rows import write_rows
+
+from export_core.goldens import GoldenStore
+from export_core.judge import Judgement, Result
+from export_core.matrix import Stage, Verdict, local, this_interpreter
+from export_core.policy import Policy, Required
+
+CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
+KNOWN = """known_failures:
+  - {{cases: {cases}, writers: ["*"], readers: ["*"], verdict: crash, stage: run, message: signal 11, reason: r, owner: o, issue: i,
+     added: 2026-10-01, expires: {expires}}}
+"""
+JUDGE = ("judge", "out")
+MATRIX = ("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", "--no-cache", "--quiet")
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    """Two goldens, and a finished run of two cells that is kept."""
+    monkeypatch.chdir(tmp_path)
+    for jaxlib in ("0.9.2", "0.12.0.1"):
+        write_golden(GoldenStore(tmp_path / "golden"), manifest("t.f", jaxlib))
+    finished(tmp_path / "out", result(), result(case="t.other"))
+    return tmp_path
+
+
+def test_what_is_broken_below_is_kept_when_nothing_is(project, jaxexport):
+    assert jaxexport("judge", "out").code == 0
+
+
+def lines(project: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    path = project / "out" / "results.jsonl"
+    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+
+
+def write(name: str, text: str) -> Callable[[Path], None]:
+    return lambda project: (project / name).write_text(text) and None
+
+
+def damaged(name: str, data: bytes) -> Callable[[Path], None]:
+    return lambda project: (project / "golden" / "t.f" / "0.9.2-cpu" / name).write_bytes(data) and None
+
+
+def known(cases: str, expires: str = "2026-12-01") -> Callable[[Path], None]:
+    return write("export_compat.yaml", KNOWN.format(cases=cases, expires=expires))
+
+
+def ran(*results: Result, **told: object) -> Callable[[Path], None]:
+    return lambda project: finished(project / "out", *results, **told)
+
+
+def kept(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]:
+    """A run whose lines of results are these now."""
+    return lambda project: lines(project, change)
+
+
+def remove(name: str) -> Callable[[Path], None]:
+    return lambda project: shutil.rmtree(project / name) if (project / name).is_dir() else (project / name).unlink()
+
+
+def nothing(project: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("breaking", "words", "code", "said"),
+    [
+        # before anything runs
+        (remove("golden"), MATRIX, 2, "golden: expected goldens, found none."),
+        (lambda p: (remove("golden")(p), (p / "golden" / "t.f").mkdir(parents=True)), MATRIX, 2, "golden: expected goldens, found none."),
+        (nothing, (*MATRIX, "--cases", "t.g*"), 2, "--cases: no case is called or matches 't.g*'."),
+        (nothing, (*MATRIX, "--writers", "0.9.1"), 2, "--writers: no golden was written by jaxlib 0.9.1."),
+        (damaged("golden.yaml", b"case: {["), MATRIX, 2, "golden.yaml: not a golden's manifest"),
+        (damaged("artifact.jaxexport", b"other bytes"), MATRIX, 2, "artifact.jaxexport: damaged: expected SHA-256"),
+        (write("export_compat.yaml", "requird: {}"), MATRIX, 2, "export_compat.yaml:1: requird: unknown key. Did you mean `required`?"),
+        (write("export_compat.yaml", ""), MATRIX, 2, "export_compat.yaml: expected a policy, found an empty file."),
+        (write("export_compat.yml", "goldens: golden"), MATRIX, 2, "export_compat.yml: expected the policy in export_compat.yaml."),
+        (write("export_compat.yaml", "readers: ' , '"), ("plan",), 2, "export_compat.yaml:1: readers: expected window, all or jaxlib"),
+        (write("export_compat.yaml", "readers: []"), ("plan",), 2, "readers: expected window, all or jaxlib versions, found none."),
+        (nothing, ("matrix", "--readers", ""), 2, "--readers: expected window, all or jaxlib versions"),
+        (write("export_compat.yaml", "platforms: {}"), MATRIX, 2, "export_compat.yaml:1: platforms: expected some of cpu"),
+        (nothing, (*MATRIX, "--platforms", "tpu"), 2, "The plan is empty"),
+        (nothing, ("matrix", "--as-of", "2010-01-01"), 2, "on or before 2010-01-01"),
+        (lambda p: (p / "wheels").mkdir(), (*MATRIX, "--wheels", "wheels"), 2, "expected a folder with wheels of jax"),
+        (known("[a]", "2027-12-01"), MATRIX, 2, "expires: 2027-12-01 is 426 days after"),
+        (nothing, (*MATRIX, "--shard", "3/2"), 2, "--shard"),
+        # what a run left
+        (remove("out"), JUDGE, 2, "summary.json: expected the summary of a finished matrix run, found none."),
+        (remove("out/summary.json"), JUDGE, 2, "summary.json: expected the summary of a finished matrix run, found none."),
+        (remove("out/results.jsonl"), JUDGE, 2, "results.jsonl: expected the results of a matrix run, found none."),
+        (kept(lambda some: [some[0], some[1][:80]]), JUDGE, 2, "results.jsonl:2: not a result"),
+        (kept(lambda some: some[:1]), JUDGE, 3, "Expected one result for each of 2 planned cells, found 1."),
+        (kept(lambda some: []), JUDGE, 3, "Expected one result for each of 2 planned cells, found 0."),
+        (kept(lambda some: [*some, some[0]]), JUDGE, 3, "1 results are there twice"),
+        (kept(lambda some: [some[0], some[0]]), JUDGE, 3, "1 results are there twice"),
+        (ran(), JUDGE, 3, "Nothing was planned: expected at least one cell."),
+        (ran(result(), selection={"whole": True, "platforms": ["cpu", "cuda"]}), JUDGE, 3,
+          "Platform cuda was asked for and has no cell"),
+        (ran(result(), policy=Policy(required=Required(readers=("0.12.*",)))), JUDGE, 3,
+          "required.readers: expected a cell that ran for 0.12.*"),
+        (ran(CRASH), JUDGE, 1, "BROKEN PROMISE  t.b"),
+        (known("[t.gone]"), JUDGE, 4,
+          "export_compat.yaml:2: known_failures[0] (r; owner o, i): matches no promised cell"),
+        (known("['*']"), JUDGE, 4,
+          "2 of its cells pass now: t.other/0.9.2-cpu on cpu in jaxlib 0.10.2; tests"),
+        (lambda p: (ran(CRASH)(p), known("[t.b]", "2026-11-20")(p)), JUDGE, 4, "expired on 2026-11-20, and this is as of 2026-11-21."),
+        (nothing, ("judge", "out", "--as-of", "2010-01-01"), 2, "No jaxlib release is known on 2010-01-01."),
+        (nothing, ("judge", "out", "--policy", "none.yaml"), 2, "none.yaml: expected a policy file, found no such file."),
+        (nothing, ("merge", "out", "--results", "all"), 2, "out/plan.json: expected the plan of a matrix run, found none"),
+        (nothing, ("merge", "nowhere", "--results", "all"), 2, "nowhere/summary.json: expected the summary of a finished matrix run"),
+    ],
+    ids=lambda value: value[:50] if isinstance(value, str) else "",
+)  # fmt: skip
+def test_whatever_is_broken_is_told_and_never_green(breaking, words, code, said, project, jaxexport):
+    breaking(project)
+    ended = jaxexport(*words)
+    assert ended.code == code, ended
+    told = [line for line in f"{ended.out}\n{ended.err}".splitlines() if said in line]
+    assert len(told) == 1, f"{ended.out}\n{ended.err}"
+    if code == 2:
+        assert len(ended.err.splitlines()) == 1
+        assert ended.err.startswith("jaxexport: error: ")
+
+
+# --- runs that go wrong while they run --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def running(tmp_path, monkeypatch, jaxexport) -> Callable[..., Ended]:
+    """A matrix of one row, in an environment that is this interpreter's, or what is left of it."""
+    monkeypatch.chdir(tmp_path)
+    write_rows(tmp_path / "golden")
+
+    def run(case: str, *words: str, **changed: object) -> Ended:
+        build = lambda release, *_: dataclasses.replace(this_interpreter(release), **changed)  # noqa: E731
+        monkeypatch.setattr(local, "build_environment", build)
+        return jaxexport(*MATRIX, "--cases", case, *words)
+
+    return run
+
+
+def test_a_worker_that_does_not_start_is_incomplete(running):
+    ended = running("pass", python=Path("/bin/false"))
+    assert ended.code == 3
+    assert "INCOMPLETE: not every planned cell has a result that counts." in ended.out
+    assert "was not run there" in ended.out
+
+
+def test_an_environment_that_cannot_be_built_without_a_network_is_incomplete(tmp_path, monkeypatch, jaxexport):
+    monkeypatch.chdir(tmp_path)
+    write_rows(tmp_path / "golden")
+    for name in ("JAXEXPORT_CACHE", "UV_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    ended = jaxexport(*MATRIX, "--cases", "pass")
+    assert ended.code == 3, ended
+    assert "was not run there" in ended.out
+
+
+def test_a_cell_without_end_is_broken(running, tmp_path):
+    (tmp_path / "export_compat.yaml").write_text("windows: {backward: 300 days}")
+    ended = running("timeout", "--timeout", "0.5")
+    assert ended.code == 1
+    assert "still in stage" in ended.out
+
+
+def test_a_platform_without_a_cell_is_incomplete(running):
+    ended = running("crash", "--platforms", "cpu,tpu")
+    assert ended.code == 3
+    assert "INCOMPLETE  Platform tpu was asked for and has no cell" in ended.out
+
+
+def test_a_shard_that_is_missing_is_not_merged(running, jaxexport):
+    assert running("crash", "--cases", "error", "--shard", "1/2", "--results", "first").code == 0, "outside the window"
+    ended = jaxexport("merge", "first", "--results", "all")
+    assert (ended.code, "gap: of 2 shards 1 are missing: --shard 2/2." in ended.err) == (2, True)

@@ -1,0 +1,99 @@
+"""The command `jaxexport judge`: a run judged again, by the same evidence."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from commands import assert_bad_input, finished
+from making import result
+
+from export_core.judge import Judgement, Result
+from export_core.matrix import Stage, Verdict
+from export_core.policy import Policy, Required
+
+CRASH = result(
+    Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)", signal=11
+)
+
+
+@pytest.mark.parametrize(
+    ("results", "planned", "code"),
+    [([result()], None, 0), ([result(), CRASH], None, 1), ([result()], 2, 3), ([], 0, 3), ([result(), result()], 2, 3)],
+)
+def test_judging_again_says_the_same(results, planned, code, jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path / "out", *results, planned=planned)
+    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    ended = jaxexport("judge", "out")
+    assert (ended.code, ended.err) == (code, "")
+    assert f"exit code {code}." in ended.out
+    assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before, "evidence is only read"
+
+
+def test_judging_again_with_another_policy_judges_by_it(jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path / "out", CRASH)
+    (tmp_path / "short.yaml").write_text("windows: {backward: 30, forward: 0}")
+    assert jaxexport("judge", "out", "--policy", "short.yaml").code == 0, "outside the window a crash is only shown"
+    listed = (
+        "known_failures: [{cases: [t.b], writers: ['*'], readers: ['*'], verdict: crash, stage: run, message: signal 11, "
+        "reason: r, owner: o, issue: i, added: 2026-10-01, expires: 2026-12-01}]"
+    )
+    (tmp_path / "known.yaml").write_text(listed)
+    ended = jaxexport("judge", "out", "--policy", "known.yaml")
+    assert (ended.code, "known failure" in ended.out) == (0, True)
+    late = jaxexport("judge", "out", "--policy", "known.yaml", "--as-of", "2026-12-02")
+    assert (late.code, "expired on 2026-12-01" in late.out) == (4, True)
+
+
+@pytest.mark.parametrize("broken", ["no folder", "no summary", "a bad line"])
+def test_results_that_cannot_be_read_are_bad_input(broken, jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = "summary.json: expected the summary of a finished matrix run, found none"
+    if broken != "no folder":
+        finished(tmp_path / "out", result())
+    if broken == "no summary":
+        (tmp_path / "out" / "summary.json").unlink()
+    if broken == "a bad line":
+        with (tmp_path / "out" / "results.jsonl").open("a") as file:
+            file.write("{}\n")
+        said = "results.jsonl:2: not a result"
+    assert_bad_input(jaxexport("judge", "out"), said)
+
+
+def test_json_of_a_summary_is_for_people_too(tmp_path):
+    finished(tmp_path, result())
+    assert json.loads((tmp_path / "summary.json").read_bytes())["exit_code"] == 0
+    assert (tmp_path / "summary.json").read_text().count("\n") > 10
+    assert msgspec.json.decode((tmp_path / "results.jsonl").read_bytes(), type=Result) == result()
+
+
+def test_without_a_policy_here_that_of_the_run_judges(jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path / "out", result(), policy=Policy(required=Required(cells=2)))
+    ended = jaxexport("judge", "out")
+    assert (ended.code, "required.cells: expected at least 2 cells that ran, found 1." in ended.out) == (3, True)
+
+
+@pytest.mark.parametrize("text", ["allow: {t: because}", "tolerances: {cpu: {float32: {rtol: 1}}}"])
+def test_a_policy_under_which_cells_would_have_run_otherwise_does_not_judge_them(
+    text, jaxexport, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path / "out", result())
+    (tmp_path / "export_compat.yaml").write_text(text)
+    said = f"export_compat.yaml: {text.partition(':')[0]}: expected what this run was made with, found something else."
+    assert_bad_input(jaxexport("judge", "out"), said, "run `jaxexport matrix` again")
+
+
+def test_a_headline_of_what_is_incomplete_says_that_promises_are_broken_too(jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path / "out", CRASH, result(), planned=3)
+    ended = jaxexport("judge", "out")
+    assert ended.code == 3
+    headline = next(line for line in ended.out.splitlines() if line.startswith("INCOMPLETE:"))
+    assert headline == "INCOMPLETE: not every planned cell has a result that counts; and 1 promise is broken."
+    assert "BROKEN PROMISE  t.b" in ended.out
+    assert "INCOMPLETE  Expected one result for each of 3 planned cells, found 2." in ended.out

@@ -1,0 +1,99 @@
+"""`jaxexport policy`: a first one from what is there, whether it is right, what holds and why."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from commands import assert_bad_input
+from making import files, manifest, write_golden
+
+from export_core.goldens import GoldenStore, Options
+from export_core.policy import PolicyError, load_policy
+from export_core.schemas import schema, written
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_first_policy_is_written_from_the_goldens_that_are_there(jaxexport, here):
+    store = GoldenStore(here / "kept")
+    write_golden(store, manifest("t.a", "0.12.0.1"))
+    write_golden(store, manifest("t.a", "0.9.2", options=Options(("cpu", "tpu"))))
+    scaled = (
+        Path(__file__).parents[2] / "golden" / "tests.compat.test_safety_checks.test_allowed_target" / "0.12.0.1-cpu"
+    )
+    unlisted = {**files(), "artifact.jaxexport": (scaled / "artifact.jaxexport").read_bytes()}
+    write_golden(store, manifest("t.q", "0.12.0.1"), unlisted)
+    ended = jaxexport("policy", "init", "--goldens", "kept")
+    assert (ended.code, ended.err) == (0, "")
+    text = (here / "export_compat.yaml").read_text()
+    assert text.startswith("# yaml-language-server: $schema=export_compat.schema.json\n")
+    assert (here / "export_compat.schema.json").read_bytes() == written("policy")
+    assert "Found here: 3 goldens of 2 cases by jaxlib 0.9.2, 0.12.0.1." in text
+    assert "  # tpu: compile  # 1 goldens were exported for it\n" in text
+    assert '#   pytest_jaxexport.scale: ""  # called by t.q/0.12.0.1-cpu\n' in text
+    policy = load_policy(here / "export_compat.yaml")
+    assert (policy.goldens, policy.platforms, policy.windows.backward) == ("kept", {"cpu": "run"}, 180)
+    jsonschema.validate(yaml.safe_load(text), schema("policy"))
+    assert jaxexport("policy", "check").code == 0
+
+
+def test_what_a_first_policy_comments_out_holds_once_it_is_taken_in_and_filled_in(jaxexport, here):
+    jaxexport("policy", "init")
+    path = here / "export_compat.yaml"
+    taken = re.sub(r"^# ?(?=(  )*(- )?[a-z0-9_]+:)", "", path.read_text(), flags=re.MULTILINE)
+    path.write_text(taken)
+    with pytest.raises(PolicyError, match=r"quirks\[0\]\.reason: expected what only you can say, found 'TODO'"):
+        load_policy(path)
+    path.write_text(taken.replace("TODO", "filled in"))
+    policy = load_policy(path)
+    assert (policy.rtol, list(policy.allow), list(policy.tolerances)) == ({"float32": 1e-5}, ["my_target"], ["tpu"])
+    assert [quirk.case for quirk in policy.quirks] == ["tests.test_model.test_attention"]
+
+
+@pytest.mark.parametrize("name", ["export_compat.yaml", "pyproject.toml"])
+def test_a_policy_that_is_there_is_never_written_over(jaxexport, here, name):
+    text = "[tool.jaxexport]\n" if name == "pyproject.toml" else "goldens: mine\n"
+    (here / name).write_text(text)
+    assert_bad_input(jaxexport("policy", "init"), f"{name}: this project has a policy. Nothing was written")
+    assert [(path.name, path.read_text()) for path in here.iterdir()] == [(name, text)]
+
+
+def test_what_has_expired_is_named_with_its_line(jaxexport, here):
+    (here / "export_compat.yaml").write_text(
+        "known_failures:\n  - {cases: [a], writers: ['*'], readers: ['*'], verdict: crash, stage: run, message: m, reason: r,\n"
+        "     owner: o, issue: i, added: 2026-10-01, expires: 2026-12-01}\n"
+    )
+    assert jaxexport("policy", "check", "--as-of", "2026-12-01").code == 0
+    ended = jaxexport("policy", "check", "--as-of", "2026-12-02")
+    assert ended.code == 4
+    assert ended.out.splitlines() == [
+        "export_compat.yaml:2: known_failures[0] (r; owner o, i): expired on 2026-12-01, and this is as of 2026-12-02. Decide again.",
+        "export_compat.yaml: 1 known failures, 0 quirks, 0 allowed custom calls, 1 of them expired",
+    ]
+
+
+def test_every_value_that_holds_is_shown_with_where_it_comes_from(jaxexport, here):
+    (here / "pyproject.toml").write_text(
+        "[tool.jaxexport]\ngoldens = 'kept'\n[tool.jaxexport.windows]\nbackward = 200\n"
+    )
+    rows = [line.split() for line in jaxexport("policy", "show").out.splitlines()]
+    for wanted in (
+        ["goldens", '"kept"', "pyproject.toml:2"],
+        ["windows.backward", "200", "pyproject.toml:4"],
+        ["windows.forward", "21", "default"],
+        ["required.outside", "true", "default"],
+        ["known_failures", "[]", "default"],
+    ):
+        assert wanted in rows
+
+
+def test_the_schema_is_printed_for_editors(jaxexport, here):
+    assert jaxexport("policy", "schema").out.encode() == written("policy")

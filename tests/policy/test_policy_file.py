@@ -1,0 +1,296 @@
+"""What a policy file may say, and what is said of one that may not be: file, line, key, and the nearest key of that very table."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from commands import assert_bad_input
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from export_core.policy import Policy, PolicyError, Required, find_policy, load_policy, read_policy
+from export_core.releases import Windows
+
+EVERYTHING = (Path(__file__).parent / "everything.yaml").read_text()
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(text: str | bytes, name: str = "export_compat.yaml") -> Policy:
+        path = tmp_path / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return load_policy(path)
+
+    return load
+
+
+@pytest.fixture
+def said(load, tmp_path):
+    def said(text: str | bytes, name: str = "export_compat.yaml") -> str:
+        with pytest.raises(PolicyError) as error:
+            load(text, name)
+        return str(error.value).removeprefix(f"{tmp_path}/")
+
+    return said
+
+
+# --- what it may say --------------------------------------------------------------------------------------------------
+
+
+def test_everything_that_a_policy_can_say_is_read(load):
+    policy = load(EVERYTHING)
+    assert policy.window_lengths() == Windows(180, 21)
+    assert (policy.clock, policy.readers) == ("jaxlib build date", "0.9.2,window")
+    assert policy.platforms == {"cpu": "run", "tpu": "compile", "cuda": "auto"}
+    assert policy.required == Required(("0.12.*",), ("0.9.2",), ("cpu",), 10, outside=False)
+    assert policy.rtol == {"float32": 1e-4}
+    assert [entry.place.rpartition("/")[2] for entry in policy.quirks] == ["export_compat.yaml:21"]
+    assert [entry.place.rpartition("/")[2] for entry in policy.known_failures] == ["export_compat.yaml:36"]
+    assert policy.calendar().built("0.13.0.dev20261120") == datetime.date(2026, 11, 20)
+
+
+def test_what_the_page_about_policies_shows_is_read(load):
+    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
+    shown = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    policies = [load(text) for text in shown]
+    assert [bool(policy.known_failures) for policy in policies].count(True) == 1
+    keys = set(re.findall(r"^\| `([a-z_]+)", page.partition("## Keys")[2], re.MULTILINE)) | {"atol"}
+    assert keys == set(Policy.__struct_fields__)
+
+
+def test_what_summary_json_keeps_of_a_policy_is_that_policy(load):
+    policy = load(EVERYTHING)
+    assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(policy)), Policy) == policy
+
+
+@pytest.mark.parametrize("days", ["180", "180 days", '"180"', "'1 day'"])
+def test_a_window_is_days_with_or_without_the_word(load, said, days):
+    if days == '"180"':  # text without its unit is no length
+        assert "expected days such as 180 or `180 days`, found '180'" in said(f"windows: {{backward: {days}}}")
+    else:
+        assert load(f"windows: {{backward: {days}}}").windows.backward == int(days.strip("'").split()[0])
+
+
+def test_platforms_without_modes_are_replayed_as_the_machine_can(load):
+    assert load("platforms: [cpu, tpu]").platforms == {"cpu": "auto", "tpu": "auto"}
+
+
+def test_a_date_in_quotes_and_a_byte_order_mark_change_nothing(load):
+    plain = load(EVERYTHING).unplaced()
+    quoted = EVERYTHING.replace("added: 2026-10-01", 'added: "2026-10-01"')
+    assert quoted != EVERYTHING
+    assert load(b"\xef\xbb\xbf" + quoted.encode()).unplaced() == plain
+
+
+def test_a_file_of_comments_is_the_default(load):
+    assert load("# nothing yet\n") == Policy()
+
+
+def test_anchors_spare_writing_the_same_twice(load):
+    assert load("rtol: &same {float32: 0.5}\natol: *same").atol == {"float32": 0.5}
+
+
+def test_a_pyproject_says_the_same_in_its_table(load):
+    policy = load(
+        """
+        [tool.ruff]
+        line-length = 88
+        [tool.jaxexport]
+        windows.backward = "200 days"
+        platforms = {cpu = "run"}
+        [[tool.jaxexport.known_failures]]
+        cases = ["a"]
+        writers = ["*"]
+        readers = ["*"]
+        verdict = "crash"
+        stage = "run"
+        message = "signal 11"
+        reason = "r"
+        owner = "o"
+        issue = "i"
+        added = 2026-10-01
+        expires = 2026-12-01
+        """,
+        "pyproject.toml",
+    )
+    assert (policy.windows.backward, policy.platforms) == (200, {"cpu": "run"})
+    assert policy.known_failures[0].place.endswith("pyproject.toml:7")
+
+
+# --- where it is ------------------------------------------------------------------------------------------------------
+
+
+def test_a_project_has_its_policy_in_one_of_two_places(tmp_path):
+    assert find_policy(tmp_path) == Policy()
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[project]\ndependencies = ["pytest-jaxexport"]\n')
+    assert find_policy(tmp_path) == Policy(), "to depend on it says nothing"
+    project.write_text("[tool.jaxexport]\ngoldens = 'kept'\n")
+    assert find_policy(tmp_path).goldens == "kept"
+    (tmp_path / "export_compat.yaml").write_text("goldens: other\n")
+    with pytest.raises(PolicyError, match=r"pyproject\.toml:1: expected one policy, found two: this table and .*yaml"):
+        find_policy(tmp_path)
+    assert find_policy(tmp_path, str(project)).goldens == "kept", "the one that is named is meant"
+
+
+@pytest.mark.parametrize("broken", ["misnamed", "a dead link"])
+def test_a_policy_that_would_be_overlooked_is_an_error(tmp_path, broken):
+    if broken == "misnamed":
+        (tmp_path / "export_compat.yml").write_text("goldens: kept")
+    else:
+        (tmp_path / "export_compat.yaml").symlink_to("nowhere")
+    with pytest.raises(
+        PolicyError, match=r"expected (the policy in export_compat\.yaml\. Rename|a policy file, found no)"
+    ):
+        find_policy(tmp_path)
+
+
+# --- what it may not say ----------------------------------------------------------------------------------------------
+
+ENTRY = """known_failures:
+  - {cases: [a], writers: ["*"], readers: ["*"], verdict: crash, stage: run, message: m,
+     reason: r, owner: o, issue: i, added: 2026-10-01,
+     expires: 2026-12-30}
+"""
+QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue: i,\n     added: 2026-10-01, expires: 2026-12-01}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        # keys: the nearest of that very table
+        ("goldens: a\nwidnows: {}", "2: widnows: unknown key. Did you mean `windows`?"),
+        ("known-failures: []", "1: known-failures: unknown key. Did you mean `known_failures`?"),
+        ("zzz: 1", "1: zzz: unknown key. Known keys here: goldens, windows, clock, readers"),
+        ("windows:\n  backwards: 1", "2: windows.backwards: unknown key. Did you mean `backward`?"),
+        ("required:\n  goldens: 1", "2: required.goldens: unknown key. Known keys here: readers, writers, platforms"),
+        (ENTRY.replace("owner", "ownr"), "3: known_failures[0].ownr: unknown key. Did you mean `owner`?"),
+        (ENTRY.replace("owner: o", "owner: o, place: x"), "3: known_failures[0].place: unknown key. "),
+        (QUIRK.replace("writer", "writers"), "2: quirks[0].writers: unknown key. Did you mean `writer`?"),
+        (
+            "tolerances:\n  cpu: {float32: {rtol: 1}}\n  tpu:\n    float32:\n      atoll: 2",
+            "5: tolerances.tpu.float32.atoll: unknown key. Did you mean `atol`?",
+        ),
+        (ENTRY.replace("reason: r, ", ""), "2: known_failures[0]: expected the key `reason`, found none."),
+        ("allow:\n  a: b\n  c: d\n  a: e", "4: allow.a: this key is here twice: in line 2 too. Keep one of them."),
+        ("windows: {}\ngoldens: a\nwindows: {}", "3: windows: this key is here twice: in line 1 too."),
+        ("allow: {1: x}", "1: expected text as a key, found 1. Put it into quotes."),
+        # values of another type
+        ("windows:\n  backward: half a year", "2: windows.backward: expected days such as 180 or `180 days`, found 'half a year'."),
+        ("windows: {backward: 1.5}", "1: windows.backward: expected days such as 180 or `180 days`, found 1.5."),
+        ("windows: {backward: -1}", "1: windows.backward: expected 0 to 36500 days, found -1."),
+        ("windows: {forward: 99999}", "1: windows.forward: expected 0 to 36500 days, found 99999."),
+        ("clock: jax build date", "1: clock: expected `jaxlib build date`, found 'jax build date'."),
+        ("platforms: cpu", "1: platforms: expected a table or a list, found 'cpu'."),
+        ("platforms:\n  cpu: runn", "2: platforms.cpu: expected one of auto, compile, run, found 'runn'. Did you mean `run`?"),
+        ("platforms: [gpu]", "1: platforms: expected some of cpu, cuda, rocm, tpu, found 'gpu'."),
+        ("platforms: []", "1: platforms: expected some of cpu, cuda, rocm, tpu, found none."),
+        ("readers: [0.12]", "1: readers[0]: expected text, found 0.12: put it into quotes, as it is meant."),
+        ("readers: ''", "1: readers: expected window, all or jaxlib versions, found none."),
+        ("goldens: ''", "1: goldens: expected a folder, found none."),
+        ("- a", "1: expected a table, found ['a']."),
+        ("required: {cells: many}", "1: required.cells: expected a whole number, found 'many'."),
+        ("rtol: {float3: 1}", "1: rtol: float3: expected a floating-point dtype such as float32."),
+        (
+            "tolerances:\n  cpu:\n    float32: {rtol: -1}",
+            "3: tolerances.cpu.float32.rtol: expected a finite number of 0 or more, found -1.0.",
+        ),
+        ("tolerances:\n  gpu: {}", "2: tolerances.gpu: expected a platform of cpu, cuda, rocm, tpu."),
+        ("allow:\n  a: ''", "2: allow.a: expected text, found none."),
+        ("releases: {jaxlib: {nightly: {built: 2026-11-01}}}", "1: releases.jaxlib.nightly: expected a version such as 0.12.0.1"),
+        ("releases: {jaxlib: {0.9.9: {built: 9999-01-01}}}", "1: releases.jaxlib.0.9.9.built: expected a day between 2000-01-01"),
+        # known failures and quirks
+        (ENTRY.replace("verdict: crash", "verdict: crsh"), "2: known_failures[0].verdict: expected one of crash, error, numerics"),
+        (ENTRY.replace("cases: [a]", "cases: []"), '2: known_failures[0].cases: expected at least one name or glob, found none. ["*"]'),
+        (ENTRY.replace("message: m", "message: ''"), "2: known_failures[0].message: expected text, found none."),
+        (ENTRY.replace("owner: o", "owner: ' '"), "3: known_failures[0].owner: expected text, found none."),
+        (
+            ENTRY.replace("reason: r", "reason: todo later"),
+            "3: known_failures[0].reason: expected what only you can say, found 'todo later'.",
+        ),
+        (ENTRY.replace("2026-12-30", "2026-12-31"), "4: known_failures[0].expires: 2026-12-31 is 91 days after added; expected 0 to 90"),
+        (ENTRY.replace("2026-12-30", "2026-09-30"), "4: known_failures[0].expires: 2026-09-30 is -1 days after added"),
+        (ENTRY.replace("expires: 2026-12-30", ""), "2: known_failures[0]: expected expires (at most 90 days after added), or permanent"),
+        (ENTRY.replace("expires: 2026-12-30", "permanent: true"), "2: known_failures[0]: permanent: true needs an approver."),
+        (
+            ENTRY.replace("expires: 2026-12-30", "permanent: true, approver: ''"),
+            "4: known_failures[0].approver: expected text, found none.",
+        ),
+        (
+            ENTRY.replace("expires", "permanent: true, approver: b, expires"),
+            "4: known_failures[0].expires: expected no day, since it is permanent",
+        ),
+        (ENTRY.replace("2026-10-01", "lately"), "3: known_failures[0].added: expected a day such as 2026-10-25, found 'lately'."),
+        (
+            ENTRY.replace("2026-10-01", "2026-10-01 12:00:00"),
+            "3: known_failures[0].added: expected a day such as 2026-10-25, found datetime",
+        ),
+        (ENTRY.replace("2026-10-01", "2026-02-30"), "3: expected a value such as 2026-10-25 or 180, found 2026-02-30: day is out of range"),
+        (ENTRY.replace("owner: o", "owner: o, at_most: 0"), "3: known_failures[0].at_most: expected a number of 1 or more, found 0."),
+        (QUIRK.replace("rtol: 1, ", ""), "2: quirks[0]: expected what it relaxes: rtol, atol, ulp or allow, found none of them."),
+        (QUIRK.replace("rtol: 1", "rtol: -1"), "2: quirks[0].rtol: expected a finite number of 0 or more, found -1.0."),
+        (QUIRK.replace("2026-12-01", "2027-12-01"), "3: quirks[0].expires: 2027-12-01 is 426 days after added"),
+        # what is no YAML, and what YAML would take in silence
+        ("goldens: a\nwindows: [", "2: not YAML: "),
+        ("goldens: a\n\twindows: {}", "2: not YAML: found a tab where YAML takes spaces only."),
+        ("goldens: a\n---\ngoldens: b", "2: not YAML: expected a single document in the stream"),
+        ("goldens: !!python/object:os.system x", "1: not YAML: could not determine a constructor for the tag"),
+        (b"goldens: a\nreaders: \xff", "2: expected text in UTF-8, found other bytes. Save the file as UTF-8."),
+        ("goldens: a".encode("utf-16"), "1: expected text in UTF-8"),
+        (b"goldens: \x00", " not YAML: "),
+        ("a: &a [*a]", "1: its aliases make it endless, or longer than 100000 values."),
+        ("\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}' if n else 'x'] * 10)}]" for n in range(9)), "its aliases make it endless"),
+        ("[" * 500, " not a policy: it is nested deeper than any policy needs to be."),
+        ("", " expected a policy, found an empty file."),
+        (b"\xef\xbb\xbf \n", " expected a policy, found an empty file."),
+    ],
+    ids=lambda value: value[:40].replace("\n", " ") if isinstance(value, str) else None,
+)  # fmt: skip
+def test_what_a_policy_may_not_say_is_one_line_with_its_place(said, text, message):
+    told = said(text)
+    assert told.startswith("export_compat.yaml:")
+    assert message in told
+    assert "\n" not in told
+    assert told.endswith((".", "?"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[tool.jaxexport]\n\ngolden = 'x'", "3: golden: unknown key. Did you mean `goldens`?"),
+        ("[tool]\njaxexport.windows.backwards = 3", "2: windows.backwards: unknown key. Did you mean `backward`?"),
+        ("[[tool.jaxexport.quirks]]\ncase = 'a'\n[[tool.jaxexport.quirks]]\ncasus = 'a'", "1: quirks[0]: expected the key `writer`"),
+        ("[tool]\njaxexport = 3", "2: expected a table, found 3."),
+        ("[tool.jaxexport\n", "1: not TOML: "),
+        ("[tool.jaxexport]\ngoldens = 'a'\ngoldens = 'b'", "3: not TOML: "),
+        ("[tool.ruff]", " expected a table [tool.jaxexport], found none."),
+    ],
+)  # fmt: skip
+def test_the_same_holds_in_a_pyproject(said, text, message):
+    told = said(text, "pyproject.toml")
+    assert told.startswith("pyproject.toml:")
+    assert message in told
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.text(max_size=60)
+    | st.sampled_from(EVERYTHING.splitlines()).flatmap(lambda line: st.just(EVERYTHING.replace(line, line[:-1])))
+)
+def test_whatever_the_text_is_there_is_a_policy_or_a_clear_error(tmp_path_factory, text):
+    path = tmp_path_factory.getbasetemp() / "some.yaml"
+    path.write_text(text, encoding="utf-8", errors="replace", newline="")
+    with contextlib.suppress(PolicyError):
+        assert read_policy(path)[0].windows.backward >= 0
+
+
+@pytest.mark.parametrize("command", [["matrix"], ["releases", "list"], ["policy", "check"]], ids=" ".join)
+def test_every_command_says_it_in_one_line(command, jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "export_compat.yaml").write_text("widnows: {}")
+    assert_bad_input(jaxexport(*command), "export_compat.yaml:1: widnows: unknown key. Did you mean `windows`?")

@@ -1,0 +1,85 @@
+"""A quirk relaxes one golden, and no other; what it relaxes is shown, and it ends."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from making import day, golden, manifest, result
+
+from export_core.goldens import Comparison, Options
+from export_core.judge import Accepted, accepted_in, summarize
+from export_core.matrix import MatrixError
+from export_core.matrix.quirks import relaxed
+from export_core.policy import Policy, Quirk
+
+CASE = "t.f"
+QUIRK = Quirk(
+    CASE, "0.9.2", "rounded otherwise", "me", "#7", added=day("2026-10-01"), rtol=1e-3, allow=("t",),
+    expires=day("2026-12-01"), place="export_compat.yaml:3",
+)  # fmt: skip
+
+
+def test_one_golden_is_relaxed_and_the_other_generations_are_not():
+    goldens = [golden(CASE, "0.9.2"), golden(CASE, "0.10.1"), golden("t.g", "0.9.2")]
+    found = relaxed(goldens, [QUIRK])
+    assert found[1:] == goldens[1:]
+    assert found[0].manifest.comparison == Comparison(rtol=1e-3)
+    assert found[0].manifest.options.allow == {"t": "quirk: rounded otherwise; owner me, #7"}
+
+
+def test_a_writer_may_be_named_by_its_folder():
+    quirk = msgspec.structs.replace(QUIRK, writer="0.10.1-jax0.10.2-cpu")
+    assert [
+        each.manifest.comparison.rtol for each in relaxed([golden(CASE, "0.9.2"), golden(CASE, "0.10.1")], [quirk])
+    ] == [None, 1e-3]
+
+
+@pytest.mark.parametrize(
+    ("own", "quirk", "wanted"),
+    [
+        (None, {"float32": 1.0}, {"float32": 1.0}),
+        ({"float16": 2.0, "float32": 0.5}, {"float32": 1.0}, {"float16": 2.0, "float32": 1.0}),
+        ({"float16": 2.0}, 1.0, 1.0),
+        (0.5, {"float32": 1.0}, {"float32": 1.0}),
+    ],
+)
+def test_a_quirk_by_dtype_leaves_the_other_dtypes_as_they_were(own, quirk, wanted):
+    one = golden(CASE, "0.9.2", comparison=Comparison(rtol=own))
+    (found,) = relaxed([one], [msgspec.structs.replace(QUIRK, rtol=quirk)])
+    assert found.manifest.comparison.rtol == wanted
+
+
+@pytest.mark.parametrize("compare", ["exact", "module:function"])
+def test_a_tolerance_for_what_takes_none_is_an_error_and_no_silence(compare):
+    one = golden(CASE, "0.9.2", comparison=Comparison(compare=compare))
+    with pytest.raises(
+        MatrixError, match=r"^export_compat\.yaml:3: expected a golden whose comparator takes tolerances"
+    ):
+        relaxed([one], [QUIRK])
+    (found,) = relaxed([one], [msgspec.structs.replace(QUIRK, rtol=None)])
+    assert found.manifest.options.allow
+
+
+def test_what_a_quirk_relaxes_is_told_as_accepted_with_its_end():
+    found = accepted_in([manifest(CASE, "0.9.2", options=Options(("cpu",)))], [QUIRK])
+    assert found == [
+        Accepted(
+            "quirk: rtol 0.001, custom call t", "rounded otherwise; owner me, #7, until 2026-12-01", ("t.f/0.9.2-cpu",)
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("case", "as_of", "said"),
+    [
+        (CASE, "2026-12-01", None),
+        (CASE, "2026-12-02", "expired on 2026-12-01, and this is as of 2026-12-02. Decide again."),
+        ("another", "2026-11-21", "matches no golden of this run. Delete it."),
+    ],
+)
+def test_a_quirk_that_has_expired_or_has_no_golden_makes_the_list_stale(case, as_of, said):
+    told = summarize(
+        [result(case=case)], planned=1, policy=Policy(quirks=(QUIRK,)), as_of=day(as_of), selection={"whole": True}, seconds=0
+    )  # fmt: skip
+    wanted = [f"export_compat.yaml:3: quirks[0] (rounded otherwise; owner me, #7): {said}"] if said else []
+    assert (told.stale, told.exit_code) == (wanted, 4 if said else 0)

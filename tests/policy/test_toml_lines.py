@@ -1,0 +1,90 @@
+"""Every key of a TOML text has its line: what tomllib finds, and nothing else."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from export_core.policy.toml_lines import toml_lines
+
+TEXT = '''# a policy, in all the ways that TOML has
+title = "a # b [c] = \\" d" # it ends here
+[tool.jaxexport]
+"goldens" = 'kept = [here]'
+windows.backward = 180
+windows . forward = 1.5
+many = """
+[not.a.table]
+key = 1 ""\\"
+"""
+literal = \'\'\'
+[[nor.this]] \'\'
+\'\'\'
+inline = {a = 1, "b c" = {d = [1, [2, 3]]}, when = 2026-10-25 07:32:00}
+platforms = [  # with a comment
+  "cpu",
+
+  { name = "tpu" },
+]
+
+[[tool.jaxexport.known_failures]]
+cases = ["a"]
+[tool.jaxexport.known_failures.nested]
+deep = true
+[[tool.jaxexport.known_failures]]
+[[tool.jaxexport.known_failures.inner]]
+[[tool.jaxexport.known_failures.inner]]
+deep = +inf
+'''
+
+
+def keys(value: Any, key: tuple[str | int, ...] = ()) -> set[tuple[str | int, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return {key}.union(*(keys(each, (*key, name)) for name, each in inner))
+
+
+def test_every_key_and_element_has_its_line():
+    lines = toml_lines(TEXT)
+    assert set(lines) == keys(tomllib.loads(TEXT))
+    own = ("tool", "jaxexport")
+    wanted = {
+        ("title",): 2, ("tool",): 3, (*own, "goldens"): 4, (*own, "windows", "backward"): 5, (*own, "windows", "forward"): 6,
+        (*own, "many"): 7, (*own, "literal"): 11, (*own, "inline"): 14, (*own, "inline", "b c", "d", 1, 0): 14,
+        (*own, "platforms"): 15, (*own, "platforms", 1, "name"): 18, (*own, "known_failures"): 21,
+        (*own, "known_failures", 0): 21, (*own, "known_failures", 0, "nested", "deep"): 24,
+        (*own, "known_failures", 1): 25, (*own, "known_failures", 1, "inner", 1, "deep"): 28,
+    }  # fmt: skip
+    assert {key: lines[key] for key in wanted} == wanted
+
+
+PLAIN = st.sampled_from(
+    ["1", "-2.5e3", "true", '"a = 1 # b"', "'[x]'", '"""\n[y]\nz = 1\n"""', "2026-10-25", "'''q'''"]
+)
+NAMES = st.lists(st.sampled_from(["a", "b-c", '"d e"', "'f.g'", "7"]), min_size=1, max_size=3).map(".".join)
+VALUES = st.recursive(
+    PLAIN,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda some: "[\n" + ", # x\n".join([*some, ""]) + "]")
+        | st.lists(inner, max_size=2).map(lambda some: "{" + ", ".join(f"k{n} = {v}" for n, v in enumerate(some)) + "}")
+    ),
+    max_leaves=6,
+)
+LINES = st.one_of(
+    st.tuples(NAMES, VALUES).map(" = ".join), NAMES.map("[{}]".format), NAMES.map("[[{}]] # t".format), st.just("# [c]"), st.just("")
+)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(st.lists(LINES, max_size=8))
+def test_whatever_tomllib_takes_is_found_key_by_key(some):
+    text = ""
+    for line in some:  # those that go with the ones before
+        try:
+            tomllib.loads(f"{text}{line}\n")
+        except tomllib.TOMLDecodeError:
+            continue
+        text += f"{line}\n"
+    assert set(toml_lines(text)) == keys(tomllib.loads(text))

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 import click
 
 from export_core.cli_artifacts import audit, diff, inspect
+from export_core.cli_forecast import forecast
 from export_core.cli_goldens import goldens_group
 from export_core.cli_judge import judge
 from export_core.cli_matrix import matrix
 from export_core.cli_merge import merge
 from export_core.cli_options import (
-    as_of_option,
-    day_of,
     listed,
     policy_of,
     policy_option,
 )
 from export_core.cli_plan import plan
 from export_core.cli_policy import policy_group
+from export_core.cli_releases import releases
 from export_core.errors import ExportCompatError
 
 
@@ -30,7 +30,7 @@ def jaxexport() -> None:
     """Will this exported JAX function still run there?"""
 
 
-for _command in (inspect, audit, diff, matrix, plan, merge, judge, policy_group):
+for _command in (inspect, audit, diff, matrix, plan, merge, judge, policy_group, forecast):
     jaxexport.add_command(_command)
 
 
@@ -58,30 +58,7 @@ def backfill(policy_file: str | None, writers: str, install: Sequence[str], pyte
 
 
 jaxexport.add_command(goldens_group)
-
-
-@jaxexport.group()
-def releases() -> None:
-    """The calendar that the windows run on."""
-
-
-@releases.command(name="list")
-@policy_option
-@as_of_option
-def list_releases(policy_file: str | None, as_of: str | None) -> None:
-    """Every jaxlib with its build date, the jax that goes with it, and until when it is promised to be read."""
-    from export_core.releases import promise
-
-    policy = policy_of(policy_file)
-    windows = policy.window_lengths()
-    calendar = policy.calendar().as_of(day_of(as_of))
-    newest = calendar.built(calendar.newest())
-    click.echo(f"{'jaxlib':<10} {'built':<12} {'jax':<10} {'its artifacts are promised until':<34} newest reads it")
-    for version in calendar.versions():
-        release = calendar.release(version)
-        kept = promise(release.built, newest, windows)
-        standing = "promised" if kept.promised else "outside"
-        click.echo(f"{version:<10} {release.built!s:<12} {release.jax:<10} {kept.until!s:<34} {standing}")
+jaxexport.add_command(releases)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The commands on goldens: list, show, verify, add. None of them runs what is in a file."""
+"""The commands on goldens: list, show, verify, add, prune. None of them runs what is in a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.cli_artifacts import add_golden
-from export_core.cli_options import goldens_option, policy_of, policy_option, verified_goldens
+from export_core.cli_options import as_of_option, day_of, goldens_option, policy_of, policy_option, verified_goldens
 
 if TYPE_CHECKING:
     from export_core.goldens import Golden, GoldenStore
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group(name="goldens")
 def goldens_group() -> None:
-    """List, show, verify and add goldens."""
+    """List, show, verify, add and prune goldens."""
 
 
 goldens_group.add_command(add_golden)
@@ -64,11 +64,55 @@ def show(name: str, goldens: str | None, policy_file: str | None, mlir: bool, ja
 @goldens_option
 @policy_option
 def verify(goldens: str | None, policy_file: str | None) -> None:
-    """Compare every file with its SHA-256, and read every artifact."""
-    from export_core.goldens import GoldenStore
+    """Compare every file with its SHA-256, read every artifact, and find what belongs to no golden."""
+    from export_core.goldens import GoldenError, GoldenStore
+    from export_core.goldens.strays import strays, unlisted
 
-    found = verified_goldens(GoldenStore(Path(goldens or policy_of(policy_file).goldens)))
-    click.echo(f"{len(found)} goldens, every file as it was written")
+    store = GoldenStore(Path(goldens or policy_of(policy_file).goldens))
+    # Before anything is opened: the store itself completes an update that was killed between two renames.
+    found = list(strays(store.root))
+    whole = verified_goldens(store)
+    found += unlisted(store)
+    if found:
+        raise GoldenError(
+            "\n".join(map(str, found))
+            + f"\n{len(whole)} goldens are as they were written; these {len(found)} files and folders belong "
+            "to none of them. Delete them, or move them elsewhere."
+        )
+    click.echo(f"{len(whole)} goldens, every file as it was written")
+
+
+@goldens_group.command()
+@goldens_option
+@policy_option
+@as_of_option
+@click.option("--delete", "--yes", "delete", is_flag=True, help="Do it. Without this nothing is changed.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not list the goldens that stay.")
+def prune(goldens: str | None, policy_file: str | None, as_of: str | None, delete: bool, quiet: bool) -> None:
+    """Delete goldens that nothing keeps: no window, no deployed reader, no pin, and not the last of its case.
+
+    Says why each of the others stays. Without --delete it only says what it would do.
+    """
+    from export_core.goldens import GoldenStore
+    from export_core.judge.retention import retained
+
+    policy = policy_of(policy_file)
+    store = GoldenStore(Path(goldens or policy.goldens))
+    day = day_of(as_of)
+    found = retained(verified_goldens(store), policy, policy.calendar(), day)
+    going = [each.golden for each in found if not each.reasons]
+    for each in found:
+        if each.reasons and not quiet:
+            click.echo(f"keeps    {each.golden.id}  {'; '.join(each.reasons)}")
+    for golden in going:
+        if delete:
+            store.remove(golden)
+        click.echo(f"{'deleted' if delete else 'prunes '}  {golden.id}  built {golden.manifest.writer.built}")
+    counted = f"{len(going)} of {len(found)} goldens"
+    if delete:
+        click.echo(f"deleted {counted}, as of {day}")
+    else:
+        click.echo(f"would delete {counted}, as of {day}" + (": run it again with --delete" if going else ""))
 
 
 def _chosen(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:

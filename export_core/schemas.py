@@ -14,15 +14,25 @@ import msgspec
 from export_core.goldens import Manifest
 from export_core.inspection.facts import Inspection
 from export_core.judge import Result, Summary
+from export_core.judge.forecast import Forecast
 from export_core.policy import Policy
+from export_core.report.calendar import DatedCalendar
 from export_core.report.planned import Planned
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KINDS: dict[str, tuple[type, str]] = {
+    "forecast": (
+        Forecast,
+        "what `jaxexport forecast --json` prints: the days ahead on which something happens to the goldens",
+    ),
     "inspect": (Inspection, "what `jaxexport inspect --json` prints: everything that is told of one artifact"),
     "manifest": (Manifest, "golden.yaml: what a golden is, who wrote it, and the SHA-256 of its files"),
     "plan": (Planned, "what `jaxexport plan --json` prints: the cells of a matrix before it runs"),
     "policy": (Policy, "export_compat.yaml: what a project asks for"),
+    "releases": (
+        DatedCalendar,
+        "what `jaxexport releases list --json` prints: the calendar with its windows as of a day",
+    ),
     "result": (Result, "one line of results.jsonl: a judged cell"),
     "summary": (Summary, "summary.json: what was planned, what came of it, the exit code"),
 }

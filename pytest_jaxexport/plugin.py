@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jaxexport import marker, settings
+from pytest_jaxexport.places import whole_name
+from pytest_jaxexport.unused import Collected, Collector, Seen, narrowed
 
 if TYPE_CHECKING:
     from pytest_jaxexport.recorder import Recorder
@@ -21,6 +23,7 @@ REPLAYER: pytest.StashKey[Replayer] = pytest.StashKey()
 SETTINGS: pytest.StashKey[settings.Settings] = pytest.StashKey()
 _ON_REPORT = "_jaxexport"
 _REFUSED = "jaxexport_refused"
+_COLLECTED = "jaxexport_collected"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,8 +35,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker with its whole signature, and get devices before anything uses one."""
     config.addinivalue_line("markers", marker.SIGNATURE)
     settings.give_devices(config)
-    if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Teller(), "jaxexport-teller")
+    collector = Collector(config)
+    config.pluginmanager.register(collector, "jaxexport-collector")
+    if hasattr(config, "workerinput"):
+        return
+    if config.getoption("prune_goldens") and (why := narrowed(config)):
+        raise pytest.UsageError(
+            f"--prune-goldens: expected a run of all tests, which alone shows what is unused: {why}."
+        )
+    config.pluginmanager.register(Teller(collector.collected), "jaxexport-teller")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -102,33 +112,55 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if item.stash.get(MARKED, None) is not None:
         recorder = item.stash.get(RECORDER, None)
-        setattr(report, _ON_REPORT, json.dumps(recorder.events if recorder and call.when == "call" else []))
+        ended = recorder if call.when == "call" else None
+        told = {
+            "test": whole_name(item),
+            "cases": ended.cases if ended else [],
+            "events": ended.events if ended else [],
+        }
+        setattr(report, _ON_REPORT, json.dumps(told))
     return report
 
 
 class Teller:
     """Gathers what the reports carry, and tells it at the end. On xdist's controller it hears all workers."""
 
-    def __init__(self) -> None:
-        self.marked = False
+    def __init__(self, collected: Collected) -> None:
         self.events: list[dict[str, Any]] = []
         self.refused = ""
+        self.seen = Seen()
+        self.collected = collected
+        self.unused: list[str] = []
+        self.not_pruned = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take the events off a marked test's report."""
-        if (told := getattr(report, _ON_REPORT, None)) is not None:
-            self.marked = True
-            self.events += json.loads(told)
+        if (text := getattr(report, _ON_REPORT, None)) is not None:
+            told = json.loads(text)
+            self.events += told["events"]
+            self.seen.add(report, told)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Take what broke at collection, in xdist's workers too."""
+        self.collected.broken |= report.failed
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take what a worker of xdist refused at collection; all of them collect the same."""
-        self.refused = getattr(node, "workeroutput", {}).get(_REFUSED, self.refused)
+        """Take what a worker of xdist refused at collection, and what it collected; all of them collect the same."""
+        output = getattr(node, "workeroutput", {})
+        self.refused = output.get(_REFUSED, self.refused)
+        if _COLLECTED in output:
+            self.collected.add(output[_COLLECTED])
+        else:
+            self.collected.broken = True  # it crashed
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """A run that refused a marker, or was to update and wrote nothing, must not look like a success."""
         if self.refused or (self._wrote_nothing(session.config) and exitstatus == pytest.ExitCode.OK):
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        self._look_for_unused(session, exitstatus)
+        if self.not_pruned and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -136,19 +168,54 @@ class Teller:
         if self.refused:
             terminalreporter.write_line(f"ERROR: {self.refused}", red=True)
         elif self._wrote_nothing(config):
-            why = "no marked test came to write one" if self.marked else "no selected test is marked"
+            why = "no marked test came to write one" if self.seen.tests else "no selected test is marked"
             terminalreporter.write_line(
                 f"--update-goldens: {why} (@pytest.mark.{marker.NAME}); nothing was written.", red=True
             )
-        elif self.events:
+        elif self.events or self.unused:
             from pytest_jaxexport.summary import summary_lines
 
             terminalreporter.write_sep("=", "export compatibility")  # section() leaves a blank line after the title
-            for line in summary_lines(self.events):
+            for line in (*summary_lines(self.events), *self.unused):
                 terminalreporter.write_line(line)
+        if self.not_pruned:
+            terminalreporter.write_line(f"--prune-goldens: {self.not_pruned}; nothing was deleted.", red=True)
+
+    def _look_for_unused(self, session: pytest.Session, exitstatus: int) -> None:
+        config = session.config
+        delete = bool(config.getoption("prune_goldens"))
+        why = self._not_whole(session, exitstatus)
+        if why or (not delete and narrowed(config)):
+            self.not_pruned = why if delete else ""
+            return
+        from export_core.errors import ExportCompatError
+        from pytest_jaxexport.pruning import unused_after, unused_lines
+
+        told = (settings.goldens_folder(config), self.seen, self.collected, config.rootpath)
+        try:
+            self.unused = unused_lines(*told, delete=True) if delete else unused_after(*told)
+        except ExportCompatError as error:
+            self.not_pruned = str(error)
+
+    def _not_whole(self, session: pytest.Session, exitstatus: int) -> str:
+        """Why a run that was asked for all tests has not seen them all."""
+        if self.refused or exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR):
+            return "the run was refused"
+        if session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED:
+            return "the run was ended before all tests had run"
+        if self.collected.broken:
+            return "not every test file could be collected, or a worker crashed"
+        return "" if self.seen.tests else "no test that ran is marked"
 
     def _wrote_nothing(self, config: pytest.Config) -> bool:
         return bool(config.getoption("update_goldens")) and not config.getoption("collectonly") and not self.events
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send what this worker of xdist collected."""
+    if hasattr(session.config, "workerinput"):
+        collector = session.config.pluginmanager.get_plugin("jaxexport-collector")
+        session.config.workeroutput[_COLLECTED] = collector.collected.plain()  # type: ignore[attr-defined,union-attr]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

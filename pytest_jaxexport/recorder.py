@@ -23,6 +23,7 @@ from export_core.matrix.checks import comparison_of
 from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken, happened, source_difference
 from pytest_jaxexport.marker import Marked
+from pytest_jaxexport.places import place, whole_name
 from pytest_jaxexport.replayer import Replayer
 from pytest_jaxexport.settings import Settings
 
@@ -53,7 +54,7 @@ class Exported:
 
 
 class Recorder:
-    """The `export_golden` of one test. `events` is what the terminal summary is told, as plain data."""
+    """The `export_golden` of one test. `events` is what the terminal summary is told, as plain data; `cases` are what it exported."""
 
     def __init__(self, item: pytest.Item, marked: Marked, settings: Settings, replayer: Replayer) -> None:
         self._item = item
@@ -64,6 +65,7 @@ class Recorder:
         self._exported: list[Exported] = []
         self._names: set[str | None] = set()
         self.events: list[dict[str, Any]] = []
+        self.cases: list[str] = []
 
     @property
     def called(self) -> bool:
@@ -122,10 +124,10 @@ class Recorder:
     def _case(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
     ) -> Case:
-        path, names = _place(self._item)
-        return Case(
+        path, names = place(self._item)
+        made = Case(
             id=case_id(path, names, name),
-            test="::".join((path, *names)),
+            test=whole_name(self._item),
             name=name,
             function=function,
             args=args,
@@ -133,6 +135,8 @@ class Recorder:
             asked=self._settings.asked_for(self._marked),
             comparison=self._settings.comparison_for(self._marked),
         )
+        self.cases.append(made.id)
+        return made
 
     def _audit(self, produced: Produced) -> None:
         """Before anything is compiled: refuse custom calls that nobody promised to keep, and a `main` that is not as declared."""
@@ -256,13 +260,6 @@ class Recorder:
     def _fail(self, text: str) -> NoReturn:
         __tracebackhide__ = True
         raise pytest.fail.Exception(text, pytrace=False) from None  # the text tells what the error behind it said
-
-
-def _place(item: pytest.Item) -> tuple[str, tuple[str, ...]]:
-    """The test file relative to the root directory, and the names inside it. Not the node id: xdist may add to that."""
-    names = tuple(node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item)))
-    # A test outside the root directory, as --rootdir allows, is named from there too: no path of a machine in an id.
-    return Path(os.path.relpath(item.path, item.config.rootpath)).as_posix(), names
 
 
 def _changed_options(now: Options, then: Options) -> list[str]:

@@ -67,6 +67,11 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         help="Write the goldens of the selected marked tests that pass, for the jaxlib of this run; other writers' stay.",
     )
+    group.addoption(
+        "--prune-goldens",
+        action="store_true",
+        help="Delete the goldens of tests that are gone, after a run of all tests; any other run is refused.",
+    )
     group.addoption("--goldens", metavar="DIR", help="Folder of goldens. Default: golden in the root directory.")
     group.addoption("--export-platforms", metavar="P,P", help="Platforms to export for where a marker names none.")
     group.addoption("--export-rtol", metavar="R", help="Relative tolerance where a marker names none.")

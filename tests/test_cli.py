@@ -17,6 +17,7 @@ from making import manifest, write_golden
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest import dump_manifest
 from export_core.matrix.journal import Journal, PlanRecord
+from export_core.schemas import schema
 
 
 @pytest.fixture
@@ -27,6 +28,10 @@ def project(tmp_path, monkeypatch) -> Path:
     for jaxlib in ("0.9.2", "0.12.0.1"):
         write_golden(store, manifest("t.test_f[a]", jaxlib))
     return tmp_path
+
+
+def valid(name: str, value: object) -> None:
+    jsonschema.validate(value, schema(name), format_checker=jsonschema.FormatChecker())
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -144,7 +149,7 @@ def test_help_lists_every_command_and_imports_neither_jax_nor_numpy():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    for command in ("backfill", "goldens", "judge", "matrix", "plan", "releases"):
+    for command in ("backfill", "forecast", "goldens", "judge", "matrix", "plan", "releases"):
         assert f"\n  {command} " in done.stdout
 
 
@@ -161,7 +166,10 @@ def test_every_command_has_its_help(jaxexport):
         ["goldens", "verify"],
         ["policy"],
         ["policy", "init"],
+        ["goldens", "prune"],
         ["releases", "list"],
+        ["releases", "refresh"],
+        ["forecast"],
     ):
         ended = jaxexport(*words, "--help")
         assert (ended.code, ended.err) == (0, "")
@@ -169,16 +177,35 @@ def test_every_command_has_its_help(jaxexport):
         assert "[OPTIONS]" in ended.out
 
 
-def test_releases_are_listed_by_the_day_they_were_built(jaxexport):
+def test_releases_are_listed_by_the_day_they_were_built_with_their_windows_as_of_a_day(jaxexport):
     ended = jaxexport("releases", "list", "--as-of", "2026-10-25")
     assert ended.code == 0
-    rows = [line.split() for line in ended.out.splitlines()[1:]]
-    assert rows[-1] == ["0.12.0.1", "2026-10-20", "0.12.0.1", "2027-04-18", "promised"]
+    *rows, withdrawn = (line.split() for line in ended.out.splitlines()[1:])
+    assert " ".join(rows[-1]) == "0.12.0.1 2026-10-20 5 0.12.0.1 0.10.1 … 0.12.0.1 (7) 2027-04-18 promised"
     assert [row[1] for row in rows] == sorted(row[1] for row in rows)
-    assert ["0.9.2", "2026-03-18", "0.9.2", "2026-09-14", "outside"] in rows
+    assert "0.9.2 2026-03-18 221 0.9.2 0.8.0 … 0.9.2 (8) 2026-09-14 outside" in [" ".join(row) for row in rows]
     assert [row[0] for row in rows if row[0] in ("0.8.3", "0.9.0")][::-1] == ["0.8.3", "0.9.0"]
-    earlier = jaxexport("releases", "list", "--as-of", "2026-03-20")
-    assert earlier.out.splitlines()[-1].split()[0] == "0.9.2"
+    assert withdrawn == ["0.4.32", "withdrawn:", "no", "reason", "given"]
+    earlier = json.loads(jaxexport("releases", "list", "--as-of", "2026-03-20", "--json").out)
+    valid("releases", earlier)
+    last = earlier["releases"][-1]
+    assert (last["jaxlib"], last["promised_from"], last["promised_until"]) == ("0.9.2", "2026-02-25", "2026-09-14")
+    assert last["runs"] == ["0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.8.3", "0.9.0.1", "0.9.1", "0.9.2"]
+    assert {each["jaxlib"] for each in earlier["releases"] if each["promised_by_newest"]} == set(last["runs"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["releases", "list"], "No jaxlib release is known on 2020-01-01"),
+        (["forecast"], "No jaxlib release is known on 2020-01-01"),
+        (["goldens", "prune"], "No jaxlib release is known on 2020-01-01"),
+        (["plan"], "none was written by a jaxlib built on or before 2020-01-01"),
+        (["matrix"], "none was written by a jaxlib built on or before 2020-01-01"),
+    ],
+)
+def test_a_day_before_the_first_release_is_bad_input(jaxexport, project, words, said):
+    assert_bad_input(jaxexport(*words, "--as-of", "2020-01-01"), said, "Choose a later --as-of")
 
 
 def test_a_folder_for_the_ir_that_cannot_be_made_is_bad_input(jaxexport, project):
@@ -194,6 +221,65 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
         "2 goldens",
     ]
     assert jaxexport("goldens", "verify") == Ended(0, "2 goldens, every file as it was written\n", "")
+
+
+@pytest.mark.parametrize(
+    ("stray", "said"),
+    [
+        ("t.test_f[a]/0.9.2-cpu/notes.txt", "not one of the files of t.test_f[a]/0.9.2-cpu"),
+        ("t.test_f[a]/notes.txt", "a file in no golden's folder"),
+        ("t.test_f[a]/.new-0.9.2-cpu-999999999-ab/golden.yaml", "left by a process that was killed"),
+        ("t.test_f[a]/.gone-0.9.2-cpu-999999999-ab/inputs.npz", "left by a process that was killed"),
+        ("t.test_f[a]/.old-0.9.2-cpu/golden.yaml", "the golden that a killed update was replacing"),
+    ],
+)
+def test_what_belongs_to_no_golden_is_found(jaxexport, project, stray, said):
+    path = project / "golden" / stray
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("")
+    ended = jaxexport("goldens", "verify")
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+    assert "2 goldens are as they were written; these 1 files and folders belong to none of them" in ended.err
+
+
+def test_an_empty_case_is_found_and_what_people_keep_beside_the_cases_is_theirs(jaxexport, project):
+    for name in ("README.md", ".gitattributes"):
+        (project / "golden" / name).write_text("")
+    assert jaxexport("goldens", "verify").code == 0
+    (project / "golden" / "t.test_g").mkdir()
+    assert "t.test_g: a case without a golden" in jaxexport("goldens", "verify").err
+
+
+def test_goldens_are_pruned_only_when_told_to_and_nothing_else_is_touched(jaxexport, project):
+    (project / "golden" / "t.test_f[a]" / "notes.txt").write_text("mine")
+    write_golden(GoldenStore(project / "golden"), manifest("t.test_g", "0.6.2"))
+    before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01")
+    assert dry.out.splitlines() == [
+        "keeps    t.test_f[a]/0.12.0.1-cpu  a jaxlib built on 2027-04-01 must run it; promised to run in 0.12.0, 0.12.0.1; "
+        "the last of its case by a writer on cpu",
+        "keeps    t.test_g/0.6.2-cpu  the last of its case by a writer on cpu",
+        "prunes   t.test_f[a]/0.9.2-cpu  built 2026-03-18",
+        "would delete 1 of 3 goldens, as of 2027-04-01: run it again with --delete",
+    ]
+    assert {path: path.read_bytes() for path in project.rglob("*") if path.is_file()} == before
+    done = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--yes", "-q")
+    assert done.out.splitlines() == [
+        "deleted  t.test_f[a]/0.9.2-cpu  built 2026-03-18",
+        "deleted 1 of 3 goldens, as of 2027-04-01",
+    ]
+    after = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    assert after == {path: data for path, data in before.items() if "0.9.2-cpu" not in path.parts}
+    assert not list(project.glob("golden/*/.*")) + list(project.glob("golden/*/0.9.2-cpu"))
+
+
+@pytest.mark.parametrize("words", [(), ("--delete",)], ids=["dry", "delete"])
+def test_nothing_is_pruned_where_a_golden_is_damaged(jaxexport, project, words):
+    (project / "golden" / "t.test_f[a]" / "0.12.0.1-cpu" / "inputs.npz").write_bytes(b"damaged")
+    ended = jaxexport("goldens", "prune", "--as-of", "2027-04-01", *words)
+    assert_bad_input(ended, "inputs.npz: damaged")
+    assert (project / "golden" / "t.test_f[a]" / "0.9.2-cpu" / "golden.yaml").exists()
 
 
 def test_the_policy_names_the_folder_of_goldens_and_the_command_line_comes_before_it(jaxexport, project):

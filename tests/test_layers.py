@@ -25,6 +25,7 @@ FLOORS = {
     "export_core.schemas": 6,
     "export_core.cli": 6,
     "export_core.cli_artifacts": 6,
+    "export_core.cli_forecast": 6,
     "export_core.cli_goldens": 6,
     "export_core.cli_judge": 6,
     "export_core.cli_matrix": 6,
@@ -33,6 +34,7 @@ FLOORS = {
     "export_core.cli_plan": 6,
     "export_core.cli_signals": 6,
     "export_core.cli_policy": 6,
+    "export_core.cli_releases": 6,
     "export_core.entry": 6,
     "export_core.__main__": 6,
     "pytest_jaxexport": 6,
@@ -43,6 +45,8 @@ SAME_FLOOR = {
     ("export_core.__main__", "export_core.entry"),  # is the command
     ("export_core.entry", "export_core.cli"),  # gives it what is not quick
     ("export_core.cli", "export_core.cli_artifacts"),  # the commands on single artifacts
+    ("export_core.cli", "export_core.cli_forecast"),
+    ("export_core.cli_forecast", "export_core.cli_options"),
     ("export_core.cli", "export_core.cli_goldens"),  # those on goldens
     ("export_core.cli_goldens", "export_core.cli_artifacts"),  # goldens add: a golden of a single artifact
     ("export_core.cli", "export_core.cli_matrix"),  # matrix and plan
@@ -54,6 +58,8 @@ SAME_FLOOR = {
     ("export_core.cli_merge", "export_core.cli_options"),
     ("export_core.cli_policy", "export_core.cli_options"),
     ("export_core.cli", "export_core.cli_options"),
+    ("export_core.cli", "export_core.cli_releases"),
+    ("export_core.cli_releases", "export_core.cli_options"),
     ("export_core.cli_goldens", "export_core.cli_options"),
     ("export_core.cli", "export_core.cli_plan"),
     ("export_core.cli_plan", "export_core.cli_options"),
@@ -149,7 +155,7 @@ def test_what_is_in_a_file_and_what_dates_is_read_without_jax_and_numpy(path):
     assert not {imported.split(".")[0] for imported in imports_of(path, at_load_only=True)} & NUMERIC
 
 
-@pytest.mark.parametrize("name", ["plugin", "marker", "settings", "summary", "__init__"])
+@pytest.mark.parametrize("name", ["plugin", "marker", "places", "settings", "summary", "unused", "__init__"])
 def test_what_every_pytest_run_loads_of_the_plugin_imports_neither_jax_nor_the_core(name):
     found = set(imports_of(ROOT / "pytest_jaxexport" / f"{name}.py", at_load_only=True))
     assert not {imported for imported in found if imported.split(".")[0] in {*NUMERIC, "export_core", "nox"}}

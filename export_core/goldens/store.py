@@ -6,6 +6,7 @@ rename, so that whoever is killed leaves the old golden or the new one.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -25,6 +26,7 @@ MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
 INPUTS = "inputs.npz"
 OUTPUTS = "outputs.npz"
+GONE = ".gone-"
 FOR_THE_EYE = ("module.mlir", "jaxpr.txt")
 
 
@@ -127,6 +129,23 @@ class GoldenStore:
             shutil.rmtree(staged, ignore_errors=True)
         return Written.REPLACED if known else Written.NEW
 
+    def remove(self, golden: Golden) -> None:
+        """Delete one golden all or nothing: it is renamed out of sight, then its files go. An empty case folder goes with it.
+
+        Raises `GoldenError` when the disk refuses; then the golden is as it was.
+        """
+        gone = golden.folder.with_name(f"{GONE}{golden.folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
+        try:
+            golden.folder.rename(gone)
+            _sync_folder(golden.folder.parent)
+        except OSError as error:
+            raise GoldenError(
+                f"{golden.folder}: cannot delete this golden: {error.strerror or error}. It is as it was."
+            ) from error
+        shutil.rmtree(gone, ignore_errors=True)
+        with contextlib.suppress(OSError):  # other goldens, or somebody's file, are in it
+            golden.folder.parent.rmdir()
+
     def _load(self, folder: Path) -> Golden:
         manifest = load_manifest(folder / MANIFEST)
         if (manifest.case, manifest.writer.id) != (folder.parent.name, folder.name):
@@ -179,14 +198,19 @@ def _sync_folder(folder: Path) -> None:
 def _clear_abandoned(target: Path) -> None:
     """Remove what a killed process staged for this golden."""
     for staged in target.parent.glob(f".new-{target.name}-*-*"):
-        try:
-            os.kill(int(staged.name.rsplit("-", 2)[1]), 0)
-        except ValueError:
-            continue  # not ours
-        except ProcessLookupError:
+        if is_abandoned(staged):
             shutil.rmtree(staged, ignore_errors=True)
-        except PermissionError:
-            continue
+
+
+def is_abandoned(hidden: Path) -> bool:
+    """Whether a process that is gone left this folder, named ``.new-…-PID-…`` or ``.gone-…-PID-…``. False for what is not ours."""
+    try:
+        os.kill(int(hidden.name.rsplit("-", 2)[1]), 0)
+    except ProcessLookupError:
+        return True
+    except (ValueError, IndexError, OverflowError, PermissionError):
+        return False
+    return False
 
 
 def _swap(staged: Path, target: Path) -> None:

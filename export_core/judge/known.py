@@ -85,7 +85,7 @@ def stale_entries(
     ]
     problems = []
     for number, entry in enumerate(known):
-        what = _named("known_failures", number, entry)
+        what = entry_name("known_failures", number, entry)
         met = [result for result in scoped if covers(entry, scope_of(result))]
         if passing := [result for result in met if _passes(entry, result)]:
             problems.append(f"{what}: {len(passing)} of its cells pass now: {_cells(passing)}. Take them off the list.")
@@ -108,7 +108,7 @@ def stale_entries(
         (result.case, name) for result in results for name in (result.writer.jaxlib, result.golden.split("/")[-1])
     }
     for number, quirk in enumerate(quirks):
-        what = _named("quirks", number, quirk)
+        what = entry_name("quirks", number, quirk)
         if whole and quirk.added <= as_of and (quirk.case, quirk.writer) not in goldens:
             problems.append(f"{what}: matches no golden of this run. Delete it.")
     return problems + expired(known, quirks, as_of)
@@ -118,14 +118,15 @@ def expired(known: Sequence[KnownFailure], quirks: Sequence[Quirk], as_of: datet
     """What has expired as of a day, a sentence each. It goes on excusing its cells: they did not get better by it."""
     tables: tuple[tuple[str, Sequence[KnownFailure | Quirk]], ...] = (("known_failures", known), ("quirks", quirks))
     return [
-        f"{_named(table, number, entry)}: expired on {entry.expires}, and this is as of {as_of}. Decide again."
+        f"{entry_name(table, number, entry)}: expired on {entry.expires}, and this is as of {as_of}. Decide again."
         for table, entries in tables
         for number, entry in enumerate(entries)
         if entry.expires is not None and entry.expires < as_of
     ]
 
 
-def _named(table: str, number: int, entry: KnownFailure | Quirk) -> str:
+def entry_name(table: str, number: int, entry: KnownFailure | Quirk) -> str:
+    """How a sentence names an entry of a table: where it stands, and whose it is."""
     place = f"{entry.place}: " if entry.place else ""
     return f"{place}{table}[{number}] ({entry.reason}; owner {entry.owner}, {entry.issue})"
 

@@ -90,6 +90,7 @@ def choose_readers(
     if selection.indexes:
         known = _with_nightlies(known, [text for text in asked if text not in files])
     then = known.as_of(as_of)
+    then.newest()  # an error where the day is before the first release
 
     def one(text: str) -> Release:
         jaxlib, jax = _parts(text)

@@ -1,15 +1,25 @@
 """What a project asks for: its policy, as export_compat.yaml or [tool.jaxexport] in pyproject.toml says it."""
 
 from export_core.policy.errors import PolicyError
-from export_core.policy.load import FILE, PROJECT_FILE, find_policy, load_policy, policy_file, read_policy
+from export_core.policy.load import (
+    FILE,
+    PROJECT_FILE,
+    find_policy,
+    load_policy,
+    policy_file,
+    read_policy,
+    releases_file,
+)
 from export_core.policy.model import (
     CustomCallChange,
     ExtraReleases,
     KnownFailure,
+    Pin,
     PlatformMode,
     Policy,
     Quirk,
     Required,
+    Retention,
     WindowDays,
 )
 
@@ -19,14 +29,17 @@ __all__ = [
     "CustomCallChange",
     "ExtraReleases",
     "KnownFailure",
+    "Pin",
     "PlatformMode",
     "Policy",
     "PolicyError",
     "Quirk",
     "Required",
+    "Retention",
     "WindowDays",
     "find_policy",
     "load_policy",
     "policy_file",
     "read_policy",
+    "releases_file",
 ]

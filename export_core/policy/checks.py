@@ -50,6 +50,11 @@ def problems(policy: Policy) -> Problems:
         yield from _known_failure(("known_failures", number), entry)
     for number, change in enumerate(policy.custom_call_changes):
         yield from _change(("custom_call_changes", number), change, policy.custom_call_changes[:number])
+    for number, version in enumerate(policy.retention.deployed):
+        yield from _version(("retention", "deployed", number), version)
+    for number, pin in enumerate(policy.retention.pinned):
+        yield from _patterns(("retention", "pinned", number, "goldens"), pin.goldens, least=1)
+        yield from _texts(("retention", "pinned", number), pin, "reason")
 
 
 def _required(policy: Policy) -> Problems:
@@ -128,11 +133,15 @@ def _releases(policy: Policy) -> Problems:
         for version, release in getattr(policy.releases, name).items():
             key = ("releases", name, version)
             for each in (version, getattr(release, "minimum_jaxlib", version)):
-                try:
-                    version_key(each)
-                except ReleaseError as error:
-                    yield key, f"{str(error)[0].lower()}{str(error)[1:]}"
+                yield from _version(key, each)
             yield from _day((*key, "built"), release.built)
+
+
+def _version(key: Key, version: str) -> Problems:
+    try:
+        version_key(version)
+    except ReleaseError as error:
+        yield key, f"{str(error)[0].lower()}{str(error)[1:]}"
 
 
 def _amounts(key: Key, table: Policy | Quirk, names: tuple[str, ...]) -> Problems:

@@ -14,8 +14,11 @@ from msgspec import inspect
 
 from export_core.policy.checks import problems
 from export_core.policy.errors import PolicyError
-from export_core.policy.model import Policy
+from export_core.policy.model import ExtraReleases, Policy
 from export_core.policy.source import Key, Source, has_table, read_source
+from export_core.releases import load_calendar
+from export_core.releases.kept import FILE as RELEASES
+from export_core.releases.kept import beside, read_releases
 
 FILE = "export_compat.yaml"
 PROJECT_FILE = "pyproject.toml"
@@ -23,9 +26,24 @@ _PLACED = ("known_failures", "quirks")
 
 
 def find_policy(folder: Path, named: str | None = None) -> Policy:
-    """The policy of a project: the named file, else that in `folder`, else the defaults."""
+    """The policy of a project: the named file, else that in `folder`, else the defaults; with the releases that it keeps."""
     file = policy_file(folder, named)
-    return load_policy(file) if file else Policy()
+    return load_policy(file) if file else _with_releases(Policy(), folder / RELEASES)
+
+
+def releases_file(folder: Path, named: str | None = None) -> Path:
+    """Where a project keeps releases, whether or not it does: beside its policy."""
+    return (Path(named).parent if named is not None else folder) / RELEASES
+
+
+def _with_releases(policy: Policy, path: Path) -> Policy:
+    """The policy with the releases of this file. What the policy says itself comes first."""
+    if not path.exists():
+        return policy
+    kept = beside(load_calendar(), read_releases(path), str(path))
+    own = policy.releases
+    releases = ExtraReleases({**kept.jaxlib, **own.jaxlib}, {**kept.jax, **own.jax})
+    return msgspec.structs.replace(policy, releases=releases)
 
 
 def policy_file(folder: Path, named: str | None = None) -> Path | None:
@@ -47,8 +65,11 @@ def policy_file(folder: Path, named: str | None = None) -> Path | None:
 
 
 def load_policy(file: Path) -> Policy:
-    """Read a policy file. Raises `PolicyError` naming the file, the line, the key and what was expected."""
-    return read_policy(file)[0]
+    """Read a policy file, and the releases that the project keeps in export_releases.yaml beside it.
+
+    Raises `PolicyError` naming the file, the line, the key and what was expected.
+    """
+    return _with_releases(read_policy(file)[0], file.with_name(RELEASES))
 
 
 def read_policy(file: Path) -> tuple[Policy, Source]:

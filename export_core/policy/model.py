@@ -160,6 +160,25 @@ class CustomCallChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     issue: Annotated[str, _ISSUE]
 
 
+class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Goldens that are never pruned, and why."""
+
+    goldens: Annotated[tuple[str, ...], Meta(description="Ids of goldens, ``case/writer``, or globs.")]
+    reason: Annotated[str, Meta(description="Why they stay.")]
+
+
+class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which goldens stay that no release built today would have to run."""
+
+    deployed: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="jaxlib versions that are in use: goldens in their windows stay, and the forecast is told for them too."
+        ),
+    ] = ()
+    pinned: Annotated[tuple[Pin, ...], Meta(description="Goldens that are never pruned.")] = ()
+
+
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a project can settle once. Every key has a default; command line and marker come before it."""
 
@@ -207,6 +226,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     custom_call_changes: Annotated[
         tuple[CustomCallChange, ...], Meta(description="Custom-call targets that another one takes the place of.")
     ] = ()
+    retention: Annotated[
+        Retention, Meta(description="Which goldens `jaxexport goldens prune` leaves, beside those that a window keeps.")
+    ] = Retention()
     backfill_install: Annotated[
         tuple[str, ...], Meta(description="What `jaxexport backfill` installs for the tests, as pip requirements.")
     ] = ()

@@ -18,7 +18,8 @@ from export_core.releases.errors import ReleaseError
 class JaxlibRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One published jaxlib.
 
-    `built` is the newest time stamp inside its x86-64 Linux wheel: JAX's compatibility windows count from it.
+    `built` is the newest time stamp inside its x86-64 Linux wheel: JAX's compatibility windows count from it. `yanked` is the reason
+    for which the index withdrew it, true where it gives none.
     """
 
     built: datetime.date
@@ -26,7 +27,7 @@ class JaxlibRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stablehlo: tuple[str | None, str | None, str | None] = (None, None, None)
     calling_convention: tuple[int | None, int | None] = (None, None)
     serialization_constant: int | None = None
-    yanked: bool = False
+    yanked: bool | str = False
 
 
 class JaxRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,6 +35,7 @@ class JaxRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     built: datetime.date
     minimum_jaxlib: str
+    yanked: bool | str = False
 
 
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,9 +46,11 @@ class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     until: datetime.date | None = None
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    jaxlib: dict[str, JaxlibRelease]
-    jax: dict[str, JaxRelease]
+class CalendarFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of releases: the shipped calendar, or what a project has beside it."""
+
+    jaxlib: dict[str, JaxlibRelease] = {}
+    jax: dict[str, JaxRelease] = {}
     requirements: tuple[Requirement, ...] = ()
 
 
@@ -167,11 +171,13 @@ class Calendar:
 
     def _fitting(self, jaxlib: str) -> list[str]:
         own = version_key(jaxlib)
-        return [
+        fitting = [
             version
             for version, jax in self.jax.items()
             if version_key(jax.minimum_jaxlib) <= own <= version_key(version)
         ]
+        # A jax that was withdrawn goes only with a jaxlib that nothing else goes with.
+        return [version for version in fitting if not self.jax[version].yanked] or fitting
 
     def _entry(self, jaxlib: str) -> JaxlibRelease:
         try:
@@ -192,5 +198,5 @@ class Calendar:
 def load_calendar() -> Calendar:
     """The calendar that ships with this package."""
     text = resources.files("export_core.releases").joinpath("data/releases.yaml").read_bytes()
-    file = msgspec.yaml.decode(text, type=_File)
+    file = msgspec.yaml.decode(text, type=CalendarFile)
     return Calendar(file.jaxlib, file.jax, file.requirements)

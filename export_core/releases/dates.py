@@ -49,12 +49,13 @@ def shipped_dates() -> tuple[Dated, ...]:
     jax = [
         (_between(said, "built: ", ","), version_key(name), version_key(_between(said, 'minimum_jaxlib: "', '"')), name)
         for name, said in lines["jax"].items()
+        if "yanked: " not in said
     ]
     found = []
     for version, said in lines["jaxlib"].items():
         own = version_key(version)
         fitting = [(built, number, name) for built, number, least, name in jax if least <= own <= number]
-        if fitting and "yanked: true" not in said:
+        if fitting and "yanked: " not in said:
             words = _between(said, "stablehlo: [", "]").replace('"', "").split(", ")
             three = tuple(None if word == "null" else word for word in words) if len(words) == 3 else (None,) * 3
             found.append(Dated(version, _between(said, "built: ", ","), max(fitting)[-1], three))

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -23,7 +24,10 @@ OLDEST = datetime.date(2018, 12, 1)
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel of jax or jaxlib on disk. `minimum_jaxlib` is of a jax wheel; `pythons` are CPython versions (``3.12``)."""
+    """A wheel of jax or jaxlib. `minimum_jaxlib` is of a jax wheel; `pythons` are CPython versions (``3.12``).
+
+    `path` is where it lies on disk; of one that was read where it is published, just its file name.
+    """
 
     path: Path
     name: str
@@ -39,27 +43,34 @@ def read_wheel(path: Path) -> Wheel:
     Raises `ReleaseError` for what is no wheel, or one whose build date cannot be known: a date is never guessed.
     """
     try:
-        name, version, _, tags = parse_wheel_filename(path.name)
-        with zipfile.ZipFile(path) as archive:
+        with path.open("rb") as file:
+            return wheel_of(file, path.name, path=path.resolve(), where=str(path))
+    except FileNotFoundError:
+        raise ReleaseError(f"{path}: expected a wheel file, found no such file.") from None
+    except OSError as error:
+        raise ReleaseError(f"{path}: not a wheel: {error}.") from None
+
+
+def wheel_of(file: BinaryIO, name: str, *, path: Path, where: str) -> Wheel:
+    """The same of a file that is open, and called `name`. `where` is how an error names it."""
+    try:
+        package, version, _, tags = parse_wheel_filename(name)
+        with zipfile.ZipFile(file) as archive:
             stamps = [datetime.date(*entry.date_time[:3]) for entry in archive.infolist()]
             metadata = next((each for each in archive.namelist() if each.endswith(".dist-info/METADATA")), None)
             text = archive.read(metadata) if metadata else b""
-    except FileNotFoundError:
-        raise ReleaseError(f"{path}: expected a wheel file, found no such file.") from None
-    except (InvalidWheelFilename, zipfile.BadZipFile, OSError, ValueError) as error:
-        raise ReleaseError(f"{path}: not a wheel: {error}.") from None
+    except (InvalidWheelFilename, zipfile.BadZipFile, ValueError) as error:
+        raise ReleaseError(f"{where}: not a wheel: {error}.") from None
     stamped = max((stamp for stamp in stamps if stamp >= OLDEST), default=None)
     built = stamped or date_in_version(str(version))
     if built is None:
         raise ReleaseError(
-            f"{path}: the build date of this wheel is not known: no file in it has a time stamp, and its version {version} names no "
+            f"{where}: the build date of this wheel is not known: no file in it has a time stamp, and its version {version} names no "
             "day, as 0.13.0.dev20261120 does. Date the release under `releases:` in the policy file and install it by --wheels."
         )
-    minimum = _minimum_jaxlib(path, text) if name == "jax" else ""
+    minimum = _minimum_jaxlib(where, text) if package == "jax" else ""
     pythons = {match.group(1) for tag in tags if (match := re.fullmatch(r"cp3(\d+)", tag.interpreter))}
-    return Wheel(
-        path.resolve(), name, str(version), built, tuple(f"3.{minor}" for minor in sorted(pythons, key=int)), minimum
-    )
+    return Wheel(path, package, str(version), built, tuple(f"3.{minor}" for minor in sorted(pythons, key=int)), minimum)
 
 
 def wheels_in(folder: Path) -> tuple[Wheel, ...]:
@@ -72,9 +83,9 @@ def wheels_in(folder: Path) -> tuple[Wheel, ...]:
 
 def date_in_version(version: str) -> datetime.date | None:
     """The day that a nightly's version names: 2026-11-20 for ``0.13.0.dev20261120``."""
-    number = version_key(version).dev
-    try:
-        return datetime.datetime.strptime(str(number), "%Y%m%d").date() if number else None
+    number = str(version_key(version).dev)
+    try:  # strptime would take fewer digits, and read another day out of them
+        return datetime.datetime.strptime(number, "%Y%m%d").date() if len(number) == 8 else None
     except ValueError:
         return None
 
@@ -94,7 +105,7 @@ def with_wheels(calendar: Calendar, wheels: Iterable[Wheel]) -> Calendar:
     return calendar.extended(jaxlib, jax)
 
 
-def _minimum_jaxlib(path: Path, metadata: bytes) -> str:
+def _minimum_jaxlib(where: str, metadata: bytes) -> str:
     for line in email.message_from_bytes(metadata).get_all("Requires-Dist", []):
         try:
             needed = Requirement(line)
@@ -105,5 +116,5 @@ def _minimum_jaxlib(path: Path, metadata: bytes) -> str:
                 if rule.operator in (">=", "=="):
                     return rule.version
     raise ReleaseError(
-        f"{path}: expected a jax wheel that names the oldest jaxlib it works with, found none in its metadata."
+        f"{where}: expected a jax wheel that names the oldest jaxlib it works with, found none in its metadata."
     )

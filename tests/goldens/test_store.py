@@ -17,6 +17,7 @@ from making import files, manifest, write_golden, writer
 from export_core.goldens import GoldenError, GoldenStore, Written
 from export_core.goldens import store as store_module
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
+from export_core.goldens.strays import clear, strays
 
 KILLS = 60
 
@@ -209,6 +210,42 @@ def test_what_a_living_writer_stages_and_what_is_not_ours_is_left_alone(store):
         golden.folder.with_name(name).mkdir()
     write_golden(store, manifest(), files(2))
     assert len(list(golden.folder.parent.glob(".new-*"))) == 2
+
+
+def test_a_removed_golden_is_gone_with_its_case_when_it_was_the_last(store):
+    one, other = (write_golden(store, manifest(jaxlib=jaxlib)) for jaxlib in ("0.9.2", "0.11.0"))
+    store.remove(one)
+    assert [found.id for found in store.goldens()] == [other.id]
+    store.remove(other)
+    assert list(store.root.iterdir()) == []
+
+
+def test_a_removal_that_is_refused_leaves_the_golden_whole(store):
+    golden = write_golden(store, manifest())
+    shutil.rmtree(golden.folder)
+    with pytest.raises(GoldenError, match=r"cannot delete this golden: No such file or directory\. It is as it was"):
+        store.remove(golden)
+
+
+def test_a_removal_killed_at_any_moment_leaves_a_whole_golden_or_none(store):
+    """The folder is renamed before the first file goes: what is left cannot be taken for a golden."""
+    golden = write_golden(store, manifest())
+    script = textwrap.dedent(f"""
+        import os, shutil, sys
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        from pathlib import Path
+        from export_core.goldens import GoldenStore
+        shutil.rmtree = lambda *_, **__: os._exit(9)
+        store = GoldenStore(Path({str(store.root)!r}))
+        store.remove(store.goldens()[0])
+    """)
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
+    assert store.goldens() == []
+    (left,) = strays(store.root)
+    assert (left.ours, left.path.parent) == (True, golden.folder.parent)
+    assert clear(strays(store.root)) == [left]
+    assert clear(strays(store.root))[0].path == golden.folder.parent
+    assert list(store.root.iterdir()) == []
 
 
 # --- a full disk, and other refusals ----------------------------------------------------------------------------------

@@ -1,0 +1,93 @@
+"""How is the calendar of releases told, with the windows as of a day?"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+
+import msgspec
+
+from export_core.releases import Calendar, Windows, promise
+
+
+class DatedRelease(msgspec.Struct, frozen=True):
+    """A release that exists on a day.
+
+    `runs` are the writers published by then whose artifacts it is promised to run, itself among them; its own artifacts are promised to
+    run in jaxlibs built from `promised_from` to `promised_until`, both days included. `promised_by_newest`: the newest jaxlib of that
+    day is one of those.
+    """
+
+    jaxlib: str
+    jax: str
+    built: datetime.date
+    age_days: int
+    runs: tuple[str, ...]
+    promised_from: datetime.date
+    promised_until: datetime.date
+    promised_by_newest: bool
+
+
+class DatedCalendar(msgspec.Struct, frozen=True):
+    """What `jaxexport releases list --json` prints: every release that exists on a day, oldest build first.
+
+    `withdrawn` has those that the index took back, with its reason, null where it gives none. They are never chosen.
+    """
+
+    as_of: datetime.date
+    backward_days: int
+    forward_days: int
+    releases: tuple[DatedRelease, ...]
+    withdrawn: dict[str, str | None]
+
+
+def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> DatedCalendar:
+    """The calendar as of a day. Raises `ReleaseError` before the first release."""
+    then = calendar.as_of(day)
+    newest = then.built(then.newest())
+    versions = then.versions()
+    found = []
+    for version in versions:
+        built = then.built(version)
+        own = promise(built, newest, windows)
+        found.append(
+            DatedRelease(
+                jaxlib=version,
+                jax=then.release(version).jax,
+                built=built,
+                age_days=(day - built).days,
+                runs=tuple(writer for writer in versions if promise(then.built(writer), built, windows).promised),
+                promised_from=built - datetime.timedelta(days=windows.forward_days),
+                promised_until=own.until,
+                promised_by_newest=own.promised,
+            )
+        )
+    withdrawn = {
+        version: entry.yanked if isinstance(entry.yanked, str) else None
+        for version, entry in then.jaxlib.items()
+        if entry.yanked
+    }
+    return DatedCalendar(day, windows.backward_days, windows.forward_days, tuple(found), withdrawn)
+
+
+def calendar_lines(told: DatedCalendar) -> Iterator[str]:
+    """The same as a table, a line for each release."""
+    columns = "{:<10} {:<12} {:>8}  {:<10} {:<29} {:<28} {}"
+    yield columns.format(
+        "jaxlib",
+        "built",
+        "days ago",
+        "jax",
+        "runs artifacts of",
+        "its artifacts are promised until",
+        "newest runs them",
+    ).rstrip()
+    for each in told.releases:
+        count, first, last = len(each.runs), each.runs[0], each.runs[-1]
+        runs = first if count == 1 else f"{first} … {last} ({count})"
+        standing = "promised" if each.promised_by_newest else "outside"
+        yield columns.format(
+            each.jaxlib, str(each.built), each.age_days, each.jax, runs, str(each.promised_until), standing
+        )
+    for version, reason in told.withdrawn.items():
+        yield f"{version:<10} withdrawn: {reason or 'no reason given'}"

@@ -1,0 +1,153 @@
+"""The forecast says what happens to the goldens here on which day, and nothing of the days between."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from making import day, golden
+
+from export_core.judge.forecast import Forecast, Kind, forecast
+from export_core.policy import CustomCallChange, KnownFailure, Policy, Quirk, Retention, WindowDays
+from export_core.releases import ReleaseError, load_calendar, promise
+
+CALENDAR = load_calendar()
+VERSIONS = CALENDAR.versions()
+TODAY = day("2026-11-21")
+GOLDENS = [golden("a", "0.9.2"), golden("a", "0.12.0.1"), golden("b", "0.11.0"), golden("b", "0.12.0.1")]
+
+
+def told(goldens=GOLDENS, policy: Policy | None = None, when=TODAY, days=400, **options) -> Forecast:
+    return forecast(goldens, policy or Policy(), CALENDAR, when, days, **options)
+
+
+def events(found: Forecast) -> list[tuple[str, str, str]]:
+    return [(str(each.day), str(event.kind), event.subject) for each in found.days for event in each.events]
+
+
+def test_every_day_has_what_happens_on_it():
+    found = told(days=183, when=day("2026-11-01"))
+    assert events(found) == [
+        ("2026-11-07", "closes", "0.12.0"),
+        ("2026-11-11", "closes", "0.12.0.1"),
+        ("2026-11-15", "retires", "0.10.1"),
+        ("2026-12-15", "retires", "0.10.2"),
+        ("2027-01-13", "leaves", "0.11.0"),
+        ("2027-01-13", "retires", "0.11.0"),
+        ("2027-02-14", "retires", "0.11.1"),
+        ("2027-02-14", "prunable", "goldens"),
+        ("2027-03-17", "retires", "0.11.2"),
+        ("2027-04-19", "leaves", "0.12.0.1"),
+        ("2027-04-19", "retires", "0.12.0"),
+        ("2027-04-19", "retires", "0.12.0.1"),
+        ("2027-04-19", "prunable", "goldens"),
+    ]
+    by_day = {str(each.day): {event.kind: event.goldens for event in each.events} for each in found.days}
+    assert by_day["2027-01-13"][Kind.LEAVES] == ("b/0.11.0-cpu",)
+    assert by_day["2027-02-14"][Kind.PRUNABLE] == ("a/0.9.2-cpu",), "0.11.1 was its last reader"
+    assert by_day["2027-04-19"][Kind.PRUNABLE] == ("b/0.11.0-cpu",), "the last of a case stays"
+    assert [each.in_days for each in found.days] == [(each.day - day("2026-11-01")).days for each in found.days]
+
+
+def test_a_day_says_what_a_release_of_that_day_would_be_bound_to():
+    found = told(when=day("2026-11-01"))
+    assert (found.goldens, found.cases) == (4, 2)
+    first = found.release
+    assert (first.runs, first.goldens, first.cases) == (("0.11.0", "0.12.0.1"), 3, 2)
+    assert first.readers == ("0.12.0", "0.12.0.1"), "built in the 21 days before"
+    assert first.unwritten == {"0.10.1": 2, "0.10.2": 2, "0.11.0": 1, "0.11.1": 2, "0.11.2": 2, "0.12.0": 2}
+    after = {str(each.day): each.release for each in found.days}
+    assert after["2026-11-07"].readers == ("0.12.0.1",)
+    assert after["2026-11-11"].readers == ()
+    assert after["2027-01-13"].runs == ("0.12.0.1",)
+    assert after["2027-04-19"].runs == ()
+
+
+@pytest.mark.parametrize(
+    ("when", "reader", "expected"),
+    [
+        (TODAY, "0.11.0", ("2026-08-06", "0.12.0.1", False, -75, "0.11.0")),
+        (TODAY, "0.12.0", ("2026-11-06", "0.12.0.1", True, 17, "0.12.0.1")),
+        (day("2026-08-01"), "0.11.0", ("2026-08-06", "0.11.0", True, 21, "0.11.0")),
+    ],
+)
+def test_a_deployed_reader_is_promised_what_is_exported_up_to_a_day(when, reader, expected):
+    (found,) = told(when=when, deployed=[reader]).deployed
+    assert (str(found.promised_until), found.writer, found.promised, found.days, found.last_writer) == expected
+    assert found.built == CALENDAR.built(reader)
+    assert found.promised_until == found.built + datetime.timedelta(days=21)
+
+
+def test_a_deployed_reader_is_never_to_be_retired_and_keeps_its_goldens():
+    policy = Policy(retention=Retention(deployed=("0.11.0",)))
+    for found in (told(policy=policy), told(deployed=["0.11.0"])):
+        assert [each.jaxlib for each in found.deployed] == ["0.11.0"]
+        assert not [event for event in events(found) if event[1:] == ("retires", "0.11.0")]
+        assert "a/0.9.2-cpu" not in {name for each in found.days for event in each.events for name in event.goldens}
+    with pytest.raises(ReleaseError, match=r"jaxlib 0\.12\.0 is not in the release calendar as of 2026-08-01"):
+        told(when=day("2026-08-01"), deployed=["0.12.0"])
+
+
+def test_known_failures_and_quirks_are_told_on_their_last_day_and_permanent_ones_never():
+    entry = ("a",), ("*",), ("*",), "crash", "run", "m"
+    policy = Policy(
+        known_failures=(
+            KnownFailure(*entry, "it crashes", "me", "issue/1", TODAY, expires=day("2026-12-24")),
+            KnownFailure(*entry, "for ever", "me", "issue/2", TODAY, permanent=True, approver="you"),
+            KnownFailure(*entry, "over", "me", "issue/3", TODAY, expires=day("2026-11-20")),
+        ),
+        quirks=(Quirk("a", "0.9.2", "rounded", "me", "issue/4", TODAY, rtol=0.1, expires=day("2026-12-30")),),
+    )
+    found = [event for each in told(policy=policy).days for event in each.events if event.kind is Kind.EXPIRES]
+    assert len(found) == 2
+    assert ("2026-12-30", "expires", "issue/4 a/0.9.2") in events(told(policy=policy))
+    assert "known_failures[0] (it crashes; owner me, issue/1)" in found[0].text
+    assert ("2026-12-24", "expires", "issue/1 a") in events(told(policy=policy))
+
+
+def test_the_deadlines_of_a_custom_call_are_told():
+    change = CustomCallChange("v1", "v2", day("2026-12-01"), day("2026-12-31"), "r", "o", "i")
+    found = [event for event in events(told(policy=Policy(custom_call_changes=(change,)))) if event[1] == "custom_call"]
+    assert found == [
+        ("2026-12-01", "custom_call", "v1 → v2 introduced"),
+        ("2026-12-22", "custom_call", "v1 → v2 exports"),
+        ("2026-12-31", "custom_call", "v1 → v2 release"),
+        ("2027-06-29", "custom_call", "v1 → v2 deletion"),
+    ]
+    gone = CustomCallChange("v1", None, day("2026-12-01"), None, "r", "o", "i")
+    found = [event for event in events(told(policy=Policy(custom_call_changes=(gone,)))) if event[1] == "custom_call"]
+    assert found == [("2026-12-01", "custom_call", "v1 → nothing exports")]
+
+
+def test_before_the_first_release_there_is_nothing_to_forecast():
+    with pytest.raises(ReleaseError, match="No jaxlib release is known on 2020-01-01"):
+        told(when=day("2020-01-01"))
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.lists(st.sampled_from(VERSIONS), min_size=1, max_size=5, unique=True),
+    st.dates(day("2024-06-01"), day("2027-12-31")),
+    st.integers(0, 250),
+    st.integers(0, 40),
+    st.integers(0, 60),
+)
+def test_what_a_release_is_bound_to_changes_on_the_days_that_are_listed_and_on_no_other(
+    writers, when, back, forward, days
+):
+    goldens = [golden(jaxlib=version) for version in writers]
+    policy = Policy(windows=WindowDays(back, forward))
+    found = told(goldens, policy, when, days)
+    windows, then = policy.window_lengths(), CALENDAR.as_of(when)
+    there = [each.manifest.writer for each in goldens if each.manifest.writer.built <= when]
+    readers = [(version, then.built(version)) for version in then.versions()]
+    listed = {each.day: each.release for each in found.days}
+    bound = found.release
+    for ahead in range(days + 1):
+        date = when + datetime.timedelta(days=ahead)
+        bound = listed.get(date, bound)
+        assert set(bound.runs) == {w.jaxlib for w in there if promise(w.built, date, windows).promised}
+        assert list(bound.readers) == [v for v, built in readers if promise(date, built, windows).promised]
+    assert all(each.events and when <= each.day <= found.until for each in found.days)

@@ -1,0 +1,122 @@
+"""A golden stays while something needs it, and every one that stays says why."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from making import day, golden, writer
+
+from export_core.judge.retention import live_readers, retained, retirement
+from export_core.policy import CustomCallChange, Pin, Policy, PolicyError, Retention, WindowDays, load_policy
+from export_core.releases import ReleaseError, Windows, load_calendar, promise
+
+CALENDAR = load_calendar()
+VERSIONS = CALENDAR.versions()
+TODAY = day("2026-11-21")
+
+
+def kept(goldens, policy: Policy | None = None, when=TODAY) -> dict[str, tuple[str, ...]]:
+    return {each.golden.id: each.reasons for each in retained(goldens, policy or Policy(), CALENDAR, when)}
+
+
+def test_each_reason_is_told():
+    goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.9.2", "0.11.0", "0.12.0.1")]
+    assert kept(goldens) == {
+        "tests.test_a.test_f/0.6.2-cpu": (),
+        "tests.test_a.test_f/0.9.2-cpu": ("promised to run in 0.10.2, 0.11.0, 0.11.1",),
+        "tests.test_a.test_f/0.11.0-cpu": (
+            "a jaxlib built on 2026-11-21 must run it",
+            "promised to run in 0.11.0, 0.11.1, 0.11.2, 0.12.0, 0.12.0.1",
+        ),
+        "tests.test_a.test_f/0.12.0.1-cpu": (
+            "a jaxlib built on 2026-11-21 must run it",
+            "promised to run in 0.12.0, 0.12.0.1",
+            "the last of its case by a writer on cpu",
+        ),
+    }
+
+
+def test_the_last_golden_of_a_case_stays_for_each_platform_however_old_it_is():
+    goldens = [
+        golden("a", "0.6.0"),
+        golden("a", "0.6.2"),
+        golden("a", "0.6.1", writer=writer("0.6.1", "cuda")),
+        golden("b", "0.6.0"),
+    ]
+    last = "the last of its case by a writer on"
+    assert list(kept(goldens).values()) == [(), (f"{last} cpu",), (f"{last} cuda",), (f"{last} cpu",)]
+
+
+def test_goldens_in_the_window_of_a_reader_in_use_stay():
+    goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.7.0", "0.12.0.1")]
+    for policy in (Policy(retention=Retention(deployed=("0.7.0",))), Policy(readers="window,0.7.0-jax0.7.0")):
+        assert kept(goldens, policy)["tests.test_a.test_f/0.6.2-cpu"] == ("promised to run in 0.7.0",)
+    with pytest.raises(ReleaseError, match=r"jaxlib 0\.7\.9 is not in the release calendar"):
+        kept(goldens, Policy(retention=Retention(deployed=("0.7.9",))))
+
+
+def test_pinned_goldens_stay_by_id_or_glob_with_the_reason():
+    goldens = [golden(case, version) for case in ("a[x]", "b") for version in ("0.6.2", "0.7.0", "0.12.0.1")]
+    pins = (Pin(("a[[]x]/0.6.2-*", "b/0.7.0-cpu"), "in production"),)
+    found = kept(goldens, Policy(retention=Retention(pinned=pins)))
+    pinned = [name for name, reasons in found.items() if "pinned: in production" in reasons]
+    assert pinned == ["a[x]/0.6.2-cpu", "b/0.7.0-cpu"]
+    assert found["b/0.6.2-cpu"] == ()
+
+
+def test_goldens_of_a_custom_call_stay_until_it_may_be_deleted():
+    calling = [golden("a", "0.6.2", custom_calls=("old",)), golden("a", "0.12.0.1", custom_calls=("new",))]
+    declared = CustomCallChange("old", "new", day("2026-07-01"), day("2026-07-16"), "r", "o", "i")
+    for release, when, stays in (
+        (day("2026-07-16"), day("2027-01-11"), ("calls old, which readers run until 2027-01-12",)),
+        (day("2026-07-16"), day("2027-01-12"), ()),
+        (None, day("2027-06-01"), ("calls old, which readers run as no release is declared",)),
+    ):
+        change = CustomCallChange(
+            **{**{name: getattr(declared, name) for name in declared.__struct_fields__}, "release": release}
+        )
+        assert kept(calling, Policy(custom_call_changes=(change,)), when)["a/0.6.2-cpu"] == stays
+
+
+@pytest.mark.parametrize(
+    ("reader", "written", "retires"),
+    [
+        ("2026-07-16", ["2026-07-16"], "2027-01-13"),  # with its own release
+        ("2026-07-16", ["2026-02-01"], "2027-01-13"),  # its own release comes later than the golden's
+        ("2026-07-16", ["2026-08-06"], "2027-02-03"),  # a golden of the forward window comes later still
+        ("2026-07-16", ["2026-08-07", "2026-01-16"], None),  # it is promised neither
+    ],
+)
+def test_a_reader_may_be_retired_when_no_new_release_owes_anything_that_it_owes(reader, written, retires):
+    found = retirement(day(reader), [day(each) for each in written], Windows())
+    assert found == (day(retires) if retires else None)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.sampled_from(VERSIONS), min_size=1, max_size=6, unique=True),
+    st.dates(day("2024-06-01"), day("2027-12-31")),
+    st.integers(0, 250),
+    st.integers(0, 40),
+)
+def test_nothing_goes_that_any_release_of_that_day_or_later_or_a_live_reader_must_run(writers, when, backward, forward):
+    goldens = [golden(jaxlib=version) for version in writers]
+    policy = Policy(windows=WindowDays(backward, forward))
+    windows = policy.window_lengths()
+    built = sorted(each.manifest.writer.built for each in goldens)
+    live = live_readers(built, CALENDAR, windows, when, ())
+    for each in retained(goldens, policy, CALENDAR, when):
+        wrote = each.golden.manifest.writer.built
+        later = [when + datetime.timedelta(days=days) for days in (0, 1, 30, 181)]
+        needed = wrote > when or any(promise(wrote, reader, windows).promised for reader in later)
+        needed |= any(promise(wrote, CALENDAR.built(reader), windows).promised for reader in live)
+        assert bool(each.reasons) == (needed or wrote == built[-1])
+
+
+def test_a_pin_without_a_reason_is_an_error(tmp_path):
+    (tmp_path / "p.yaml").write_text("retention: {pinned: [{goldens: ['a/*'], reason: ' '}]}")
+    with pytest.raises(PolicyError, match=r"retention\.pinned\[0\]\.reason: expected"):
+        load_policy(tmp_path / "p.yaml")

@@ -1,0 +1,233 @@
+"""Goldens of tests that are gone are listed by a run of all tests, and deleted by --prune-goldens, and by nothing less."""
+
+from __future__ import annotations
+
+import shutil
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+from making import manifest, write_golden, writer
+
+from export_core.goldens import GoldenError, GoldenStore
+from pytest_jaxexport.pruning import unused_after, unused_lines
+from pytest_jaxexport.unused import Collected, Seen, narrowed, unused
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects
+
+pytest_plugins = "pytester"
+
+TESTS = """
+    import jax, jax.numpy as jnp, pytest
+
+    @pytest.mark.export_compat
+    def test_stays(export_golden):
+        export_golden(jax.jit(jnp.sin), jnp.arange(3.0))
+"""
+SKIPPED = """
+    import pytest
+
+    pytestmark = pytest.mark.export_compat
+
+    @pytest.mark.skip(reason="not here")
+    def test_skipped(export_golden):
+        pass
+
+    @pytest.mark.slow
+    def test_left_out(export_golden):
+        pass
+"""
+INI = """
+[pytest]
+addopts = --import-mode=importlib -p no:hypothesispytest -m 'not slow'
+markers = slow: takes long
+filterwarnings = error
+"""
+
+
+def cases(project: Project) -> list[str]:
+    return sorted(path.name for path in project.goldens.iterdir())
+
+
+def add(project: Project, *tests: str) -> None:
+    for test in tests:
+        file, _, name = test.partition("::")
+        write_golden(GoldenStore(project.goldens), manifest(f"{file.removesuffix('.py')}.{name}", test=test))
+
+
+def test_goldens_of_tests_and_calls_that_are_gone_are_deleted_and_nothing_else(projects: Projects) -> None:
+    """In one run with an update, as after renaming a test, and from xdist's workers too."""
+    project = projects(test_a=TESTS)
+    add(project, "test_a.py::test_stays", "test_a.py::test_gone", "test_gone.py::test_b")
+    store = GoldenStore(project.goldens)
+    write_golden(store, manifest("test_a.test_stays.cos", "0.9.2", test="test_a.py::test_stays", name="cos"))
+    write_golden(store, manifest("test_a.test_stays", "0.9.2", test="test_a.py::test_stays"))
+    (project.goldens / "test_a.test_stays" / "notes.txt").write_text("mine")
+    older = project.stored("test_a.test_stays/0.9.2-cpu")
+    (project.goldens / "test_a.test_stays" / ".new-0.1-cpu-999999999-ab").mkdir()
+    run = project.pytest("--prune-goldens", "--update-goldens", "-n", "1")
+    assert run.code == 0, run.text
+    assert cases(project) == ["test_a.test_stays"]
+    assert project.stored("test_a.test_stays/0.9.2-cpu") == older
+    left = sorted(path.name for path in (project.goldens / "test_a.test_stays").iterdir())
+    assert {"0.9.2-cpu", "notes.txt"} < set(left)
+    assert not [name for name in left if name.startswith(".")]
+    assert run.text.count("deleted: ") == 4
+
+
+def test_a_run_of_all_tests_lists_what_is_unused_and_deletes_nothing(projects: Projects) -> None:
+    project = projects(test_b=SKIPPED)
+    (project.folder / "pytest.ini").write_text(INI)
+    add(project, "test_b.py::test_skipped", "test_b.py::test_left_out", "test_b.py::test_gone")
+    (project.goldens / "test_b.test_skipped" / "notes.txt").write_text("mine")
+    before = project.stored()
+    run = project.pytest()
+    listed = [line for line in run.text.splitlines() if line.startswith(("unused: ", "of no golden: "))]
+    assert (run.code, len(listed)) == (0, 2), run.text
+    assert listed[0] == "unused: test_b.test_gone/0.12.0.1-cpu: test_b.py::test_gone exports it no more"
+    assert listed[1].endswith("notes.txt: a file in no golden's folder")
+    assert "pytest --prune-goldens deletes what is unused" in run.text
+    assert "unused" not in project.pytest("-k", "skipped").text, "a run of some tests knows nothing"
+    assert project.stored() == before
+
+
+BROKEN = "import nothing_of_that_name"
+CRASHING = "import os\ndef test_c():\n    os._exit(3)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "why"),
+    [
+        (BROKEN, ["--continue-on-collection-errors"], "not every test file could be collected, or a worker crashed"),
+        (CRASHING, ["-n", "1", "--max-worker-restart", "0"], "--prune-goldens: "),
+        ("def test_c(): assert 0", ["-x"], "the run was ended before all tests had run"),
+        (
+            "",
+            ["test_b.py"],
+            "--prune-goldens: expected a run of all tests, which alone shows what is unused: it runs test_b.py",
+        ),
+    ],
+)
+def test_a_run_that_did_not_see_all_tests_deletes_nothing_and_fails(projects: Projects, text, words, why) -> None:
+    project = projects(test_b=SKIPPED.replace("@pytest.mark.slow", "@pytest.mark.skip"), test_c=text)
+    add(project, "test_b.py::test_gone")
+    run = project.pytest("--prune-goldens", *words)
+    assert why in run.text
+    assert run.code != 0
+    assert cases(project) == ["test_b.test_gone"]
+
+
+def test_a_run_without_a_marked_test_deletes_nothing(projects: Projects) -> None:
+    project = projects(test_c="def test_c(): pass")
+    add(project, "test_b.py::test_gone")
+    run = project.pytest("--prune-goldens")
+    assert (run.code, cases(project)) == (4, ["test_b.test_gone"])
+    assert "--prune-goldens: no test that ran is marked; nothing was deleted" in run.text
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), ""),
+        (("-q", "-n0", "-m", "not matrix"), ""),
+        (("tests",), ""),
+        ((".",), ""),
+        (("-k", "some"), "-k some chooses some of the tests"),
+        (("-m", "slow or fast"), "-m 'slow or fast' chooses some of the tests"),
+        (("-m", ""), "-m '' chooses some of the tests"),
+        (("--lf",), "--lf chooses"),
+        (("--stepwise",), "--stepwise chooses"),
+        (("--deselect", "tests/test_a.py::test_a"), "--deselect chooses"),
+        (("--ignore", "tests/sub"), "--ignore chooses"),
+        (("--collect-only",), "--collect-only chooses"),
+        (("tests/test_a.py",), "it runs tests/test_a.py, and not all of "),
+        (("tests/test_a.py::test_a",), "and not all of "),
+        (("more",), "it runs more, and not all of "),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_run_of_some_tests_is_told_from_a_run_of_all(pytester: pytest.Pytester, words, why) -> None:
+    pytester.makeini("[pytest]\ntestpaths = tests more*\naddopts = -m 'not matrix'\nmarkers =\n  matrix: m")
+    for folder in ("tests", "more"):
+        (pytester.path / folder).mkdir()
+    (pytester.path / "tests" / "test_a.py").write_text("def test_a(): pass")
+    if words == ("tests",):
+        shutil.rmtree(pytester.path / "more")
+    found = narrowed(pytester.parseconfig(*words))
+    assert why in found
+    assert bool(found) == bool(why)
+
+
+def test_a_run_without_testpaths_must_start_at_the_root(pytester: pytest.Pytester, monkeypatch) -> None:
+    pytester.makeini("[pytest]")
+    (pytester.path / "sub").mkdir()
+    assert narrowed(pytester.parseconfig()) == ""
+    monkeypatch.chdir(pytester.path / "sub")
+    assert "and not all of" in narrowed(pytester.parseconfig())
+
+
+# --- which goldens are unused, without jax ------------------------------------------------------------------------------
+
+
+def seen(*, tests: str = "", passed: str = "", exported: str = "", platforms: str = "cpu") -> Seen:
+    return Seen(set(tests.split()), set(passed.split()), set(exported.split()), set(platforms.split()))
+
+
+@pytest.mark.parametrize(
+    ("there", "told", "collected", "expected"),
+    [
+        (False, seen(), Collected(), True),  # its file is gone
+        (True, seen(), Collected(files={"t.py"}), True),  # its file is there, and it is not in it
+        (True, seen(), Collected(), False),  # its file was not collected: skipped whole, or left out by a conftest
+        (True, seen(), Collected(files={"t.py"}, deselected={"t.py::f"}), False),
+        (True, seen(tests="t.py::f"), Collected(files={"t.py"}), False),  # skipped or failed: nobody knows
+        (True, seen(tests="t.py::f", passed="t.py::f"), Collected(files={"t.py"}), True),  # the call is gone
+        (True, seen(tests="t.py::f", passed="t.py::f", platforms="cuda"), Collected(files={"t.py"}), False),
+        (True, seen(tests="t.py::f", passed="t.py::f", exported="t.f"), Collected(files={"t.py"}), False),
+        (False, seen(exported="t.f"), Collected(), False),
+    ],
+)
+def test_a_golden_is_unused_when_its_test_is_known_to_be_gone(tmp_path, there, told, collected, expected) -> None:
+    store = GoldenStore(tmp_path / "golden")
+    for jaxlib in ("0.9.2", "0.12.0.1"):
+        write_golden(store, manifest("t.f", jaxlib, test="t.py::f"))
+    if there:
+        (tmp_path / "t.py").touch()
+    assert len(unused(store.root, told, collected, tmp_path)) == (2 if expected else 0)
+
+
+def test_a_golden_of_another_platform_of_a_live_case_is_not_unused(tmp_path) -> None:
+    store = GoldenStore(tmp_path)
+    write_golden(store, manifest("t.f", test="t.py::f", writer=writer(platform="cuda")))
+    told = seen(tests="t.py::f", passed="t.py::f", exported="t.f")
+    assert unused(tmp_path, told, Collected(files={"t.py"}), tmp_path) == []
+
+
+def test_a_golden_that_never_had_a_test_is_not_unused(tmp_path) -> None:
+    write_golden(GoldenStore(tmp_path), manifest("production", test=""))
+    assert unused(tmp_path, seen(), Collected(), tmp_path) == []
+
+
+def test_a_golden_that_cannot_be_read_keeps_all_of_them(tmp_path) -> None:
+    store = GoldenStore(tmp_path)
+    write_golden(store, manifest("a.f", test="a.py::f"))
+    (write_golden(store, manifest("t.f", test="t.py::f")).folder / "golden.yaml").write_text("case: [")
+    with pytest.raises(GoldenError, match="not a golden's manifest"):
+        unused_lines(tmp_path, seen(), Collected(), tmp_path, delete=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.f", "t.f"]
+    assert unused_after(tmp_path, seen(), Collected(), tmp_path) == []
+
+
+def test_what_workers_collected_is_put_together() -> None:
+    whole = Collected()
+    whole.add(Collected({"a.py"}, {"a.py::f"}).plain())
+    whole.add(Collected({"b.py"}, set(), broken=True).plain())
+    assert whole == Collected({"a.py", "b.py"}, {"a.py::f"}, broken=True)
+
+
+def test_a_report_that_did_not_pass_tells_that_the_test_is_there() -> None:
+    told = Seen()
+    report = SimpleNamespace(when="call", passed=False)
+    told.add(report, {"test": "t.py::f", "cases": ["t.f"], "events": [{"writer": "0.12.0.1-cpu"}]})  # type: ignore[arg-type]
+    assert (told.tests, told.passed, told.cases, told.platforms) == ({"t.py::f"}, set(), {"t.f"}, {"cpu"})

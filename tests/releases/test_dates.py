@@ -1,0 +1,161 @@
+"""Days decide, not numbers: properties of any calendar, on any day, with whatever was patched, withdrawn or not released yet."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from making import day, golden, make_wheel
+
+from export_core.goldens import Writer
+from export_core.judge import judge
+from export_core.matrix import Cell, Outcome, Stage, Verdict
+from export_core.matrix.selection import Selection, choose_readers
+from export_core.releases import (
+    Calendar,
+    JaxlibRelease,
+    JaxRelease,
+    Release,
+    ReleaseError,
+    Windows,
+    load_calendar,
+    promise,
+)
+from export_core.releases.calendar import version_key
+from export_core.releases.wheels import date_in_version, read_wheel, with_wheels
+
+DATES = st.dates(day("2023-01-01"), day("2028-12-31"))
+NUMBERS = st.builds(
+    lambda major, minor, patch, rest: f"{major}.{minor}.{patch}{rest}",
+    st.integers(0, 1),
+    st.integers(0, 12),
+    st.integers(0, 3),
+    st.sampled_from(["", "", ".1", "rc1", ".dev20260101", ".dev20260101+mine"]),
+)
+ENTRIES = st.tuples(DATES, st.booleans())
+"""The day a release was built, and whether it was withdrawn."""
+
+
+@st.composite
+def calendars(draw: st.DrawFn) -> Calendar:
+    """Releases whose days have nothing to do with their numbers; each with the jax of its number."""
+    found = draw(st.dictionaries(NUMBERS, ENTRIES, min_size=1, max_size=12))
+    return Calendar(
+        {version: JaxlibRelease(built, yanked=yanked) for version, (built, yanked) in found.items()},
+        {version: JaxRelease(built, version) for version, (built, _) in found.items()},
+    )
+
+
+@settings(deadline=None, max_examples=50)
+@given(calendars(), DATES)
+def test_as_of_any_day_there_is_what_was_built_by_then_and_not_withdrawn_in_the_order_of_days(calendar, when):
+    then = calendar.as_of(when)
+    versions = then.versions()
+    assert set(versions) == {
+        name for name, entry in calendar.jaxlib.items() if entry.built <= when and not entry.yanked
+    }
+    assert [then.built(version) for version in versions] == sorted(then.built(version) for version in versions)
+    if versions:
+        assert then.built(then.newest()) == max(then.built(version) for version in versions)
+    else:
+        with pytest.raises(ReleaseError, match=f"No jaxlib release is known on {when}. Choose a later --as-of"):
+            then.newest()
+
+
+@settings(deadline=None, max_examples=50)
+@given(calendars(), DATES)
+def test_what_is_not_in_the_calendar_on_a_day_is_an_error_and_never_a_guess(calendar, when):
+    then = calendar.as_of(when)
+    for version, entry in calendar.jaxlib.items():
+        if entry.built > when:
+            with pytest.raises(ReleaseError, match="is not in the release calendar as of"):
+                then.built(version)
+        else:
+            assert then.built(version) == entry.built
+
+
+# The day before, on and after each end of both windows, over leap days and ends of years.
+@settings(deadline=None)
+@given(DATES, st.sampled_from([-22, -21, -1, 0, 1, 179, 180, 181]))
+@example(day("2024-02-29"), 180)
+@example(day("2024-02-29"), 181)
+@example(day("2024-03-21"), -21)  # its window begins on a leap day
+@example(day("2024-03-21"), -22)
+@example(day("2023-09-02"), 180)  # its window ends on a leap day
+@example(day("2023-09-02"), 181)
+@example(day("2025-12-31"), 180)
+def test_a_cell_says_direction_days_promised_and_until_when(built, away):
+    made = golden(writer=Writer("9.9.8", "9.9.8", built, "3.12.0", "cpu"))
+    reader = Release("9.9.9", "9.9.9", built + datetime.timedelta(days=away))
+    told = judge(Outcome(Cell(made, reader, "cpu"), Stage.COMPARE, Verdict.PASS), Windows(), (), lambda cell: "")
+    assert told.direction == ("forward" if away < 0 else "backward" if away else "same")
+    assert told.days == abs(away)
+    assert told.promised == (-21 <= away <= 180)
+    assert told.judgement == ("kept" if told.promised else "bonus")
+    assert told.promised_until == built + datetime.timedelta(days=-21 if away < 0 else 180)
+
+
+def test_a_patch_on_an_old_branch_is_promised_by_its_day():
+    """0.8.3 came out eight days after 0.9.0: what 0.9.0 writes it must run for half a year, as a younger reader."""
+    calendar = load_calendar()
+    found = promise(calendar.built("0.9.0"), calendar.built("0.8.3"), Windows())
+    assert (found.direction, found.days, found.promised) == ("backward", 8, True)
+    back = promise(calendar.built("0.8.3"), calendar.built("0.9.0"), Windows())
+    assert (back.direction, back.days, back.promised) == ("forward", 8, True)
+    assert not promise(calendar.built("0.8.3"), calendar.built("0.9.0"), Windows(forward_days=7)).promised
+
+
+@settings(deadline=None)
+@given(DATES, st.integers(1, 30), st.sampled_from(["", "+mine"]))
+def test_a_nightly_is_dated_by_its_version_and_a_candidate_or_release_is_not(date, minor, local):
+    assert date_in_version(f"0.{minor}.0.dev{date:%Y%m%d}{local}") == date
+    assert date_in_version(f"0.{minor}.0rc1{local}") is None
+    assert date_in_version(f"0.{minor}.0{local}") is None
+    assert date_in_version(f"0.{minor}.0.dev{date:%Y%j}") is None, "no day in it"
+
+
+@settings(deadline=None)
+@given(st.integers(0, 30), st.integers(1, 9))
+def test_numbers_pair_as_pep_440_orders_them(minor, candidate):
+    night, rc, final = (f"0.{minor}.0{rest}" for rest in (".dev20260101", f"rc{candidate}", ""))
+    assert version_key(night) < version_key(rc) < version_key(final)
+    calendar = Calendar(
+        {version: JaxlibRelease(day("2026-01-01")) for version in (night, rc, final)},
+        {rc: JaxRelease(day("2026-01-02"), night)},
+    )
+    assert calendar.release(night).jax == calendar.release(rc).jax == rc
+    with pytest.raises(ReleaseError, match="No jax release goes with jaxlib"):
+        calendar.release(final)  # a jaxlib must not be newer than its jax
+
+
+@pytest.mark.parametrize("version", ["0.13.0rc1", "0.13.0.dev20261120"])
+def test_a_candidate_or_nightly_with_time_stamps_is_judged_by_them(tmp_path, version):
+    made = [
+        make_wheel(tmp_path, "jaxlib", version, stamps=("2026-11-10",)),
+        make_wheel(tmp_path, "jax", version, stamps=("2026-11-10",), needs="jaxlib>=0.12.0"),
+    ]
+    calendar = with_wheels(load_calendar(), map(read_wheel, made)).as_of(day("2026-11-10"))
+    assert calendar.newest() == version
+    found = promise(calendar.built("0.12.0.1"), calendar.built(version), Windows())
+    assert (found.direction, found.days, found.promised) == ("backward", 21, True)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.dates(day("2015-01-01"), load_calendar().built("0.4.18") - datetime.timedelta(days=1)))
+def test_before_the_first_release_that_can_be_had_nothing_is_planned_and_the_error_names_the_day(when):
+    with pytest.raises(ReleaseError, match=f"No jaxlib release is known on {when}"):
+        choose_readers(Selection(), load_calendar(), Windows(), [day("2026-01-01")], when)
+
+
+def test_a_jax_that_was_withdrawn_goes_only_with_a_jaxlib_that_nothing_else_goes_with():
+    calendar = Calendar(
+        {"0.1": JaxlibRelease(day("2026-01-01")), "0.3": JaxlibRelease(day("2026-01-03"))},
+        {
+            "0.2": JaxRelease(day("2026-01-01"), "0.1"),
+            "0.3": JaxRelease(day("2026-01-03"), "0.1", yanked="broken"),
+        },
+    )
+    assert calendar.release("0.1").jax == "0.2"
+    assert calendar.release("0.3").jax == "0.3"

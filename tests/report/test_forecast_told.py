@@ -1,0 +1,162 @@
+"""The forecast as people and calendar programs read it; docs/forecast.md shows what the command prints."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+import shlex
+from pathlib import Path
+
+import icalendar
+import jsonschema
+import msgspec
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from making import day, golden, manifest, write_golden
+
+from export_core.cli import jaxexport
+from export_core.goldens import GoldenError, GoldenStore
+from export_core.judge.forecast import Event, Forecast, ForecastDay, Kind, forecast
+from export_core.policy import Policy
+from export_core.releases import load_calendar
+from export_core.report.forecast import forecast_markdown
+from export_core.report.ical import calendar_file
+from export_core.schemas import schema
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "forecast.md"
+TODAY = day("2026-11-21")
+GOLDENS = [golden("a", "0.9.2"), golden("a", "0.11.0"), golden("a", "0.12.0.1")]
+
+
+def made(when: datetime.date = TODAY) -> Forecast:
+    return forecast(GOLDENS, Policy(), load_calendar(), when, 200, ["0.11.0"])
+
+
+def run(*words: str):
+    return CliRunner().invoke(jaxexport, ["forecast", *words])
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for jaxlib in ("0.9.2", "0.11.0", "0.12.0.1"):
+        write_golden(GoldenStore(tmp_path / "golden"), manifest("t.test_f", jaxlib))
+    return tmp_path
+
+
+def test_the_page_shows_what_the_command_prints(project):
+    """Its project is that of this test: one case with three goldens, and the policy that the page shows."""
+    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (project / "export_compat.yaml").write_text(blocks[0])
+    shown = re.findall(r"((?:^    .*\n|^\n(?=    ))+)", PAGE.read_text(), re.MULTILINE)
+    texts = ["\n".join(line.removeprefix("    ") for line in block.strip("\n").splitlines()) for block in shown]
+    commands = [text for text in texts if text.startswith("$ jaxexport ")]
+    assert len(commands) >= 3
+    for text in commands:
+        command, _, output = text.partition("\n")
+        done = CliRunner().invoke(jaxexport, shlex.split(command)[2:])
+        assert done.output.rstrip() == output.rstrip(), command
+
+
+def test_json_follows_its_schema_and_is_all_of_the_forecast(project):
+    done = run("--json", "--as-of", "2026-11-21", "--deployed", "0.11.0")
+    said = json.loads(done.output)
+    checker = jsonschema.Draft202012Validator(schema("forecast"), format_checker=jsonschema.FormatChecker())
+    checker.validate(said)
+    assert msgspec.convert(said, Forecast).deployed[0].jaxlib == "0.11.0"
+    assert said["days"][0]["day"] == "2026-12-15"
+
+
+def test_markdown_is_one_table_whatever_a_text_holds():
+    found = made()
+    event = Event(Kind.EXPIRES, "x", "a | b <script>\nc")
+    changed = msgspec.structs.replace(found, days=(msgspec.structs.replace(found.days[0], events=(event,)),))
+    rows = [line for line in forecast_markdown(changed).splitlines() if line.startswith("|")]
+    assert len(rows) == 4
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}
+    assert "**expires** a \\| b &lt;script> c" in rows[-1]
+
+
+def test_nothing_ahead_is_said(project):
+    done = run("--as-of", "2026-11-21", "--days", "3")
+    assert done.output.splitlines()[-1] == "nothing happens until 2026-11-24"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--json", "--markdown"], "--json and --markdown: expected one of them"),
+        (["--days", "-1"], "Invalid value for '--days'"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_a_usage_error(project, words, said):
+    done = run(*words)
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+def test_no_goldens_and_a_file_that_cannot_be_written_are_errors(project):
+    for words, said in (
+        (["--goldens", "none"], "none: expected goldens, found none"),
+        (["--ics", "no/such/folder.ics"], "--ics no/such/folder.ics: cannot be written"),
+    ):
+        with pytest.raises(GoldenError, match=said):
+            raise run(*words).exception
+
+
+# --- the calendar file --------------------------------------------------------------------------------------------------
+
+
+def test_the_calendar_file_has_every_event_on_its_day(project):
+    done = run("--as-of", "2026-11-21", "--ics", "forecast.ics", "--json")
+    said = json.loads(done.output)
+    calendar = icalendar.Calendar.from_ical((project / "forecast.ics").read_bytes())
+    found = [(each.decoded("DTSTART"), str(each["DESCRIPTION"]).split("\n")) for each in calendar.walk("VEVENT")]
+    assert found == [
+        (day(each["day"]), [event["text"], *event["goldens"]]) for each in said["days"] for event in each["events"]
+    ]
+    for each in calendar.walk("VEVENT"):
+        assert each.decoded("DTEND") - each.decoded("DTSTART") == datetime.timedelta(days=1)
+        assert each.decoded("DTSTAMP") == datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
+    assert calendar["VERSION"] == "2.0"
+    assert calendar["PRODID"]
+    assert not calendar.errors
+
+
+def test_an_event_keeps_its_uid_from_one_day_to_the_next():
+    one, later = (
+        {
+            (each["UID"], str(each["SUMMARY"]))
+            for each in icalendar.Calendar.from_ical(calendar_file(made(when))).walk("VEVENT")
+        }
+        for when in (TODAY, day("2026-12-01"))
+    )
+    assert len(one) == len({uid for uid, _ in one}) > 3
+    assert one == later, "nothing happens between"
+    assert calendar_file(made()) == calendar_file(made()), "the same bytes"
+
+
+FOUND = made()
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=120)
+
+
+@settings(deadline=None, max_examples=30)
+@given(TEXTS, TEXTS)
+def test_any_text_is_folded_and_escaped_as_the_standard_asks(subject, text):
+    found = FOUND
+    event = Event(Kind.EXPIRES, subject, text)
+    one = ForecastDay(TODAY, 0, (event,), found.release)
+    data = calendar_file(msgspec.structs.replace(found, days=(one,)))
+    lines = data.split(b"\r\n")
+    assert lines[-1] == b""
+    assert all(len(line) <= 75 for line in lines)
+    assert not any(byte in line for line in lines for byte in (b"\r", b"\n"))
+    for line in lines:
+        line.decode()  # no character is cut in two
+    (read,) = icalendar.Calendar.from_ical(data).walk("VEVENT")
+    plain = "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
+    assert str(read["DESCRIPTION"]) == plain

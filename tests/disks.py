@@ -27,8 +27,13 @@ def namespace() -> tuple[str, ...]:
     return ()
 
 
-def on_a_small_disk(disk: Path, kilobytes: int, script: str) -> subprocess.CompletedProcess[str]:
-    """Run a script of bash. In it, ``limited COMMAND`` has no more room than that in the folder `disk`; `disk` grows with ``grow``."""
+def on_a_small_disk(
+    disk: Path, kilobytes: int, script: str, *, of_a_file: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a script of bash. In it, ``limited COMMAND`` has no more room than that in the folder `disk`, until ``grow``.
+
+    Where nothing can be mounted, each file that it writes anywhere has at most so many, or `of_a_file`.
+    """
     disk.mkdir(exist_ok=True)
     if namespace():
         prepare = (
@@ -36,7 +41,7 @@ def on_a_small_disk(disk: Path, kilobytes: int, script: str) -> subprocess.Compl
             f'limited() {{ "$@"; }}\ngrow() {{ mount -o remount,size=1g {disk}; }}\n'
         )
     else:
-        prepare = f'limited() {{ (ulimit -f {kilobytes}; exec "$@"); }}\ngrow() {{ true; }}\n'
+        prepare = f'limited() {{ (ulimit -f {of_a_file or kilobytes}; exec "$@"); }}\ngrow() {{ true; }}\n'
     return subprocess.run(
         [*namespace(), "bash", "-c", prepare + script], capture_output=True, text=True, check=False, timeout=300
     )

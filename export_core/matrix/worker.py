@@ -365,6 +365,9 @@ class Heard:
         if self.garbage or not said_by_a_cell(message) or self.end:
             self.garbage = self.garbage or "%.80r" % line
             return
+        if message.get("end") == "ok" and self.told["stage"] not in ("lower", "run"):
+            self.garbage = "%.80r, in stage %s" % (line, self.told["stage"])
+            return
         self._words += 1
         self.told.update((key, message[key]) for key in ("stage", "check", "shardings") if key in message)
         self.told["refusals"].update(message.get("refusals", {}))

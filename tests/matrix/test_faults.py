@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -157,19 +158,27 @@ class Sniper(threading.Thread):
 
     def __init__(self, worker: int, *signals: signal.Signals) -> None:
         super().__init__(daemon=True)
-        self.children = Path(f"/proc/{worker}/task/{worker}/children")
+        self.worker = worker
         self.signals = signals
         self.start()
 
     def run(self):
-        seen = set()
+        seen: set[str] = set()
         for number in self.signals:
-            while not (new := set(self.children.read_text().split()) - seen):
+            while not (found := self.asleep() - seen):
                 time.sleep(0.02)
-            time.sleep(0.3)
-            for pid in new:
+            for pid in found:
                 os.kill(int(pid), number)
-            seen |= new
+            seen |= found
+
+    def asleep(self) -> set[str]:
+        """The cells that sleep; others wait for theirs."""
+        asleep = set()
+        for pid in Path(f"/proc/{self.worker}/task/{self.worker}/children").read_text().split():
+            with contextlib.suppress(OSError):  # it has just ended
+                if Path(f"/proc/{pid}/comm").read_text().strip() == "asleep":
+                    asleep.add(pid)
+        return asleep
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)

@@ -56,6 +56,7 @@ def refused_by_age():
 
 
 def sleeps_a_second():
+    pathlib.Path("/proc/self/comm").write_text("asleep")
     time.sleep(1)
 
 

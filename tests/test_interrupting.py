@@ -1,0 +1,204 @@
+"""A run that somebody ends leaves whole results, no process and no folder behind, says how to go on, and does."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from export_core.matrix import cache_folder
+
+WRITE_GOLDENS = Path(__file__).parent / "matrix" / "write_goldens.py"
+CASES = ("both", "hangs", "keys", "waves")
+PLANNED = len(CASES)
+
+pytestmark = pytest.mark.matrix
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    subprocess.run([sys.executable, WRITE_GOLDENS, folder / "golden"], check=True)
+    shutil.rmtree(folder / "golden" / "no_artifact")
+    return folder
+
+
+class Run:
+    """A matrix as a process, with a mark in the environment of everything that it starts, and a folder for all its scratch."""
+
+    def __init__(self, project: Path, tmp_path: Path, *words: str, stdout: int = subprocess.PIPE, **variables: str):
+        self.results = tmp_path / "results"
+        self.scratch = tmp_path / "scratch"
+        self.scratch.mkdir(exist_ok=True)
+        home = tmp_path / "cache"
+        if not home.exists():
+            home.mkdir()
+            (home / "environments").symlink_to(cache_folder() / "environments")
+        self.mark = f"JAXEXPORT_TEST_RUN={tmp_path}".encode()
+        chosen = [word for case in CASES for word in ("--cases", case)]
+        words = (*chosen, "--readers", "0.12.0.1", "--jobs", "2", "--results", str(self.results), *words)
+        mark = {"JAXEXPORT_TEST_RUN": str(tmp_path), "JAXEXPORT_CACHE": str(home), "TMPDIR": str(self.scratch)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "export_core", "matrix", *words],
+            cwd=project,
+            env={**os.environ, **mark, **variables},
+            stdin=subprocess.DEVNULL if stdout == subprocess.PIPE else stdout,
+            stdout=stdout,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def results_so_far(self) -> list[dict[str, object]]:
+        file = self.results / "results.jsonl"
+        return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
+
+    def processes(self) -> list[int]:
+        """Every process that this run has started and that still lives."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if self.mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+            except OSError:
+                continue
+        return [pid for pid in found if pid != self.process.pid]
+
+    def ended(self) -> tuple[int, str]:
+        out, _ = self.process.communicate(timeout=120)
+        return self.process.returncode, " ".join(out.split())
+
+
+def wait_for(what: Callable[[], object], told: str, seconds: float = 60):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if found := what():
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"waited {seconds} s for {told}")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
+def test_a_run_that_is_interrupted_leaves_nothing_behind_and_goes_on_where_it_was(project, tmp_path, number, code):
+    run = Run(project, tmp_path)
+    wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
+    assert run.processes()
+    run.process.send_signal(number)
+    started = time.monotonic()
+    ended, said = run.ended()
+    assert ended == code, said
+    assert time.monotonic() - started < 20, "and not when the cell's time is up"
+    assert "Traceback" not in said
+    assert "ending the cells that run; once more ends at once" in said
+    kept = f"Interrupted: {PLANNED - 1} of {PLANNED} cells have a result"
+    assert kept in said
+    assert "1 are left: the same command with --resume goes on. Nothing was judged." in said
+    assert run.processes() == []
+    assert list(run.scratch.iterdir()) == []
+    assert not (run.results / "summary.json").exists()
+    if number is signal.SIGTERM:
+        return
+    again = Run(project, tmp_path, "--resume")
+    wait_for(again.processes, "a worker for the cell that is left")
+    again.process.send_signal(signal.SIGINT)
+    ended, said = again.ended()
+    assert ended == 130
+    assert f"{PLANNED - 1} of {PLANNED} cells have a result from before" in said
+    assert kept in said
+
+
+def test_the_second_ctrl_c_ends_at_once_and_the_workers_end_too(project, tmp_path):
+    run = Run(project, tmp_path)
+    wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
+    (worker,) = [pid for pid in run.processes() if parent_of(pid) == run.process.pid]
+    os.kill(worker, signal.SIGSTOP)  # it cannot end cleanly
+    try:
+        run.process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        assert run.process.poll() is None, "it waits for its worker"
+        started = time.monotonic()
+        run.process.send_signal(signal.SIGINT)
+        assert run.ended()[0] == 130
+        assert time.monotonic() - started < 2
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    wait_for(lambda: not run.processes(), "the end of all that it started")
+    assert len(run.results_so_far()) == PLANNED - 1
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_ctrl_c_while_an_environment_is_built_ends_the_build_too(project, tmp_path):
+    home = tmp_path / "another"
+    run = Run(project, tmp_path, JAXEXPORT_CACHE=str(home), UV_LINK_MODE="copy")
+    wait_for(lambda: list((home / "environments").glob("*/lib")), "half an environment")
+    run.process.send_signal(signal.SIGINT)
+    code, said = run.ended()
+    assert code == 130, said
+    assert f"Interrupted: 0 of {PLANNED} cells have a result" in said
+    assert run.processes() == []
+    assert [path for path in (home / "environments").iterdir() if path.is_dir()] == []
+
+
+# --- watching it ------------------------------------------------------------------------------------------------------
+
+
+def on_a_terminal(project: Path, tmp_path: Path, *words: str) -> tuple[Run, str]:
+    """A run whose terminal is a real one, 100 columns wide, and all that was written to it. Ctrl-C after the third result."""
+    ours, theirs = pty.openpty()
+    run = Run(project, tmp_path, *words, stdout=theirs, COLUMNS="100", TERM="xterm-256color")
+    os.close(theirs)
+    said = b""
+    stopped = False
+    while True:
+        try:
+            data = os.read(ours, 1 << 16)
+        except OSError:  # the other end is closed
+            break
+        if not data:
+            break
+        said += data
+        if not stopped and len(run.results_so_far()) == PLANNED - 1 and b"3/4" in said:
+            stopped = True
+            run.process.send_signal(signal.SIGINT)
+    os.close(ours)
+    run.process.wait(timeout=60)
+    return run, said.decode()
+
+
+def test_on_a_terminal_a_bar_shows_environments_cells_and_time_and_the_cursor_comes_back(project, tmp_path):
+    run, said = on_a_terminal(project, tmp_path)
+    assert run.process.returncode == 130
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said)
+    assert re.search(r"environments 0/1 +cells", plain)
+    assert re.search(r"environments 1/1 +cells +\S+ +3/4 +0:00:\d\d left", plain), plain
+    assert plain.count("\r") > 3, "one line that is written over"
+    assert max(len(line) for line in re.split(r"[\r\n]+", plain) if line.startswith("environments")) <= 100
+    assert said.rindex("\x1b[?25h") > said.rindex("\x1b[?25l"), "the cursor is shown again"
+    assert f"Interrupted: 3 of {PLANNED} cells have a result" in " ".join(plain.split())
+
+
+def test_in_a_log_there_are_plain_lines_and_quiet_leaves_the_report_only(project, tmp_path):
+    words = ("--timeout", "10")
+    code, said = Run(project, tmp_path, *words).ended()
+    assert code == 1, said
+    assert "\x1b" not in said
+    assert "environment of jaxlib 0.12.0.1 is ready" in said
+    assert "broken: hangs/" in said
+    assert re.search(r"\[4/4\] jaxlib 0\.12\.0\.1: 3 pass, 1 timeout · environments 1/1 · so far 1 broken", said), said
+    code, quiet = Run(project, tmp_path, *words, "--quiet").ended()
+    assert code == 1
+    assert "is ready" not in quiet
+    assert "so far" not in quiet
+    assert "BROKEN: at least one promise is broken." in quiet

@@ -21,6 +21,7 @@ from export_core.cli_options import (
 from export_core.cli_plan import plan
 from export_core.cli_policy import policy_group
 from export_core.cli_releases import releases
+from export_core.cli_report import report
 from export_core.errors import ExportCompatError
 
 
@@ -30,7 +31,7 @@ def jaxexport() -> None:
     """Will this exported JAX function still run there?"""
 
 
-for _command in (inspect, audit, diff, matrix, plan, merge, judge, policy_group, forecast):
+for _command in (inspect, audit, diff, matrix, plan, merge, judge, policy_group, forecast, report):
     jaxexport.add_command(_command)
 
 

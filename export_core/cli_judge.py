@@ -27,15 +27,25 @@ _REPLAYED = ("tolerances", "allow", "quirks")
     is_flag=True,
     help="Print the known failures that would be needed, as YAML. Refused for a part of a run.",
 )
-def judge(folder: str, policy_file: str | None, as_of: str | None, propose: bool) -> None:
+@click.option("--baseline", metavar="OLD", help="The results of an earlier run: tell what is different from it.")
+@click.option("--json", "as_json", is_flag=True, help="The comparison as JSON (schema/comparison.schema.json).")
+def judge(
+    folder: str, policy_file: str | None, as_of: str | None, propose: bool, baseline: str | None, as_json: bool
+) -> None:
     """Judge the results of a matrix run again, with another policy or as of another day.
 
-    The policy is the named one, else the project's here, else that of the run. Exit codes are those of `jaxexport matrix`.
+    The policy is the named one, else the project's here, else that of the run. Exit codes are those of `jaxexport matrix`, whatever a
+    baseline says.
     """
-    from export_core.judge import judge_again, read_results, read_summary, summarize
+    from export_core.cli_report import print_comparison
+    from export_core.judge import compare_runs, judge_again, read_results, read_summary, summarize
     from export_core.report import print_headline, print_report
     from export_core.report.proposal import proposal
 
+    if as_json and not baseline:
+        raise click.UsageError("--json is the comparison with --baseline OLD: it goes with that.")
+    if propose and baseline:
+        raise click.UsageError("--propose prints what a policy lacks: it goes without --baseline.")
     before = read_summary(Path(folder))
     policy = _policy(policy_file, before)
     windows = policy.window_lengths()
@@ -53,11 +63,14 @@ def judge(folder: str, policy_file: str | None, as_of: str | None, propose: bool
         plan=before.plan,
         shard=before.shard,
     )
+    comparison = compare_runs(Path(folder), Path(baseline), results, summary, policy) if baseline else None
     if propose:
         click.echo(proposal(results, summary), nl=False)
         print_headline(console(stderr=True), summary)
-    else:
+    elif not as_json:
         print_report(console(), results, summary)
+    if comparison:
+        print_comparison(comparison, as_json=as_json)
     sys.exit(summary.exit_code)
 
 

@@ -17,10 +17,15 @@ from export_core.judge import Result, Summary
 from export_core.judge.forecast import Forecast
 from export_core.policy import Policy
 from export_core.report.calendar import DatedCalendar
+from export_core.report.changes import ComparisonTold
 from export_core.report.planned import Planned
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KINDS: dict[str, tuple[type, str]] = {
+    "comparison": (
+        ComparisonTold,
+        "what `jaxexport judge NEW --baseline OLD --json` prints: what is different from an earlier run",
+    ),
     "forecast": (
         Forecast,
         "what `jaxexport forecast --json` prints: the days ahead on which something happens to the goldens",

@@ -35,6 +35,7 @@ FLOORS = {
     "export_core.cli_signals": 6,
     "export_core.cli_policy": 6,
     "export_core.cli_releases": 6,
+    "export_core.cli_report": 6,
     "export_core.entry": 6,
     "export_core.__main__": 6,
     "pytest_jaxexport": 6,
@@ -55,8 +56,11 @@ SAME_FLOOR = {
     ("export_core.cli", "export_core.cli_policy"),
     ("export_core.cli_policy", "export_core.schemas"),  # its JSON Schema, for editors
     ("export_core.cli_judge", "export_core.cli_options"),
+    ("export_core.cli_judge", "export_core.cli_report"),  # what is different from an earlier run
     ("export_core.cli_merge", "export_core.cli_options"),
     ("export_core.cli_policy", "export_core.cli_options"),
+    ("export_core.cli", "export_core.cli_report"),
+    ("export_core.cli_report", "export_core.cli_options"),
     ("export_core.cli", "export_core.cli_options"),
     ("export_core.cli", "export_core.cli_releases"),
     ("export_core.cli_releases", "export_core.cli_options"),

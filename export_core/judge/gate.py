@@ -17,7 +17,7 @@ from export_core.judge.custom_calls import JudgedChange, judge_changes
 from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Judgement, Result
 from export_core.matrix.errors import ResultsNotWritten
-from export_core.matrix.journal import RESULTS, SUMMARY, write_whole
+from export_core.matrix.journal import PLAN, RESULTS, SUMMARY, write_whole
 from export_core.policy import Policy
 from export_core.releases import Calendar
 
@@ -174,6 +174,23 @@ def read_summary(folder: Path) -> Summary:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Summary)
     except OSError:
-        raise JudgeError(f"{path}: expected the summary of a finished matrix run, found none.") from None
+        found = (
+            "a run that has not finished: `jaxexport matrix --resume` goes on with it"
+            if (folder / PLAN).exists()
+            else "none"
+        )
+        raise JudgeError(f"{path}: expected the summary of a finished matrix run, found {found}.") from None
     except msgspec.MsgspecError as error:
         raise JudgeError(f"{path}: not a summary: {error}.") from None
+
+
+def read_run(folder: Path) -> tuple[list[Result], Summary]:
+    """The results of a finished run with their summary. Raises `JudgeError` where there are none, or of another run than the summary's."""
+    summary = read_summary(folder)
+    results = list(read_results(folder))
+    if not results or len(results) != summary.results:
+        raise JudgeError(
+            f"{folder / RESULTS}: expected the {summary.results} results that {SUMMARY} tells of, and at least one, found {len(results)}. "
+            "Run the matrix again."
+        )
+    return results, summary

@@ -41,7 +41,7 @@ _HASHED = ("goldens", "cells", "policy")
 
 
 class PlanRecord(msgspec.Struct, frozen=True):
-    """What decides the results of a run. `goldens`, `cells` and `policy` are hashes; `limits` those of one cell.
+    """What decides the results of a run. `goldens` are hashes by golden, `cells` and `policy` are hashes; `limits` those of one cell.
 
     `cells` stands for the content of wheel files too. Of a shard, `cells` and `planned` are those of the plan that it is a part of.
     """
@@ -49,7 +49,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
     tool: str
     as_of: str
     selection: dict[str, Any]
-    goldens: str
+    goldens: dict[str, str]
     cells: str
     planned: int
     policy: str
@@ -72,13 +72,12 @@ class PlanRecord(msgspec.Struct, frozen=True):
 
 def record_of(plan: Plan, policy: Any, limits: Limits, shard: str = "") -> PlanRecord:
     """What decides the results of this plan, or of a shard of it."""
-    manifests = [(golden.id, golden.manifest) for golden in plan.goldens]
     described = msgspec.json.decode(msgspec.json.encode(plan.selection.described()))  # as it is read back
     return PlanRecord(
         tool=version("pytest-jaxexport"),
         as_of=str(plan.as_of),
         selection=described,
-        goldens=_hash(manifests),
+        goldens={golden.id: _hash(golden.manifest) for golden in plan.goldens},
         cells=_hash([[cell.id for cell in plan.cells], [plan.sources.content(reader) for reader in plan.readers]]),
         planned=len(plan.cells),
         policy=_hash(policy),

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from export_core.judge import Judgement, Result
 from export_core.matrix import Plan
 from export_core.releases import Release
-from export_core.report.findings import first_line
+from export_core.report.words import first_line
 
 SILENCE_SECONDS = 30.0
 """A log that says nothing for longer looks like a run that hangs."""

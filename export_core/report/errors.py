@@ -1,0 +1,7 @@
+"""The errors of this folder."""
+
+from export_core.errors import ExportCompatError
+
+
+class ReportError(ExportCompatError):
+    """A report that cannot be written."""

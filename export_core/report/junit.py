@@ -1,0 +1,99 @@
+"""A run as JUnit XML, for the pages of CI systems: a test case for each cell, and one for the run as a whole.
+
+JUnit knows no more than passed, failed, error and skipped. A cell that is not simply passed or broken is skipped, with its type and
+reason, so that it is never shown as passed: results.jsonl is the authority.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from xml.etree import ElementTree as Xml
+
+import msgspec
+
+from export_core.judge import Judgement, Result, Summary, matching_entry
+from export_core.matrix import Mode
+from export_core.policy import Policy
+from export_core.report.findings import findings
+from export_core.report.words import MEANING, evidence, first_line, headline, listed, plain, sentence, window
+
+_OUTCOMES = {
+    Judgement.BROKEN: "failure",
+    Judgement.INCOMPLETE: "error",
+    Judgement.KNOWN: "skipped",
+    Judgement.OUTSIDE: "skipped",
+}
+_RUN = {1: "failure", 3: "error", 4: "failure"}
+"""How the test case of the run ends, by exit code."""
+
+
+def junit_xml(results: Sequence[Result], summary: Summary) -> str:
+    """The document: a suite for each reader on each platform, and one for the run."""
+    policy = msgspec.convert(summary.policy, Policy)
+    suites: dict[str, list[Xml.Element]] = {}
+    for result in results:
+        reader = f"jaxlib {result.reader.jaxlib} with jax {result.reader.jax} on {result.platform}"
+        suites.setdefault(reader, []).append(_cell(result, reader, policy))
+    suites["jaxexport"] = [_run(results, summary)]
+    root = Xml.Element("testsuites", name="jaxexport")
+    root.extend(_suite(name, cases) for name, cases in suites.items())
+    Xml.indent(root, " ")
+    return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _suite(name: str, cases: Sequence[Xml.Element]) -> Xml.Element:
+    ends = Counter(child.tag for case in cases for child in case)
+    suite = Xml.Element(
+        "testsuite",
+        name=name,
+        tests=str(len(cases)),
+        failures=str(ends["failure"]),
+        errors=str(ends["error"]),
+        skipped=str(ends["skipped"]),
+        time=f"{sum(float(case.attrib['time']) for case in cases):.3f}",
+    )
+    suite.extend(cases)
+    return suite
+
+
+def _cell(result: Result, reader: str, policy: Policy) -> Xml.Element:
+    name = f"{result.golden.rpartition('/')[2]} in {reader}"
+    case = Xml.Element("testcase", classname=plain(result.case), name=name, time=f"{result.seconds:.3f}")
+    outcome = _OUTCOMES.get(result.judgement)
+    if result.mode is Mode.COMPILE:
+        outcome = outcome or "skipped"  # what was only compiled is not called a pass
+    if outcome:
+        kind = result.verdict if outcome == "failure" else _kind(result)
+        ended = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=_message(result, policy))
+        ended.text = "\n".join((sentence(result), *listed(evidence(result, whole=True))))
+    else:
+        said = listed([("judgement", f"{result.judgement}: {MEANING[result.judgement]}"), ("window", window(result))])
+        Xml.SubElement(case, "system-out").text = "\n".join(said)
+    return case
+
+
+def _kind(result: Result) -> str:
+    works = result.judgement in (Judgement.KEPT, Judgement.BONUS)
+    return str(result.verdict if works else result.judgement)
+
+
+def _message(result: Result, policy: Policy) -> str:
+    entry = matching_entry(result, policy.known_failures) if result.judgement is Judgement.KNOWN else None
+    if entry:
+        until = f"until {entry.expires}" if entry.expires else "permanent"
+        return plain(f"known failure: {entry.reason} (owner {entry.owner}, {entry.issue}, {until})")
+    return f"{result.judgement}: {first_line(result.message) or result.verdict}"
+
+
+def _run(results: Sequence[Result], summary: Summary) -> Xml.Element:
+    """Fails whenever the exit code is not 0, so that no run is green for what no single cell shows."""
+    case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
+    line, counts = headline(summary)
+    of_the_run = [f"{each.title}  {each.text}" for each in findings(results, summary) if not each.results]
+    text = "\n\n".join((line, counts, *of_the_run))
+    if outcome := _RUN.get(summary.exit_code):
+        Xml.SubElement(case, outcome, type="jaxexport.run", message=line).text = plain(text)
+    else:
+        Xml.SubElement(case, "system-out").text = plain(text)
+    return case

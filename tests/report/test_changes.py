@@ -1,0 +1,103 @@
+"""What is different from an earlier run is told with both verdicts, both dates and the command to see it."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import msgspec
+from making import day, result
+
+from export_core.judge import Change, Compared, Comparison, Judgement, summarize
+from export_core.matrix import Stage, Verdict
+from export_core.policy import Policy
+from export_core.report import changes, counted, told
+from export_core.schemas import schema
+
+
+def comparison(*cells: Compared, caveats=()) -> Comparison:
+    now = [each.now for each in cells if each.now]
+    made = summarize(
+        now,
+        planned=len(now),
+        policy=Policy(),
+        as_of=day("2026-11-21"),
+        selection={"whole": True},
+        seconds=1,
+    )
+    return Comparison(made, made, list(cells), list(caveats))
+
+
+def crash(case: str = "t.f", **changed):
+    return result(
+        Verdict.CRASH, Judgement.BROKEN, case=case, stage=Stage.RUN, message="signal 11\nstack", signal=11, **changed
+    )
+
+
+def test_a_regression_names_both_verdicts_both_dates_the_arithmetic_and_the_command():
+    (finding,) = changes(comparison(Compared(Change.REGRESSED, result(case="t.f"), crash())))
+    assert finding.title == "REGRESSED"
+    assert finding.text.splitlines() == [
+        "t.f, written by jax 0.9.2 with jaxlib 0.9.2 (built 2026-03-18) and read by jax 0.10.2 with jaxlib 0.10.2 "
+        "(built 2026-06-17) on cpu.",
+        "  then       kept: pass",
+        "  now        broken: crash in stage run: signal 11",
+        "  window     backward: reader built 91 days after the writer; promised: 180 days, until 2026-09-14",
+        "  reproduce  jaxexport matrix --cases t.f --writers 0.9.2 --readers 0.10.2 --platforms cpu",
+    ]
+
+
+def test_cells_that_tell_the_same_story_are_told_once_and_other_stories_apart():
+    found = changes(
+        comparison(
+            *(Compared(Change.REGRESSED, result(case=f"t.{n}"), crash(f"t.{n}")) for n in range(5)),
+            Compared(Change.REGRESSED, crash("t.k", promised=False), crash("t.k")),
+        )
+    )
+    assert [len(each.results) for each in found] == [5, 1]
+    assert found[0].text.startswith("5 cells: t.0/0.9.2-cpu, t.1/0.9.2-cpu, t.2/0.9.2-cpu and 2 more in jaxlib 0.10.2.")
+
+
+def test_what_is_worst_comes_first_and_what_is_unchanged_is_not_told():
+    found = changes(
+        comparison(
+            Compared(Change.UNCHANGED, result(case="t.a"), result(case="t.a")),
+            Compared(Change.GONE, result(case="t.b"), None),
+            Compared(Change.NEW, None, result(case="t.c")),
+            Compared(Change.FIXED, crash("t.d"), result(case="t.d")),
+            Compared(Change.REGRESSED, result(case="t.e"), crash("t.e")),
+            caveats=["the baseline is incomplete"],
+        )
+    )
+    assert [each.title for each in found] == ["CAVEAT", "REGRESSED", "fixed", "new", "gone"]
+    assert "not in the baseline" in found[3].text
+    assert "not in this run" in found[4].text
+
+
+def test_a_cell_of_another_golden_says_so():
+    (finding,) = changes(comparison(Compared(Change.REGRESSED, result(case="t.f"), crash(), other_golden=True)))
+    assert "  golden     not the same as in the baseline" in finding.text.splitlines()
+
+
+def test_the_last_line_has_every_count_and_whose_exit_code_it_is():
+    line = counted(comparison(Compared(Change.REGRESSED, result(case="t.f"), crash())))
+    assert line == (
+        "Since the baseline (as of 2026-11-21, 1 cells): 1 regressed, 0 fixed, 0 new, 0 gone, 0 changed, 0 unchanged. "
+        "Exit code 1 is that of the new run alone."
+    )
+
+
+def test_the_json_follows_its_schema_and_has_all_but_what_is_unchanged():
+    made = told(
+        comparison(
+            Compared(Change.UNCHANGED, result(case="t.a"), result(case="t.a")),
+            Compared(Change.REGRESSED, result(case="t.f"), crash()),
+            Compared(Change.GONE, result(case="t.b"), None),
+        )
+    )
+    plain = json.loads(msgspec.json.encode(made))
+    jsonschema.Draft202012Validator(schema("comparison")).validate(plain)
+    assert [(each["change"], each["case"]) for each in plain["cells"]] == [("regressed", "t.f"), ("gone", "t.b")]
+    regressed, gone = plain["cells"]
+    assert (regressed["then"]["judgement"], regressed["now"]["verdict"], gone["now"]) == ("kept", "crash", None)
+    assert plain["counts"]["unchanged"] == 1

@@ -1,0 +1,330 @@
+"""A run as Markdown, JUnit XML and HTML: whatever is in it, the documents stay whole, and none shows more or less than it was."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from xml.etree import ElementTree as Xml
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from making import day, result
+
+from export_core.judge import Judgement, Result, Summary, summarize
+from export_core.matrix import Mode, Stage, Verdict
+from export_core.policy import KnownFailure, Policy
+from export_core.report.html import MOST_FINDINGS, html_page
+from export_core.report.junit import junit_xml
+from export_core.report.markdown import markdown_text
+from export_core.report.words import plain
+
+ENTRY = KnownFailure(
+    ("t.known",), ("*",), ("*",), "crash", "run", "signal 11", "LAPACK is not there", "ann", "issue 7", day("2026-10-01"),
+    expires=day("2026-12-01"),
+)  # fmt: skip
+NASTY = "\x1b[31mred\x1b[0m \x00\x08 <script>alert('&')</script> ]]> ```` \ufffe \x1b]8;;http://x\x07 \u2028 {{ 7*7 }}\r\nlast"
+
+
+def cell(verdict: Verdict, judgement: Judgement, case: str, **changes) -> Result:
+    return result(verdict, judgement, case=case, **{"stage": Stage.RUN, "message": "signal 11", **changes})
+
+
+EVERY = [
+    result(case="t.kept"),
+    result(case="t.bonus", judgement=Judgement.BONUS, promised=False, reader="0.12.0.1"),
+    cell(Verdict.CRASH, Judgement.BROKEN, "t.broken", signal=11),
+    cell(Verdict.CRASH, Judgement.KNOWN, "t.known", signal=11),
+    cell(Verdict.REFUSED, Judgement.OUTSIDE, "t.outside", promised=False),
+    cell(Verdict.NOT_RUN, Judgement.INCOMPLETE, "t.incomplete", message="no environment"),
+    result(Verdict.COMPILED, case="t.compiled", mode=Mode.COMPILE),
+]
+
+
+def summary(results: list[Result], planned: int | None = None, **changes) -> Summary:
+    policy = Policy(known_failures=(ENTRY,) if any(each.case == "t.known" for each in results) else ())
+    options = {"as_of": day("2026-11-21"), "selection": {"whole": True}, "seconds": 1.0, **changes}
+    return summarize(results, planned=len(results) if planned is None else planned, policy=policy, **options)
+
+
+def nasty() -> list[Result]:
+    return [
+        cell(
+            Verdict.ERROR, Judgement.BROKEN, "t.nasty[<b>|`]", message=NASTY, stderr=f"error: {NASTY}", reproduce=NASTY
+        )
+    ]
+
+
+# --- plain text -------------------------------------------------------------------------------------------------------
+
+
+def test_text_of_a_terminal_becomes_text_that_only_shows_itself():
+    assert plain(NASTY).startswith("red \ufffd\ufffd <script>")
+    assert plain("10%\r20%\r\nend") == "10%\n20%\nend"
+    assert plain("naïve → 数\tтест 🎉") == "naïve → 数\tтест 🎉"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+@settings(max_examples=150, deadline=None)
+def test_plain_text_is_legal_in_xml_and_stays_as_it_is(text):
+    shown = plain(text)
+    assert (Xml.fromstring(f"<a>{html.escape(shown)}</a>").text or "") == shown
+    assert plain(shown) == shown
+
+
+# --- JUnit ------------------------------------------------------------------------------------------------------------
+
+
+def cases_of(results: list[Result], made: Summary | None = None) -> dict[str, Xml.Element]:
+    root = Xml.fromstring(junit_xml(results, made or summary(results)).encode())
+    return {case.attrib["classname"]: case for case in root.iter("testcase")}
+
+
+@pytest.mark.parametrize(
+    ("case", "tag", "kind", "message"),
+    [
+        ("t.kept", None, None, None),
+        ("t.bonus", None, None, None),
+        ("t.broken", "failure", "jaxexport.crash", "broken: signal 11"),
+        (
+            "t.known",
+            "skipped",
+            "jaxexport.known",
+            "known failure: LAPACK is not there (owner ann, issue 7, until 2026-12-01)",
+        ),
+        ("t.outside", "skipped", "jaxexport.outside", "outside: signal 11"),
+        ("t.incomplete", "error", "jaxexport.incomplete", "incomplete: no environment"),
+        ("t.compiled", "skipped", "jaxexport.compiled", "kept: compiled"),
+    ],
+)
+def test_each_judgement_has_its_place_in_junit(case, tag, kind, message):
+    found = cases_of(EVERY)[case]
+    (end,) = found
+    if tag is None:
+        assert end.tag == "system-out", "which is no outcome"
+        assert f"  judgement  {case.removeprefix('t.')}: " in end.text
+    else:
+        assert (end.tag, end.get("type"), end.get("message")) == (tag, kind, message)
+        assert "  reproduce  jaxexport matrix --cases" in end.text
+
+
+def test_suites_count_what_is_in_them():
+    root = Xml.fromstring(junit_xml(EVERY, summary(EVERY)).encode())
+    for suite in root:
+        counts = {
+            "tests": "testcase",
+            "failures": "testcase/failure",
+            "errors": "testcase/error",
+            "skipped": "testcase/skipped",
+        }
+        assert {name: suite.get(name) for name in counts} == {n: str(len(suite.findall(p))) for n, p in counts.items()}
+    assert [suite.get("name") for suite in root] == [
+        "jaxlib 0.10.2 with jax 0.10.2 on cpu",
+        "jaxlib 0.12.0.1 with jax 0.12.0.1 on cpu",
+        "jaxexport",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("results", "planned", "end"),
+    [
+        ([EVERY[0]], None, "system-out"),
+        ([EVERY[0]], 2, "error"),
+        ([EVERY[2]], None, "failure"),
+        ([EVERY[3], result(case="t.known", writer="0.10.2")], None, "failure"),
+    ],
+    ids=["kept", "a result is missing", "broken", "the list is stale"],
+)
+def test_the_run_as_a_whole_fails_whenever_its_exit_code_is_not_0(results, planned, end):
+    made = summary(results, planned)
+    found = cases_of(results, made)["jaxexport"]
+    assert [child.tag for child in found] == [end]
+    assert (made.exit_code == 0) == (end == "system-out")
+    assert f"exit code {made.exit_code}." in found[0].text
+
+
+def grammar(root: Xml.Element) -> Iterator[tuple[str, str]]:
+    """Every child and every attribute of every element."""
+    for element in root.iter():
+        yield from ((element.tag, child.tag) for child in element)
+        yield from ((element.tag, f"@{name}") for name in element.attrib)
+
+
+def test_junit_has_no_element_and_no_attribute_that_pytest_does_not_write(tmp_path):
+    (tmp_path / "test_all.py").write_text(
+        textwrap.dedent("""
+            import pytest
+
+            def test_pass():
+                print("out")
+
+            def test_fail():
+                assert False
+
+            @pytest.mark.skip(reason="why")
+            def test_skip(): pass
+
+            @pytest.fixture
+            def broken(): raise ValueError
+
+            def test_error(broken): pass
+        """)
+    )
+    words = [
+        "-p",
+        "no:jaxexport",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        "/dev/null",
+        "--rootdir",
+        ".",
+        "-q",
+        "--junitxml=a.xml",
+    ]
+    subprocess.run(
+        [sys.executable, "-m", "pytest", *words, "-o", "junit_logging=all"], cwd=tmp_path, capture_output=True
+    )
+    theirs = set(grammar(Xml.parse(tmp_path / "a.xml").getroot()))
+    assert len(theirs) > 15
+    # pytest gives the type of a skip, and that of a failure only where it has an exception to name.
+    theirs |= {("failure", "@type"), ("error", "@type")}
+    ours = set(grammar(Xml.fromstring(junit_xml(EVERY, summary(EVERY)).encode())))
+    assert ours <= theirs
+
+
+def test_junit_survives_whatever_a_library_printed():
+    found = cases_of(nasty())["t.nasty[<b>|`]"].find("failure")
+    assert "<script>alert('&')</script> ]]>" in found.text
+    assert "\x1b" not in found.text
+
+
+# --- Markdown ---------------------------------------------------------------------------------------------------------
+
+
+def test_markdown_has_headline_counts_the_table_and_every_finding_with_its_command():
+    text = markdown_text(EVERY, summary(EVERY))
+    assert text.startswith("## INCOMPLETE\n\n**INCOMPLETE**: not every planned cell has a result that counts")
+    assert "| broken | 1 | 1 crash | promised, and it fails; or wrong numbers on any day |" in text
+    assert "| writer | 0.10.2<br>26-06-17 | 0.12.0.1<br>26-10-20 |" in text
+    row = "**1 broken**<br>**1 incomplete**<br>1 known<br>1 outside<br>2 kept | 1 bonus |"
+    assert f"| 0.9.2  built 2026-03-18 on cpu | {row}" in text
+    assert "#### BROKEN PROMISE" in text
+    assert "  window     backward: reader built 91 days after the writer; promised: 180 days, until 2026-09-14" in text
+    assert "  reproduce  jaxexport matrix --cases t.broken --writers 0.9.2" in text
+    assert "Cut here" not in text
+
+
+def test_markdown_that_is_too_long_is_cut_where_the_least_important_is_and_says_what():
+    many = [cell(Verdict.CRASH, Judgement.BROKEN, f"t.{n:04}", message="é" * 900) for n in range(60)]
+    many += [cell(Verdict.ERROR, Judgement.OUTSIDE, "t.last", promised=False)]
+    text = markdown_text(many, summary(many), most=40_000)
+    assert len(text.encode()) <= 40_000
+    shown = text.count("#### BROKEN PROMISE")
+    assert 5 < shown < 60
+    assert "t.0000" in text
+    assert f"**Cut here**, since a step summary takes 40000 bytes: {61 - shown} of 61 findings" in text
+    assert f"({60 - shown} BROKEN PROMISE, 1 outside the window)" in text
+    assert "report DIR --html" in text.splitlines()[-1]
+
+
+def test_markdown_leaves_out_a_table_that_alone_is_too_long():
+    text = markdown_text(EVERY, summary(EVERY), most=4_900)
+    assert "| writer |" not in text
+    assert "the table of writers and readers" in text
+    assert len(text.encode()) <= 4_900
+
+
+def test_nothing_in_a_message_ends_the_fence_around_it():
+    text = markdown_text(nasty(), summary(nasty()))
+    fence = re.findall(r"^`{3,}", text, re.M)
+    assert fence == ["`````", "`````"], "longer than any run of backticks inside"
+
+
+# --- HTML -------------------------------------------------------------------------------------------------------------
+
+
+def data_of(page: str) -> dict[str, list]:
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+
+
+def details_of(page: str) -> list[dict[str, str]]:
+    """The details of each cell, put together as the page's script does."""
+    data = data_of(page)
+    strings = data["strings"]
+    return [
+        {strings[label]: "".join(strings[piece] for piece in pieces) for label, *pieces in c} for c in data["cells"]
+    ]
+
+
+def test_the_page_has_all_of_every_cell():
+    details = details_of(html_page(EVERY, summary(EVERY)))
+    assert len(details) == len(EVERY)
+    crash = next(each for each in details if "t.broken" in each["cell"])
+    assert crash == {
+        "judgement": "broken",
+        "verdict": "crash",
+        "cell": "t.broken, written by jax 0.9.2 with jaxlib 0.9.2 (built 2026-03-18) and read by jax 0.10.2 with jaxlib 0.10.2 "
+        "(built 2026-06-17) on cpu, crashed there.",
+        "window": "backward: reader built 91 days after the writer; promised: 180 days, until 2026-09-14",
+        "stage": "run",
+        "message": "signal 11",
+        "reproduce": "jaxexport matrix --cases t.broken --writers 0.9.2 --readers 0.10.2 --platforms cpu",
+    }
+
+
+def test_a_cell_of_the_table_says_its_judgement_in_text_too():
+    found = re.findall(r'<td class="(\w+)">([^<]*)</td>', html_page(EVERY, summary(EVERY)))
+    assert sorted(found) == [
+        ("bonus", "[ok]"),
+        ("broken", "sig11!"),
+        ("incomplete", "-"),
+        ("kept", "comp"),
+        ("kept", "ok"),
+        ("known", "sig11k"),
+        ("outside", "[ref]"),
+    ]
+
+
+def test_the_page_runs_and_loads_nothing_of_what_is_in_the_results():
+    page = html_page(nasty(), summary(nasty()))
+    assert page.count("<script") == page.count("</script>") == 2
+    assert "<script>alert" not in page
+    assert "{{ 7*7 }}" in page
+    assert not re.search(r"(?:src|href)\s*=|url\(|@import", page)
+    assert "default-src 'none'" in page
+    (told,) = details_of(page)
+    assert "<script>alert('&')</script> ]]>" in told["stderr"]
+
+
+def test_a_page_of_very_many_findings_says_that_it_lists_only_the_first():
+    many = [cell(Verdict.CRASH, Judgement.BROKEN, f"t.{n:04}") for n in range(MOST_FINDINGS + 5)]
+    page = html_page(many, summary(many))
+    assert page.count("<details") == MOST_FINDINGS
+    assert "5 further findings are not listed here. The table has every cell." in page
+    assert len(details_of(page)) == MOST_FINDINGS + 5
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_every_judgement_is_readable_in_light_and_in_dark():
+    page = html_page(EVERY, summary(EVERY))
+    themes = [dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in re.findall(r":root \{(.*?)\}", page, re.S)]
+    assert len(themes) == 2
+    for theme in themes:
+        for name, on in [(each, f"{each}-on") for each in Judgement] + [
+            ("ink", "paper"),
+            ("faint", "paper"),
+            ("ink", "raised"),
+        ]:
+            light, dark = sorted((luminance(theme[name]), luminance(theme[on])), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, f"{name} on {on}: WCAG 2 AA"

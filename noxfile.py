@@ -39,6 +39,13 @@ def tests_newest(session: nox.Session) -> None:
     tests(session)
 
 
+@nox.session(default=False)
+def browser(session: nox.Session) -> None:
+    """The page of a report in Chromium, which has to be installed: `apt-get install chromium`, or `playwright install chromium`."""
+    session.install("-e", ".[nox]", "--group", "tests", "--group", "browser")
+    session.run("pytest", "-m", "browser", *session.posargs)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Ruff: rules and format."""

@@ -94,7 +94,7 @@ def compare_runs(
         summary: of the new run.
         policy: by which the earlier one is judged again, so that what differs is what happened.
 
-    Raises `JudgeError` for a baseline that is no finished run, that is empty, and that is the new run itself.
+    Raises `JudgeError` for a baseline that is no finished run, is empty, is the new run itself, or has no cell that the new run has.
     """
     if folder.resolve() == baseline.resolve():
         raise JudgeError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
@@ -106,9 +106,13 @@ def compare_runs(
         raise JudgeError(
             f"--baseline {baseline}: expected each cell once, found {len(recorded_then)} results of {len(old)} cells. Run it again."
         )
+    new = {cell_of(result): result for result in results}
+    if old.keys().isdisjoint(new):
+        raise JudgeError(
+            f"--baseline {baseline}: expected cells that {folder} has too, found none: there is nothing to compare."
+        )
     plans = recorded(folder), recorded(baseline)
     other = _other_goldens(*plans)
-    new = {cell_of(result): result for result in results}
     cells = [
         Compared(change_of(old.get(cell), result), old.get(cell), result, result.golden in other)
         for cell, result in new.items()

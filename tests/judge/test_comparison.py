@@ -212,3 +212,9 @@ def test_an_empty_baseline_one_with_a_cell_twice_and_the_run_itself_are_refused(
     run(tmp_path / "twice", KEPT, KEPT)
     with pytest.raises(JudgeError, match="expected each cell once, found 2 results of 1 cells"):
         compare_runs(tmp_path / "new", tmp_path / "twice", *new, Policy())
+
+
+def test_runs_that_have_no_cell_in_common_are_refused(tmp_path):
+    run(tmp_path / "old", result(case="t.other"))
+    with pytest.raises(JudgeError, match=r"expected cells that .*new has too, found none: there is nothing to compare"):
+        compared(tmp_path, *run(tmp_path / "new", KEPT))

@@ -1,0 +1,159 @@
+"""The commands `jaxexport report` and `jaxexport judge --baseline`: what they write where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+from click.testing import CliRunner
+from click.testing import Result as Ended
+from making import day, result
+
+from export_core.cli import jaxexport
+from export_core.errors import ExportCompatError
+from export_core.judge import Judgement, result_line, summarize, write_summary
+from export_core.matrix import Stage, Verdict
+from export_core.policy import Policy
+
+CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11", signal=11)
+
+
+def finished(folder: Path, *results, planned: int | None = None) -> None:
+    folder.mkdir()
+    (folder / "results.jsonl").write_bytes(b"".join(result_line(each) + b"\n" for each in results))
+    made = summarize(
+        results,
+        planned=len(results) if planned is None else planned,
+        policy=Policy(),
+        as_of=day("2026-11-21"),
+        selection={"whole": True},
+        seconds=1,
+    )
+    write_summary(folder, made)
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch) -> Callable[..., Ended]:
+    """Runs the command in a folder with a broken run in `new`, and one that was kept in `old`."""
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path / "new", result(case="t.a"), CRASH)
+    finished(tmp_path / "old", result(case="t.a"), result(case="t.b"))
+    return lambda *words: CliRunner().invoke(jaxexport, words)
+
+
+def refused(ended: Ended) -> str:
+    """What is said of bad input; the entry point makes exit code 2 of it."""
+    assert isinstance(ended.exception, ExportCompatError), ended.output
+    assert ended.exception.exit_code == 2
+    return str(ended.exception)
+
+
+def test_report_tells_a_finished_run_in_the_terminal_and_leaves_the_gate_to_judge(command):
+    ended = command("report", "new")
+    assert "BROKEN PROMISE" in ended.stdout
+    assert "exit code 1." in ended.stdout
+    assert ended.exit_code == 0
+    assert command("judge", "new").exit_code == 1
+
+
+def test_report_writes_all_formats_in_one_go_into_folders_that_it_makes(command):
+    ended = command("report", "new", "--html", "out/r.html", "--markdown", "out/r.md", "--junit", "out/r.xml")
+    assert (ended.exit_code, ended.stdout) == (0, "")
+    assert [line.split(":")[0] for line in ended.stderr.splitlines()] == ["out/r.html", "out/r.md", "out/r.xml"]
+    assert Path("out/r.html").read_text().startswith("<!DOCTYPE html>")
+    assert Path("out/r.md").read_text().startswith("## BROKEN")
+    assert Xml.parse("out/r.xml").getroot().tag == "testsuites"
+    assert len(list(Path("out").iterdir())) == 3
+
+
+def test_one_format_may_go_to_standard_output(command):
+    assert command("report", "new", "--markdown", "-").stdout.startswith("## BROKEN")
+    assert Xml.fromstring(command("report", "new", "--junit", "-").stdout).tag == "testsuites"
+    ended = command("report", "new", "--junit", "-", "--html", "-")
+    assert (ended.exit_code, "it takes one format" in ended.stderr) == (2, True)
+
+
+def test_a_report_that_cannot_be_written_leaves_what_was_there(command):
+    Path("out").write_text("before")
+    assert "out/r.html: cannot write there" in refused(command("report", "new", "--html", "out/r.html"))
+    assert Path("out").read_text() == "before"
+
+
+def test_a_pipe_is_written_to_and_not_replaced(command, tmp_path):
+    os.mkfifo("pipe")
+    read: list[bytes] = []
+    reading = threading.Thread(target=lambda: read.append(Path("pipe").read_bytes()))
+    reading.start()
+    assert command("report", "new", "--markdown", "pipe").exit_code == 0
+    reading.join(10)
+    assert read[0].startswith(b"## BROKEN")
+    assert Path("pipe").is_fifo()
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (
+            lambda new: (new / "summary.json").unlink(),
+            "summary.json: expected the summary of a finished matrix run, found none",
+        ),
+        (lambda new: (new / "summary.json").write_text("{}"), "summary.json: not a summary"),
+        (lambda new: (new / "results.jsonl").write_bytes(b""), "expected the 2 results that summary.json tells of"),
+        (lambda new: (new / "results.jsonl").write_bytes(result_line(CRASH)), "found 1"),
+        (lambda new: (new / "results.jsonl").write_bytes(b"no\n"), "results.jsonl:1: not a result"),
+    ],
+)
+def test_what_is_no_finished_run_is_not_reported(damage, said, command):
+    damage(Path("new"))
+    assert said in refused(command("report", "new", "--html", "r.html"))
+    assert not Path("r.html").exists()
+
+
+def test_a_run_that_has_not_finished_says_how_to_go_on(command):
+    Path("new/summary.json").rename("new/plan.json")
+    assert "found a run that has not finished: `jaxexport matrix --resume` goes on with it" in refused(
+        command("report", "new")
+    )
+
+
+def test_a_baseline_adds_what_is_different_and_leaves_the_exit_code(command):
+    ended = command("judge", "new", "--baseline", "old")
+    assert ended.exit_code == 1
+    assert "REGRESSED  t.b, written by" in ended.stdout
+    assert ended.stdout.splitlines()[-1].startswith(
+        "Since the baseline (as of 2026-11-21, 2 cells): 1 regressed, 0 fixed"
+    )
+    back = command("judge", "old", "--baseline", "new")
+    assert (back.exit_code, "fixed  t.b, written by" in back.stdout) == (0, True)
+
+
+def test_what_regressed_outside_the_window_is_told_and_breaks_no_promise(command):
+    was = result(case="t.c", writer="0.6.2", judgement=Judgement.BONUS, promised=False)
+    finished(Path("then"), was)
+    finished(
+        Path("now"),
+        result(
+            Verdict.CRASH, Judgement.OUTSIDE, case="t.c", writer="0.6.2", promised=False, stage=Stage.RUN, signal=11
+        ),
+    )
+    ended = command("judge", "now", "--baseline", "then")
+    assert (ended.exit_code, "REGRESSED" in ended.stdout) == (0, True)
+
+
+def test_a_comparison_as_json_is_all_there_is_on_standard_output(command):
+    ended = command("judge", "new", "--baseline", "old", "--json")
+    assert ended.exit_code == 1
+    assert json.loads(ended.stdout)["counts"]["regressed"] == 1
+    alone = command("judge", "new", "--json")
+    assert (alone.exit_code, "it goes with that" in alone.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("old", ["nowhere", "new", "empty"])
+def test_a_baseline_that_says_nothing_is_bad_input(old, command):
+    finished(Path("empty"), planned=0)
+    assert "expected" in refused(command("judge", "old" if old == "empty" else "new", "--baseline", old))

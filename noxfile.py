@@ -43,7 +43,7 @@ def tests_newest(session: nox.Session) -> None:
 def browser(session: nox.Session) -> None:
     """The page of a report in Chromium, which has to be installed: `apt-get install chromium`, or `playwright install chromium`."""
     session.install("-e", ".[nox]", "--group", "tests", "--group", "browser")
-    session.run("pytest", "-m", "browser", *session.posargs)
+    session.run("pytest", "-m", "browser", "tests/report", *session.posargs)
 
 
 @nox.session

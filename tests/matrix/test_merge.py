@@ -132,7 +132,9 @@ def test_a_run_that_is_no_shard_or_did_not_finish_is_refused(ran, shards):
     with pytest.raises(JudgeError, match="expected one shard of a plan, found a whole run"):
         merge_shards([ran / "whole"])
     (shards[0] / SUMMARY).unlink()
-    with pytest.raises(JudgeError, match="expected the summary of a finished matrix run, found none"):
+    with pytest.raises(
+        JudgeError, match="expected the summary of a finished matrix run, found a run that has not finished"
+    ):
         merge_shards(shards)
 
 

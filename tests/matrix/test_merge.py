@@ -106,7 +106,7 @@ def other(folder: Path, **changes: object) -> None:
     [
         ({"as_of": "2026-01-01"}, f"another --as-of: {datetime.datetime.now(tz=datetime.UTC).date()}, now 2026-01-01"),
         ({"policy": "0" * 64}, "another policy"),
-        ({"goldens": "0" * 64}, "other goldens"),
+        ({"goldens": {"t.other": "0" * 64}}, "other goldens"),
         ({"cells": "0" * 64}, "other cells"),
         ({"selection": {"readers": "all"}}, "another selection"),
         ({"limits": {"timeout": 5.0, "memory": 0.0}}, "another --timeout or --memory"),

@@ -48,8 +48,8 @@ def measure(rounds: int) -> list[Line]:
 def cold(cells: Sequence[Cell], rounds: int) -> Line:
     """The same cells in a warm process and in cold ones, one at a time, in turn: a machine's speed drifts.
 
-    What is held against the budget is the median of the ratios, each of the fastest rounds of a golden. Cells that set up their process in a way of their own
-    (devices, x64, modules that are registered) cannot share a warm one with others, and are left out.
+    What is held against the budget is the median of the ratios, each of the fastest rounds of a golden. Cells that set up their process
+    in a way of their own (devices, x64, modules that are registered) cannot share a warm one with others, and are left out.
     """
     environment = this_interpreter(cells[0].reader)
     forking, warm = start_worker(environment, 1, fork=True), WarmProcess(environment)

@@ -14,6 +14,8 @@ import threading
 import time
 from pathlib import Path
 
+import yaml
+
 from export_core.goldens import GoldenStore
 from export_core.judge import read_summary
 from export_core.policy import load_policy
@@ -21,6 +23,8 @@ from export_core.policy import load_policy
 ROOT = Path(__file__).parents[1]
 CASES = ROOT / "tests" / "compat"
 LOOK_SECONDS = 2.0
+MOST_KNOWN = 1000
+"""Promised cells that a known failure may cover in a run of this size."""
 
 
 def main() -> None:
@@ -34,7 +38,17 @@ def main() -> None:
     versions = load_policy(ROOT / "export_compat.yaml").calendar().versions()
     goldens = options.goldens.resolve()
     write(versions[-options.writers :], goldens)
-    words = ["matrix", "--goldens", str(goldens), "--readers", ",".join(versions[-options.readers :])]
+    policy = goldens.with_name(f"{goldens.name}.yaml")
+    policy.write_text(wider_policy())
+    words = [
+        "matrix",
+        "--goldens",
+        str(goldens),
+        "--policy",
+        str(policy),
+        "--readers",
+        ",".join(versions[-options.readers :]),
+    ]
     words += ["--results", str(options.results.resolve()), "--quiet"]
     for what in ("first", "again"):
         peak, seconds = watched([sys.executable, "-m", "export_core", *words])
@@ -47,6 +61,14 @@ def main() -> None:
             f"  verdicts {summary.verdicts}\n  judgements {summary.judgements}, exit code {summary.exit_code}",
             flush=True,
         )
+
+
+def wider_policy() -> str:
+    """The project's policy, for more goldens than it has: known failures cover more cells."""
+    policy = yaml.safe_load((ROOT / "export_compat.yaml").read_bytes())
+    for entry in policy["known_failures"]:
+        entry["at_most"] = MOST_KNOWN
+    return yaml.safe_dump(policy)
 
 
 def write(writers: list[str], goldens: Path) -> None:

@@ -25,6 +25,7 @@ A CHECK is one call of the artifact, in this order, the plain one first and with
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import importlib.util
 import json
@@ -607,6 +608,8 @@ class Server:
             own = {name for name, _ in cell.request["register"]}
             import_all([name for name in modules if name not in own])
             refuse_if_warm()
+            gc.collect()
+            gc.freeze()  # else each cell walks, and copies, all that was imported here
         if closed or cell.heard.whole:
             self.end(cell)
 

@@ -56,7 +56,9 @@ class Sources:
     def options(self) -> tuple[str, ...]:
         """The options of ``uv pip install``."""
         folders = dict.fromkeys(str(wheel.path.parent) for wheel in self.held)
-        return (*(f"--find-links={folder}" for folder in folders), *(f"--index={url}" for url in self.indexes))
+        # An index of nightlies holds no releases, and uv would look for a package in no other index than the first that knows its name.
+        strategy = ("--index-strategy=unsafe-first-match",) if self.indexes else ()
+        return (*(f"--find-links={folder}" for folder in folders), *(f"--index={url}" for url in self.indexes), *strategy)
 
     def content(self, release: Release) -> str:
         """What decides, beside the versions, what is installed for a release: the bytes of its wheels."""

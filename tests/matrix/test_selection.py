@@ -172,7 +172,7 @@ def test_a_folder_brings_its_releases_into_the_window(wheel, wheels):
 def test_a_nightly_of_an_index_is_dated_by_its_version():
     plan = planned(readers=NIGHTLY, indexes=("https://user:secret@nightlies.example/simple",))
     assert plan.readers == (Release(NIGHTLY, NIGHTLY, day("2026-11-20")),)
-    assert plan.sources.options() == ("--index=https://user:secret@nightlies.example/simple",)
+    assert plan.sources.options()[0] == "--index=https://user:secret@nightlies.example/simple"
     assert "secret" not in str(plan.selection.described())
     newer = planned(readers=f"{NIGHTLY}-jax0.13.0.dev20261121", indexes=("https://nightlies.example",))
     assert pairs(newer) == [(NIGHTLY, "0.13.0.dev20261121")]

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 import tracemalloc
@@ -198,6 +199,34 @@ def test_a_cell_that_is_killed_from_outside_twice_is_not_run_and_both_are_told(r
     first, then = outcome.message.splitlines()
     assert first.startswith("infrastructure: tried twice, first killed from outside, by signal 15 (SIGTERM)")
     assert then.startswith("then killed from outside, by signal 9 (SIGKILL)")
+
+
+# --- and nothing is left of it -----------------------------------------------------------------------------------------
+
+
+def open_here() -> dict[str, set[str]]:
+    """The processes, threads and descriptors of this process."""
+    tasks = list(Path("/proc/self/task").iterdir())
+    children = {pid for task in tasks for pid in (task / "children").read_text().split()}
+    files = set()
+    for file in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the one that lists them
+            files.add(f"{file.name} {file.readlink()}")
+    return {"processes": children, "threads": {thread.name for thread in threading.enumerate()}, "files": files}
+
+
+def test_after_runs_with_faults_no_process_thread_descriptor_or_folder_is_left(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    cases = ("kills_its_worker", "garbage_half", "dies_by_segv", "waves")
+    before = open_here()
+    found = run(*cases, start=pool.start_worker)
+    assert [found[case].verdict for case in cases] == [Verdict.NOT_RUN, Verdict.NOT_RUN, Verdict.CRASH, Verdict.PASS]
+    assert found["kills_its_worker"].message.startswith("infrastructure: tried twice")
+    after = open_here()
+    assert {what: len(after[what] - before[what]) for what in before} == {"processes": 0, "threads": 0, "files": 0}, (
+        after
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- verdicts are never tried again -----------------------------------------------------------------------------------

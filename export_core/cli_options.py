@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from export_core.output import lasting
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,12 +51,13 @@ def listed(text: str | None) -> tuple[str, ...]:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Where people read."""
+    """Where people read. That they stop reading, or that a log has no room, never ends a run."""
     from rich.console import Console
 
+    output = lasting(sys.stderr if stderr else sys.stdout)
     # Where output goes to a file or a CI log there is no width to respect; a table wants its columns side by side.
-    made = Console(stderr=stderr)
-    return made if made.is_terminal else Console(width=160, stderr=stderr)
+    made = Console(file=output)
+    return made if made.is_terminal else Console(file=output, width=160)
 
 
 def verified_goldens(store: GoldenStore) -> list[Golden]:

@@ -151,6 +151,19 @@ def test_ctrl_c_while_an_environment_is_built_ends_the_build_too(project, tmp_pa
     assert [path for path in (home / "environments").iterdir() if path.is_dir()] == []
 
 
+@pytest.mark.parametrize("where", ["a full disk", "a pipe that nobody reads"])
+def test_a_run_whose_words_nobody_can_take_has_its_results_and_its_exit_code(project, tmp_path, where):
+    ours, theirs = os.pipe()
+    os.close(ours)
+    output = os.open("/dev/full", os.O_WRONLY) if where == "a full disk" else theirs
+    run = Run(project, tmp_path, "--timeout", "10", stdout=output)
+    assert run.process.wait(timeout=120) == 1
+    assert len(run.results_so_far()) == PLANNED
+    assert (run.results / "summary.json").exists()
+    for descriptor in {theirs, output}:
+        os.close(descriptor)
+
+
 # --- watching it ------------------------------------------------------------------------------------------------------
 
 

@@ -32,6 +32,7 @@ FLOORS = {
     "export_core.cli_merge": 6,
     "export_core.cli_options": 6,
     "export_core.cli_plan": 6,
+    "export_core.output": 6,
     "export_core.cli_signals": 6,
     "export_core.cli_policy": 6,
     "export_core.cli_releases": 6,
@@ -66,6 +67,7 @@ SAME_FLOOR = {
     ("export_core.cli_releases", "export_core.cli_options"),
     ("export_core.cli_goldens", "export_core.cli_options"),
     ("export_core.cli", "export_core.cli_plan"),
+    ("export_core.cli_options", "export_core.output"),
     ("export_core.cli_plan", "export_core.cli_options"),
     ("export_core.cli_matrix", "export_core.cli_plan"),  # the same selection of cells
     ("export_core.cli_matrix", "export_core.cli_signals"),

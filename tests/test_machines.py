@@ -45,11 +45,12 @@ class Cluster:
         self.address = said[1]
         self.workers: list[subprocess.Popen[bytes]] = []
 
-    def add(self, *options: str) -> None:
+    def add(self, *options: str, **variables: str) -> None:
         """One more worker, without a nanny that would start it anew."""
         number = len(self._processes)
         one = ("--nworkers", "1", "--nthreads", "1", "--no-nanny", *LOOPBACK)
-        self.workers.append(self._start("worker", self.address, *one, "--local-directory", self._folder, *options))
+        words = ("worker", self.address, *one, "--local-directory", self._folder, *options)
+        self.workers.append(self._start(*words, **variables))
         self._said(f"worker-{number}", r"Registered to:")
 
     def close(self) -> None:
@@ -57,11 +58,12 @@ class Cluster:
             process.kill()
             process.wait()
 
-    def _start(self, what: str, *words: str | Path) -> subprocess.Popen[bytes]:
+    def _start(self, what: str, *words: str | Path, **variables: str) -> subprocess.Popen[bytes]:
         log = self._folder / f"{what}-{len(self._processes)}"
         command = [sys.executable, "-m", "dask", what, *words]
         with log.open("wb") as file:
-            process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, cwd=self._folder)
+            given = {**os.environ, **variables}
+            process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, cwd=self._folder, env=given)
         self._processes.append(process)
         return process
 
@@ -189,6 +191,21 @@ def test_when_the_scheduler_is_lost_what_is_left_is_not_run_and_nothing_is_green
     assert {line["message"] for line in found if line["verdict"] == "not_run"} == {
         f"infrastructure: the Dask scheduler at {cluster.address} is lost"
     }
+
+
+def test_what_breaks_on_one_worker_is_run_on_another(project, cluster, tmp_path):
+    (tmp_path / "no_folder").write_text("where the environments should be")
+    cluster.add(JAXEXPORT_CACHE=str(tmp_path / "no_folder"))
+    broken = ("--readers", "0.11.2,0.12.0.1", "--cases", "both", "--cases", "waves")
+    code, out = ended(start(project, "broken", *broken, "--executor", f"dask:{cluster.address}"))
+    assert code == 3, "there is no other one"
+    told = {line["message"] for line in lines_of(project / "broken")}
+    assert all("infrastructure: no environment can be built in" in message for message in told), told
+    cluster.add()
+    code, out = ended(start(project, "mended", *broken, "--executor", f"dask:{cluster.address}"))
+    assert code == 0, out
+    assert re.search(r"2 cells of jaxlib \S+ on cpu: not run on tcp://\S+ \(infrastructure: no environment", out), out
+    assert {line["verdict"] for line in lines_of(project / "mended")} == {"pass"}
 
 
 def test_a_scheduler_that_is_not_there_is_told_before_anything_is_written(project):

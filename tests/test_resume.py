@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 from making import make_wheel
 
-from export_core.matrix import cache_folder
+from export_core.goldens import GoldenStore
+from export_core.matrix import Cell, Limits, Verdict, build_environment, cache_folder, replay
+from export_core.releases import load_calendar
 
 WRITE_GOLDENS = Path(__file__).parent / "matrix" / "write_goldens.py"
 CASES = ("waves", "both", "keys", "every_dtype", "cholesky", "eigh", "x64", "other_numbers", "other_count")
@@ -127,6 +129,41 @@ def test_a_second_run_in_the_same_folder_is_refused(start, project):
     assert "--results shared: another run is writing its results there." in out
     assert ended(first)[0] == 1
     assert len(results(project / "shared")[0]) == len(CASES)
+
+
+def test_two_runs_at_once_share_what_is_kept_and_both_are_right(start, project):
+    both = [start("one"), start("two")]
+    assert [ended(process)[0] for process in both] == [1, 1]
+    one, two = results(project / "one"), results(project / "two")
+    assert one == two
+    assert [line["verdict"] for line in one[0]].count("not_run") == 0
+    assert "run before with the same content" in ended(start("three"))[1]
+    assert results(project / "three") == one
+
+
+def test_an_environment_that_loses_a_file_while_cells_run_is_mended_and_no_cell_is_blamed(
+    project, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "home"))
+    calendar = load_calendar()
+    reader = calendar.release("0.12.0.1")
+    standing = build_environment(reader, calendar)
+    # jax imports it with the first artifact only.
+    (lazy,) = standing.python.parents[1].glob("lib/python*/site-packages/jaxlib/mlir/dialects/mhlo.py")
+    lazy.unlink()
+    asked = []
+
+    def environment_of(release):
+        asked.append(release)
+        return standing if len(asked) == 1 else build_environment(release, calendar)
+
+    goldens = [golden for golden in GoldenStore(project / "golden").goldens() if golden.manifest.case in CASES]
+    cells = [Cell(golden, reader, "cpu") for golden in goldens]
+    said: list[str] = []
+    found = list(replay(cells, environment_of, calendar, limits=Limits(jobs=2), notify=said.append))
+    assert {outcome.verdict for outcome in found} == {Verdict.PASS, Verdict.NUMERICS}
+    assert len(asked) == 2
+    assert any("tried again: the environment broke: " in text and "mhlo.py" in text for text in said), said
 
 
 def test_results_can_be_followed_while_they_grow(start, project):

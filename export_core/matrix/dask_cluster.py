@@ -7,7 +7,7 @@ TLS in Dask's own configuration.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
@@ -42,10 +42,6 @@ def _named(run: Callable[..., Done], *args: Any) -> Done:
     return replace(run(*args), where=get_worker().address)
 
 
-def _needs(platform: str) -> dict[str, int]:
-    return {} if platform == EVERYWHERE else {platform: 1}
-
-
 class DaskCluster:
     """A `Cluster` of the Dask scheduler at an address, such as ``tcp://127.0.0.1:8786``.
 
@@ -70,26 +66,25 @@ class DaskCluster:
                 "`dask scheduler`, and give its address, such as dask:tcp://127.0.0.1:8786."
             ) from error
         self._address = address
-        self._executors: dict[str, Executor] = {}
+        self._executors: dict[tuple[str, ...], Executor] = {}
         self._workers: list[dict[str, Any]] = []
         self._asked = 0.0
         self._deaf = False
         self._alone_since: dict[str, float] = {}
         self._met: set[str] = set()
 
-    def executor(self, platform: str) -> Executor:
+    def executor(self, platform: str, machines: Sequence[str] = ()) -> Executor:
         """See `Cluster`. Resources tie jobs to workers that have the platform."""
-        if platform not in self._executors:
-            self._executors[platform] = _Naming(self._client.get_executor(pure=False, resources=_needs(platform)))
-        return self._executors[platform]
+        key = (platform, *machines)
+        if key not in self._executors:
+            needs = {} if platform == EVERYWHERE else {platform: 1}
+            workers = {"workers": list(machines)} if machines else {}
+            self._executors[key] = _Naming(self._client.get_executor(pure=False, resources=needs, **workers))
+        return self._executors[key]
 
-    def elsewhere(self, platform: str, machine: str) -> Executor | None:
-        """See `Cluster`. Should the others go away, the job runs on that machine after all: it must not wait for ever."""
-        others = [worker["address"] for worker in self._able(platform) if worker["address"] != machine]
-        if not (machine and others):
-            return None
-        options = {"pure": False, "resources": _needs(platform), "workers": others, "allow_other_workers": True}
-        return _Naming(self._client.get_executor(**options))
+    def others(self, platform: str, machine: str) -> Sequence[str]:
+        """See `Cluster`. Workers are named by their address."""
+        return [worker["address"] for worker in self._able(platform) if worker["address"] != machine]
 
     def room(self, platform: str) -> int:
         """See `Cluster`: for each thread of a worker one job that runs and one that waits there."""

@@ -38,11 +38,11 @@ class Executor(Protocol):
 class Cluster(Protocol):
     """Machines, and which of them can do what."""
 
-    def executor(self, platform: str) -> Executor:
-        """What runs jobs where this platform is."""
+    def executor(self, platform: str, machines: Sequence[str] = ()) -> Executor:
+        """What runs jobs where this platform is; only on these machines where some are named."""
 
-    def elsewhere(self, platform: str, machine: str) -> Executor | None:
-        """What runs jobs where this platform is, rather not on this machine (`Done.where`); None where there is no other."""
+    def others(self, platform: str, machine: str) -> Sequence[str]:
+        """The machines that have this platform, as `Done.where` names them, without this one."""
 
     def room(self, platform: str) -> int:
         """How many jobs of this platform to have out at once; at least 1."""
@@ -61,13 +61,13 @@ class Anywhere:
     pool: Executor
     slots: int = 2
 
-    def executor(self, platform: str) -> Executor:
+    def executor(self, platform: str, machines: Sequence[str] = ()) -> Executor:
         """See `Cluster`."""
         return self.pool
 
-    def elsewhere(self, platform: str, machine: str) -> Executor | None:
+    def others(self, platform: str, machine: str) -> Sequence[str]:
         """See `Cluster`. Its machines have no names."""
-        return None
+        return ()
 
     def room(self, platform: str) -> int:
         """See `Cluster`."""
@@ -83,12 +83,21 @@ class Anywhere:
 
 @dataclass
 class _Batch:
-    """Cells that travel together. Those that could not be run on a machine have its name in `failed_on`, and what was told of each."""
+    """Cells that travel together.
+
+    `failed_on` is the machine that could not run them, with what was told of each; then they go to other `machines` only.
+    """
 
     cells: tuple[Cell, ...]
     sent: int = 0
     failed_on: str = ""
     told: Mapping[str, str] = field(default_factory=dict)
+    machines: Sequence[str] = ()
+
+    @property
+    def platform(self) -> str:
+        """That of all its cells."""
+        return self.cells[0].platform
 
 
 def replay_on(
@@ -119,9 +128,13 @@ def replay_on(
     out: dict[Future[Done], _Batch] = {}
     try:
         while any(waiting.values()) or out:
+            for future, batch in _stranded(cluster, out):
+                del out[future]
+                future.cancel()
+                waiting[batch.platform].append(batch)
             for platform, batches_left in waiting.items():
                 yield from _given_up(cluster, platform, batches_left, out)
-                free = cluster.room(platform) - sum(batch.cells[0].platform == platform for batch in out.values())
+                free = cluster.room(platform) - sum(batch.platform == platform for batch in out.values())
                 for _ in range(min(free, len(batches_left))):
                     batch = batches_left.popleft()
                     yield from _sent(cluster, batch, how, run, out)
@@ -134,7 +147,7 @@ def replay_on(
                     problem = f"{type(error).__name__}: {error}"
                     if back.sent < TRIES:
                         notify(f"{_name(back)}: lost ({problem}); sent once more")
-                        waiting[back.cells[0].platform].append(back)
+                        waiting[back.platform].append(back)
                     else:
                         yield from _not_run(back, f"infrastructure: lost {TRIES} times, the last time by {problem}")
                     continue
@@ -145,7 +158,7 @@ def replay_on(
                 for cell, ended in zip(back.cells, answer.ended, strict=True):
                     outcome = ended.of(cell)
                     fault = outcome.verdict is Verdict.NOT_RUN and outcome.stage is Stage.ENVIRONMENT
-                    if fault and not back.failed_on and cluster.elsewhere(cell.platform, answer.where):
+                    if fault and not back.failed_on and cluster.others(cell.platform, answer.where):
                         again.append(cell)
                         failed[cell.id] = outcome.message
                         continue
@@ -187,20 +200,33 @@ def _sent(
     out: dict[Future[Done], _Batch],
 ) -> Generator[Outcome, None, None]:
     batch.sent += 1
+    if batch.failed_on:
+        batch.machines = cluster.others(batch.platform, batch.failed_on)
+        if not batch.machines:  # they went away meanwhile
+            for cell in batch.cells:
+                yield Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, batch.told[cell.id])
+            return
     try:
         job = make_job(batch.cells, how)
-        platform = batch.cells[0].platform
-        other = cluster.elsewhere(platform, batch.failed_on) if batch.failed_on else None
-        out[(other or cluster.executor(platform)).submit(run, job)] = batch
+        out[cluster.executor(batch.platform, batch.machines).submit(run, job)] = batch
     except Exception as error:  # whatever it is, each cell gets its result and the run goes on
         yield from _not_run(batch, f"infrastructure: could not be sent: {type(error).__name__}: {error}")
+
+
+def _stranded(cluster: Cluster, out: Mapping[Future[Done], _Batch]) -> list[tuple[Future[Done], _Batch]]:
+    """Batches that wait for machines none of which is left: an engine would wait for ever."""
+    return [
+        (future, batch)
+        for future, batch in out.items()
+        if batch.machines and not set(batch.machines) & set(cluster.others(batch.platform, batch.failed_on))
+    ]
 
 
 def _given_up(
     cluster: Cluster, platform: str, waiting: deque[_Batch], out: dict[Future[Done], _Batch]
 ) -> Generator[Outcome, None, None]:
     """Outcomes of all that is waiting or out for a platform, where the cluster is in trouble with it."""
-    there = {future: batch for future, batch in out.items() if batch.cells[0].platform == platform}
+    there = {future: batch for future, batch in out.items() if batch.platform == platform}
     if not (there or waiting) or not (trouble := cluster.trouble(platform)):
         return
     for future in there:

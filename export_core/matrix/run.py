@@ -158,7 +158,7 @@ class _Run:
                 self._run_cells(cells, environment.result(), end)
         except InfrastructureFault as error:
             problem = str(error)
-        except Exception as error:  # whatever it is, each cell gets its result and the run goes on
+        except BaseException as error:  # whatever it is, each cell gets its result and the run goes on
             problem = f"the harness failed: {type(error).__name__}: {error}"
         for cell in cells:
             if cell.id not in ended:

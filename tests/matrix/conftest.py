@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +19,8 @@ from export_core.matrix.pool import KeptWorkers
 from export_core.releases import Release, load_calendar
 
 HERE = Path(__file__).parent
+FLAKY = Path(tempfile.gettempdir()) / f"jaxexport-test-flaky-{os.getpid()}"
+"""While this file is there, one of the cells that misbehave hangs."""
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +44,15 @@ def goldens(golden_folder) -> dict[str, Golden]:
 def misbehaving(release: Release) -> Environment:
     """This interpreter, with the cells that misbehave by name."""
     plain = this_interpreter(release)
-    return dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(HERE / "misbehaving")})
+    more = {"PYTHONPATH": str(HERE / "misbehaving"), "JAXEXPORT_TEST_FLAKY": str(FLAKY)}
+    return dataclasses.replace(plain, variables={**plain.variables, **more})
+
+
+@pytest.fixture
+def flaky() -> Iterator[Path]:
+    """The file that decides what a flaky cell does."""
+    yield FLAKY
+    FLAKY.unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="session")

@@ -134,9 +134,29 @@ def test_a_platform_that_no_machine_has_is_not_run_at_once_and_the_others_are(go
 class TwoMachines(Anywhere):
     """The first is one on which no environment can be built, and jobs go there first."""
 
-    def elsewhere(self, platform, machine):
-        assert machine == "first"
-        return Second()
+    def others(self, platform, machine):
+        return [name for name in ("first", "second") if name != machine]
+
+    def executor(self, platform, machines=()):
+        return Second() if machines else self.pool
+
+
+class Vanishes(TwoMachines):
+    """The second machine goes away with the job that it has."""
+
+    def others(self, platform, machine):
+        return () if Silent.sent else super().others(platform, machine)
+
+    def executor(self, platform, machines=()):
+        return Silent() if machines else self.pool
+
+
+class Silent:
+    sent = False
+
+    def submit(self, fn, /, *args):
+        Silent.sent = True
+        return Future()
 
 
 class First:
@@ -178,6 +198,13 @@ def test_cells_that_no_machine_can_run_are_not_run_and_both_machines_are_told(ce
     found = on(TwoMachines(First()), cells[:2], run=lambda job: Done((fails,) * len(job.goldens)))
     assert {outcome.message for outcome in found.values()} == {
         "infrastructure: no such wheel\nbefore that on first: infrastructure: no room on the disk"
+    }
+
+
+def test_cells_whose_other_machine_goes_away_are_not_waited_for(cells):
+    found = on(Vanishes(First()), cells[:2], run=passes)
+    assert {(outcome.verdict, outcome.message) for outcome in found.values()} == {
+        (Verdict.NOT_RUN, "infrastructure: no room on the disk")
     }
 
 

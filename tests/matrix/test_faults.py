@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 import tracemalloc
@@ -17,10 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from write_goldens import GARBAGE
 
-from export_core.matrix import Stage, Verdict, WorkerDied, pool
+from export_core.matrix import Cell, Limits, Stage, Verdict, WorkerDied, pool, replay, this_interpreter
+from export_core.matrix.cache import OutcomeCache
 from export_core.matrix.environments import Environment
 from export_core.matrix.pool import ForkingWorker, Request
+from export_core.matrix.reuse import Keys, replay_new
 from export_core.matrix.worker import LONGEST_LINE, LONGEST_STDERR, Heard, last_word
+from export_core.releases import load_calendar
 
 REQUEST = Request("artifact", (), (), 1, False, 60.0, 0)
 
@@ -198,6 +203,77 @@ def test_a_cell_that_is_killed_from_outside_twice_is_not_run_and_both_are_told(r
     first, then = outcome.message.splitlines()
     assert first.startswith("infrastructure: tried twice, first killed from outside, by signal 15 (SIGTERM)")
     assert then.startswith("then killed from outside, by signal 9 (SIGKILL)")
+
+
+# --- a verdict that is not always the same ----------------------------------------------------------------------------
+
+
+def test_a_cell_that_ends_otherwise_than_the_last_time_is_flaky_until_it_ends_twice_the_same(
+    run, goldens, here, kept, tmp_path, flaky
+):
+    run("waves")  # from now on the kept worker is one whose cells misbehave
+    requests: list[str] = []
+    cell = Cell(goldens["is_flaky"], here, "cpu")
+    where = dataclasses.replace(this_interpreter(here), lock="lock")
+
+    def start(environment, slots, *, fork):
+        requests.append("started")
+        return kept.start(environment, slots, fork=fork)
+
+    def again(*, anew: bool) -> tuple[Verdict, str, int]:
+        requests.clear()
+        cache = OutcomeCache(tmp_path)
+        limits = Limits(timeout=3.0)
+        (outcome,) = replay_new(
+            [cell],
+            cache,
+            Keys(load_calendar(), limits),
+            standing=lambda reader: where,
+            environment_of=lambda reader: where,
+            replay=lambda cells, environment_of: replay(
+                cells, environment_of, load_calendar(), limits=limits, start=start
+            ),
+            anew=anew,
+        )
+        cache.close()
+        return outcome.verdict, outcome.flaky, len(requests)
+
+    today = datetime.datetime.now(datetime.UTC).date()
+    assert again(anew=False) == (Verdict.PASS, "", 1)
+    flaky.touch()
+    assert again(anew=True) == (Verdict.TIMEOUT, f"was pass on {today}", 1)
+    flaky.unlink()
+    assert again(anew=False) == (Verdict.PASS, f"was timeout on {today}", 1), "the old pass is not taken any more"
+    assert again(anew=False) == (Verdict.PASS, f"was timeout on {today}", 0), "nor is it silently green from now on"
+    assert again(anew=True) == (Verdict.PASS, "", 1)
+
+
+# --- and nothing is left of it -----------------------------------------------------------------------------------------
+
+
+def open_here() -> dict[str, set[str]]:
+    """The processes, threads and descriptors of this process."""
+    tasks = list(Path("/proc/self/task").iterdir())
+    children = {pid for task in tasks for pid in (task / "children").read_text().split()}
+    files = set()
+    for file in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the one that lists them
+            files.add(f"{file.name} {file.readlink()}")
+    return {"processes": children, "threads": {thread.name for thread in threading.enumerate()}, "files": files}
+
+
+def test_after_runs_with_faults_no_process_thread_descriptor_or_folder_is_left(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    cases = ("kills_its_worker", "garbage_half", "dies_by_segv", "waves")
+    before = open_here()
+    found = run(*cases, start=pool.start_worker)
+    assert [found[case].verdict for case in cases] == [Verdict.NOT_RUN, Verdict.NOT_RUN, Verdict.CRASH, Verdict.PASS]
+    assert found["kills_its_worker"].message.startswith("infrastructure: tried twice")
+    after = open_here()
+    assert {what: len(after[what] - before[what]) for what in before} == {"processes": 0, "threads": 0, "files": 0}, (
+        after
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- verdicts are never tried again -----------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ MISBEHAVING = (
     "refused_by_version",
     "refused_by_age",
     "sleeps_a_second",
+    "is_flaky",
     "floods",
     "finds_a_full_disk",
     "keeps_nothing",

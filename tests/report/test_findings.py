@@ -151,3 +151,18 @@ def test_what_a_cell_came_to_fits_on_a_line():
     assert happened(crash(message="died\nlong story")) == "stage run: died"
     assert happened(crash(message="")) == "stage run: crash"
     assert happened(crash(message="x" * 1000)) == "stage run: " + "x" * 297 + "..."
+
+
+def test_cells_that_came_out_otherwise_than_the_last_time_are_one_finding_also_where_they_pass_now():
+    was = "was crash on 2026-11-20"
+    results = [result(case="t.a", flaky=was), result(case="t.b"), crash("t.c", flaky="was pass on 2026-11-19")]
+    (finding,) = [each for each in findings(results, summary(results)) if each.title == "FLAKY"]
+    assert finding.text.splitlines() == [
+        "2 cells came out otherwise than the last time with the same content. What was seen now is what is judged.",
+        "  t.a/0.9.2-cpu in jaxlib 0.10.2 on cpu: pass, was crash on 2026-11-20",
+        "  t.c/0.9.2-cpu in jaxlib 0.10.2 on cpu: crash, was pass on 2026-11-19",
+    ]
+    many = [result(case=f"t.{number}", flaky=was) for number in range(25)]
+    (finding,) = findings(many, summary(many))
+    assert finding.text.splitlines()[-1] == "  and 5 more, in results.jsonl"
+    assert summary(many).flaky == 25

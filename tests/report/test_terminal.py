@@ -82,6 +82,8 @@ def test_each_cell_is_a_word_with_what_it_means():
         "time!": result(Verdict.TIMEOUT, Judgement.BROKEN, reader="0.11.2", stage=Stage.RUN),
         "-": result(Verdict.NOT_RUN, Judgement.INCOMPLETE, reader="0.12.0.1", stage=Stage.ENVIRONMENT),
         "sig!": result(Verdict.CRASH, Judgement.BROKEN, reader="0.9.1", stage=Stage.RUN),
+        "ok~": result(reader="0.8.1", flaky="was crash on 2026-11-20"),
+        "num!~": result(Verdict.NUMERICS, Judgement.BROKEN, reader="0.8.2", flaky="was pass on 2026-11-20"),
     }
     text = drawn(print_table, list(cells.values()))
     row = next(line for line in text.splitlines() if line.startswith("  tests.test_a.test_f"))
@@ -131,6 +133,13 @@ def test_the_last_two_lines_say_it_all(results, planned, said):
     last = " ".join(reported(results, planned).strip().splitlines()[-2:])
     code = {"K": 0, "B": 1, "I": 3}[said[0]]
     assert last == f"{said} As of 2026-11-21, 12 s, exit code {code}."
+
+
+def test_a_flaky_pass_is_kept_and_not_silently_green():
+    text = reported([result(flaky="was crash on 2026-11-20"), result(case="t.b")])
+    assert "KEPT: every promised cell ran and agrees, 1 flaky." in text
+    assert "FLAKY  1 cell came out otherwise than the last time" in text
+    assert "exit code 0" in text
 
 
 def test_a_finding_keeps_its_lines_whole_on_a_narrow_terminal():

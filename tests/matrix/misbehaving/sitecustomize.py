@@ -60,6 +60,11 @@ def sleeps_a_second():
     time.sleep(1)
 
 
+def is_flaky():
+    while pathlib.Path(os.environ["JAXEXPORT_TEST_FLAKY"]).exists():
+        time.sleep(0.1)
+
+
 def floods():
     for descriptor in (1, 2):
         for _ in range(256):

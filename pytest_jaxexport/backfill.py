@@ -69,6 +69,10 @@ def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequenc
         try:
             salt = _declared() + sources.content(release)
             environment = build(f"writer-{release.jaxlib}", python, wanted, _CHECK, salt, sources.options())
+            if (found := environment.checked) != (expected := f"{release.jax} {release.jaxlib}"):
+                raise EnvironmentFailed(
+                    f"{environment.folder}: expected jax and jaxlib {expected}, found {found}. Delete the folder; it will be built again."
+                )
         except EnvironmentFailed as error:
             click.echo(f"jaxlib {release.jaxlib}: {error}", err=True)
             codes.append(INCOMPLETE)

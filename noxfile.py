@@ -27,7 +27,8 @@ def newest_python() -> str | None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """The fast tests; -- -m matrix for those that need other jaxlib releases."""
-    session.install("-e", ".[nox]", "--group", "tests", "--group", "schema", "--group", "engines")
+    groups = ("tests", "schema", "engines", "workflows")
+    session.install("-e", ".[nox]", *(word for group in groups for word in ("--group", group)))
     # Where bytecode may not be written, each of the hundreds of processes here would compile jax anew.
     session.env["PYTHONDONTWRITEBYTECODE"] = ""
     session.run("pytest", "-n", "2", "--dist", "loadfile", *session.posargs)

@@ -14,9 +14,10 @@ from export_core.cli_judge import judge
 from export_core.cli_matrix import matrix
 from export_core.cli_merge import merge
 from export_core.cli_options import (
-    listed,
+    index_option,
     policy_of,
     policy_option,
+    wheels_option,
 )
 from export_core.cli_plan import plan
 from export_core.cli_policy import policy_group
@@ -37,7 +38,14 @@ for _command in (inspect, audit, diff, matrix, plan, merge, judge, policy_group,
 
 @jaxexport.command()
 @policy_option
-@click.option("--writers", metavar="V,V…", required=True, help="jaxlib releases to write goldens with.")
+@click.option(
+    "--writers",
+    metavar="WRITER,…",
+    required=True,
+    help="jaxlib releases to write goldens with, spelled as `jaxexport matrix --readers` has them: 0.10.2, or a jaxlib wheel file.",
+)
+@wheels_option
+@index_option
 @click.option(
     "--install",
     metavar="REQUIREMENT",
@@ -45,17 +53,23 @@ for _command in (inspect, audit, diff, matrix, plan, merge, judge, policy_group,
     help="What the tests need beside jax. [default: the policy's, else the project here]",
 )
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
-def backfill(policy_file: str | None, writers: str, install: Sequence[str], pytest_args: Sequence[str]) -> None:
+def backfill(
+    policy_file: str | None,
+    writers: str,
+    wheels: Sequence[str],
+    index: Sequence[str],
+    install: Sequence[str],
+    pytest_args: Sequence[str],
+) -> None:
     """Write goldens with older releases, by running the marked tests in their environments.
 
     Arguments after -- go to pytest.
     """
-    from pytest_jaxexport.backfill import write_goldens
+    from pytest_jaxexport.backfill import choose_writers, write_goldens
 
     policy = policy_of(policy_file)
-    sys.exit(
-        write_goldens(listed(writers), tuple(install) or policy.backfill_install, tuple(pytest_args), policy.calendar())
-    )
+    chosen = choose_writers(writers, policy.calendar(), wheels=tuple(wheels), indexes=tuple(index))
+    sys.exit(write_goldens(chosen, tuple(install) or policy.backfill_install, tuple(pytest_args)))
 
 
 jaxexport.add_command(goldens_group)

@@ -23,7 +23,8 @@ from export_core.cli_options import console
 def merge(folders: tuple[Path, ...], results: Path) -> None:
     """Put the results of all shards of a plan together, and judge them as one run.
 
-    A shard that is missing or given twice, and shards of different plans, are refused. Exit codes are those of `jaxexport matrix`.
+    A shard that is missing or did not finish makes the run incomplete; one given twice, and shards of different plans, are refused. Exit
+    codes are those of `jaxexport matrix`.
     """
     from export_core.judge import JudgeError, merge_shards, result_line, write_summary
     from export_core.matrix.journal import Journal
@@ -41,4 +42,9 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     finally:
         journal.close()
     print_report(console(), merged.results, merged.summary)
+    if merged.missing:
+        click.echo(
+            f"gap: of {merged.missing[0].partition('/')[2]} shards {len(merged.missing)} are missing or did not finish: "
+            f"--shard {', '.join(merged.missing)}. Run them, and merge all."
+        )
     sys.exit(merged.summary.exit_code)

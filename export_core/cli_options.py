@@ -29,6 +29,12 @@ policy_option = click.option(
 as_of_option = click.option(
     "--as-of", metavar="DATE", help="Judge as of this day, such as 2026-10-25: which releases exist. [default: today]"
 )
+wheels_option = click.option(
+    "--wheels", metavar="DIR", multiple=True, help="A folder with wheels of jax and jaxlib that are not published."
+)
+index_option = click.option(
+    "--index", metavar="URL", multiple=True, help="A package index of nightlies, asked before the default."
+)
 
 
 def policy_of(named: str | None) -> Policy:

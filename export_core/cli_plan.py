@@ -13,10 +13,12 @@ from export_core.cli_options import (
     console,
     day_of,
     goldens_option,
+    index_option,
     listed,
     policy_of,
     policy_option,
     verified_goldens,
+    wheels_option,
 )
 
 if TYPE_CHECKING:
@@ -44,12 +46,8 @@ _OPTIONS = (
         default="",
         help="Only cells in which this release writes or reads: a candidate.",
     ),
-    click.option(
-        "--wheels", metavar="DIR", multiple=True, help="A folder with wheels of jax and jaxlib that are not published."
-    ),
-    click.option(
-        "--index", metavar="URL", multiple=True, help="A package index of nightlies, asked before the default."
-    ),
+    wheels_option,
+    index_option,
     click.option(
         "--shard", metavar="I/N", help="The I-th of N parts of the plan; `jaxexport merge` puts them together."
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import subprocess
 from collections.abc import Sequence
@@ -16,36 +17,62 @@ from export_core.matrix.building import build, uv_command
 from export_core.matrix.environments import cell_variables, requirements
 from export_core.matrix.errors import EnvironmentFailed
 from export_core.matrix.interpreters import find_python, python_for
-from export_core.releases import Calendar, ReleaseError
+from export_core.matrix.selection import GROUPS, Readers, Selection, choose_readers
+from export_core.releases import Calendar, ReleaseError, Windows
 
 _CHECK = "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)"
 INCOMPLETE = 3
 
 
-def write_goldens(
-    writers: Sequence[str], install: Sequence[str], pytest_args: Sequence[str], calendar: Calendar
-) -> int:
+def choose_writers(
+    named: str, calendar: Calendar, *, wheels: tuple[str, ...] = (), indexes: tuple[str, ...] = ()
+) -> Readers:
+    """The releases that were named as writers, oldest build first, and how they are had; spelled as readers of a matrix are.
+
+    `calendar` is the one that the tests date their goldens with. Raises `ReleaseError` for a release that it does not have, also where a
+    wheel does: who exports in its environment sees the calendar and not the wheel.
+    """
+    selection = Selection(readers=named, wheels=wheels, indexes=indexes)
+    if not selection.named or not {*selection.named}.isdisjoint(GROUPS):
+        raise ReleaseError(
+            f"--writers: expected jaxlib versions such as 0.9.2,0.10.2, or wheel files, found {named!r}."
+        )
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    chosen = choose_readers(selection, calendar, Windows(), (), today)
+    unknown = [release.jaxlib for release in chosen.chosen if release.jaxlib not in calendar.jaxlib]
+    if unknown:
+        raise ReleaseError(
+            f"--writers {named}: expected releases of the calendar here, which dates the goldens that they write, found jaxlib "
+            f"{', '.join(unknown)}. `jaxexport releases refresh --wheels DIR` adds those of a folder; or date them under `releases:` in "
+            "the policy file."
+        )
+    return chosen
+
+
+def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequence[str]) -> int:
     """Run the marked tests of the project in the working folder with each of these jaxlib releases, writing goldens.
 
     Args:
-        writers: jaxlib versions.
+        writers: what `choose_writers` chose.
         install: pip requirements of the tests; empty stands for the project in the working folder, where it has a pyproject.toml.
         pytest_args: handed to pytest after its own.
-        calendar: which releases there are.
 
     Returns:
         0 when every writer wrote; 1 when tests failed in one; 3 when an environment could not be built.
     """
-    if not writers:
-        raise ReleaseError("--writers: expected jaxlib versions such as 0.9.2,0.10.2, found none.")
-    releases = [calendar.release(writer) for writer in writers]
+    calendar, sources = writers.calendar, writers.sources
     codes = []
-    for release in releases:
+    for release in writers.chosen:
         click.echo(f"== writing goldens with jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})")
-        wanted = (*requirements(release, calendar), "pytest", this_package(), *(install or _project_here()))
+        wanted = (*requirements(release, calendar, sources), "pytest", this_package(), *(install or _project_here()))
         python = find_python(python_for(calendar.pythons(release.jaxlib)), uv_command())
         try:
-            environment = build(f"writer-{release.jaxlib}", python, wanted, _CHECK, salt=_declared())
+            salt = _declared() + sources.content(release)
+            environment = build(f"writer-{release.jaxlib}", python, wanted, _CHECK, salt, sources.options())
+            if (found := environment.checked) != (expected := f"{release.jax} {release.jaxlib}"):
+                raise EnvironmentFailed(
+                    f"{environment.folder}: expected jax and jaxlib {expected}, found {found}. Delete the folder; it will be built again."
+                )
         except EnvironmentFailed as error:
             click.echo(f"jaxlib {release.jaxlib}: {error}", err=True)
             codes.append(INCOMPLETE)

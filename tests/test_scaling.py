@@ -1,8 +1,7 @@
-"""Every command of docs/scaling.md, run as it is written there."""
+"""Every command of docs/scaling.md, run as it is written there. Those of docs/ci: tests/ci."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -73,28 +72,6 @@ def test_shards(project):
     (script,) = blocks("Shards", "sh")
     done = shell(script)
     assert done.returncode == 1, done.stderr
-    is_whole(project / "merged")
-
-
-def test_github_actions(project):
-    (text,) = blocks("GitHub Actions", "yaml")
-    jobs = yaml.safe_load(text)["jobs"]
-
-    def run(job: str, /, **matrix: object) -> int:
-        (script,) = (
-            step["run"] for step in jobs[job]["steps"] if "run" in step and not step["run"].startswith("pip install")
-        )
-        for key, value in matrix.items():
-            script = script.replace(f"${{{{ matrix.{key} }}}}", str(value))
-        assert "${{" not in script
-        return shell(script, GITHUB_OUTPUT=str(project / "output")).returncode
-
-    assert run("plan") == 0
-    name, _, value = (project / "output").read_text().partition("=")
-    include = json.loads(value)["include"]
-    assert (name, len(include)) == ("jobs", 2)
-    assert [run("matrix", **job) for job in include] == [1, 1]
-    assert run("judge") == 1
     is_whole(project / "merged")
 
 

@@ -1,4 +1,4 @@
-"""Are these the shards of one plan, all of them and each once? Then they are judged as one run."""
+"""Are these shards of one plan, each once? Then they are judged as one run, which is incomplete while one is missing."""
 
 from __future__ import annotations
 
@@ -9,19 +9,35 @@ from pathlib import Path
 import msgspec
 
 from export_core.judge.accepted import joined
-from export_core.judge.gate import JudgeError, ShardOf, Summary, in_order, read_results, read_summary, summarize
+from export_core.judge.gate import (
+    INCOMPLETE,
+    JudgeError,
+    ShardOf,
+    Summary,
+    in_order,
+    read_results,
+    read_summary,
+    summarize,
+)
 from export_core.judge.result import Result
-from export_core.matrix.journal import PLAN, PlanRecord, recorded
+from export_core.matrix.journal import PLAN, SUMMARY, PlanRecord, recorded
 from export_core.policy import Policy
+
+
+class NoShardError(JudgeError):
+    """No shard has finished: nothing is known, not even what was planned."""
+
+    exit_code = INCOMPLETE
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What an undivided run would have left: its plan, its results in order, its summary."""
+    """What an undivided run would have left: its plan, its results in order, its summary. `missing` are shards (``2/3``) to be run."""
 
     record: PlanRecord
     results: list[Result]
     summary: Summary
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -35,35 +51,43 @@ class _Part:
 def merge_shards(folders: Sequence[Path]) -> Merged:
     """Put the results of all shards of a plan together.
 
-    Raises `JudgeError` for a folder that holds no finished shard, for one of another plan, for a shard that is missing or given twice,
-    and for results that are not those of the shard.
+    A shard that is not among them, or did not finish, makes the run incomplete. Raises `NoShardError` where none has finished, `JudgeError`
+    for a folder that holds something else or a shard of another plan, for a shard that is given twice, and for results that are not
+    those of the shard.
     """
-    parts = [_part(folder) for folder in folders]
+    finished = [folder for folder in folders if (folder / SUMMARY).exists()]
+    if not finished:
+        raise NoShardError(
+            f"{', '.join(map(str, folders))}: expected finished shards of a plan, each with its {SUMMARY}, found none. Run them."
+        )
+    parts = [_part(folder) for folder in finished]
     first = parts[0]
     for part in parts[1:]:
         _same_plan(first, part)
-    _each_once(parts)
+    missing = _missing(parts)
     results = [result for part in parts for result in _results(part)]
     cells = {(result.golden, result.reader.jaxlib, result.reader.jax, result.platform) for result in results}
-    if not len(cells) == len(results) == first.record.planned:
+    planned = first.record.planned
+    if len(cells) != len(results) or (len(cells) >= planned if missing else len(cells) != planned):
         raise JudgeError(
-            f"{', '.join(str(part.folder) for part in parts)}: expected one result for each of {first.record.planned} planned cells, "
+            f"{', '.join(str(part.folder) for part in parts)}: expected one result for each of {planned} planned cells, "
             f"found {len(results)} results of {len(cells)} cells. Run the shards again."
         )
     results = in_order(results)
     summary = summarize(
         results,
-        planned=first.record.planned,
+        planned=planned,
         policy=msgspec.convert(first.summary.policy, Policy),
         as_of=first.summary.as_of,
-        selection=first.summary.selection,
+        # With a shard missing not every golden met its window.
+        selection={**first.summary.selection, "whole": first.summary.selection["whole"] and not missing},
         seconds=sum(part.summary.seconds for part in parts),
         plan=first.record.digest,
         accepted=joined(part.summary.accepted for part in parts),
     )
     # Releases beside the policy's, such as wheels, were known when the shards ran.
     summary = msgspec.structs.replace(summary, calendar=first.summary.calendar)
-    return Merged(msgspec.structs.replace(first.record, shard=""), results, summary)
+    return Merged(msgspec.structs.replace(first.record, shard=""), results, summary, missing)
 
 
 def _part(folder: Path) -> _Part:
@@ -89,7 +113,8 @@ def _same_plan(first: _Part, part: _Part) -> None:
         )
 
 
-def _each_once(parts: Sequence[_Part]) -> None:
+def _missing(parts: Sequence[_Part]) -> tuple[str, ...]:
+    """The shards of the plan that are not among these. Raises `JudgeError` for one that is given twice."""
     found: dict[int, Path] = {}
     for part in parts:
         index, count = part.shard.index, part.shard.count
@@ -99,11 +124,7 @@ def _each_once(parts: Sequence[_Part]) -> None:
             )
         found[index] = part.folder
     count = parts[0].shard.count
-    missing = [f"{index}/{count}" for index in range(1, count + 1) if index not in found]
-    if missing:
-        raise JudgeError(
-            f"gap: of {count} shards {len(missing)} are missing: --shard {', '.join(missing)}. Run them, and merge all."
-        )
+    return tuple(f"{index}/{count}" for index in range(1, count + 1) if index not in found)
 
 
 def _results(part: _Part) -> list[Result]:

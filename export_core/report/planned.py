@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any
 
 import msgspec
 from rich.console import Console
 
 from export_core.judge.result import ReaderOf, WriterOf
-from export_core.matrix import Mode, Plan
+from export_core.matrix import Cell, Mode, Plan
 from export_core.matrix.shards import split
 from export_core.releases import Direction, Release, Windows, promise
 from export_core.report.terminal import print_plan
@@ -106,11 +108,13 @@ def print_planned(console: Console, plan: Plan, windows: Windows) -> None:
 
 
 def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """A job matrix for GitHub Actions: ``{"include": [{"name", "shard", "options", "platforms", "cells"}, …]}``, at most 256 jobs.
+    """A job matrix for GitHub Actions of at most 256 jobs.
+
+    ``{"include": [{"name", "shard", "options", "platforms", "environments", "cells"}, …]}``
 
     Each job is a shard of the plan, so that `jaxexport merge` puts their results together: one reader on one platform, since its
     environment is what costs, or several where there would be too many jobs. `options` select the whole plan; ``platforms`` are those
-    that the job's machine must have.
+    that the job's machine must have; ``environments`` is the same for jobs that need the same ones: a part of a cache's key.
     """
     groups = {(cell.reader, cell.platform) for cell in plan.cells}
     parts = split(plan.cells, min(len(groups), MOST_JOBS))
@@ -124,10 +128,19 @@ def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, 
                 "shard": index,
                 "options": shlex.join([*options, "--shard", f"{index}/{len(parts)}"]),
                 "platforms": platforms,
+                "environments": _environments(plan, part),
                 "cells": len(part),
             }
         )
     return {"include": jobs}
+
+
+def _environments(plan: Plan, cells: Sequence[Cell]) -> str:
+    """A name for what is installed to run these cells: letters that any cache takes, in a key without a comma."""
+    readers = dict.fromkeys((cell.reader, cell.platform) for cell in cells)
+    content = [[reader.pair, platform, plan.sources.content(reader)] for reader, platform in readers]
+    digest = hashlib.sha256(msgspec.json.encode([version("pytest-jaxexport"), content])).hexdigest()[:12]
+    return f"{cells[0].reader.pair}-{digest}" if len(readers) == 1 else f"{len(readers)}-readers-{digest}"
 
 
 def _spelled(plan: Plan, reader: Release) -> str:

@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from making import day, make_wheel
+
+from export_core.matrix.environments import requirements
+from export_core.releases import JaxlibRelease, ReleaseError, load_calendar
+from pytest_jaxexport.backfill import choose_writers
 
 if TYPE_CHECKING:
     from conftest import Projects
@@ -51,3 +57,25 @@ def test_a_golden_of_an_older_writer_is_written_beside_the_own_one_replayed_and_
     assert shown in held.text
     place = str(project.folder.parent).encode()
     assert [name for name, data in older.items() if place in data] == []
+
+
+@pytest.mark.parametrize("named", ["", " , ", "window", "0.10.2,all"])
+def test_writers_are_named_one_by_one(named: str) -> None:
+    with pytest.raises(ReleaseError, match=r"--writers: expected jaxlib versions such as .*, found"):
+        choose_writers(named, load_calendar())
+
+
+def test_a_wheel_is_a_writer_once_the_calendar_dates_it(tmp_path: Path) -> None:
+    candidate = "0.13.0rc1"
+    wheel = make_wheel(tmp_path, "jaxlib", candidate)
+    make_wheel(tmp_path, "jax", candidate, needs="jaxlib>=0.12.0")
+    with pytest.raises(
+        ReleaseError, match=r"found jaxlib 0\.13\.0rc1\. `jaxexport releases refresh --wheels DIR` adds"
+    ):
+        choose_writers(str(wheel), load_calendar(), wheels=(str(tmp_path),))
+    calendar = load_calendar().extended({candidate: JaxlibRelease(day("2026-11-20"), ("3.12",))}, {})
+    chosen = choose_writers(str(wheel), calendar, wheels=(str(tmp_path),))
+    (release,) = chosen.chosen
+    assert (release.pair, release.built) == (f"{candidate}-jax{candidate}", day("2026-11-20"))
+    assert f"jaxlib @ {wheel.as_uri()}" in requirements(release, chosen.calendar, chosen.sources)
+    assert chosen.sources.options() == (f"--find-links={tmp_path}",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shlex
 
 from making import NEWEST, day, golden
@@ -70,6 +71,17 @@ def test_a_job_is_a_shard_with_one_reader_on_one_platform_and_the_options_of_the
         words = shlex.split(job["options"])
         assert words == ["--cases", "t.*", "--as-of", "2026-11-21", "--shard", f"{number}/4"]
         assert job["shard"] == number
+
+
+def test_jobs_that_need_the_same_environments_say_so_in_a_word_that_a_cache_takes():
+    def named(**selection):
+        return [job["environments"] for job in github_jobs(plan(**selection), [])["include"]]
+
+    first, second = sorted(named())
+    assert re.fullmatch(r"0\.11\.2-jax0\.11\.2-[0-9a-f]{12}", first)
+    assert named(cases=("t.b",), readers="0.11.2-jax0.11.2") == [first], "not the cells, but the reader decides"
+    assert first not in named(platforms=("tpu",)), "on another machine"
+    assert second != first
 
 
 def test_there_are_never_more_jobs_than_one_matrix_may_have_and_none_of_the_cells_is_lost():

@@ -1,0 +1,160 @@
+"""The workflows of docs/ci and action.yml are what GitHub and GitLab take, ask for nothing that they do not need, and quote their shell."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from actions import EMULATED, Workflow, scripts
+from expressions import evaluate, filled, wanted
+
+ROOT = Path(__file__).parents[2]
+CI = ROOT / "docs" / "ci"
+WORKFLOWS = sorted(CI.glob("github*.yml"))
+ACTION = ROOT / "action.yml"
+GITLAB = CI / "gitlab.yml"
+TOOLS = Path(sys.executable).parent
+
+
+def check(tool: str, *words: str | Path, text: str | None = None) -> None:
+    done = subprocess.run([TOOLS / tool, *words], input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("schema", "files"),
+    [("github-workflows", WORKFLOWS), ("github-actions", [ACTION]), ("gitlab-ci", [GITLAB])],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_follows_the_schema_of_its_system(schema, files):
+    assert files
+    check("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *files)
+
+
+def test_no_audit_of_security_finds_anything():
+    check(
+        "zizmor",
+        "--offline",
+        "--quiet",
+        "--pedantic",
+        "--config",
+        ROOT / "tests" / "ci" / "zizmor.yml",
+        *WORKFLOWS,
+        ACTION,
+    )
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, ACTION, GITLAB], ids=lambda path: path.name)
+def test_the_shell_of_each_step_is_quoted_as_it_should(path):
+    if path == GITLAB:
+        jobs = [job for job in Workflow.read(path).values() if isinstance(job, Mapping)]
+        every = [
+            "\n".join(job[key]) for job in jobs for key in ("before_script", "script", "after_script") if key in job
+        ]
+    else:
+        every = list(scripts(path).values())
+    assert every
+    for script in every:
+        check("shellcheck", "--shell", "bash", "--enable", "quote-safe-variables", "-", text=script)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_may_only_read_and_never_runs_strangers_code_with_more(path):
+    workflow = Workflow.read(path)
+    assert workflow["permissions"] == {"contents": "read"}
+    assert not {"pull_request_target", "workflow_run"} & {*workflow["on"]}
+    for job in workflow["jobs"].values():
+        assert "permissions" not in job
+        assert job["timeout-minutes"] <= 120
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=lambda path: path.name)
+def test_nothing_is_interpolated_into_shell(path):
+    assert [name for name, script in scripts(path).items() if "${{" in script] == []
+
+
+def test_a_tag_is_judged_in_environments_that_no_branch_has_cached():
+    steps = [step for job in Workflow.read(CI / "github.yml")["jobs"].values() for step in job["steps"]]
+    (cache,) = (step for step in steps if step.get("uses", "").startswith("actions/cache"))
+    assert [wanted(cache["if"], {"github": {"ref_type": kind}}, "success") for kind in ("branch", "tag")] == [
+        True,
+        False,
+    ]
+
+
+def test_these_actions_are_used_and_are_emulated_where_the_steps_are_run():
+    used = {
+        step["uses"]
+        for path in (*WORKFLOWS, ACTION)
+        for read in [Workflow.read(path)]
+        for job in read.get("jobs", {"": read.get("runs")}).values()
+        for step in job["steps"]
+        if "uses" in step
+    }
+    assert (
+        used
+        == {*EMULATED}
+        == {
+            "actions/checkout@v6",
+            "actions/setup-python@v6",
+            "actions/cache@v5",
+            "actions/upload-artifact@v6",
+            "actions/download-artifact@v7",
+        }
+    )
+
+
+CONTEXTS: dict[str, Any] = {
+    "inputs": {"candidate": "", "index": "here"},
+    "vars": {},
+    "steps": {"plan": {"outputs": {"jobs": '{"include": [1]}'}, "outcome": "failure"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("inputs.index", "here"),
+        ("inputs.candidate || 'jaxlib jax'", "jaxlib jax"),
+        ("inputs.candidate || vars.JAX_INDEX", ""),
+        ("fromJSON(steps.plan.outputs.jobs)", {"include": [1]}),
+        ("always() && steps.plan.outcome == 'success'", False),
+        ("!cancelled() && steps.plan.outcome != 'success'", True),
+        ("steps.plan.outputs.nothing", ""),
+        ("'it''s'", "it's"),
+    ],
+)
+def test_expressions_mean_what_they_mean_on_github(text, value):
+    assert evaluate(text, CONTEXTS) == value
+    assert filled(f"${{{{ {text} }}}}", CONTEXTS) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["inputs.candidat", "step.plan", "steps.plan.outcomes", "hashFiles('*')", "a[0]", "'open"]
+)
+def test_an_expression_that_is_not_known_is_an_error_and_not_empty(text):
+    with pytest.raises((AssertionError, NameError)):
+        evaluate(text, CONTEXTS)
+
+
+@pytest.mark.parametrize(
+    ("condition", "status", "runs"),
+    [
+        ("", "success", True),
+        ("", "failure", False),
+        ("always()", "failure", True),
+        ("steps.plan.outcome == 'failure'", "failure", False),
+        ("always() && steps.plan.outcome == 'failure'", "failure", True),
+        ("${{ !cancelled() }}", "failure", True),
+    ],
+)
+def test_a_step_runs_after_a_failure_only_where_it_says_so(condition, status, runs):
+    assert wanted(condition, CONTEXTS, status) is runs
+
+
+def test_several_expressions_in_one_text_are_filled_in_each():
+    assert filled({"a": "${{ inputs.index }}/${{ inputs.index }}", "b": 3}, CONTEXTS) == {"a": "here/here", "b": 3}

@@ -1,0 +1,296 @@
+"""The shell of every step of docs/ci and action.yml, run in a real bash: for a project that keeps its promise, and one that does not."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import shutil
+import string
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from actions import Actions, Job, scripts
+from making import make_wheel
+
+from export_core.matrix.building import cache_folder
+from export_core.matrix.environments import build_environment
+from export_core.releases import load_calendar
+
+ROOT = Path(__file__).parents[2]
+CI = ROOT / "docs" / "ci"
+ACTION = ROOT / "action.yml"
+READERS = ("0.11.2", "0.12.0.1")
+WAVE = """
+import jax, jax.numpy as jnp, pytest
+
+@pytest.mark.export_compat
+def test_wave(export_golden):
+    export_golden(jax.jit(lambda x: jnp.sin(x) * 2), jnp.ones(3))
+
+@pytest.mark.export_compat
+def test_sum(export_golden):
+    export_golden(jax.jit(lambda x: jnp.cumsum(x)), jnp.ones(3))
+"""
+
+pytestmark = pytest.mark.matrix
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory) -> Path:
+    """What setup-python gives: an interpreter and its pip, for which what is installed here is installed already."""
+    folder = tmp_path_factory.mktemp("python")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "here.pth").write_text(sysconfig.get_path("purelib"))
+    (folder / "bin" / "jaxexport").symlink_to(Path(sys.executable).with_name("jaxexport"))
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory, python) -> Path:
+    """A repository whose goldens agree with two readers."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "test_waves.py").write_text(WAVE)
+    (folder / "export_compat.yaml").write_text(f"readers: {','.join(READERS)}\nbackfill_install: [numpy]\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--update-goldens"]
+    subprocess.run(command, cwd=folder, check=True, env=plain(python))
+    (folder / ".gitignore").write_text(".cache/\nwheels/\n")
+    commit(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def broken(project, tmp_path_factory) -> Path:
+    """The same with other numbers in the golden's outputs than its artifact computes."""
+    folder = Path(shutil.copytree(project, tmp_path_factory.mktemp("broken") / "project"))
+    (golden,) = folder.glob("golden/*test_wave/*")
+    import numpy as np
+
+    from export_core.goldens.arrays import leaf_of, to_npz
+    from export_core.goldens.store import OUTPUTS, sha256
+
+    before = sha256((golden / OUTPUTS).read_bytes())
+    (golden / OUTPUTS).write_bytes(to_npz([leaf_of(np.full(3, 0.5, np.float32))]))
+    manifest = golden / "golden.yaml"
+    manifest.write_text(manifest.read_text().replace(before, sha256((golden / OUTPUTS).read_bytes())))
+    commit(folder)
+    return folder
+
+
+def commit(folder: Path) -> None:
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t", "-c", "init.defaultBranch=main"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "goldens"]):
+        subprocess.run([*git, *words], cwd=folder, check=True)
+
+
+def plain(python: Path, **variables: str) -> dict[str, str]:
+    """The variables of a machine that runs jobs: nothing of this test run, and `pip` finds there what is there already."""
+    left_out = ("PYTEST_", "JAXEXPORT_", "VIRTUAL_ENV", "PYTHON")
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith(left_out)},
+        "PATH": f"{python}{os.pathsep}{os.environ['PATH']}",
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
+        "JAXEXPORT_CACHE": str(cache_folder()),
+        **variables,
+    }
+
+
+@pytest.fixture(scope="module")
+def readers() -> None:
+    """Their environments stand."""
+    calendar = load_calendar()
+    for reader in READERS:
+        build_environment(calendar.release(reader), calendar)
+
+
+@pytest.fixture
+def actions(tmp_path, python) -> Callable[..., Actions]:
+    def actions(project: Path, **variables: str) -> Actions:
+        return Actions(tmp_path, project, cache_folder() / "environments", plain(python, **variables))
+
+    return actions
+
+
+def every_step_ran(path: Path, jobs: list[Job]) -> None:
+    """Each step with shell ran, and each said 0."""
+    codes = {name: code for job in jobs for name, code in job.codes.items()}
+    assert codes == dict.fromkeys(scripts(path), 0), "\n".join(job.log for job in jobs)
+
+
+def results_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} & {"results.jsonl", "summary.json", "junit.xml", "report.html"}
+
+
+def test_the_gate_of_a_project_that_keeps_its_promise_is_green(actions, project):
+    run = actions(project)
+    jobs = run.run(CI / "github.yml", event="pull_request")
+    every_step_ran(CI / "github.yml", run.jobs)
+    assert [job.name for job in jobs["matrix"]] == ["jaxlib 0.11.2 on cpu", "jaxlib 0.12.0.1 on cpu"]
+    assert {job.result for job in run.jobs} == {"success"}
+    assert "Requirement already satisfied: pytest-jaxexport" in run.jobs[0].log
+    (judge,) = jobs["judge"]
+    assert "KEPT" in judge.summary
+    assert sorted(run.artifacts) == ["results", "shard-1", "shard-2"]
+    assert len(results_in(run.artifacts["results"])) == 4
+    assert [key.rpartition("-")[0] for key in run.cache_keys] == [
+        f"jaxexport-Linux-X64-3.12.0-{load_calendar().release(reader).pair}" for reader in READERS
+    ]
+
+
+def test_the_gate_of_a_project_with_a_broken_golden_is_red_says_so_and_keeps_its_results(actions, broken):
+    run = actions(broken)
+    jobs = run.run(CI / "github.yml", event="push")
+    assert [job.codes["Matrix"] for job in jobs["matrix"]] == [1, 1]
+    (judge,) = jobs["judge"]
+    assert judge.result == "failure"
+    assert (judge.codes["Merge and judge"], judge.codes["Report"]) == (1, 0)
+    assert "BROKEN" in judge.summary
+    assert len(results_in(run.artifacts["results"])) == 4
+
+
+def test_a_machine_that_is_lost_makes_the_gate_incomplete_and_never_green(actions, project):
+    run = actions(project)
+    (judge,) = run.run(CI / "github.yml", die="jaxlib 0.11.2 on cpu")["judge"]
+    assert judge.codes["Merge and judge"] == 3
+    assert "--shard 1/2. Run them" in judge.log
+    assert "INCOMPLETE" in judge.summary
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """A test says nothing of each request."""
+
+
+@pytest.fixture
+def index(tmp_path) -> Iterator[str]:
+    """A package index with releases that no calendar has: folders of wheels, as a plain server lists them."""
+    for name in ("jaxlib", "jax"):
+        folder = tmp_path / "index" / name
+        folder.mkdir(parents=True)
+        make_wheel(folder, name, "99.0.0", stamps=("2026-11-20",), needs="jaxlib>=99.0.0", python="cp312")
+    handler = functools.partial(Quiet, directory=tmp_path / "index")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_the_weekly_run_finds_new_releases_and_keeps_the_calendar_for_who_commits_it(actions, project, readers, index):
+    run = actions(project, UV_DEFAULT_INDEX=index)
+    (job,) = run.run(CI / "github-weekly.yml", event="schedule")["weekly"]
+    every_step_ran(CI / "github-weekly.yml", run.jobs)
+    assert "new  jaxlib 99.0.0  built 2026-11-20" in job.summary
+    assert "::notice::There are new releases" in job.log
+    assert '"99.0.0"' in (run.artifacts["calendar"] / "export_releases.yaml").read_text()
+    assert "KEPT" in job.summary
+    assert len(results_in(run.artifacts["results"])) == 4
+
+
+def candidate(folder: Path) -> list[Path]:
+    """Wheels of a release candidate from today: the newest jaxlib and jax under another number, so that they really run."""
+    release = load_calendar().release("0.12.0.1")
+    (site,) = build_environment(release, load_calendar()).python.parents[1].glob("lib/python*/site-packages")
+    today = subprocess.run(["date", "-u", "+%F"], capture_output=True, text=True, check=True).stdout.strip()
+    number = "0.13.0rc1"
+    needs = "jaxlib>=0.12.0\nRequires-Dist: ml_dtypes\nRequires-Dist: opt_einsum\nRequires-Dist: scipy\nRequires-Dist: numpy"
+    made = []
+    for name, version in (("jaxlib", release.jaxlib), ("jax", release.jax)):
+        real = site / name
+        modules = {
+            f"{name}/__init__.py": f"__path__.append({str(real)!r})\n" + (real / "__init__.py").read_text(),
+            f"{name}/version.py": (real / "version.py").read_text().replace(f"'{version}'", f"'{number}'"),
+        }
+        made.append(
+            make_wheel(folder, name, number, stamps=(today,), needs=needs if name == "jax" else "", modules=modules)
+        )
+    return made
+
+
+def test_a_release_candidate_reads_todays_goldens_and_writes_goldens_that_todays_readers_replay(
+    actions, project, tmp_path
+):
+    repository = Path(shutil.copytree(project, tmp_path / "repository"))
+    wheels = repository / "candidates"
+    wheels.mkdir()
+    candidate(wheels)
+    run = actions(repository)
+    given = {"candidate": " ".join(f"candidates/{wheel.name}" for wheel in wheels.iterdir())}
+    (job,) = run.run(CI / "github-prerelease.yml", event="workflow_dispatch", inputs=given)["candidate"]
+    every_step_ran(CI / "github-prerelease.yml", run.jobs)
+    lines = [json.loads(line) for line in (run.artifacts["results"] / "results.jsonl").read_bytes().splitlines()]
+    pairs = {(line["writer"]["jaxlib"], line["reader"]["jaxlib"]) for line in lines}
+    assert {"0.13.0rc1"} < {reader for writer, reader in pairs if writer == "0.13.0rc1"}, (
+        "its goldens are replayed by others"
+    )
+    assert {"0.13.0rc1"} < {writer for writer, reader in pairs if reader == "0.13.0rc1"}, "and it replays theirs"
+    assert all("0.13.0rc1" in pair for pair in pairs)
+    assert "KEPT" in job.summary
+
+
+def test_the_action_runs_the_whole_gate_in_one_job(actions, broken):
+    # It installs itself from its own folder; what it depends on is here.
+    run = actions(broken, PYTHONPATH=sysconfig.get_path("purelib"))
+    for name in ("PIP_NO_INDEX", "PIP_NO_DEPS", "JAXEXPORT_CACHE"):
+        del run.variables[name]
+    job = run.action(ACTION, options="--readers 0.12.0.1")
+    assert {name: code for name, code in job.codes.items() if code} == {"Matrix": 1}, job.log
+    assert (job.outputs["exit-code"], job.result) == ("1", "failure")
+    assert {*job.codes} == {*scripts(ACTION)}
+    assert "BROKEN" in job.summary
+    assert len(results_in(run.artifacts["jaxexport-results"])) == 4
+    assert run.cache_keys[0].startswith("jaxexport-Linux-X64-3.")
+
+
+def gitlab(project: Path, folder: Path, python: Path) -> dict[str, list[int]]:
+    """Run the pipeline of gitlab.yml as its runner does: each job's lines in one bash that ends with the first that fails."""
+    import yaml
+
+    pipeline = yaml.safe_load((CI / "gitlab.yml").read_text())
+    artifacts, codes = folder / "artifacts", {}
+    artifacts.mkdir()
+    for name in ("replay", "judge"):
+        job = pipeline[name]
+        count = job.get("parallel", 1)
+        codes[name] = []
+        for index in range(1, count + 1):
+            place = Path(shutil.copytree(project, folder / f"{name}-{index}"))
+            if "needs" in job:
+                shutil.copytree(artifacts, place, dirs_exist_ok=True)
+            for path in job.get("cache", {}).get("paths", []):
+                (place / path).parent.mkdir(parents=True)
+                (place / path).symlink_to(cache_folder() / "environments")
+            variables = plain(
+                python,
+                CI_PROJECT_DIR=str(place),
+                CI_NODE_INDEX=str(index),
+                CI_NODE_TOTAL=str(count),
+                CI_PIPELINE_CREATED_AT="2026-11-21T09:30:00Z",
+            )
+            for key, value in pipeline["variables"].items():
+                variables[key] = string.Template(value).substitute(variables)
+            lines = [*pipeline["default"]["before_script"], *job["script"]]
+            for number, script in enumerate((lines, job.get("after_script", []))):
+                shell = ["bash", "-c", "set -eo pipefail\n" + "\n".join(script)]
+                done = subprocess.run(shell, cwd=place, env=variables, check=False, timeout=300)
+                assert number == 0 or done.returncode == 0
+                codes[name] += [done.returncode] if number == 0 else []
+            assert job["artifacts"]["when"] == "always"
+            for path in job["artifacts"]["paths"]:
+                shutil.copytree(place / path, artifacts / path, dirs_exist_ok=True)
+    assert (artifacts / pipeline["judge"]["artifacts"]["reports"]["junit"]).exists()
+    return codes
+
+
+def test_the_pipeline_of_gitlab_is_the_same_gate(broken, tmp_path, python):
+    codes = gitlab(broken, tmp_path, python)
+    assert sorted(codes["replay"]) == [0, 0, 1, 1], "each part is judged by its own cells"
+    assert codes["judge"] == [1]
+    assert len(results_in(tmp_path / "artifacts" / "results")) == 4

@@ -16,7 +16,7 @@ from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.job import Done, How, Job, make_job, run_job
 from export_core.matrix.run import audit_message
-from export_core.releases import Release
+from export_core.matrix.where import Mode, Where
 
 MOST_CELLS = 100
 """Cells of one job: what is lost with a machine, and how long nothing is heard of it. Starting a reader costs as much as ten."""
@@ -106,6 +106,7 @@ def replay_on(
     job, so that not all are in memory at once. `run` is what the machines do with a job.
     """
     left = []
+    cells = [_settled(cell, cluster) for cell in cells]
     goldens = {cell.golden.id: cell.golden for cell in cells}
     audits = {name: audit_message(golden, how.allow) for name, golden in goldens.items()}
     for cell in cells:
@@ -115,13 +116,13 @@ def replay_on(
             left.append(cell)
     waiting: dict[str, deque[_Batch]] = {}
     for some in batches(left):
-        waiting.setdefault(some[0].platform, deque()).append(_Batch(some))
+        waiting.setdefault(_needs(some[0]), deque()).append(_Batch(some))
     out: dict[Future[Done], _Batch] = {}
     try:
         while any(waiting.values()) or out:
             for platform, batches_left in waiting.items():
                 yield from _given_up(cluster, platform, batches_left, out)
-                free = cluster.room(platform) - sum(batch.cells[0].platform == platform for batch in out.values())
+                free = cluster.room(platform) - sum(_needs(batch.cells[0]) == platform for batch in out.values())
                 for _ in range(min(free, len(batches_left))):
                     batch = batches_left.popleft()
                     yield from _sent(cluster, batch, how, run, out)
@@ -134,7 +135,7 @@ def replay_on(
                     problem = f"{type(error).__name__}: {error}"
                     if back.sent < TRIES:
                         notify(f"{_name(back)}: lost ({problem}); sent once more")
-                        waiting[back.cells[0].platform].append(back)
+                        waiting[_needs(back.cells[0])].append(back)
                     else:
                         yield from _not_run(back, f"infrastructure: lost {TRIES} times, the last time by {problem}")
                     continue
@@ -163,12 +164,24 @@ def replay_on(
             future.cancel()
 
 
+def _needs(cell: Cell) -> str:
+    """The platform that a machine must have for a cell. Every machine can compile."""
+    return "cpu" if cell.mode is Mode.COMPILE else cell.platform
+
+
+def _settled(cell: Cell, cluster: Cluster) -> Cell:
+    """A cell that is to run where it can, as this cluster can."""
+    if cell.mode is not Mode.AUTO:
+        return cell
+    return replace(cell, mode=Mode.COMPILE if cluster.trouble(cell.platform) else Mode.RUN)
+
+
 def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
-    """Cells by reader and platform, at most `MOST_CELLS` and `MOST_BYTES` in one batch."""
-    groups: dict[tuple[Release, str], list[list[Cell]]] = {}
-    sizes: dict[tuple[Release, str], int] = {}
+    """Cells by reader, platform and mode, at most `MOST_CELLS` and `MOST_BYTES` in one batch."""
+    groups: dict[Where, list[list[Cell]]] = {}
+    sizes: dict[Where, int] = {}
     for cell in cells:
-        key = (cell.reader, cell.platform)
+        key = cell.where
         size = sum((cell.golden.folder / name).stat().st_size for name in cell.golden.manifest.files)
         parts = groups.setdefault(key, [[]])
         if parts[-1] and (len(parts[-1]) == MOST_CELLS or sizes[key] + size > MOST_BYTES):
@@ -189,7 +202,7 @@ def _sent(
     batch.sent += 1
     try:
         job = make_job(batch.cells, how)
-        platform = batch.cells[0].platform
+        platform = _needs(batch.cells[0])
         other = cluster.elsewhere(platform, batch.failed_on) if batch.failed_on else None
         out[(other or cluster.executor(platform)).submit(run, job)] = batch
     except Exception as error:  # whatever it is, each cell gets its result and the run goes on
@@ -200,7 +213,7 @@ def _given_up(
     cluster: Cluster, platform: str, waiting: deque[_Batch], out: dict[Future[Done], _Batch]
 ) -> Generator[Outcome, None, None]:
     """Outcomes of all that is waiting or out for a platform, where the cluster is in trouble with it."""
-    there = {future: batch for future, batch in out.items() if batch.cells[0].platform == platform}
+    there = {future: batch for future, batch in out.items() if _needs(batch.cells[0]) == platform}
     if not (there or waiting) or not (trouble := cluster.trouble(platform)):
         return
     for future in there:

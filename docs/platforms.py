@@ -6,6 +6,7 @@ The first two are of the cells of a matrix run on cpu, tpu and cuda; the third a
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -15,12 +16,14 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.judge import Result, read_results, read_summary
+from export_core.judge import Result, judge_again, read_results, read_summary
 from export_core.matrix import EnvironmentFailed, Mode, Verdict, build_environment
 from export_core.matrix.where import Target, Where, load_devices
+from export_core.policy import find_policy
 from export_core.releases import load_calendar
 
 START, END = "<!-- measured: start -->", "<!-- measured: end -->"
+PLATFORMS = ("cpu", "tpu", "cuda")
 VERDICTS = ("pass", "compiled", "numerics", "refused", "error", "crash", "timeout", "not_run")
 _ASK = """
 import json, os, sys
@@ -41,8 +44,11 @@ def tables(results: Sequence[Result], command: str, seconds: float) -> Iterator[
     """What came of each platform, by reader; then what was not run and what failed, with the reasons."""
     calendar = load_calendar()
     readers = sorted({result.reader.jaxlib for result in results}, key=calendar.built)
-    yield f"`{command}`: {len(results)} cells in {seconds:.0f} s."
-    for platform in ("cpu", "tpu", "cuda"):
+    yield f"`{command}`: {len(results)} cells in {seconds:.0f} s, on two cores that had other work too."
+    for platform in PLATFORMS:
+        counts = Counter(str(result.verdict) for result in results if result.platform == platform)
+        yield f"\n{platform}: {', '.join(f'{count} {verdict}' for verdict, count in counts.most_common())}."
+    for platform in PLATFORMS:
         some = [result for result in results if result.platform == platform]
         shown = [name for name in VERDICTS if any(result.verdict == name for result in some)]
         device = next((f", {result.device}" for result in some if result.device), "")
@@ -57,7 +63,7 @@ def tables(results: Sequence[Result], command: str, seconds: float) -> Iterator[
     kinds: dict[tuple[str, ...], set[tuple[str, str]]] = {}
     for result in results:
         if result.platform != "cpu" and result.promised and result.verdict is not Verdict.COMPILED:
-            first = (result.message.splitlines() or [""])[0][:150].rstrip("`")
+            first = re.sub(r"\S*/(?=export_core/)", "", (result.message.splitlines() or [""])[0])[:150].rstrip("`")
             key = (result.case.rpartition(".")[2], result.platform, str(result.judgement), str(result.verdict), first)
             kinds.setdefault(key, set()).add((result.writer.jaxlib, result.reader.jaxlib))
     for (case, platform, judgement, verdict, first), pairs in sorted(kinds.items()):
@@ -68,12 +74,13 @@ def tables(results: Sequence[Result], command: str, seconds: float) -> Iterator[
 def devices(readers: Sequence[str]) -> Iterator[str]:
     """Which devices can be described to which release."""
     calendar = load_calendar()
-    for platform, plugins in (("tpu", ("libtpu",)), ("cuda", ("cuda12", "cuda13"))):
-        names = list(load_devices()[platform].devices)
-        for plugin in plugins:
+    for platform, of in load_devices().items():
+        names = list(of.devices)
+        for plugin in of.plugins:
             yield f"\n| {plugin} | " + " | ".join(names) + " |"
             yield "|---" * (len(names) + 1) + "|"
-            for reader in readers:
+            usual = plugin in ("libtpu", "cuda12")
+            for reader in readers if usual else readers[-1:]:
                 targets = {name: Target(platform, plugin, name) for name in names}
                 where = Where(calendar.release(reader), platform, Mode.COMPILE, targets[names[0]])
                 try:
@@ -99,7 +106,10 @@ def devices(readers: Sequence[str]) -> Iterator[str]:
 
 def main(folder: Path, page: Path) -> None:
     """Put the tables between the marks of the page."""
-    summary, results = read_summary(folder), list(read_results(folder))
+    policy = find_policy(Path())
+    windows, known = policy.window_lengths(), policy.known_failures
+    summary = read_summary(folder)
+    results = [judge_again(result, windows, known) for result in read_results(folder)]
     selection = msgspec.to_builtins(summary.selection)
     words = f"--readers {selection['readers']} --platforms {','.join(selection['platforms'])}"
     readers = sorted({result.reader.jaxlib for result in results}, key=load_calendar().built)

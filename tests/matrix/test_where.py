@@ -13,7 +13,17 @@ from making import day, golden, release
 
 from export_core.goldens import Options
 from export_core.judge import reproduce_command
-from export_core.matrix import Cell, MatrixError, Mode, Outcome, Selection, Stage, Verdict, make_plan, replay
+from export_core.matrix import (
+    Cell,
+    MatrixError,
+    Mode,
+    Selection,
+    Stage,
+    Verdict,
+    make_plan,
+    replay,
+    this_interpreter,
+)
 from export_core.matrix import hardware as hardware_module
 from export_core.matrix.driverless import find_driverless, load_driverless
 from export_core.matrix.environments import cell_variables
@@ -174,24 +184,16 @@ def test_what_must_run_and_cannot_is_not_run_and_nothing_is_built_for_it():
     assert f"--platforms {platform}:compile" in outcome.message
 
 
-def test_a_release_without_the_plugin_is_not_run_with_jaxs_own_words(goldens, here, kept):
-    from export_core.matrix import this_interpreter
-
+def test_a_release_without_the_plugin_is_not_run_with_jaxs_own_words(goldens, here):
     cell = Cell(goldens["both"], here, "tpu", Mode.COMPILE, find_targets(())["tpu"])
     (outcome,) = replay(
-        [cell],
-        this_interpreter,
-        load_calendar(),
-        start=kept.start,
-        equipped=lambda where: this_interpreter(where.reader),
+        [cell], this_interpreter, load_calendar(), equipped=lambda where: this_interpreter(where.reader)
     )
-    assert isinstance(outcome, Outcome)
     if outcome.verdict is Verdict.COMPILED:
         pytest.skip("this interpreter has libtpu")
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
-    assert outcome.message.startswith(
-        f"jaxlib {here.jaxlib} has no tpu here: RuntimeError: JAX TPU support not installed"
-    )
+    said = f"jaxlib {here.jaxlib} has no tpu here: RuntimeError: JAX TPU support not installed"
+    assert outcome.message.startswith(said)
 
 
 def test_what_only_a_driver_could_do_is_known_by_release():

@@ -76,6 +76,8 @@ def headline(summary: Summary) -> tuple[str, str]:
         meaning += f"; and {broken} promise{'s are' if broken > 1 else ' is'} broken"
     if summary.exit_code in (1, 3) and summary.stale:
         meaning += "; and the list of known failures is no longer true"
+    if compiled := summary.verdicts.get(Verdict.COMPILED):
+        meaning += f", {compiled} compiled only"
     if known := summary.judgements.get(Judgement.KNOWN):
         meaning += f", {known} known failures apart"
     if summary.flaky:

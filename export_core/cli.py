@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from export_core.cli_artifacts import audit, diff, inspect
+from export_core.cli_environments import environments_group
 from export_core.cli_forecast import forecast
 from export_core.cli_goldens import goldens_group
 from export_core.cli_judge import judge
@@ -32,7 +33,7 @@ def jaxexport() -> None:
     """Will this exported JAX function still run there?"""
 
 
-for _command in (inspect, audit, diff, matrix, plan, merge, judge, policy_group, forecast, report):
+for _command in (inspect, audit, diff, matrix, plan, merge, judge, policy_group, forecast, report, environments_group):
     jaxexport.add_command(_command)
 
 

@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     help="Cells at once, of each task on a cluster. [default: the number of cores; 1 on a cluster]",
 )
 @click.option(
+    "--device-jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells at once on an accelerator."
+)
+@click.option(
     "--timeout", type=click.FloatRange(min=0.1), default=120.0, show_default=True, help="Seconds for one cell."
 )
 @click.option(
@@ -73,6 +76,7 @@ def matrix(
     results: Path,
     executor: str,
     jobs: int | None,
+    device_jobs: int,
     timeout: float,
     memory: float,
     resume: bool,
@@ -95,7 +99,7 @@ def matrix(
         raise click.UsageError("--dump-ir writes where cells run: it goes with --executor local only.")
     dump = dump_folder(dump_ir) if dump_ir else None
     cores = 1 if executor != "local" else os.cpu_count() or 1
-    limits = Limits(jobs=jobs or cores, timeout=timeout, memory=int(memory * GIB))
+    limits = Limits(jobs=jobs or cores, timeout=timeout, memory=int(memory * GIB), device_jobs=device_jobs)
     run = _Run(console(), results, executor, limits, resume, cache, dump, quiet, selecting)
     try:
         with interruptible():

@@ -39,7 +39,18 @@ _OPTIONS = (
     click.option(
         "--cases", metavar="CASE", multiple=True, help="Only these cases: ids or globs; may be given several times."
     ),
-    click.option("--platforms", metavar="P,P…", help="Platforms to replay on. [default: the policy's, else cpu]"),
+    click.option(
+        "--platforms",
+        metavar="P,P…",
+        help="cpu, cuda, rocm, tpu: to run where the hardware is, else to compile; or cuda:run, cuda:compile. "
+        "[default: the policy's, else cpu]",
+    ),
+    click.option(
+        "--target",
+        metavar="P=DEVICE",
+        multiple=True,
+        help="Another device to compile for, such as tpu=v6e, cuda=a100 or cuda=cuda13/b200. [default: v5e, cuda12/h100]",
+    ),
     click.option(
         "--touching",
         metavar="READER",
@@ -101,6 +112,7 @@ def selected(
     writers: str,
     cases: Sequence[str],
     touching: str,
+    target: Sequence[str],
     wheels: Sequence[str],
     index: Sequence[str],
     **_: Any,
@@ -111,12 +123,13 @@ def selected(
     policy = policy_of(policy_file)
     selection = Selection(
         readers=policy.readers if readers is None else readers,
-        platforms=listed(platforms) or tuple(policy.platforms or ("cpu",)),
+        platforms=listed(platforms) or policy.spelled_platforms(),
         cases=tuple(cases),
         writers=listed(writers),
         touching=touching,
         wheels=tuple(wheels),
         indexes=tuple(index),
+        targets=tuple(target),
     )
     return policy, selection
 
@@ -144,5 +157,6 @@ def given(selecting: dict[str, Any]) -> list[str]:
 
     single = (("--goldens", "goldens"), ("--policy", "policy_file"), ("--as-of", "as_of"))
     words = [word for option, name in single if selecting[name] for word in (option, selecting[name])]
+    words += [word for target in selecting["target"] for word in ("--target", target)]
     words += [word for folder in selecting["wheels"] for word in ("--wheels", folder)]
     return words + [word for url in selecting["index"] for word in ("--index", without_credentials(url))]

@@ -42,7 +42,7 @@ def register(*, policy: str | None = None) -> None:
         )
         def single(session: nox.Session) -> None:
             """One reader on one platform."""
-            results = f".jaxexport/{reader}-{platform}"
+            results = f".jaxexport/{reader}-{platform.replace(':', '-')}"
             chosen = ["--readers", reader, "--platforms", platform, "--results", results]
             _jaxexport(session, "matrix", *options, *chosen, *session.posargs)
 
@@ -51,7 +51,7 @@ def register(*, policy: str | None = None) -> None:
     except GoldenError:
         writers = []  # the sessions say what is wrong with the goldens; nox --list must work all the same
     calendar = rules.calendar()
-    for platform in rules.platforms or ("cpu",):
+    for platform in rules.spelled_platforms():
         for reader in window_readers(writers, calendar, rules.window_lengths()):
             one(reader, platform)
 

@@ -26,6 +26,7 @@ FLOORS = {
     "export_core.cli": 6,
     "export_core.cli_artifacts": 6,
     "export_core.cli_forecast": 6,
+    "export_core.cli_environments": 6,
     "export_core.cli_goldens": 6,
     "export_core.cli_judge": 6,
     "export_core.cli_matrix": 6,
@@ -49,6 +50,8 @@ SAME_FLOOR = {
     ("export_core.cli", "export_core.cli_artifacts"),  # the commands on single artifacts
     ("export_core.cli", "export_core.cli_forecast"),
     ("export_core.cli_forecast", "export_core.cli_options"),
+    ("export_core.cli", "export_core.cli_environments"),
+    ("export_core.cli_environments", "export_core.cli_options"),
     ("export_core.cli", "export_core.cli_goldens"),  # those on goldens
     ("export_core.cli_goldens", "export_core.cli_artifacts"),  # goldens add: a golden of a single artifact
     ("export_core.cli", "export_core.cli_matrix"),  # matrix and plan

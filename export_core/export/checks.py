@@ -46,16 +46,22 @@ def with_checks(produced: Produced, uses: Sequence[Use]) -> Produced:
     checks += [_use(produced, use, number, files) for number, use in enumerate(uses, 1)]
     checks += _on_devices(produced)
     for check in checks:
-        if check.refused is not None:
+        if check.refused is not None and (check.vjp or _runs_here(produced)):
             _must_be_refused(produced, check, uses)
     hashes = {name: sha256(content) for name, content in files.items()}
     manifest = structs.replace(
         produced.manifest,
         checks=tuple(checks),
         files={**produced.manifest.files, **hashes},
-        out_shardings=_out_shardings(produced) if produced.exported.nr_devices > 1 else (),
+        out_shardings=_out_shardings(produced) if produced.exported.nr_devices > 1 and _runs_here(produced) else (),
     )
     return replace(produced, manifest=manifest, files={**produced.files, **files})
+
+
+def _runs_here(produced: Produced) -> bool:
+    """Whether the artifact can be called where it was made. What was exported for other platforms only, readers there must show."""
+    manifest = produced.manifest
+    return manifest.writer.platform in manifest.options.platforms or "platform" in manifest.options.disabled_checks
 
 
 def _derivatives(produced: Produced, files: dict[str, bytes]) -> list[Check]:

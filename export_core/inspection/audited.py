@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from export_core.artifact.main_check import check_main
-from export_core.inspection.describe import audit_by, find_writer
+from export_core.inspection.describe import audit_by, find_writer, foreseen_in
 from export_core.inspection.screen import listed, plural, printable
 
 TYPE_CHECKING = False
@@ -54,6 +54,9 @@ def audited(
         if not finding.ok:
             lines += [f"          in {place}" for place in finding.places[1:]]
     lines += [f"  FAIL  {problem}" for problem in wrong]
+    if releases:
+        platforms = foreseen_in(artifact, reader or releases[-1].jaxlib)
+        lines += [f"  note  on {each.platform}: {each.note}" for each in platforms if each.exported]
     return "".join(f"{printable(line)}\n" for line in lines), not bad and not wrong
 
 

@@ -6,6 +6,7 @@ import datetime
 
 from export_core.artifact import as_dict
 from export_core.artifact.audit import Finding, audit
+from export_core.artifact.foreseen import PLATFORMS, Foreseen, foreseen
 from export_core.artifact.main_check import check_main, dimension_names, is_known
 from export_core.artifact.readers import loads, readers_of
 from export_core.artifact.vhlo import needs
@@ -56,6 +57,7 @@ def describe(artifact: Artifact, releases: Sequence[Dated], *, whole: bool = Tru
         "disabled_checks": [] if envelope is None else list(map(str, envelope.disabled_checks)),
         "unknown_fields": [] if envelope is None else [f"{x.table}[{x.index}]" for x in _unknown(envelope)],
         "custom_calls": [_custom(finding) for finding in audit_by(artifact, writer, reader=newest) if finding.count],
+        "foreseen": _foreseen(artifact, releases),
         "modules": [_module(module, artifact.data) for module in artifact.modules],
         "writer": writer,
         "readers": _readers(artifact, releases),
@@ -110,6 +112,28 @@ def audit_by(
         writer=f"jaxlib {who[0]}" if len(who) == 1 else f"all of the {len(who)} releases that can have written it",
         reader=f"jaxlib {reader}",
     )
+
+
+def foreseen_in(artifact: Artifact, reader: str) -> list[Foreseen]:
+    """Foresee every platform in a release, by its list of stable targets.
+
+    Raises:
+        ArtifactError: a module cannot be read.
+    """
+    return [foreseen(artifact, name, stable_targets(reader), f"jaxlib {reader}") for name in PLATFORMS]
+
+
+def _foreseen(artifact: Artifact, releases: Sequence[Dated]) -> list[facts.ForeseenFacts]:
+    return [
+        {
+            "platform": each.platform,
+            "exported": each.exported,
+            "targets": list(each.targets),
+            "unpromised": list(each.unpromised),
+            "note": each.note,
+        }
+        for each in (foreseen_in(artifact, releases[-1].jaxlib) if releases else ())
+    ]
 
 
 def _signature(artifact: Artifact) -> facts.Signature:

@@ -91,6 +91,16 @@ class ReaderFacts(TypedDict):
     reasons: list[str]
 
 
+class ForeseenFacts(TypedDict):
+    """What is foreseen of a platform in the newest release: the targets that are called there, and those that it does not promise."""
+
+    platform: str
+    exported: bool
+    targets: list[str]
+    unpromised: list[str]
+    note: str
+
+
 class PromiseFacts(TypedDict):
     """From which to which build date a reader's jaxlib is promised to read it, by the earliest and the latest possible writer."""
 
@@ -128,6 +138,7 @@ class Inspection(TypedDict):
     disabled_checks: list[str]
     unknown_fields: list[str]
     custom_calls: list[Custom]
+    foreseen: list[ForeseenFacts]
     modules: list[ModuleFacts]
     writer: WriterFacts
     readers: list[ReaderFacts]

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from export_core.inspection.facts import Custom, Inspection, ModuleFacts, ReaderFacts
+    from export_core.inspection.facts import Custom, ForeseenFacts, Inspection, ModuleFacts, ReaderFacts
 
 WIDTH = 14  # of the first column
 LINE = 150  # letters of a line; what is longer is cut, and --json has all of it
@@ -25,6 +25,7 @@ def _lines(facts: Inspection) -> Iterator[str]:
         yield from _envelope(facts)
     yield from _inside(facts)
     yield from _named("custom calls", map(custom_call, facts["custom_calls"]), "none")
+    yield from _named("foreseen", foreseen(facts["foreseen"]), "")
     yield from _named("checks", [f"switched off by the exporter: {name}" for name in facts["disabled_checks"]], "")
     yield from _named("unknown", [f"field {name}, from a schema to come" for name in facts["unknown_fields"]], "")
     yield from _writer(facts)
@@ -119,6 +120,14 @@ def custom_call(call: Custom) -> str:
         why = call["message"].removeprefix(f"{call['target']} ({what})").strip()
         standing = f"{call['standing'] if call['ok'] else call['standing'].upper()}: {why}"
     return f"{call['target']}{times}: {what}; {standing}"
+
+
+def foreseen(platforms: Iterable[ForeseenFacts]) -> list[str]:
+    """A line for each thing that is foreseen, with the platforms of which it is."""
+    alike: dict[str, list[str]] = {}
+    for each in platforms:
+        alike.setdefault(each["note"], []).append(each["platform"])
+    return [f"{', '.join(names)}: {note}" for note, names in alike.items()]
 
 
 def _writer(facts: Inspection) -> Iterator[str]:

@@ -90,7 +90,8 @@ def summarize(
     whole = bool(selection["whole"]) and shard is None
     stale = stale_entries(results, policy.known_failures, as_of, whole=whole, quirks=policy.quirks)
     # A shard cannot tell what the others cover.
-    missing = [] if shard else uncovered(results, policy.required, selection.get("platforms", ()))
+    asked = [name.partition(":")[0] for name in selection.get("platforms", ())]
+    missing = [] if shard else uncovered(results, policy.required, asked)
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), as_of)
     judgements = Counter(str(result.judgement) for result in results)
     different = {(result.golden, result.reader.jaxlib, result.reader.jax, result.platform) for result in results}

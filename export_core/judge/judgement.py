@@ -6,9 +6,12 @@ import functools
 import math
 import shlex
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import msgspec
 
+from export_core.artifact import Artifact, ArtifactError, read
+from export_core.artifact.foreseen import foreseen
 from export_core.goldens import Writer
 from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
@@ -16,6 +19,7 @@ from export_core.judge.result import Judgement, ReaderOf, Result, WriterOf
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import KnownFailure, Required
 from export_core.releases import Release, Windows, promise
+from export_core.releases.stable_targets import stable_targets
 
 INSIDE = {
     Verdict.PASS: Judgement.KEPT,
@@ -81,6 +85,9 @@ def judge(
         judgement=Judgement.INCOMPLETE,
         reproduce=reproduce(cell),
         flaky=outcome.flaky,
+        device=outcome.device,
+        driver=outcome.driver,
+        foreseen=_foreseen(cell),
     )
     return judge_again(result, windows, known, required)
 
@@ -121,7 +128,8 @@ def reproduce_command(cell: Cell, options: Sequence[str] = (), reader: str = "")
         "--writers",
         cell.golden.manifest.writer.jaxlib,
     ]
-    words += ["--readers", reader or cell.reader.jaxlib, "--platforms", cell.platform, *options]
+    platform = cell.platform if cell.platform == "cpu" else f"{cell.platform}:{cell.mode}"
+    words += ["--readers", reader or cell.reader.jaxlib, "--platforms", platform, *options]
     return shlex.join(words)
 
 
@@ -134,6 +142,22 @@ def _writer_of(writer: Writer) -> WriterOf:
 @functools.cache
 def _reader_of(reader: Release) -> ReaderOf:
     return ReaderOf(reader.jax, reader.jaxlib, reader.built)
+
+
+def _foreseen(cell: Cell) -> str:
+    """What a platform other than the CPU is foreseen to make of the golden; empty where its artifact cannot be read."""
+    if cell.platform == "cpu":
+        return ""
+    reader = cell.reader.jaxlib
+    try:
+        return foreseen(_artifact(cell.golden.artifact), cell.platform, stable_targets(reader), f"jaxlib {reader}").note
+    except ArtifactError:
+        return ""
+
+
+@functools.lru_cache(maxsize=256)
+def _artifact(path: Path) -> Artifact:
+    return read(path)
 
 
 def _number(value: float | None) -> float | None:

@@ -46,6 +46,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """A judged cell. `days` lie between the two build dates; `seconds` are wall time; errors are None where nothing was compared.
 
     `flaky` says which other verdict the same content had the last time, ``was crash on 2026-11-20``; the judgement is of this one.
+    `device` is the kind of device that it ran on or, in mode `compile`, was compiled for; `driver` what drove it; `foreseen` what
+    the artifact's bytes say of the platform. All are empty on a CPU.
     """
 
     case: str
@@ -70,3 +72,6 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     judgement: Judgement
     reproduce: str
     flaky: str = ""
+    device: str = ""
+    driver: str = ""
+    foreseen: str = ""

@@ -1,7 +1,7 @@
 """How goldens are replayed: plan, environments, cold workers, comparison."""
 
 from export_core.matrix.building import cache_folder
-from export_core.matrix.cell import Cell, Mode, Outcome, Stage, Verdict
+from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
 from export_core.matrix.compare import Difference, compare_leaves
 from export_core.matrix.environments import Environment, Sources, build_environment, this_interpreter
 from export_core.matrix.errors import EnvironmentFailed, MatrixError, WorkerDied
@@ -9,6 +9,7 @@ from export_core.matrix.plan import Plan, make_plan
 from export_core.matrix.request import Limits
 from export_core.matrix.run import replay
 from export_core.matrix.selection import Selection
+from export_core.matrix.where import Mode
 
 __all__ = [
     "Cell",

@@ -10,14 +10,15 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import filelock
 import platformdirs
 
 from export_core.matrix.errors import EnvironmentFailed, twice
+from export_core.matrix.holding import Hold, hold, size_of
 
 LAST_LINES = 12
 READY = "ready.json"
@@ -43,11 +44,15 @@ def uv_command() -> str:
 
 @dataclass(frozen=True)
 class Built:
-    """A virtual environment on disk; `checked` is what its check printed, `lock` a hash of what is installed in it."""
+    """A virtual environment on disk; `checked` is what its check printed, `lock` a hash of what is installed in it.
+
+    While this object lives, nobody removes the folder.
+    """
 
     folder: Path
     checked: str
     lock: str
+    held: Hold | None = field(default=None, compare=False, repr=False)
 
     @property
     def python(self) -> Path:
@@ -63,11 +68,12 @@ def build(
     salt: str = "",
     options: tuple[str, ...] = (),
     stopping: threading.Event | None = None,
+    about_to: Callable[[], None] = lambda: None,
 ) -> Built:
     """A virtual environment that holds `wanted`, found by content or built, and verified by running `check` in it.
 
     `salt` stands for what decides the content beside the requirements; `options` are those of ``uv pip install``. One that is not as
-    it was installed is built anew. Raises `EnvironmentFailed` when that fails twice.
+    it was installed is built anew; `about_to` is called before anything is fetched. Raises `EnvironmentFailed` when that fails twice.
     """
     folder = folder_of(name, python, wanted, check, salt)
     stopping = stopping or threading.Event()
@@ -76,6 +82,7 @@ def build(
         with _alone(folder, stopping):
             if (found := standing(folder)) and not damage_in(folder):
                 return found
+            about_to()
             try:
                 return _built(folder, python, wanted, check, options, stopping)
             except (EnvironmentFailed, OSError) as error:
@@ -132,10 +139,11 @@ def _built(
             checked = _run([str(interpreter_in(folder)), "-c", check], f"importing {wanted[0]}", stopping).strip()
         except EnvironmentFailed as error:
             raise _Unusable(str(error)) from error
-        found = Built(folder, checked, installed(folder))
+        found = Built(folder, checked, installed(folder), hold(folder))
         ready = folder / READY
         beside = ready.with_suffix(".new")
-        beside.write_text(json.dumps({"requirements": wanted, "checked": checked, "lock": found.lock}))
+        said = {"requirements": wanted, "checked": checked, "lock": found.lock, "size": size_of(folder)}
+        beside.write_text(json.dumps(said))
         beside.replace(ready)
     except BaseException:  # on a full disk, what is left of it takes the room of others
         shutil.rmtree(folder, ignore_errors=True)
@@ -150,10 +158,12 @@ def folder_of(name: str, python: str, wanted: tuple[str, ...], check: str, salt:
 
 
 def standing(folder: Path) -> Built | None:
-    """The environment in a folder, or None where its build has not ended well."""
+    """The environment in a folder, or None where its build has not ended well, or it is being removed."""
     try:
+        if not (folder / READY).exists() or (held := hold(folder)) is None:
+            return None
         said = json.loads((folder / READY).read_bytes())
-        return Built(folder, said["checked"], said["lock"])
+        return Built(folder, said["checked"], said["lock"], held)
     except (OSError, ValueError, KeyError):
         return None
 

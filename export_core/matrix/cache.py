@@ -21,6 +21,7 @@ import msgspec
 
 from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
 from export_core.matrix.compare import Difference
+from export_core.matrix.where import Mode
 
 FILE = "outcomes.sqlite3"
 KEPT_DAYS = 180
@@ -47,10 +48,14 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     difference: Difference | None
     seconds: float
     flaky: str = ""
+    device: str = ""
+    driver: str = ""
+    mode: Mode = Mode.RUN
 
     def of(self, cell: Cell) -> Outcome:
-        """The outcome of this cell."""
-        return Outcome(cell, *(getattr(self, name) for name in self.__struct_fields__))
+        """The outcome of this cell, in the mode in which it was run."""
+        told = {name: getattr(self, name) for name in self.__struct_fields__ if name != "mode"}
+        return Outcome(replace(cell, mode=self.mode), **told)
 
 
 class OutcomeCache:

@@ -7,14 +7,8 @@ from enum import StrEnum
 
 from export_core.goldens import Golden
 from export_core.matrix.compare import Difference
+from export_core.matrix.where import Mode, Target, Where
 from export_core.releases import Release
-
-
-class Mode(StrEnum):
-    """How much of a cell this machine can do."""
-
-    RUN = "run"
-    COMPILE = "compile"
 
 
 class Stage(StrEnum):
@@ -46,17 +40,23 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One golden, in one reader, on one platform."""
+    """One golden, in one reader, on one platform. `target` is what it is compiled for where the platform is missing; None on a CPU."""
 
     golden: Golden
     reader: Release
     platform: str
     mode: Mode = Mode.RUN
+    target: Target | None = None
 
     @property
     def id(self) -> str:
         """Unique in a plan."""
         return f"{self.golden.id} in {self.reader.pair} on {self.platform}"
+
+    @property
+    def where(self) -> Where:
+        """What its environment and its worker are for."""
+        return Where(self.reader, self.platform, self.mode, self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ class Outcome:
     `message` is one line or more for a person; `stderr` the end of what native libraries printed; `signal` the number of
     the signal that ended the process; `difference` the numbers, when outputs were compared; `seconds` of wall time; `flaky` says
     which other verdict the same content had the last time that it ran, and when; empty where it had this one, or never ran.
+    the signal that ended the process; `difference` the numbers, when outputs were compared; `seconds` of wall time. `device` is
+    the kind of device that it ran on or was compiled for, `driver` what drove it: both empty on a CPU.
     """
 
     cell: Cell
@@ -77,3 +79,10 @@ class Outcome:
     difference: Difference | None = None
     seconds: float = 0.0
     flaky: str = ""
+    device: str = ""
+    driver: str = ""
+
+    @property
+    def mode(self) -> Mode:
+        """How much of the cell was done."""
+        return self.cell.mode

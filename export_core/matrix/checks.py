@@ -17,6 +17,7 @@ from export_core.matrix.cell import Cell
 from export_core.matrix.compare import Difference, compare_leaves
 from export_core.matrix.dump import dump_of
 from export_core.matrix.pool import CheckRequest, Reply, Request
+from export_core.matrix.where import Mode
 
 WRONG_PLATFORM = r"(exported|lowered) for platforms"
 """What releases say on a platform that an artifact was not exported for, as a regular expression."""
@@ -58,6 +59,8 @@ def request_of(cell: Cell, scratch: Path, *, timeout: float, memory: int, dump: 
         x64=bool(golden.manifest.flags.get("jax_enable_x64")),
         timeout=timeout,
         memory=memory,
+        platform=cell.platform,
+        described=cell.target.described(_devices(cell)) if cell.target and cell.mode is Mode.COMPILE else None,
     )
 
 
@@ -83,7 +86,7 @@ class Checked:
 def checked(cell: Cell, reply: Reply, scratch: Path, tolerances: Tolerances | None = None) -> Checked:
     """Compare what a worker brought back with the golden. The first call that came out otherwise is told.
 
-    `tolerances` is what the policy says for platforms.
+    `tolerances` is what the policy says for platforms. Of what was only compiled, refusals are all there is to compare.
     """
     manifest = cell.golden.manifest
     found: list[Difference] = []
@@ -96,6 +99,8 @@ def checked(cell: Cell, reply: Reply, scratch: Path, tolerances: Tolerances | No
                     _worst(found), f"{prefix}expected a refusal with {check.refused!r} in its message, found {said}"
                 )
             continue
+        if cell.mode is Mode.COMPILE:
+            continue
         how = comparison_of(check, manifest.comparison)
         difference = compare_leaves(
             from_npz(cell.golden.folder / check.outputs),
@@ -107,7 +112,7 @@ def checked(cell: Cell, reply: Reply, scratch: Path, tolerances: Tolerances | No
         found.append(difference)
         if not difference.ok:
             return Checked(replace(_worst(found), ok=False), f"{prefix}{difference}")
-    wanted = manifest.out_shardings
+    wanted = () if cell.mode is Mode.COMPILE else manifest.out_shardings
     if wanted and cell.platform not in manifest.options.refused_on and reply.shardings != wanted:
         pairs = itertools.zip_longest(wanted, reply.shardings, fillvalue="none")
         number, (then, now) = next((number, pair) for number, pair in enumerate(pairs) if pair[0] != pair[1])

@@ -10,10 +10,12 @@ from export_core.goldens import GoldenError
 from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
 from export_core.matrix.checks import checked
 from export_core.matrix.compare import Difference
+from export_core.matrix.driverless import find_driverless
 from export_core.matrix.errors import InfrastructureFault, MatrixError
 from export_core.matrix.pool import Reply
 from export_core.matrix.refusals import find_refusal
 from export_core.matrix.request import GIB, Limits
+from export_core.matrix.where import Mode
 from export_core.releases import Calendar
 
 FROM_OUTSIDE = frozenset({1, 2, 9, 15})
@@ -30,8 +32,16 @@ def outcome_of(
     stage = reply.stage
 
     def ended(stage: Stage, verdict: Verdict, message: str = "", difference: Difference | None = None) -> Outcome:
-        return Outcome(cell, stage, verdict, message, reply.signal, reply.stderr, difference, reply.seconds)
+        return Outcome(
+            *(cell, stage, verdict, message, reply.signal, reply.stderr, difference, reply.seconds),
+            device=reply.device,
+            driver=reply.driver,
+        )
 
+    if stage is Stage.ENVIRONMENT:  # there is no device to try it on: nothing was asked of the artifact
+        said = f"{reply.type}: {reply.message}" if reply.type else reply.message
+        said = said or (signal_name(reply.signal) if reply.signal else reply.end)
+        return ended(stage, Verdict.NOT_RUN, f"jaxlib {cell.reader.jaxlib} has no {cell.platform} here: {said}")
     at = f"{reply.check}: " if reply.check else ""
     if reply.end == "ok":
         try:
@@ -41,11 +51,16 @@ def outcome_of(
         except MatrixError as error:  # a comparator that fails says nothing about the reader
             return ended(Stage.COMPARE, Verdict.NOT_RUN, str(error))
         verdict = Verdict.PASS if not found.problem else Verdict.ERROR if found.difference.ok else Verdict.NUMERICS
+        if cell.mode is Mode.COMPILE:
+            return ended(Stage.COMPILE, Verdict.COMPILED if verdict is Verdict.PASS else verdict, found.problem)
         return ended(Stage.COMPARE, verdict, found.problem, found.difference)
     if reply.end == "error":
         text = reply.message or ""
         if stage is Stage.READ:  # the file went away or cannot be read: nothing was asked of jax
             return ended(stage, Verdict.NOT_RUN, f"{reply.type}: {text}")
+        lacks = find_driverless(cell.platform, stage, text, cell.reader.built) if cell.mode is Mode.COMPILE else None
+        if lacks:
+            return ended(stage, Verdict.NOT_RUN, f"{at}{lacks.meaning}: {text}")
         jax_release = calendar.jax.get(cell.reader.jax)
         jax_built = jax_release.built if jax_release else cell.reader.built
         refusal = find_refusal(stage, reply.type or "", text, jax_built)

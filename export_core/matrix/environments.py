@@ -9,13 +9,15 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from export_core.matrix.building import build, damage_in, folder_of, standing, uv_command
 from export_core.matrix.errors import EnvironmentFailed
+from export_core.matrix.holding import Hold
 from export_core.matrix.interpreters import find_python, python_for
+from export_core.matrix.where import Mode, Where
 from export_core.releases import Calendar, Release
 from export_core.releases.wheels import Wheel
 
@@ -32,13 +34,15 @@ print(json.dumps([jax.__version__, jaxlib.version.__version__]))
 class Environment:
     """An interpreter in which a reader runs, and the variables it is started with.
 
-    `lock` is a hash of every installed file of every package and of the interpreter's version; empty where nobody took it.
+    `lock` is a hash of every installed file of every package and of the interpreter's version; empty where nobody took it. While
+    this object lives, nobody removes the folder.
     """
 
     release: Release
     python: Path
     variables: Mapping[str, str]
     lock: str = ""
+    held: Hold | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,11 @@ class Sources:
         folders = dict.fromkeys(str(wheel.path.parent) for wheel in self.held)
         # An index of nightlies holds no releases, and uv would look for a package in no other index than the first that knows its name.
         strategy = ("--index-strategy=unsafe-first-match",) if self.indexes else ()
-        return (*(f"--find-links={folder}" for folder in folders), *(f"--index={url}" for url in self.indexes), *strategy)
+        return (
+            *(f"--find-links={folder}" for folder in folders),
+            *(f"--index={url}" for url in self.indexes),
+            *strategy,
+        )
 
     def content(self, release: Release) -> str:
         """What decides, beside the versions, what is installed for a release: the bytes of its wheels."""
@@ -89,12 +97,20 @@ def this_interpreter(release: Release) -> Environment:
     return Environment(release, Path(sys.executable), {**cell_variables(), **kept})
 
 
-def cell_variables() -> dict[str, str]:
-    """The variables of a cold cell: nothing that would set jax, XLA or Python differently from a plain process."""
+def cell_variables(where: Where | None = None) -> dict[str, str]:
+    """The variables of a cold cell: nothing that would set jax, XLA or Python differently from a plain process.
+
+    A cloud tells its TPUs by variables: a cell that runs there keeps them.
+    """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
     # Thread pools of numpy's BLAS would be lost in a fork.
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**inherited, **threads, "JAX_PLATFORMS": "cpu"}
+    plain = {**inherited, **threads, "JAX_PLATFORMS": "cpu"}
+    if where is None:
+        return plain
+    told = {name: value for name, value in os.environ.items() if name.startswith("TPU_")}
+    kept = told if (where.platform, where.mode) == ("tpu", Mode.RUN) else {}
+    return {**plain, **kept, **where.variables()}
 
 
 def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
@@ -113,36 +129,47 @@ def build_environment(
     calendar: Calendar,
     sources: Sources = PUBLISHED,
     stopping: threading.Event | None = None,
+    where: Where | None = None,
+    about_to: Callable[[tuple[str, ...], str], None] = lambda wanted, python: None,
 ) -> Environment:
     """The environment of a reader, built once and shared by all projects of this user; one that has lost a file is built anew.
 
+    `where` is the platform, when it is not a CPU; `about_to` is told requirements and interpreter before anything is fetched.
     Raises `EnvironmentFailed` with the builder's last lines when it cannot be built or does not import, in two tries, and when
     `stopping` is set meanwhile.
     """
-    built = build(*_recipe(release, calendar, sources), options=sources.options(), stopping=stopping)
+    recipe = _recipe(release, calendar, sources, where)
+    built = build(
+        *recipe, options=sources.options(), stopping=stopping, about_to=lambda: about_to(recipe[2], recipe[1])
+    )
     found = json.loads(built.checked)
     if found != [release.jax, release.jaxlib]:
         raise EnvironmentFailed(
             f"{built.folder}: expected jax {release.jax} and jaxlib {release.jaxlib}, found jax {found[0]} and jaxlib {found[1]}. "
             "Delete the folder; it will be built again."
         )
-    return Environment(release, built.python, cell_variables(), built.lock)
+    return Environment(release, built.python, cell_variables(where), built.lock, built.held)
 
 
-def standing_environment(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> Environment | None:
+def standing_environment(
+    release: Release, calendar: Calendar, sources: Sources = PUBLISHED, where: Where | None = None
+) -> Environment | None:
     """The environment of a reader if it stands already; nothing is built, started or waited for. None where it does not."""
     try:
-        built = standing(folder_of(*_recipe(release, calendar, sources)))
+        built = standing(folder_of(*_recipe(release, calendar, sources, where)))
     except EnvironmentFailed:  # there is no such CPython: who builds it says so
         return None
-    return Environment(release, built.python, cell_variables(), built.lock) if built else None
+    return Environment(release, built.python, cell_variables(where), built.lock, built.held) if built else None
 
 
-def _recipe(release: Release, calendar: Calendar, sources: Sources) -> tuple[str, str, tuple[str, ...], str, str]:
+def _recipe(
+    release: Release, calendar: Calendar, sources: Sources, where: Where | None
+) -> tuple[str, str, tuple[str, ...], str, str]:
     wheel = sources.file_of(release)
     python = find_python(python_for((wheel.pythons if wheel else ()) or calendar.pythons(release.jaxlib)), uv_command())
-    wanted = requirements(release, calendar, sources)
-    return f"jaxlib-{release.jaxlib}", python, wanted, _CHECK, sources.content(release)
+    wanted = requirements(release, calendar, sources) + (where.requirements() if where else ())
+    plugin = f"-{where.name}" if where and where.name else ""
+    return f"jaxlib-{release.jaxlib}{plugin}", python, wanted, _CHECK, sources.content(release)
 
 
 def damage(environment: Environment) -> str:

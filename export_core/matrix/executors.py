@@ -16,7 +16,7 @@ from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.job import Done, How, Job, make_job, run_job
 from export_core.matrix.run import audit_message
-from export_core.releases import Release
+from export_core.matrix.where import Mode, Where
 
 MOST_CELLS = 100
 """Cells of one job: what is lost with a machine, and how long nothing is heard of it. Starting a reader costs as much as ten."""
@@ -96,8 +96,8 @@ class _Batch:
 
     @property
     def platform(self) -> str:
-        """That of all its cells."""
-        return self.cells[0].platform
+        """The one that a machine must have for its cells."""
+        return _needs(self.cells[0])
 
 
 def replay_on(
@@ -115,6 +115,7 @@ def replay_on(
     job, so that not all are in memory at once. `run` is what the machines do with a job.
     """
     left = []
+    cells = [_settled(cell, cluster) for cell in cells]
     goldens = {cell.golden.id: cell.golden for cell in cells}
     audits = {name: audit_message(golden, how.allow) for name, golden in goldens.items()}
     for cell in cells:
@@ -124,7 +125,7 @@ def replay_on(
             left.append(cell)
     waiting: dict[str, deque[_Batch]] = {}
     for some in batches(left):
-        waiting.setdefault(some[0].platform, deque()).append(_Batch(some))
+        waiting.setdefault(_needs(some[0]), deque()).append(_Batch(some))
     out: dict[Future[Done], _Batch] = {}
     try:
         while any(waiting.values()) or out:
@@ -158,7 +159,7 @@ def replay_on(
                 for cell, ended in zip(back.cells, answer.ended, strict=True):
                     outcome = ended.of(cell)
                     fault = outcome.verdict is Verdict.NOT_RUN and outcome.stage is Stage.ENVIRONMENT
-                    if fault and not back.failed_on and cluster.others(cell.platform, answer.where):
+                    if fault and not back.failed_on and cluster.others(back.platform, answer.where):
                         again.append(cell)
                         failed[cell.id] = outcome.message
                         continue
@@ -170,18 +171,30 @@ def replay_on(
                     moved = _Batch(tuple(again), failed_on=answer.where, told=failed)
                     why = failed[again[0].id].splitlines()[0]
                     notify(f"{_name(moved)}: not run on {answer.where} ({why}); tried on another machine")
-                    waiting[again[0].platform].append(moved)
+                    waiting[moved.platform].append(moved)
     finally:
         for future in out:
             future.cancel()
 
 
+def _needs(cell: Cell) -> str:
+    """The platform that a machine must have for a cell. Every machine can compile."""
+    return "cpu" if cell.mode is Mode.COMPILE else cell.platform
+
+
+def _settled(cell: Cell, cluster: Cluster) -> Cell:
+    """A cell that is to run where it can, as this cluster can."""
+    if cell.mode is not Mode.AUTO:
+        return cell
+    return replace(cell, mode=Mode.COMPILE if cluster.trouble(cell.platform) else Mode.RUN)
+
+
 def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
-    """Cells by reader and platform, at most `MOST_CELLS` and `MOST_BYTES` in one batch."""
-    groups: dict[tuple[Release, str], list[list[Cell]]] = {}
-    sizes: dict[tuple[Release, str], int] = {}
+    """Cells by reader, platform and mode, at most `MOST_CELLS` and `MOST_BYTES` in one batch."""
+    groups: dict[Where, list[list[Cell]]] = {}
+    sizes: dict[Where, int] = {}
     for cell in cells:
-        key = (cell.reader, cell.platform)
+        key = cell.where
         size = sum((cell.golden.folder / name).stat().st_size for name in cell.golden.manifest.files)
         parts = groups.setdefault(key, [[]])
         if parts[-1] and (len(parts[-1]) == MOST_CELLS or sizes[key] + size > MOST_BYTES):

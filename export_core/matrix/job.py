@@ -12,11 +12,12 @@ from export_core.comparing import Tolerances
 from export_core.goldens import Golden, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cache import Kept
-from export_core.matrix.cell import Cell, Mode, Outcome, Stage, Verdict
+from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
 from export_core.matrix.environments import PUBLISHED, Sources
 from export_core.matrix.local import replay_here
 from export_core.matrix.request import Limits
 from export_core.matrix.reuse import code
+from export_core.matrix.where import Mode, Target
 from export_core.releases import Calendar, Release
 
 
@@ -53,6 +54,7 @@ class Job:
     platform: str
     goldens: tuple[Content, ...]
     how: How
+    target: Target | None = None
 
 
 @dataclass(frozen=True)
@@ -70,15 +72,19 @@ class Done:
 def make_job(cells: Sequence[Cell], how: How) -> Job:
     """A job of cells that share their reader and platform. Reads the files of their goldens."""
     first = cells[0]
-    return Job(first.reader, first.platform, tuple(_packed(cell) for cell in cells), how)
+    return Job(first.reader, first.platform, tuple(_packed(cell) for cell in cells), how, first.target)
 
 
 def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = replay_here) -> Done:
     """Run a job here: build the reader's environment, replay each cell cold. Never raises for what a cell does."""
     how = job.how
     if problem := _unable(how):
-        refused = Kept(Stage.ENVIRONMENT, Verdict.NOT_RUN, problem, None, "", None, 0.0)
-        return Done((refused,) * len(job.goldens))
+        return Done(
+            tuple(
+                Kept(Stage.ENVIRONMENT, Verdict.NOT_RUN, problem, None, "", None, 0.0, mode=content.mode)
+                for content in job.goldens
+            )
+        )
     notes: list[str] = []
     ended: dict[str, Kept] = {}
     with tempfile.TemporaryDirectory(prefix="jaxexport-") as scratch:
@@ -124,4 +130,4 @@ def _unpacked(content: Content, job: Job, folder: Path) -> Cell:
     folder.mkdir()
     for name, data in content.files.items():
         (folder / name).write_bytes(data)
-    return Cell(Golden(content.manifest, folder), job.reader, job.platform, content.mode)
+    return Cell(Golden(content.manifest, folder), job.reader, job.platform, content.mode, job.target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from export_core.comparing import Tolerances
@@ -17,9 +18,12 @@ from export_core.matrix.environments import (
     build_environment,
     standing_environment,
 )
+from export_core.matrix.hardware import settled
 from export_core.matrix.request import Limits
 from export_core.matrix.reuse import Keys, replay_new
-from export_core.matrix.run import EnvironmentOf, replay
+from export_core.matrix.run import Equipped, replay
+from export_core.matrix.sizes import download, told
+from export_core.matrix.where import Where
 from export_core.releases import Calendar, Release
 
 
@@ -38,21 +42,30 @@ def replay_here(
 ) -> Generator[Outcome, None, None]:
     """One outcome for each cell. Environments are built from `sources`; `cache`: take outcomes of equal cells from earlier runs.
 
+    A cell that is to run where it can, and else to be compiled, is settled here: its outcome has the mode in which it was run.
     What is to be dumped, into the folder `dump`, is run whatever is known of it, and not kept.
     `ready` is told each reader whose environment stands, from several threads.
     """
     stopping = threading.Event()
+    cells = [replace(cell, mode=settled(cell.mode, cell.platform)) for cell in cells]
 
-    def build(release: Release) -> Environment:
-        environment = build_environment(release, calendar, sources, stopping)
-        ready(release)
+    def build(where: Where) -> Environment:
+        def about_to(wanted: tuple[str, ...], python: str) -> None:
+            if where.name and (size := told(download(wanted, python, sources.options()))):
+                notify(
+                    f"environment of jaxlib {where.reader.jaxlib} for {where.name}: {size}, unless uv has it already"
+                )
+
+        environment = build_environment(where.reader, calendar, sources, stopping, where, about_to)
+        ready(where.reader)
         return environment
 
-    def run(cells: Sequence[Cell], environment_of: EnvironmentOf) -> Generator[Outcome, None, None]:
+    def run(cells: Sequence[Cell], equipped: Equipped) -> Generator[Outcome, None, None]:
         return replay(
             cells,
-            environment_of,
+            lambda reader: equipped(Where(reader)),
             calendar,
+            equipped=equipped,
             limits=limits,
             allow=allow,
             tolerances=tolerances,
@@ -70,8 +83,8 @@ def replay_here(
             cells,
             kept,
             Keys(calendar, limits, tolerances, allow),
-            standing=lambda release: standing_environment(release, calendar, sources),
-            environment_of=build,
+            standing=lambda where: standing_environment(where.reader, calendar, sources, where),
+            equipped=build,
             replay=run,
             notify=notify,
             anew=not cache,

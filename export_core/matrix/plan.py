@@ -14,9 +14,8 @@ from export_core.matrix.comparators import check_comparator
 from export_core.matrix.environments import PUBLISHED, Sources
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.selection import Selection, choose_readers
+from export_core.matrix.where import asked_platform, find_targets
 from export_core.releases import Calendar, Release, Windows
-
-PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 
 @dataclass(frozen=True)
@@ -24,6 +23,7 @@ class Plan:
     """The cells of one run, ordered by reader, oldest first; `as_of` is the day they are judged for.
 
     `calendar` is that of the day, with the releases that `sources` hold; `spelled` names each reader as --readers takes it.
+    `unexported` says of each platform how many of the selected goldens were not exported for it, and have no cell there.
     """
 
     cells: tuple[Cell, ...]
@@ -32,6 +32,7 @@ class Plan:
     selection: Selection
     sources: Sources = PUBLISHED
     spelled: Mapping[Release, str] = field(default_factory=dict)
+    unexported: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def readers(self) -> tuple[Release, ...]:
@@ -54,9 +55,8 @@ def make_plan(
     is not there; users' own are imported, with the working folder first on `sys.path`. Raises `ReleaseError` for a reader that does
     not exist.
     """
-    for platform in selection.platforms:
-        if platform not in PLATFORMS:
-            raise MatrixError(f"--platforms: expected some of {', '.join(PLATFORMS)}, found {platform!r}.")
+    modes = dict(map(asked_platform, selection.platforms))
+    targets = find_targets(selection.targets)
     chosen = _chosen(goldens, selection, as_of)
     for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
         check_comparator(name, Path.cwd())
@@ -65,17 +65,17 @@ def make_plan(
     for golden in chosen:
         readers.calendar.built(golden.manifest.writer.jaxlib)
     cells = [
-        Cell(golden, reader, platform)
+        Cell(golden, reader, platform, mode, targets.get(platform))
         for reader in readers.chosen
         for golden in chosen
-        for platform in dict.fromkeys(selection.platforms)
+        for platform, mode in modes.items()
         if platform in golden.manifest.replayed_on
     ]
     if not cells:
         exported = sorted({platform for golden in chosen for platform in golden.manifest.replayed_on})
         raise MatrixError(
             f"The plan is empty: the {len(chosen)} selected goldens were exported for {', '.join(exported)}, and none for "
-            f"{', '.join(selection.platforms)}. Choose other --platforms, or export for more: platforms= of the marker."
+            f"{', '.join(modes)}. Choose other --platforms, or export for more: platforms= of the marker."
         )
     if readers.touching:
         cells = [cell for cell in cells if _touches(cell, readers.touching)]
@@ -84,7 +84,8 @@ def make_plan(
                 f"The plan is empty: --touching {selection.touching}: no selected golden was written by jaxlib "
                 f"{readers.touching.jaxlib}, and it is not among the readers. Leave out --readers, or name it there."
             )
-    return Plan(tuple(cells), as_of, readers.calendar, selection, readers.sources, readers.spelled)
+    unexported = {name: sum(name not in golden.manifest.replayed_on for golden in chosen) for name in modes}
+    return Plan(tuple(cells), as_of, readers.calendar, selection, readers.sources, readers.spelled, unexported)
 
 
 def _touches(cell: Cell, release: Release) -> bool:

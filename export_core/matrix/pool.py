@@ -18,6 +18,7 @@ from export_core.matrix import processes
 from export_core.matrix.cell import Stage
 from export_core.matrix.environments import Environment
 from export_core.matrix.errors import WorkerDied
+from export_core.matrix.where import Described
 from export_core.matrix.worker import Heard, last_word, resident_bytes
 
 START_SECONDS = 120.0
@@ -44,6 +45,7 @@ class Request(msgspec.Struct, frozen=True):
     """What a worker is told of a cell. `timeout` in seconds; `memory` in bytes of resident size, 0 for no limit.
 
     `checks` are the calls in order, the plain one first; `register` names modules and the files they are imported from.
+    `described` is a device of the platform to compile for, None to run where it is.
     """
 
     artifact: str
@@ -53,12 +55,15 @@ class Request(msgspec.Struct, frozen=True):
     x64: bool
     timeout: float
     memory: int
+    platform: str = "cpu"
+    described: Described | None = None
 
 
 class Reply(msgspec.Struct, frozen=True):
     """What a worker answers: the stage and the check reached, and how the process ended (see worker.py).
 
-    `refusals` are the messages of the calls that were to be refused; `shardings` says where the outputs of the plain call lay.
+    `refusals` are the messages of the calls that were to be refused; `shardings` says where the outputs of the plain call lay;
+    `device` and `driver` what a platform other than the CPU had.
     """
 
     stage: Stage
@@ -66,6 +71,8 @@ class Reply(msgspec.Struct, frozen=True):
     check: str = ""
     refusals: dict[str, str] = {}
     shardings: tuple[str, ...] = ()
+    device: str = ""
+    driver: str = ""
     type: str | None = None
     message: str | None = None
     signal: int | None = None

@@ -20,12 +20,16 @@ _OUTPUTS = Path("outputs")
 
 @dataclass(frozen=True)
 class Limits:
-    """How cells are run. `timeout` in seconds and `memory` in bytes of resident size, each for one cell; 0 is no limit."""
+    """How cells are run. `timeout` in seconds and `memory` in bytes of resident size, each for one cell; 0 is no limit.
+
+    `device_jobs` is how many of the `jobs` may be on an accelerator at once: its memory is not shared by halves.
+    """
 
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     timeout: float = 120.0
     memory: int = 8 * GIB
     fork: bool = hasattr(os, "fork")
+    device_jobs: int = 1
 
 
 class Runs:

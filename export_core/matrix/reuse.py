@@ -19,10 +19,12 @@ from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cache import OutcomeCache
 from export_core.matrix.cell import Cell, Outcome
 from export_core.matrix.environments import Environment
+from export_core.matrix.hardware import shared
 from export_core.matrix.registered import self_contained
 from export_core.matrix.request import Limits, Runs
-from export_core.matrix.run import EnvironmentOf
-from export_core.releases import Calendar, Release, stable_targets
+from export_core.matrix.run import Equipped
+from export_core.matrix.where import Where
+from export_core.releases import Calendar, stable_targets
 
 
 class Keys:
@@ -63,25 +65,29 @@ def replay_new(
     cache: OutcomeCache,
     keys: Keys,
     *,
-    standing: Callable[[Release], Environment | None],
-    environment_of: EnvironmentOf,
-    replay: Callable[[Sequence[Cell], EnvironmentOf], Generator[Outcome, None, None]],
+    standing: Callable[[Where], Environment | None],
+    equipped: Equipped,
+    replay: Callable[[Sequence[Cell], Equipped], Generator[Outcome, None, None]],
     notify: Callable[[str], None] = lambda text: None,
     anew: bool = False,
 ) -> Iterator[Outcome]:
     """One outcome for each cell: those that are known first, then what `replay` makes of the others, which are kept.
 
     No environment is built or started of which every cell is known. `standing` gives the environment of a reader where it is built.
-    `anew`: every cell is run, whatever is known of it.
+    `anew`: every cell is run, whatever is known of it. So is what runs on an accelerator: no key holds its driver.
     """
     goldens = {cell.golden.id: cell.golden for cell in cells}
     fresh = {name: _of_the_moment(golden) for name, golden in goldens.items()}
-    environments = {reader: standing(reader) for reader in dict.fromkeys(cell.reader for cell in cells)}
-    named = {
-        cell.id: keys.of(cell, environment)
-        for cell in cells
-        if (environment := environments[cell.reader]) and environment.lock and not fresh[cell.golden.id]
-    }
+    environments = {where: standing(where) for where in dict.fromkeys(cell.where for cell in cells)}
+
+    def key(cell: Cell) -> str:
+        """Empty where the outcome is not kept, and while the environment does not stand."""
+        environment = environments[cell.where]
+        if environment is None or not environment.lock or fresh[cell.golden.id] or shared(cell.where):
+            return ""
+        return keys.of(cell, environment)
+
+    named = {cell.id: name for cell in cells if (name := key(cell))}
     known = {} if anew else cache.get(tuple(named.values()))
     if known:
         notify(f"{len(known)} of {len(cells)} cells have been run before with the same content: not run again")
@@ -92,17 +98,14 @@ def replay_new(
         else:
             left.append(cell)
 
-    def remembered(reader: Release) -> Environment:
-        environments[reader] = environment = environment_of(reader)
+    def remembered(where: Where) -> Environment:
+        environments[where] = environment = equipped(where)
         return environment
 
     with closing(replay(left, remembered)) as outcomes:
         for outcome in outcomes:
-            environment = environments[outcome.cell.reader]
-            if environment and environment.lock and not fresh[outcome.cell.golden.id]:
-                yield cache.put(keys.of(outcome.cell, environment), outcome)
-            else:
-                yield outcome
+            name = key(outcome.cell)
+            yield cache.put(name, outcome) if name else outcome
 
 
 def _of_the_moment(golden: Golden) -> bool:

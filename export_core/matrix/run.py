@@ -20,13 +20,16 @@ from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
 from export_core.matrix.checks import request_of
 from export_core.matrix.ending import fault_of, not_run, outcome_of
 from export_core.matrix.environments import Environment, damage
-from export_core.matrix.errors import InfrastructureFault, WorkerDied, twice
+from export_core.matrix.errors import EnvironmentFailed, InfrastructureFault, WorkerDied, twice
+from export_core.matrix.hardware import lacking, shared
 from export_core.matrix.pool import Reply, Worker, WorkerStarter, start_worker
 from export_core.matrix.request import Limits, Runs
+from export_core.matrix.where import Mode, Where
 from export_core.releases import Calendar, Release
 from export_core.releases.stable_targets import stable_targets
 
 EnvironmentOf = Callable[[Release], Environment]
+Equipped = Callable[[Where], Environment]
 End = Callable[[Outcome], None]
 
 
@@ -41,6 +44,11 @@ class _Try:
     problem: str = ""
     alone: bool = False
 
+    @property
+    def where(self) -> Where:
+        """The same for all of them."""
+        return self.cells[0].where
+
 
 def replay(
     cells: Sequence[Cell],
@@ -54,6 +62,7 @@ def replay(
     start: WorkerStarter = start_worker,
     dump: Path | None = None,
     stopping: threading.Event | None = None,
+    equipped: Equipped | None = None,
 ) -> Generator[Outcome, None, None]:
     """Run cells and yield one outcome for each, in the order they end.
 
@@ -68,11 +77,24 @@ def replay(
         start: starts a worker; `pool.KeptWorkers.start` keeps one for many replays.
         dump: a folder for every module as text, as exported and as compiled, by cell (`dump.dump_of`); None writes none.
         stopping: set when nobody wants the outcomes any more, so that `environment_of` can give up too.
+        equipped: gives the environment of a reader on another platform than the CPU, likewise; None runs no such cell.
 
     What fails around a cell (its worker, its environment, a disk) is tried once more; a verdict never is.
     """
+
+    def environment_at(where: Where) -> Environment:
+        if where.platform == "cpu":
+            return environment_of(where.reader)
+        if equipped is None:
+            raise EnvironmentFailed(f"this replay has no environment for {where.platform}: nothing was done for it")
+        if where.mode is Mode.RUN and (lack := lacking(where.platform)):
+            raise EnvironmentFailed(
+                f"{where.platform} cannot run here: {lack}. --platforms {where.platform}:compile compiles for it."
+            )
+        return equipped(where)
+
     run = _Run(
-        environment_of,
+        environment_at,
         calendar,
         limits or Limits(),
         dict(allow or {}),
@@ -90,7 +112,7 @@ class _Run:
 
     def __init__(
         self,
-        environment_of: EnvironmentOf,
+        environment_at: Equipped,
         calendar: Calendar,
         limits: Limits,
         allow: dict[str, str],
@@ -100,7 +122,7 @@ class _Run:
         dump: Path | None,
         stopping: threading.Event,
     ) -> None:
-        self.environment_of = environment_of
+        self.environment_at = environment_at
         self.calendar = calendar
         self.limits = limits
         self.allow = allow
@@ -109,23 +131,22 @@ class _Run:
         self.start = start
         self.dump = dump
         self.slots = threading.Semaphore(limits.jobs)
+        self.turns = threading.Semaphore(limits.device_jobs)
         self.stopping = stopping
         self.done: queue.Queue[Outcome] = queue.Queue()
         self.audits: dict[str, str] = {}
         self.runs = Runs(limits)
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
-        groups: dict[tuple[Release, str], list[Cell]] = {}
+        groups: dict[Where, list[Cell]] = {}
         for cell in cells:
-            groups.setdefault((cell.reader, cell.platform), []).append(cell)
+            groups.setdefault(cell.where, []).append(cell)
         builders = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="environment")
         lanes = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="reader")
         try:
-            built = {
-                reader: builders.submit(self._build, reader) for reader, _ in groups if self._runs_here(groups, reader)
-            }
-            for (reader, platform), group in groups.items():
-                lanes.submit(self._lane, platform, group, built.get(reader))
+            built = {where: builders.submit(self._build, where) for where in groups}
+            for where, group in groups.items():
+                lanes.submit(self._lane, group, built[where])
             for _ in cells:
                 yield self.done.get()
         finally:
@@ -133,16 +154,12 @@ class _Run:
             builders.shutdown(cancel_futures=True)
             lanes.shutdown(cancel_futures=True)
 
-    @staticmethod
-    def _runs_here(groups: Mapping[tuple[Release, str], list[Cell]], reader: Release) -> bool:
-        return (reader, "cpu") in groups
-
-    def _build(self, reader: Release) -> Environment:
-        environment = self.environment_of(reader)
-        self.notify(f"environment of jaxlib {reader.jaxlib} is ready")
+    def _build(self, where: Where) -> Environment:
+        environment = self.environment_at(where)
+        self.notify(f"environment of jaxlib {where.reader.jaxlib}{f' for {where.name}' if where.name else ''} is ready")
         return environment
 
-    def _lane(self, platform: str, cells: list[Cell], environment: Future[Environment] | None) -> None:
+    def _lane(self, cells: list[Cell], environment: Future[Environment]) -> None:
         """Run the cells of one reader. Every cell leaves here with exactly one outcome."""
         ended: set[str] = set()
 
@@ -152,10 +169,7 @@ class _Run:
 
         problem = "the run was stopped before this cell"
         try:
-            if platform != "cpu" or environment is None:
-                problem = f"this version runs cells on cpu only, and compiles for no other platform yet: nothing was done for {platform}"
-            else:
-                self._run_cells(cells, environment.result(), end)
+            self._run_cells(cells, environment.result(), end)
         except InfrastructureFault as error:
             problem = str(error)
         except BaseException as error:  # whatever it is, each cell gets its result and the run goes on
@@ -199,7 +213,7 @@ class _Run:
             return tries
         try:
             # What broke of the environment meanwhile is mended.
-            return self._through_worker(tries, self.environment_of(environment.release), end)[1]
+            return self._through_worker(tries, self.environment_at(tries[0].where), end)[1]
         except InfrastructureFault as fault:  # there was no worker for any of them
             for each in tries:
                 for cell in each.cells:
@@ -211,12 +225,12 @@ class _Run:
         lost: list[_Try] = []
         settled: list[Future[None]] = []
         with _scratch() as scratch:
-            worker = self._started(environment)
+            worker = self._started(environment, tries[0].where)
             try:
                 for number, each in enumerate(tries):
-                    self.slots.acquire()
+                    self._take_slot(each.where)
                     if self.stopping.is_set() or any(one.alone for one in lost):
-                        self.slots.release()
+                        self._leave_slot(each.where)
                         break
                     settled.append(self._submit(worker, environment, each, Path(scratch) / str(number), end, lost))
                 for future in settled:
@@ -227,7 +241,18 @@ class _Run:
                 worker.close()
         return lost, tries[len(settled) :]
 
-    def _started(self, environment: Environment) -> Worker:
+    def _take_slot(self, where: Where) -> None:
+        # In this order everywhere: who waits for a device must not keep a slot that others could use.
+        if shared(where):
+            self.turns.acquire()
+        self.slots.acquire()
+
+    def _leave_slot(self, where: Where) -> None:
+        self.slots.release()
+        if shared(where):
+            self.turns.release()
+
+    def _started(self, environment: Environment, where: Where) -> Worker:
         """A worker. Raises `WorkerDied` when it does not start twice."""
         try:
             return self.start(environment, self.limits.jobs, fork=self.limits.fork)
@@ -235,7 +260,7 @@ class _Run:
             if self.stopping.is_set():
                 raise
             try:
-                return self.start(self.environment_of(environment.release), self.limits.jobs, fork=self.limits.fork)
+                return self.start(self.environment_at(where), self.limits.jobs, fork=self.limits.fork)
             except InfrastructureFault as second:
                 raise WorkerDied(twice(str(first), str(second))) from second
 
@@ -268,7 +293,7 @@ class _Run:
                     end(not_run(cell, twice(this.problem, problem)))
             finally:
                 shutil.rmtree(outputs, ignore_errors=True)
-                self.slots.release()
+                self._leave_slot(this.where)
                 settled.set_result(None)
 
         self._asked(worker, this.cells[0], outputs).add_done_callback(finish)

@@ -24,7 +24,8 @@ class Selection:
     """What was asked for. `readers` is a comma-separated list of ``window``, ``all`` and single readers.
 
     A reader is a jaxlib version, one with the jax to go with it (``0.11.2-jax0.12.0.1``), or the path of a jaxlib wheel. `cases`
-    are case ids or globs, `writers` jaxlib versions; empty takes all. `touching` names a release: only cells in which it writes or
+    are case ids or globs, `writers` jaxlib versions; empty takes all. `platforms` may name a mode (``cuda:run``), and `targets` other
+    devices to compile for than the usual ones (``cuda=a100``). `touching` names a release: only cells in which it writes or
     reads. `wheels` are folders, `indexes` URLs of package indexes, for releases that are not published.
     """
 
@@ -35,6 +36,7 @@ class Selection:
     touching: str = ""
     wheels: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -51,7 +53,7 @@ class Selection:
         shown = {
             name: value
             for name, value in asdict(self).items()
-            if value or name not in ("touching", "wheels", "indexes")
+            if value or name not in ("touching", "wheels", "indexes", "targets")
         }
         if self.indexes:
             shown["indexes"] = tuple(without_credentials(url) for url in self.indexes)

@@ -10,9 +10,12 @@ of the next cells are forked ahead, and start their clients while they wait: eac
 Requests come as JSON lines on stdin, replies leave as JSON lines on the descriptor that stdout was at the start:
 
     {"id": 1, "artifact": PATH, "checks": [CHECK, ...], "register": [[MODULE, PATH], ...], "devices": 1, "x64": false,
-     "timeout": 60.0, "memory": BYTES}
+     "timeout": 60.0, "memory": BYTES, "platform": "cpu", "described": {"name": ..., "options": {...}} or null}
     {"id": 1, "stage": "run", "check": "", "end": "ok"|"error"|"fault"|"crash"|"timeout"|"memory", "type": ..., "message": ...,
-     "refusals": {NAME: MESSAGE}, "shardings": [...], "signal": ..., "stderr": ..., "seconds": ...}
+     "refusals": {NAME: MESSAGE}, "shardings": [...], "device": ..., "driver": ..., "signal": ..., "stderr": ..., "seconds": ...}
+
+Where a device is described, the cell ends when it is compiled for such devices: nothing runs. What goes wrong in the stage "environment",
+in which the devices are looked for, is no fault of the artifact.
 
 A "fault" is one of the machine: what it is says nothing about the artifact.
 
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 
 LONGEST_MESSAGE = 4000
 LONGEST_STDERR = 4000
+LONGEST_DRIVER = 200
 LONGEST_LINE = 8 << 20  # of what a cell says: where its outputs lie on a large mesh takes most
 KEY_IMPLEMENTATIONS = {"key_fry": "threefry2x32", "key_rbg": "rbg", "key_urbg": "unsafe_rbg"}
 FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg"}
@@ -61,13 +65,26 @@ class NotKeptError(Exception):
     """What came out could not be written."""
 
 
+class NoDevicesError(Exception):
+    """The platform has not as many devices as the cell needs."""
+
+
 def run_cell(request: dict[str, Any], say: Say) -> None:
     """Take one artifact through its stages. `say` is told each stage before it starts."""
+    platform, described = request["platform"], request["described"]
+    if request["x64"] or request["devices"] > 1:
+        configure(x64=request["x64"], devices=request["devices"] if platform == "cpu" else 1)
+    devices = None
+    if platform != "cpu":
+        say({"stage": "environment"})
+        devices = described_devices(platform, described) if described else attached_devices(platform)
+        driver = "" if described else driver_of(platform, devices[0])
+        say({"device": devices[0].device_kind, "driver": driver})
+        if len(devices) < request["devices"]:
+            raise NoDevicesError("expected %d devices of %s, found %d" % (request["devices"], platform, len(devices)))
     say({"stage": "read"})
     with open(request["artifact"], "rb") as file:
         data = bytearray(file.read())
-    if request["x64"] or request["devices"] > 1:
-        configure(x64=request["x64"], devices=request["devices"])
     for module, path in request["register"]:
         register(module, path)
     say({"stage": "deserialize"})
@@ -77,13 +94,20 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
     mlir_module = exported.mlir_module
     if callable(mlir_module):
         mlir_module()
+
+    def one(check: dict[str, Any], say: Say, *, learn: bool = False) -> None:
+        if described:
+            compile_check(export, exported, check, devices, say, learn=learn)
+        else:
+            run_check(export, exported, check, say, learn=learn)
+
     for check in request["checks"]:
         say({"stage": "lower", "check": check["name"]})
         if check["outputs"] is not None:
-            run_check(export, exported, check, say, learn=request.get("learn", False))
+            one(check, say, learn=request.get("learn", False))
             continue
         try:
-            run_check(export, exported, check, lambda message: None)
+            one(check, lambda message: None)
         except Exception as error:
             say({"refusals": {check["name"]: "%s: %s" % (type(error).__name__, whole_message(error))}})
         else:
@@ -94,22 +118,13 @@ def run_check(export: Any, exported: Any, check: dict[str, Any], say: Say, *, le
     """One call of the artifact: lower, compile, run, and keep what comes out."""
     import jax
 
-    for _ in range(check["vjp"]):
-        exported = exported.vjp()
-    if check.get("dump"):
-        jax.config.update("jax_dump_ir_to", check["dump"])
-        dump(check, "exported.mlir", exported.mlir_module)
-    leaves = load_leaves(check["inputs"])
+    exported, leaves = called(exported, check)
     if check["mesh"]:
-        leaves = placed(exported, leaves, check)
+        placements = shardings_on(jax.devices(), exported, leaves, check)
+        leaves = [leaf if at is None else jax.device_put(leaf, at) for leaf, at in zip(leaves, placements, strict=True)]
     args, kwargs = jax.tree_util.tree_unflatten(exported.in_tree, leaves)
     lowered = jax.jit(call_of(export, exported)).lower(*args, **kwargs)
-    say({"stage": "compile"})
-    compiled = lowered.compile()
-    if check.get("dump"):
-        dump(check, "compiled.hlo", compiled.as_text)
-    if learn:  # before the run: linear algebra may die there
-        say({"modules": sorted(sys.modules)})
+    compiled = compiled_from(lowered, check, say, learn=learn)
     say({"stage": "run"})
     results = jax.tree_util.tree_leaves(compiled(*args, **kwargs))
     if check["outputs"] is None:
@@ -120,6 +135,77 @@ def run_check(export: Any, exported: Any, check: dict[str, Any], say: Say, *, le
         raise NotKeptError("the outputs could not be written: %s" % error) from error
     if not check["name"] and check["mesh"]:
         say({"shardings": [parts(value) for value in results]})
+
+
+def compile_check(
+    export: Any, exported: Any, check: dict[str, Any], devices: Any, say: Say, *, learn: bool = False
+) -> None:
+    """One call of the artifact on arguments that lie on described devices: lower and compile. There is nothing to run it on."""
+    import jax
+    from jax.sharding import SingleDeviceSharding
+
+    exported, leaves = called(exported, check)
+    one = SingleDeviceSharding(devices[0])
+    placements = shardings_on(devices, exported, leaves, check) if check["mesh"] else [one] * len(leaves)
+    leaves = [
+        leaf if leaf.dtype == jax.dtypes.float0 else jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=at)
+        for leaf, at in zip(leaves, placements, strict=True)
+    ]
+    args, kwargs = jax.tree_util.tree_unflatten(exported.in_tree, leaves)
+    # Where no argument says for which devices it is, the results do.
+    outputs = {} if check["mesh"] else {"out_shardings": one}
+    lowered = jax.jit(call_of(export, exported), **outputs).lower(*args, **kwargs)
+    compiled_from(lowered, check, say, learn=learn)
+
+
+def called(exported: Any, check: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """What a check calls, and the arguments."""
+    import jax
+
+    for _ in range(check["vjp"]):
+        exported = exported.vjp()
+    if check.get("dump"):
+        jax.config.update("jax_dump_ir_to", check["dump"])
+        dump(check, "exported.mlir", exported.mlir_module)
+    return exported, load_leaves(check["inputs"])
+
+
+def compiled_from(lowered: Any, check: dict[str, Any], say: Say, *, learn: bool) -> Any:
+    """The stage between lowering and running."""
+    say({"stage": "compile"})
+    compiled = lowered.compile()
+    if check.get("dump"):
+        dump(check, "compiled.hlo", compiled.as_text)
+    if learn:  # before the run: linear algebra may die there
+        say({"modules": sorted(sys.modules)})
+    return compiled
+
+
+def described_devices(platform: str, described: dict[str, Any]) -> Any:
+    """Devices that compile and cannot run."""
+    from jax.experimental import topologies
+
+    return topologies.get_topology_desc(
+        platform=platform, topology_name=described["name"], **described["options"]
+    ).devices
+
+
+def attached_devices(platform: str) -> Any:
+    """The devices that are there."""
+    import jax
+
+    return jax.devices(platform)
+
+
+def driver_of(platform: str, device: Any) -> str:
+    """What drives a device, as the system's module and the client say it."""
+    found = []
+    module = {"cuda": "nvidia", "rocm": "amdgpu"}.get(platform)
+    if module and os.path.exists("/sys/module/%s/version" % module):
+        with open("/sys/module/%s/version" % module) as file:
+            found.append("%s %s" % (module, file.read().strip()))
+    found.append(" ".join(str(getattr(device.client, "platform_version", "")).split()))
+    return ", ".join(filter(None, found))[:LONGEST_DRIVER]
 
 
 def dump(check: dict[str, Any], name: str, text_of: Any) -> None:
@@ -166,8 +252,11 @@ def register(module: str, path: str) -> None:
     spec.loader.exec_module(loaded)
 
 
-def placed(exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]:
-    """Arguments on the mesh of a check: as the artifact wants them, whole on each device, or in pieces of their first axis."""
+def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]:
+    """Where arguments lie on the mesh of a check: as the artifact wants them, whole on each device, or in pieces of their first axis.
+
+    None for what lies nowhere.
+    """
     import jax
     import numpy as np
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -175,8 +264,8 @@ def placed(exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]
     names, sizes = [axis for axis, _ in check["mesh"]], [size for _, size in check["mesh"]]
     count = int(np.prod(sizes))
     # Another mesh has other devices in other places.
-    devices = jax.devices()[:count] if check["place"] == "own" else jax.devices()[:count][::-1]
-    mesh = Mesh(np.array(devices).reshape(sizes), tuple(names))
+    chosen = list(devices)[:count] if check["place"] == "own" else list(devices)[:count][::-1]
+    mesh = Mesh(np.array(chosen).reshape(sizes), tuple(names))
     wanted = [None] * len(leaves)
     if check["place"] == "own" and hasattr(exported, "in_shardings_jax"):
         wanted = exported.in_shardings_jax(mesh)
@@ -187,7 +276,7 @@ def placed(exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]
         ]
     whole = NamedSharding(mesh, PartitionSpec())
     return [
-        leaf if leaf.dtype == jax.dtypes.float0 else jax.device_put(leaf, sharding or whole)
+        None if leaf.dtype == jax.dtypes.float0 else sharding or whole
         for leaf, sharding in zip(leaves, wanted, strict=True)
     ]
 
@@ -366,21 +455,24 @@ class Heard:
         if self.garbage or not said_by_a_cell(message) or self.end:
             self.garbage = self.garbage or "%.80r" % line
             return
-        if message.get("end") == "ok" and self.told["stage"] not in ("lower", "run"):
+        if message.get("end") == "ok" and self.told["stage"] not in ("lower", "compile", "run"):
             self.garbage = "%.80r, in stage %s" % (line, self.told["stage"])
             return
         self._words += 1
-        self.told.update((key, message[key]) for key in ("stage", "check", "shardings") if key in message)
+        self.told.update((key, message[key]) for key in TOLD if key in message)
         self.told["refusals"].update(message.get("refusals", {}))
         self.modules = message.get("modules", self.modules)
         self.end = message if "end" in message else {}
 
 
-STAGES = ("read", "deserialize", "module", "lower", "compile", "run")
+TOLD = ("stage", "check", "shardings", "device", "driver")
+STAGES = ("environment", "read", "deserialize", "module", "lower", "compile", "run")
 FORMS: dict[str, Callable[[Any], bool]] = {
     "stage": lambda value: value in STAGES,
     "end": lambda value: value in ("ok", "error", "fault"),
     "check": lambda value: isinstance(value, str),
+    "device": lambda value: isinstance(value, str),
+    "driver": lambda value: isinstance(value, str),
     "type": lambda value: isinstance(value, str),
     "message": lambda value: isinstance(value, str),
     "modules": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
@@ -633,8 +725,8 @@ class Server:
 
 
 def may_start_before(request: dict[str, Any]) -> bool:
-    """Whether nothing that this cell asks for must be done before its process starts the client."""
-    return request["devices"] == 1 and not request["register"]
+    """Whether nothing that this cell asks for must be done before its process starts the client, and no device is shared."""
+    return request["devices"] == 1 and not request["register"] and request["platform"] == "cpu"
 
 
 def imported() -> dict[str, Any]:

@@ -242,6 +242,11 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if isinstance(platforms, tuple):
             msgspec.structs.force_setattr(self, "platforms", dict.fromkeys(platforms, "auto"))
 
+    def spelled_platforms(self) -> tuple[str, ...]:
+        """The platforms to replay on, as --platforms takes them: ``cpu``, ``cuda:run``."""
+        wanted = self.platforms or {"cpu": "auto"}
+        return tuple(name if mode == "auto" else f"{name}:{mode}" for name, mode in wanted.items())
+
     def calendar(self) -> Calendar:
         """The shipped calendar with this project's own releases."""
         return load_calendar().extended(self.releases.jaxlib, self.releases.jax)

@@ -37,6 +37,12 @@ def print_plan(console: Console, plan: Plan) -> None:
         highlight=False,
     )
     console.print(f"readers by build date: {', '.join(readers)}", highlight=False)
+    for platform, left_out in plan.unexported.items():
+        if left_out and len(plan.unexported) > 1:
+            there = len({cell.golden.id for cell in plan.cells if cell.platform == platform})
+            console.print(
+                f"{platform}: {there} goldens; {left_out} were not exported for it", highlight=False, markup=False
+            )
 
 
 def print_report(console: Console, results: Sequence[Result], summary: Summary) -> None:

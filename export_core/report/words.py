@@ -53,6 +53,7 @@ MEANING = {
 
 LEGEND = (
     "ok agrees · num other numbers · ref refused · err error · sig died by a signal · time too long · - not run\n"
+    "comp compiled for a device that is not here\n"
     "[..] outside the window · ! broken promise · k known failure · ~ flaky: another verdict the last time"
 )
 
@@ -75,6 +76,8 @@ def headline(summary: Summary) -> tuple[str, str]:
         meaning += f"; and {broken} promise{'s are' if broken > 1 else ' is'} broken"
     if summary.exit_code in (1, 3) and summary.stale:
         meaning += "; and the list of known failures is no longer true"
+    if compiled := summary.verdicts.get(Verdict.COMPILED):
+        meaning += f", {compiled} compiled only"
     if known := summary.judgements.get(Judgement.KNOWN):
         meaning += f", {known} known failures apart"
     if summary.flaky:
@@ -160,6 +163,8 @@ def evidence(result: Result, *, whole: bool = False) -> list[tuple[str, str]]:
         ("stage", str(result.stage)),
         *([("mode", "compiled only, for a device that is not here")] if result.mode is Mode.COMPILE else []),
         ("message", result.message or str(result.verdict)),
+        ("device", ", ".join(filter(None, (result.device, result.driver)))),
+        ("foreseen", result.foreseen),
         ("flaky", result.flaky),
         ("stderr", result.stderr if whole else _telling(result)),
         ("reproduce", result.reproduce),
@@ -178,11 +183,11 @@ def listed(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def alike(results: Iterable[Result]) -> list[list[Result]]:
-    """Results that tell the same story: same verdict, stage and message but for names and numbers in it."""
-    groups: dict[tuple[str, str, str], list[Result]] = {}
+    """Results that tell the same story: same platform, verdict, stage and message but for names and numbers in it."""
+    groups: dict[tuple[str, str, str, str], list[Result]] = {}
     for result in results:
         message = re.sub(r"'[^']*'|\d+|(?<=Function )\S+|(?<=function )\S+", "_", first_line(result.message))
-        groups.setdefault((result.verdict, result.stage, message), []).append(result)
+        groups.setdefault((result.platform, result.verdict, result.stage, message), []).append(result)
     return list(groups.values())
 
 

@@ -116,7 +116,8 @@ def test_a_line_of_results_has_exactly_the_fields_of_the_contract():
     line = msgspec.json.decode(msgspec.json.encode(judged("0.9.2", "0.10.2")))
     assert " ".join(line) == (
         "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error seconds "
-        "custom_calls direction days promised promised_until judgement reproduce flaky"
+        "custom_calls direction days promised promised_until judgement reproduce flaky "
+        "device driver foreseen"
     )
     assert list(line["writer"]) == ["jax", "jaxlib", "platform", "built"]
     assert list(line["reader"]) == ["jax", "jaxlib", "built"]

@@ -19,6 +19,7 @@ from export_core.matrix import Cell, Environment, Limits, Outcome, Stage, Verdic
 from export_core.matrix.cache import OutcomeCache
 from export_core.matrix.request import Runs
 from export_core.matrix.reuse import Keys, replay_new
+from export_core.matrix.where import Where
 from export_core.releases import Release, load_calendar
 
 FILES = {ARTIFACT: "a", INPUTS: "i", OUTPUTS: "o"}
@@ -179,12 +180,12 @@ def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Outcome], list[
         built: list[str] = []
         said: list[str] = []
 
-        def stands(reader: Release) -> Environment:
-            return dataclasses.replace(this_interpreter(reader), lock=lock)
+        def stands(where: Where) -> Environment:
+            return dataclasses.replace(this_interpreter(where.reader), lock=lock)
 
-        def build(reader: Release) -> Environment:
-            built.append(reader.jaxlib)
-            return stands(reader)
+        def build(where: Where) -> Environment:
+            built.append(where.reader.jaxlib)
+            return stands(where)
 
         cache = OutcomeCache(tmp_path / "cache", said.append)
         outcomes = list(
@@ -192,10 +193,16 @@ def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Outcome], list[
                 [Cell(each, here, "cpu") for each in goldens],
                 cache,
                 Keys(load_calendar(), LIMITS, allow=accepted),
-                standing=stands if standing else lambda reader: None,
-                environment_of=build,
-                replay=lambda cells, environment_of: replay(
-                    cells, environment_of, load_calendar(), limits=LIMITS, start=start, allow=accepted
+                standing=stands if standing else lambda where: None,
+                equipped=build,
+                replay=lambda cells, equipped: replay(
+                    cells,
+                    lambda reader: equipped(Where(reader)),
+                    load_calendar(),
+                    limits=LIMITS,
+                    start=start,
+                    allow=accepted,
+                    equipped=equipped,
                 ),
             )
         )

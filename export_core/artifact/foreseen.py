@@ -1,0 +1,76 @@
+"""What will a platform make of an artifact? Foreseen from its bytes and the lists of stable targets, with no such platform at hand."""
+
+from __future__ import annotations
+
+from export_core.artifact.audit import audit
+from export_core.artifact.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Set
+
+    from export_core.artifact.artifact import Artifact
+
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+_PREFIXES = {
+    "cpu": ("lapack_", "blas_"),
+    "cuda": ("cusolver_", "cusparse_", "cublas_", "cudnn_", "cu_", "__cu", "__gpu$", "mosaic_gpu"),
+    "rocm": ("hipsolver_", "hipsparse_", "hipblas_", "hip_", "__hip", "__gpu$"),
+    "tpu": ("tpu_custom_call",),
+}
+# The TPU compiler's own, which have no prefix.
+_TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors", "Qr", "ApproxTopK"})
+
+
+class Foreseen(Record):
+    """What is foreseen of one platform: whether it was exported for it, the targets that are called there, those that no list promises.
+
+    `targets` are those that belong to this platform or to none in particular; `note` says it in a line.
+    """
+
+    platform: str
+    exported: bool
+    targets: tuple[str, ...]
+    unpromised: tuple[str, ...]
+    note: str
+
+
+def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str) -> Foreseen:
+    """Foresee one platform of an artifact.
+
+    Args:
+        artifact: what was read.
+        platform: one of `PLATFORMS`.
+        promised: targets that the reader's release guarantees.
+        reader: what to call the reader.
+
+    Raises:
+        ArtifactError: a module cannot be read.
+    """
+    envelope = artifact.envelope
+    platforms = PLATFORMS if envelope is None else envelope.platforms
+    lifted = envelope is not None and any(check.kind == "platform" for check in envelope.disabled_checks)
+    called = {call.target for call in artifact.custom_calls}
+    targets = tuple(sorted(target for target in called if belongs(target, platform)))
+    calls = [call for call in artifact.custom_calls if call.target in targets]
+    unpromised = tuple(finding.target for finding in audit(calls, promised) if not finding.ok)
+    exported = platform in platforms
+    if not exported and not lifted:
+        note = f"refused: it was exported for {', '.join(platforms)}"
+    else:
+        also = "" if exported else "not exported for it, and the check is off; "
+        if unpromised:
+            note = f"{also}calls {', '.join(unpromised)}, which {reader} does not promise to have"
+        elif targets:
+            note = f"{also}calls {', '.join(targets)}, all promised by {reader}"
+        else:
+            note = f"{also}makes no custom call"
+    return Foreseen(platform, exported, targets, unpromised, note)
+
+
+def belongs(target: str, platform: str) -> bool:
+    """Whether a target is called on a platform: it is that platform's own, or no other's."""
+    owners = {name for name, prefixes in _PREFIXES.items() if target.startswith(prefixes)}
+    if target in _TPU:
+        owners.add("tpu")
+    return not owners or platform in owners

@@ -1,0 +1,18 @@
+#loc1 = loc("-":67:36 to :58)
+#loc2 = loc("x")
+#loc3 = loc("test_approximate_top_k.<locals>.<lambda>"(#loc1))
+#loc4 = loc("jit(<lambda>)/jit(main)/approx_top_k"(#loc3))
+module @jit__lambda_ attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @top_k_gt_f32_comparator(%arg0: tensor<f32> loc("jit(<lambda>)/jit(main)/approx_top_k"(#loc3)), %arg1: tensor<f32> loc("jit(<lambda>)/jit(main)/approx_top_k"(#loc3)), %arg2: tensor<i32> loc("jit(<lambda>)/jit(main)/approx_top_k"(#loc3)), %arg3: tensor<i32> loc("jit(<lambda>)/jit(main)/approx_top_k"(#loc3))) -> tensor<i1> {
+    %0 = stablehlo.compare  GT, %arg0, %arg1 : (tensor<f32>, tensor<f32>) -> tensor<i1> loc(#loc4)
+    return %0 : tensor<i1> loc(#loc4)
+  } loc(#loc4)
+  func.func public @main(%arg0: tensor<2x16xf32> loc("x")) -> (tensor<2x3xf32> {jax.result_info = "result[0]"}, tensor<2x3xi32> {jax.result_info = "result[1]"}) {
+    %cst = stablehlo.constant dense<0xFF800000> : tensor<f32> loc(#loc)
+    %c = stablehlo.constant dense<-1> : tensor<i32> loc(#loc)
+    %0 = stablehlo.iota dim = 1 : tensor<2x16xi32> loc(#loc4)
+    %1:2 = stablehlo.custom_call @ApproxTopK(%arg0, %0, %cst, %c) {called_computations = [@top_k_gt_f32_comparator], mhlo.backend_config = {aggregate_to_topk = true, recall_target = 0.949999988 : f32, reduction_dim = 1 : i64, reduction_input_size_override = -1 : i64, top_k = 3 : i64}} : (tensor<2x16xf32>, tensor<2x16xi32>, tensor<f32>, tensor<i32>) -> (tensor<2x3xf32>, tensor<2x3xi32>) loc(#loc4)
+    return %1#0, %1#1 : tensor<2x3xf32>, tensor<2x3xi32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)

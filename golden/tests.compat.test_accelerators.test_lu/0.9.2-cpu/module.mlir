@@ -1,0 +1,48 @@
+#loc = loc(unknown)
+#loc1 = loc("matrix")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = true, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<i32> {jax.global_constant = "_platform_index"} loc(unknown), %arg1: tensor<5x3xf32> loc("matrix")) -> (tensor<5x3xf32> {jax.result_info = "result[0]"}, tensor<3xi32> {jax.result_info = "result[1]"}, tensor<5xi32> {jax.result_info = "result[2]"}) {
+    %cst = stablehlo.constant dense<0x7FC00000> : tensor<f32> loc(#loc)
+    %c = stablehlo.constant dense<2> : tensor<i32> loc(#loc)
+    %c_0 = stablehlo.constant dense<1> : tensor<i32> loc(#loc)
+    %c_1 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %0 = "stablehlo.case"(%arg0) ({
+      stablehlo.return %c_1 : tensor<i32> loc(#loc2)
+    }, {
+      stablehlo.return %c_0 : tensor<i32> loc(#loc2)
+    }, {
+      stablehlo.return %c : tensor<i32> loc(#loc2)
+    }) : (tensor<i32>) -> tensor<i32> loc(#loc2)
+    %1:3 = "stablehlo.case"(%0) ({
+      %2:3 = stablehlo.custom_call @cusolver_getrf_ffi(%arg1) {mhlo.backend_config = {}, mhlo.frontend_attributes = {num_batch_dims = "0"}, operand_layouts = [dense<[0, 1]> : tensor<2xindex>], output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []>], result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<0> : tensor<1xindex>, dense<> : tensor<0xindex>], sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([k, l], [m], []) {i=5, j=3, k=5, l=3, m=3}, custom>} : (tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<3xi32>, tensor<i32>) loc(#loc2)
+      %3 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<i32>) -> tensor<3xi32> loc(#loc2)
+      %4 = stablehlo.subtract %2#1, %3 : tensor<3xi32> loc(#loc2)
+      %5 = stablehlo.broadcast_in_dim %c_1, dims = [] : (tensor<i32>) -> tensor<i32> loc(#loc2)
+      %6 = stablehlo.compare GE, %2#2, %5, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1> loc(#loc2)
+      %7 = stablehlo.broadcast_in_dim %6, dims = [] : (tensor<i1>) -> tensor<1x1xi1> loc(#loc2)
+      %8 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<5x3xf32> loc(#loc2)
+      %9 = stablehlo.broadcast_in_dim %7, dims = [0, 1] : (tensor<1x1xi1>) -> tensor<5x3xi1> loc(#loc2)
+      %10 = stablehlo.select %9, %2#0, %8 : tensor<5x3xi1>, tensor<5x3xf32> loc(#loc2)
+      %11 = stablehlo.custom_call @cu_lu_pivots_to_permutation(%4) {mhlo.backend_config = {}, mhlo.frontend_attributes = {num_batch_dims = "0"}, operand_layouts = [dense<0> : tensor<1xindex>], result_layouts = [dense<0> : tensor<1xindex>], sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([j]) {i=3, j=5}, custom>} : (tensor<3xi32>) -> tensor<5xi32> loc(#loc3)
+      stablehlo.return %10, %4, %11 : tensor<5x3xf32>, tensor<3xi32>, tensor<5xi32> loc(#loc2)
+    }, {
+      %2:3 = stablehlo.custom_call @hipsolver_getrf_ffi(%arg1) {mhlo.backend_config = {}, mhlo.frontend_attributes = {num_batch_dims = "0"}, operand_layouts = [dense<[0, 1]> : tensor<2xindex>], output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []>], result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<0> : tensor<1xindex>, dense<> : tensor<0xindex>], sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([k, l], [m], []) {i=5, j=3, k=5, l=3, m=3}, custom>} : (tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<3xi32>, tensor<i32>) loc(#loc2)
+      %3 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<i32>) -> tensor<3xi32> loc(#loc2)
+      %4 = stablehlo.subtract %2#1, %3 : tensor<3xi32> loc(#loc2)
+      %5 = stablehlo.broadcast_in_dim %c_1, dims = [] : (tensor<i32>) -> tensor<i32> loc(#loc2)
+      %6 = stablehlo.compare GE, %2#2, %5, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1> loc(#loc2)
+      %7 = stablehlo.broadcast_in_dim %6, dims = [] : (tensor<i1>) -> tensor<1x1xi1> loc(#loc2)
+      %8 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<5x3xf32> loc(#loc2)
+      %9 = stablehlo.broadcast_in_dim %7, dims = [0, 1] : (tensor<1x1xi1>) -> tensor<5x3xi1> loc(#loc2)
+      %10 = stablehlo.select %9, %2#0, %8 : tensor<5x3xi1>, tensor<5x3xf32> loc(#loc2)
+      %11 = stablehlo.custom_call @hip_lu_pivots_to_permutation(%4) {mhlo.backend_config = {}, mhlo.frontend_attributes = {num_batch_dims = "0"}, operand_layouts = [dense<0> : tensor<1xindex>], result_layouts = [dense<0> : tensor<1xindex>], sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([j]) {i=3, j=5}, custom>} : (tensor<3xi32>) -> tensor<5xi32> loc(#loc3)
+      stablehlo.return %10, %4, %11 : tensor<5x3xf32>, tensor<3xi32>, tensor<5xi32> loc(#loc2)
+    }, {
+      %2:3 = stablehlo.custom_call @LuDecomposition(%arg1) {api_version = 2 : i32} : (tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<3xi32>, tensor<5xi32>) loc(#loc2)
+      stablehlo.return %2#0, %2#1, %2#2 : tensor<5x3xf32>, tensor<3xi32>, tensor<5xi32> loc(#loc2)
+    }) : (tensor<i32>) -> (tensor<5x3xf32>, tensor<3xi32>, tensor<5xi32>) loc(#loc2)
+    return %1#0, %1#1, %1#2 : tensor<5x3xf32>, tensor<3xi32>, tensor<5xi32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc2 = loc("jit(<lambda>)/lu")
+#loc3 = loc("jit(<lambda>)/lu_pivots_to_permutation")

@@ -1,0 +1,15 @@
+#loc = loc(unknown)
+#loc1 = loc("x")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = true, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["data"=4]> loc(#loc)
+  func.func public @main(%arg0: tensor<i32> {jax.global_constant = "_platform_index"} loc(unknown), %arg1: tensor<8x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x")) -> (tensor<2xf32> {jax.result_info = "result"}) {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc2)
+    %cst_0 = stablehlo.constant dense<2.000000e+00> : tensor<f32> loc(#loc)
+    %0 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<8x2xf32> loc(#loc3)
+    %1 = stablehlo.multiply %arg1, %0 : tensor<8x2xf32> loc(#loc3)
+    %2 = stablehlo.reduce(%1 init: %cst) applies stablehlo.add across dimensions = [0] : (tensor<8x2xf32>, tensor<f32>) -> tensor<2xf32> loc(#loc2)
+    return %2 : tensor<2xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc2 = loc("jit(<lambda>)/reduce_sum")
+#loc3 = loc("jit(<lambda>)/mul")

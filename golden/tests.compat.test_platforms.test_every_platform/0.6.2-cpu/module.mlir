@@ -1,0 +1,67 @@
+#loc = loc(unknown)
+#loc1 = loc("x")
+#loc5 = loc("-":15:36 to :70)
+#loc9 = loc("test_every_platform.<locals>.<lambda>"(#loc5))
+#loc13 = loc("jit(<lambda>)/jit(main)/pjit"(#loc9))
+#loc14 = loc("jit(<lambda>)/jit(main)/jit(sort)/sort"(#loc9))
+module @jit__lambda_ attributes {jax.uses_shape_polymorphism = true, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<i32> {jax.global_constant = "_platform_index"} loc(unknown), %arg1: tensor<3x4xf32> loc("x")) -> (tensor<3x3xf32> {jax.result_info = "result"}) {
+    %c = stablehlo.constant dense<1> : tensor<i32> loc(#loc)
+    %c_0 = stablehlo.constant dense<2> : tensor<i32> loc(#loc)
+    %c_1 = stablehlo.constant dense<0> : tensor<i32> loc(#loc)
+    %0 = stablehlo.transpose %arg1, dims = [1, 0] : (tensor<3x4xf32>) -> tensor<4x3xf32> loc(#loc10)
+    %1 = "stablehlo.case"(%arg0) ({
+      stablehlo.return %c_1 : tensor<i32> loc(#loc11)
+    }, {
+      stablehlo.return %c_0 : tensor<i32> loc(#loc11)
+    }, {
+      stablehlo.return %c_0 : tensor<i32> loc(#loc11)
+    }, {
+      stablehlo.return %c : tensor<i32> loc(#loc11)
+    }) : (tensor<i32>) -> tensor<i32> loc(#loc11)
+    %2 = "stablehlo.case"(%1) ({
+      %5 = stablehlo.dot_general %arg1, %0, contracting_dims = [1] x [0] : (tensor<3x4xf32>, tensor<4x3xf32>) -> tensor<3x3xf32> loc(#loc11)
+      stablehlo.return %5 : tensor<3x3xf32> loc(#loc11)
+    }, {
+      %5 = stablehlo.dot_general %arg1, %0, contracting_dims = [1] x [0] : (tensor<3x4xf32>, tensor<4x3xf32>) -> tensor<3x3xf32> loc(#loc11)
+      stablehlo.return %5 : tensor<3x3xf32> loc(#loc11)
+    }, {
+      %5 = stablehlo.dot_general %arg1, %0, contracting_dims = [1] x [0] : (tensor<3x4xf32>, tensor<4x3xf32>) -> tensor<3x3xf32> loc(#loc11)
+      stablehlo.return %5 : tensor<3x3xf32> loc(#loc11)
+    }) : (tensor<i32>) -> tensor<3x3xf32> loc(#loc11)
+    %3 = stablehlo.cosine %2 : tensor<3x3xf32> loc(#loc12)
+    %4 = call @sort(%arg0, %3) : (tensor<i32>, tensor<3x3xf32>) -> tensor<3x3xf32> loc(#loc13)
+    return %4 : tensor<3x3xf32> loc(#loc)
+  } loc(#loc)
+  func.func private @sort(%arg0: tensor<i32> {jax.global_constant = "_platform_index"} loc("jit(<lambda>)/jit(main)/pjit"(#loc9)), %arg1: tensor<3x3xf32> loc("jit(<lambda>)/jit(main)/pjit"(#loc9))) -> tensor<3x3xf32> {
+    %cst = stablehlo.constant dense<0x7FC00000> : tensor<f32> loc(#loc)
+    %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc)
+    %0 = "stablehlo.sort"(%arg1) <{dimension = 0 : i64, is_stable = true}> ({
+    ^bb0(%arg2: tensor<f32> loc("jit(<lambda>)/jit(main)/jit(sort)/sort"(#loc9)), %arg3: tensor<f32> loc("jit(<lambda>)/jit(main)/jit(sort)/sort"(#loc9))):
+      %1 = stablehlo.compare  EQ, %arg2, %cst_0,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1> loc(#loc15)
+      %2 = stablehlo.select %1, %cst_0, %arg2 : tensor<i1>, tensor<f32> loc(#loc16)
+      %3 = stablehlo.compare  NE, %arg2, %arg2,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1> loc(#loc17)
+      %4 = stablehlo.select %3, %cst, %2 : tensor<i1>, tensor<f32> loc(#loc16)
+      %5 = stablehlo.compare  EQ, %arg3, %cst_0,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1> loc(#loc15)
+      %6 = stablehlo.select %5, %cst_0, %arg3 : tensor<i1>, tensor<f32> loc(#loc16)
+      %7 = stablehlo.compare  NE, %arg3, %arg3,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1> loc(#loc17)
+      %8 = stablehlo.select %7, %cst, %6 : tensor<i1>, tensor<f32> loc(#loc16)
+      %9 = stablehlo.compare  LT, %4, %8,  TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1> loc(#loc18)
+      stablehlo.return %9 : tensor<i1> loc(#loc14)
+    }) : (tensor<3x3xf32>) -> tensor<3x3xf32> loc(#loc14)
+    return %0 : tensor<3x3xf32> loc(#loc13)
+  } loc(#loc13)
+} loc(#loc)
+#loc2 = loc("-":15:57 to :60)
+#loc3 = loc("-":15:53 to :60)
+#loc4 = loc("-":15:45 to :61)
+#loc6 = loc("test_every_platform.<locals>.<lambda>"(#loc2))
+#loc7 = loc("test_every_platform.<locals>.<lambda>"(#loc3))
+#loc8 = loc("test_every_platform.<locals>.<lambda>"(#loc4))
+#loc10 = loc("jit(<lambda>)/jit(main)/transpose"(#loc6))
+#loc11 = loc("jit(<lambda>)/jit(main)/dot_general"(#loc7))
+#loc12 = loc("jit(<lambda>)/jit(main)/cos"(#loc8))
+#loc15 = loc("jit(<lambda>)/jit(main)/jit(sort)/eq"(#loc9))
+#loc16 = loc("jit(<lambda>)/jit(main)/jit(sort)/select_n"(#loc9))
+#loc17 = loc("jit(<lambda>)/jit(main)/jit(sort)/ne"(#loc9))
+#loc18 = loc("jit(<lambda>)/jit(main)/jit(sort)/lt_to"(#loc9))

@@ -1,0 +1,16 @@
+#loc = loc(unknown)
+#loc1 = loc("x")
+module @jit__lambda_ attributes {jax.uses_shape_polymorphism = true, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<i32> {jax.global_constant = "_platform_index"} loc(unknown), %arg1: tensor<2x3xf32> loc("x")) -> (tensor<2xf32> {jax.result_info = "result"}) {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc)
+    %0 = stablehlo.tanh %arg1 : tensor<2x3xf32> loc(#loc6)
+    %1 = stablehlo.reduce(%0 init: %cst) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32> loc(#loc7)
+    return %1 : tensor<2xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc2 = loc("-":20:36 to :47)
+#loc3 = loc("-":20:36 to :54)
+#loc4 = loc("test_two_platforms_with_derivative.<locals>.<lambda>"(#loc2))
+#loc5 = loc("test_two_platforms_with_derivative.<locals>.<lambda>"(#loc3))
+#loc6 = loc("jit(<lambda>)/jit(main)/tanh"(#loc4))
+#loc7 = loc("jit(<lambda>)/jit(main)/reduce_sum"(#loc5))

@@ -1,0 +1,62 @@
+"""What is foreseen of each platform from the bytes alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from export_core.artifact import read
+from export_core.artifact.foreseen import PLATFORMS, belongs, foreseen
+from export_core.inspection.audited import audited
+from export_core.inspection.describe import describe
+from export_core.inspection.screen import screen
+from export_core.releases.dates import shipped_dates
+from export_core.releases.stable_targets import stable_targets
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+def kept(case: str, writer: str = "0.12.0.1-cpu"):
+    return read(GOLDEN / f"tests.compat.{case}" / writer / "artifact.jaxexport")
+
+
+def notes(artifact, reader="0.12.0.1"):
+    stable = stable_targets(reader)
+    return {name: foreseen(artifact, name, stable, f"jaxlib {reader}").note for name in PLATFORMS}
+
+
+def test_each_platform_calls_its_own_targets_and_one_it_was_not_exported_for_refuses():
+    assert notes(kept("test_accelerators.test_lu")) == {
+        "cpu": "refused: it was exported for cuda, rocm, tpu",
+        "cuda": "calls cu_lu_pivots_to_permutation, cusolver_getrf_ffi, all promised by jaxlib 0.12.0.1",
+        "rocm": "calls hip_lu_pivots_to_permutation, hipsolver_getrf_ffi, all promised by jaxlib 0.12.0.1",
+        "tpu": "calls LuDecomposition, all promised by jaxlib 0.12.0.1",
+    }
+
+
+def test_a_target_that_the_reader_has_no_promise_for_is_named():
+    cholesky = kept("test_accelerators.test_cholesky")
+    assert notes(cholesky, "0.6.2")["cuda"] == "calls cusolver_potrf_ffi, which jaxlib 0.6.2 does not promise to have"
+    assert notes(cholesky)["tpu"] == "makes no custom call"
+
+
+def test_where_the_check_of_the_platform_is_off_it_is_said():
+    found = kept("test_platforms.test_run_on_another_platform_all_the_same")
+    assert notes(found)["cpu"] == "not exported for it, and the check is off; makes no custom call"
+
+
+@pytest.mark.parametrize("target", sorted(stable_targets("0.12.0.1")))
+def test_every_stable_target_is_one_platforms_own_or_everybodys(target):
+    owners = [name for name in PLATFORMS if belongs(target, name)]
+    assert len(owners) in (1, len(PLATFORMS))
+
+
+def test_inspect_and_audit_say_it():
+    artifact, dates = kept("test_accelerators.test_qr"), shipped_dates()
+    text = screen(describe(artifact, dates))
+    newest = dates[-1].jaxlib
+    assert f"cuda: calls cusolver_geqrf_ffi, cusolver_orgqr_ffi, all promised by jaxlib {newest}" in text
+    told, ok = audited(artifact, dates, {})
+    assert ok
+    assert f"note  on tpu: calls ProductOfElementaryHouseholderReflectors, Qr, all promised by jaxlib {newest}" in told

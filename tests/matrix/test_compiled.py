@@ -1,0 +1,93 @@
+"""Cells of platforms that are not here, compiled for a described device by the plugin of the newest release: one TPU, one CUDA."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from making import NEWEST, release
+
+from export_core.goldens import GoldenStore
+from export_core.matrix import Cell, Limits, Mode, Outcome, Verdict, build_environment, replay
+from export_core.matrix.hardware import lacking
+from export_core.matrix.where import find_targets
+from export_core.releases import load_calendar
+
+ROOT = Path(__file__).parents[2]
+CALENDAR = load_calendar()
+READER = release(NEWEST)
+HERE = version("jaxlib")
+BOTH = pytest.mark.parametrize("platform", ["tpu", "cuda"])
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("planted") / "golden"
+    subprocess.run([sys.executable, Path(__file__).with_name("write_planted.py"), folder], check=True)
+    return folder
+
+
+def replayed(
+    folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, target: str = ""
+) -> dict[str, Outcome]:
+    targets = find_targets((target,) if target else ())
+    cells = [
+        Cell(golden, READER, platform, mode, targets[platform])
+        for golden in GoldenStore(folder).goldens()
+        if golden.manifest.writer.jaxlib in (NEWEST, HERE)
+        and (not cases or golden.manifest.case.rpartition(".")[2] in cases)
+        and ("." not in golden.manifest.case or ".test_accelerators." in golden.manifest.case)
+    ]
+    outcomes = replay(
+        cells,
+        lambda reader: build_environment(reader, CALENDAR),
+        CALENDAR,
+        limits=Limits(jobs=2),
+        equipped=lambda where: build_environment(where.reader, CALENDAR, where=where),
+    )
+    return {outcome.cell.golden.manifest.case.rpartition(".")[2]: outcome for outcome in outcomes}
+
+
+@pytest.mark.matrix
+@BOTH
+def test_a_missing_target_and_a_foreign_platform_are_caught_and_what_is_sound_compiles(planted, platform):
+    found = replayed(planted, platform)
+    sound = found["sound"]
+    assert (sound.verdict, sound.stage) == (Verdict.COMPILED, "compile"), sound.message
+    assert sound.device == {"tpu": "TPU v5 lite", "cuda": "NVIDIA H100 80GB HBM3"}[platform]
+    missing = found["missing_target"]
+    assert (missing.verdict, missing.stage) == (Verdict.ERROR, "compile")
+    assert "planted_target" in missing.message
+    foreign = found["foreign_platform"]
+    assert (foreign.verdict, foreign.stage) == (Verdict.REFUSED, "lower")
+    assert f"exported for platforms '('cpu',)' but it is used on '('{platform}',)'" in foreign.message
+
+
+@pytest.mark.matrix
+@BOTH
+def test_derivatives_symbolic_shapes_four_devices_and_kernels_compile(platform):
+    cases = ("test_any_batch_with_derivative", "test_sum_over_four_devices", f"test_pallas_on_{platform}")
+    found = replayed(ROOT / "golden", platform, *cases)
+    assert {name: outcome.verdict for name, outcome in found.items()} == dict.fromkeys(cases, Verdict.COMPILED)
+
+
+@pytest.mark.matrix
+def test_another_device_can_be_named(planted):
+    outcome = replayed(planted, "tpu", "sound", target="tpu=v6e")["sound"]
+    assert (outcome.verdict, outcome.device) == (Verdict.COMPILED, "TPU v6 lite")
+
+
+@pytest.mark.matrix
+@pytest.mark.gpu
+def test_cells_run_on_the_gpu_that_is_here_and_say_what_drove_it():
+    if lack := lacking("cuda"):
+        pytest.skip(f"no CUDA device answers here: {lack}")
+    cases = ("test_cholesky", "test_lu", "test_any_batch_with_derivative")
+    found = replayed(ROOT / "golden", "cuda", *cases, mode=Mode.RUN)
+    assert {name: outcome.verdict for name, outcome in found.items()} == dict.fromkeys(cases, Verdict.PASS)
+    for outcome in found.values():
+        assert outcome.device
+        assert "nvidia" in outcome.driver

@@ -1,0 +1,48 @@
+"""Writes goldens with something wrong on other platforms, with the jax of the interpreter that runs it: FOLDER."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import jax
+import jax.numpy as jnp
+import msgspec
+import numpy as np
+from jax import lax
+
+from export_core.export import Asked, Case, produce
+from export_core.goldens import Comparison, GoldenStore
+from export_core.releases import load_calendar
+
+OTHERS = ("cuda", "tpu")
+WHY = {"planted_target": "no platform has it"}
+
+
+def missing(x):
+    kernel = jax.ffi.ffi_call("planted_target", jax.ShapeDtypeStruct(x.shape, x.dtype))
+    return lax.platform_dependent(x, cuda=kernel, tpu=kernel, default=lambda x: x * 3)
+
+
+def main(root: Path) -> None:
+    store = GoldenStore(root)
+    x = np.array([1.0, 2.0], np.float32)
+
+    def made(case, function, **asked):
+        whole = Case(case, f"tests/test_x.py::{case}", None, jax.jit(function), (x,), {}, Asked(**asked), Comparison())
+        return produce(whole, load_calendar(), reproducible=False)
+
+    sound = made("sound", jnp.cos, platforms=OTHERS)
+    store.write(sound.manifest, sound.files)
+    lacks = made("missing_target", missing, platforms=OTHERS, allow=WHY)
+    store.write(lacks.manifest, lacks.files)
+    # Its manifest says what its artifact does not: that it was exported for these platforms.
+    foreign = made("foreign_platform", jnp.cos, platforms=("cpu",))
+    options = msgspec.structs.replace(foreign.manifest.options, platforms=("cpu", *OTHERS))
+    store.write(msgspec.structs.replace(foreign.manifest, options=options), foreign.files)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

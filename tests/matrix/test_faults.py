@@ -228,10 +228,10 @@ def test_a_cell_that_ends_otherwise_than_the_last_time_is_flaky_until_it_ends_tw
             [cell],
             cache,
             Keys(load_calendar(), limits),
-            standing=lambda reader: where,
-            environment_of=lambda reader: where,
-            replay=lambda cells, environment_of: replay(
-                cells, environment_of, load_calendar(), limits=limits, start=start
+            standing=lambda place: where,
+            equipped=lambda place: where,
+            replay=lambda cells, equipped: replay(
+                cells, this_interpreter, load_calendar(), limits=limits, start=start, equipped=equipped
             ),
             anew=anew,
         )

@@ -119,10 +119,10 @@ def test_a_policy_says_tolerances_by_platform_and_by_dtype(tmp_path):
     [
         ("rtol: -1", "rtol: expected a finite number of 0 or more, found -1.0."),
         ("atol: {int8: 1}", "atol: int8: expected a floating-point dtype"),
-        ("tolerances: {gpu: {}}", "tolerances: gpu: expected a platform of cpu, cuda, rocm, tpu."),
-        ("tolerances: {tpu: {float: {}}}", "tolerances: tpu: float: expected a floating-point dtype"),
-        ("tolerances: {tpu: {float32: {ulp: -2}}}", "tolerances: tpu: float32: ulp: expected a whole number of 0 or more, found -2."),
-        ("tolerances: {tpu: {float32: {rotl: 2}}}", "unknown field `rotl` - at `$.tolerances[...][...]`. Did you mean `rtol`?"),
+        ("tolerances: {gpu: {}}", "tolerances.gpu: expected a platform of cpu, cuda, rocm, tpu."),
+        ("tolerances: {tpu: {float: {}}}", "tolerances.tpu.float: expected a floating-point dtype"),
+        ("tolerances: {tpu: {float32: {ulp: -2}}}", "tolerances.tpu.float32.ulp: expected a whole number of 0 or more, found -2."),
+        ("tolerances: {tpu: {float32: {rotl: 2}}}", "tolerances.tpu.float32.rotl: unknown key. Did you mean `rtol`?"),
     ],
 )  # fmt: skip
 def test_a_policy_with_a_tolerance_that_cannot_be_is_refused(tmp_path, text, message):

@@ -206,7 +206,7 @@ def _held(settings: Settings, marked: Marked, pytester: pytest.Pytester) -> dict
         ([], "export_atol = -1", "", "tox.ini: export_atol: expected a finite number of 0 or more, found '-1'."),
         ([], "export_platforms = cpu,gpu", "", "tox.ini: export_platforms: unknown platform 'gpu'; jax.export knows cpu, cuda, rocm, tpu."),
         (["--export-policy=none.yaml"], "", "", "none.yaml: expected a policy file, found no such file."),
-        ([], "", "golden: here", "unknown field `golden`. Did you mean `goldens`?"),
+        ([], "", "golden: here", "export_compat.yaml:1: golden: unknown key. Did you mean `goldens`?"),
     ],
 )  # fmt: skip
 def test_a_value_that_cannot_be_ends_the_run_before_any_test(

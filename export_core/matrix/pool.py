@@ -198,12 +198,14 @@ class KeptWorkers:
 
     def __init__(self) -> None:
         self._worker: Worker | None = None
+        self._environment: Environment | None = None
 
     def start(self, environment: Environment, slots: int, *, fork: bool) -> Worker:
-        """A `WorkerStarter`. The worker that it gives ignores `close`; one that has died is replaced."""
-        if self._worker is None or (isinstance(self._worker, ForkingWorker) and self._worker.ended):
+        """A `WorkerStarter`. The worker that it gives ignores `close`; one that has died, or is of another environment, is replaced."""
+        ended = isinstance(self._worker, ForkingWorker) and self._worker.ended
+        if self._worker is None or ended or self._environment != environment:
             self.close()
-            self._worker = start_worker(environment, slots, fork=fork)
+            self._worker, self._environment = start_worker(environment, slots, fork=fork), environment
         return _Borrowed(self._worker)
 
     def close(self) -> None:

@@ -18,10 +18,9 @@ from export_core import cli
 from export_core.goldens.store import OUTPUTS
 from export_core.matrix import Environment, local, this_interpreter
 from export_core.matrix.cell import Stage
-from export_core.matrix.environments import Sources
 from export_core.matrix.pool import Reply, Request
 from export_core.matrix.run import replay
-from export_core.releases import Calendar, Release
+from export_core.releases import Release
 
 
 class Stub:
@@ -45,7 +44,7 @@ def start(environment: Environment, slots: int, *, fork: bool) -> Stub:
     return Stub()
 
 
-def environment(release: Release, calendar: Calendar, sources: Sources) -> Environment:
+def environment(release: Release, *_: object) -> Environment:
     """This interpreter, for any release."""
     return this_interpreter(release)
 

@@ -157,7 +157,7 @@ def test_three_workers_one_killed_in_the_middle_give_the_results_of_a_local_run(
 
 def test_a_cluster_without_a_tpu_runs_the_rest_and_says_at_once_what_it_lacks(project, cluster):
     cluster.add()
-    words = ("--readers", "0.12.0.1", "--cases", "both", "--platforms", "cpu,tpu")
+    words = ("--readers", "0.12.0.1", "--cases", "both", "--platforms", "cpu,tpu:run")
     started = time.monotonic()
     code, out = ended(start(project, "lacks", *words, "--executor", f"dask:{cluster.address}"))
     assert code == 3, out

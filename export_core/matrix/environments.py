@@ -21,7 +21,7 @@ from export_core.matrix.where import Mode, Where
 from export_core.releases import Calendar, Release
 from export_core.releases.wheels import Wheel
 
-_NOT_INHERITED = ("JAX_", "XLA_", "PYTHON", "TF_", "LIBTPU", "TPU_")
+_NOT_INHERITED = ("JAX_", "XLA_", "PYTHON", "PYTEST_", "TF_", "LIBTPU", "TPU_")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
 _CHECK = """
 import importlib.util, json, jax, jaxlib.version, numpy, flatbuffers

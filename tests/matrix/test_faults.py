@@ -227,9 +227,10 @@ def test_a_cell_that_ends_otherwise_than_the_last_time_is_flaky_until_it_ends_tw
     run, goldens, here, kept, tmp_path, flaky
 ):
     run("waves")  # from now on the kept worker is one whose cells misbehave
+    assert kept._environment
     requests: list[str] = []
     cell = Cell(goldens["is_flaky"], here, "cpu")
-    where = dataclasses.replace(this_interpreter(here), lock="lock")
+    where = dataclasses.replace(kept._environment, lock="lock")
 
     def start(environment, slots, *, fork):
         requests.append("started")

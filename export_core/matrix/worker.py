@@ -109,6 +109,8 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
         try:
             one(check, lambda message: None)
         except Exception as error:
+            if of_the_machine(error):
+                raise
             say({"refusals": {check["name"]: "%s: %s" % (type(error).__name__, whole_message(error))}})
         else:
             raise NotRefusedError("expected this call to be refused, and it was not")

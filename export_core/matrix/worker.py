@@ -65,6 +65,10 @@ class NotKeptError(Exception):
     """What came out could not be written."""
 
 
+class NotImportedError(Exception):
+    """A registration module does not work in this reader."""
+
+
 class NoDevicesError(Exception):
     """The platform has not as many devices as the cell needs."""
 
@@ -86,7 +90,13 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
     with open(request["artifact"], "rb") as file:
         data = bytearray(file.read())
     for module, path in request["register"]:
-        register(module, path)
+        try:
+            register(module, path)
+        except BaseException as error:
+            if of_the_machine(error):
+                raise
+            said = "%s: %s" % (type(error).__name__, error)
+            raise NotImportedError("the module %s cannot be imported in this reader: %s" % (module, said)) from error
     say({"stage": "deserialize"})
     export = export_module()
     exported = export.deserialize(data)
@@ -505,6 +515,7 @@ class Running:
     def __init__(self, ahead: bool, others: list[int]) -> None:
         self.ahead = ahead
         self.request: dict[str, Any] = {}
+        self.on_a_device = False
         self.heard = Heard()
         self.printed = b""
         self.killed_for: str | None = None
@@ -542,6 +553,7 @@ class Running:
     def give(self, request: dict[str, Any]) -> None:
         """Give it the cell, which begins now."""
         self.request = request
+        self.on_a_device = request["platform"] != "cpu" and not request["described"]
         self.started = time.monotonic()
         try:
             with os.fdopen(self.requests, "wb") as told:
@@ -591,8 +603,11 @@ class Running:
         return not self.ahead or self.heard.anything
 
     def over(self) -> bool:
-        """Whether it is known what came of it. Who heard the last word needs not wait for the process to end; nobody ever blocks."""
-        if self.heard.whole and not self.killed_for:
+        """Whether it is known what came of it, and its device is free. Nobody ever blocks.
+
+        Who heard the last word needs not wait for the process to end, unless that has memory of a device which the next cell needs.
+        """
+        if self.heard.whole and not self.killed_for and not self.on_a_device:
             return True
         if not self.speechless:
             return False

@@ -242,6 +242,40 @@ def test_an_environment_that_does_not_stand_is_built_and_what_ran_in_it_is_kept(
     assert again(twins[0])[1] == []
 
 
+def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
+    """Whether an outcome is kept that ends when its environment has been asked for so many times."""
+
+    def ends(cells, equipped):
+        for _ in range(asked):
+            equipped(cells[0].where)
+        yield Outcome(cells[0], Stage.COMPARE, Verdict.PASS)
+
+    def never(cells, equipped):
+        ran.extend(cells)
+        yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
+
+    ran: list[Cell] = []
+    for replayed in (ends, never):
+        stands = {"standing": lambda where: environment(), "equipped": lambda where: environment()}
+        list(replay_new([Cell(made, READER, "cpu")], cache, Keys(load_calendar(), LIMITS), replay=replayed, **stands))
+    return not ran
+
+
+@pytest.mark.parametrize(
+    ("other", "kept"),
+    [
+        ({}, True),
+        ({"options": Options(("cpu",), register=("mypackage.nodes",))}, False),
+        ({"comparison": Comparison(compare="mypackage:alike")}, False),
+    ],
+    ids=["plain", "registers", "compares"],
+)
+def test_what_the_code_of_a_user_decides_is_run_each_time(tmp_path, other, kept):
+    cache = OutcomeCache(tmp_path)
+    assert kept_of(golden("t.a", files=FILES, **other), cache) is kept
+    cache.close()
+
+
 def test_an_environment_that_nobody_took_a_lock_of_keeps_nothing(again, twins):
     again(twins[0], lock="")
     assert len(again(twins[0], lock="")[1]) == 1

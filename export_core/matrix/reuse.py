@@ -6,6 +6,7 @@ import functools
 import hashlib
 import platform
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -72,17 +73,19 @@ def replay_new(
 ) -> Iterator[Outcome]:
     """One outcome for each cell: those that are known first, then what `replay` makes of the others, which are kept.
 
+    Of an environment that is asked for again, since something broke, nothing is kept: which outcomes come from the broken one nobody knows.
     No environment is built or started of which every cell is known. `standing` gives the environment of a reader where it is built.
     `anew`: every cell is run, whatever is known of it. So is what runs on an accelerator: no key holds its driver.
     """
     goldens = {cell.golden.id: cell.golden for cell in cells}
     fresh = {name: _of_the_moment(golden) for name, golden in goldens.items()}
+    asked: Counter[Where] = Counter()
     environments = {where: standing(where) for where in dict.fromkeys(cell.where for cell in cells)}
 
     def key(cell: Cell) -> str:
         """Empty where the outcome is not kept, and while the environment does not stand."""
         environment = environments[cell.where]
-        if environment is None or not environment.lock or fresh[cell.golden.id] or shared(cell.where):
+        if asked[cell.where] > 1 or environment is None or not environment.lock or fresh[cell.golden.id] or shared(cell.where):
             return ""
         return keys.of(cell, environment)
 
@@ -98,6 +101,7 @@ def replay_new(
             left.append(cell)
 
     def remembered(where: Where) -> Environment:
+        asked[where] += 1
         environments[where] = environment = equipped(where)
         return environment
 

@@ -276,6 +276,13 @@ def test_what_the_code_of_a_user_decides_is_run_each_time(tmp_path, other, kept)
     cache.close()
 
 
+def test_of_an_environment_that_was_asked_for_again_nothing_is_kept(tmp_path):
+    cache = OutcomeCache(tmp_path)
+    assert not kept_of(PLAIN, cache, asked=2)
+    assert kept_of(PLAIN, cache)
+    cache.close()
+
+
 def test_an_environment_that_nobody_took_a_lock_of_keeps_nothing(again, twins):
     again(twins[0], lock="")
     assert len(again(twins[0], lock="")[1]) == 1

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Generator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -105,7 +105,7 @@ def matrix(
         with interruptible():
             summary = run.to_the_end()
     except Interrupted as stop:
-        run.screen.print(f"Interrupted: {run.standing()} Nothing was judged.", soft_wrap=True, highlight=False)
+        run.screen.print(f"Interrupted: {run.standing()}", soft_wrap=True, highlight=False)
         sys.exit(stop.exit_code)
     except ResultsNotWritten as error:
         raise ResultsNotWritten(f"{error} {run.standing()}") from error
@@ -127,15 +127,18 @@ class _Run:
     selecting: dict[str, Any]
     plan: Plan | None = None
     judged: list[Result] = field(default_factory=list)
+    is_judged: bool = False
 
     def standing(self) -> str:
         """What is done, what is left, and how to go on."""
         if self.plan is None:
-            return "No cell was run."
+            return "No cell was run. Nothing was judged."
+        if self.is_judged:
+            return f"Every cell was judged: jaxexport report {self.results} tells the results."
         have, planned = len(self.judged), len(self.plan.cells)
         return (
             f"{have} of {planned} cells have a result, in {self.results}, and {planned - have} are left: "
-            "the same command with --resume goes on."
+            "the same command with --resume goes on. Nothing was judged."
         )
 
     def to_the_end(self) -> Summary:
@@ -158,10 +161,13 @@ class _Run:
             self.screen.print(f"shard {part} of {len(whole.cells)} cells", highlight=False)
         started = time.monotonic()
         record = record_of(whole, policy.unplaced(), self.limits, shard=str(part or ""))
-        cluster = cluster_at(self.executor)
-        journal = Journal(self.results, record, resume=self.resume)
-        self.plan = plan
-        try:
+        with ExitStack() as opened:
+            # In this order: who does not reach the cluster has lost no results.
+            if cluster := cluster_at(self.executor):
+                opened.callback(cluster.close)
+            journal = Journal(self.results, record, resume=self.resume)
+            opened.callback(journal.close)
+            self.plan = plan
             self._run_cells(plan, policy, journal, cluster)
             self.judged = in_order(self.judged)
             journal.finish(result_line(result) for result in self.judged)
@@ -178,10 +184,7 @@ class _Run:
                 shard=ShardOf(part.index, part.count) if part else None,
             )
             write_summary(self.results, summary)
-        finally:
-            journal.close()
-            if cluster:
-                cluster.close()
+            self.is_judged = True
         print_report(self.screen, self.judged, summary)
         return summary
 

@@ -66,8 +66,7 @@ class Outcome:
     `message` is one line or more for a person; `stderr` the end of what native libraries printed; `signal` the number of
     the signal that ended the process; `difference` the numbers, when outputs were compared; `seconds` of wall time; `flaky` says
     which other verdict the same content had the last time that it ran, and when; empty where it had this one, or never ran.
-    the signal that ended the process; `difference` the numbers, when outputs were compared; `seconds` of wall time. `device` is
-    the kind of device that it ran on or was compiled for, `driver` what drove it: both empty on a CPU.
+    `device` is the kind of device that it ran on or was compiled for, `driver` what drove it: both empty on a CPU.
     """
 
     cell: Cell

@@ -56,8 +56,8 @@ def outcome_of(
         return ended(Stage.COMPARE, verdict, found.problem, found.difference)
     if reply.end == "error":
         text = reply.message or ""
-        if stage is Stage.READ:  # the file went away or cannot be read: nothing was asked of jax
-            return ended(stage, Verdict.NOT_RUN, f"{reply.type}: {text}")
+        if stage is Stage.READ:  # a module cannot be imported: nothing was asked of the artifact
+            return ended(stage, Verdict.NOT_RUN, text or reply.type or "")
         lacks = find_driverless(cell.platform, stage, text, cell.reader.built) if cell.mode is Mode.COMPILE else None
         if lacks:
             return ended(stage, Verdict.NOT_RUN, f"{at}{lacks.meaning}: {text}")

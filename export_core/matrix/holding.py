@@ -45,9 +45,11 @@ def hold(folder: Path) -> Hold | None:
         if fcntl:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         os.utime(folder / _FILE)
-    except OSError:
+    except (BlockingIOError, FileNotFoundError):
         os.close(descriptor)
         return None
+    except OSError:  # a disk without locks, or a file of somebody else's: what is there can be used all the same
+        pass
     return Hold(descriptor)
 
 

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Callable, Iterable
-from importlib.metadata import version
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import filelock
 import msgspec
 
 from export_core.matrix.errors import MatrixError, ResultsNotWritten
+from export_core.matrix.job import tool
 from export_core.matrix.plan import Plan
 from export_core.matrix.request import Limits
 
@@ -43,6 +43,7 @@ _HASHED = ("goldens", "cells", "policy")
 class PlanRecord(msgspec.Struct, frozen=True):
     """What decides the results of a run. `goldens` are hashes by golden, `cells` and `policy` are hashes; `limits` those of one cell.
 
+    `tool` is our version and a hash of our code.
     `cells` stands for the content of wheel files too. Of a shard, `cells` and `planned` are those of the plan that it is a part of.
     """
 
@@ -74,7 +75,7 @@ def record_of(plan: Plan, policy: Any, limits: Limits, shard: str = "") -> PlanR
     """What decides the results of this plan, or of a shard of it."""
     described = msgspec.json.decode(msgspec.json.encode(plan.selection.described()))  # as it is read back
     return PlanRecord(
-        tool=version("pytest-jaxexport"),
+        tool=tool(),
         as_of=str(plan.as_of),
         selection=described,
         goldens={golden.id: _hash(golden.manifest) for golden in plan.goldens},

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import platform
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
-from export_core import artifact, comparing
+from export_core import artifact, comparing, goldens
 from export_core.comparing import Tolerances
-from export_core.goldens import Golden, Manifest, arrays
+from export_core.goldens import Golden, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cache import OutcomeCache
 from export_core.matrix.cell import Cell, Outcome
 from export_core.matrix.environments import Environment
 from export_core.matrix.hardware import shared
-from export_core.matrix.registered import self_contained
 from export_core.matrix.request import Limits, Runs
 from export_core.matrix.run import Equipped
 from export_core.matrix.where import Where
@@ -73,17 +75,24 @@ def replay_new(
 ) -> Iterator[Outcome]:
     """One outcome for each cell: those that are known first, then what `replay` makes of the others, which are kept.
 
+    Of an environment that is asked for again, since something broke, nothing is kept: which outcomes come from the broken one nobody knows.
     No environment is built or started of which every cell is known. `standing` gives the environment of a reader where it is built.
     `anew`: every cell is run, whatever is known of it. So is what runs on an accelerator: no key holds its driver.
     """
-    goldens = {cell.golden.id: cell.golden for cell in cells}
-    fresh = {name: _of_the_moment(golden) for name, golden in goldens.items()}
+    fresh = {cell.golden.id: _of_the_moment(cell.golden) for cell in cells}
+    asked: Counter[Where] = Counter()
     environments = {where: standing(where) for where in dict.fromkeys(cell.where for cell in cells)}
 
     def key(cell: Cell) -> str:
         """Empty where the outcome is not kept, and while the environment does not stand."""
         environment = environments[cell.where]
-        if environment is None or not environment.lock or fresh[cell.golden.id] or shared(cell.where):
+        if (
+            asked[cell.where] > 1
+            or environment is None
+            or not environment.lock
+            or fresh[cell.golden.id]
+            or shared(cell.where)
+        ):
             return ""
         return keys.of(cell, environment)
 
@@ -99,6 +108,7 @@ def replay_new(
             left.append(cell)
 
     def remembered(where: Where) -> Environment:
+        asked[where] += 1
         environments[where] = environment = equipped(where)
         return environment
 
@@ -109,9 +119,8 @@ def replay_new(
 
 
 def _of_the_moment(golden: Golden) -> bool:
-    """Whether what comes out depends on what no key holds: a user's comparator, or what a registration module may reach for."""
-    modules = (golden.folder / f"{name}.register.py" for name in golden.manifest.options.register)
-    return ":" in golden.manifest.comparison.compare or not all(self_contained(path.read_bytes()) for path in modules)
+    """Whether what comes out depends on what no key holds: the code of a user, who registers or compares, may reach for anything."""
+    return bool(golden.manifest.options.register) or ":" in golden.manifest.comparison.compare
 
 
 def expected_content(manifest: Manifest) -> str:
@@ -123,11 +132,11 @@ def expected_content(manifest: Manifest) -> str:
 
 @functools.cache
 def code() -> str:
-    """A hash of the code and the tables that run a cell and say how it ended: this folder, and what audits artifacts and reads arrays."""
+    """A hash of the code and the tables that run a cell and say how it ended: this folder, and what audits artifacts and reads goldens."""
     found = hashlib.sha256()
-    folders = (Path(__file__).parent, Path(artifact.__file__).parent)
+    folders = [Path(package).parent for package in (__file__, artifact.__file__, goldens.__file__)]
     ours = [path for folder in folders for pattern in ("*.py", "data/*.*") for path in sorted(folder.glob(pattern))]
-    beside = (arrays.__file__, comparing.__file__, stable_targets.__file__, stable_targets.TABLE)
+    beside = (comparing.__file__, stable_targets.__file__, stable_targets.TABLE)
     for path in (*ours, *map(Path, beside)):
         found.update(path.read_bytes())
     return found.hexdigest()
@@ -135,11 +144,13 @@ def code() -> str:
 
 @functools.cache
 def machine() -> str:
-    """What of this machine decides numbers: system, architecture, processor. A cache folder may lie on a shared disk."""
+    """What of this machine decides numbers: system, architecture, processor, what compares. A cache may lie on a shared disk."""
     processor = platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         lines = [platform.processor()]
     kinds = sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))})
-    return "\n".join((sys.platform, processor, *kinds))
+    compares = (f"{name} {version(name)}" for name in ("numpy", "ml_dtypes"))
+    # XLA divides work, and with it sums, by the number of processors.
+    return "\n".join((sys.platform, processor, str(os.cpu_count()), *compares, *kinds))

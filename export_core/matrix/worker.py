@@ -65,6 +65,10 @@ class NotKeptError(Exception):
     """What came out could not be written."""
 
 
+class NotImportedError(Exception):
+    """A registration module does not work in this reader."""
+
+
 class NoDevicesError(Exception):
     """The platform has not as many devices as the cell needs."""
 
@@ -86,7 +90,13 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
     with open(request["artifact"], "rb") as file:
         data = bytearray(file.read())
     for module, path in request["register"]:
-        register(module, path)
+        try:
+            register(module, path)
+        except BaseException as error:
+            if of_the_machine(error):
+                raise
+            said = "%s: %s" % (type(error).__name__, error)
+            raise NotImportedError("the module %s cannot be imported in this reader: %s" % (module, said)) from error
     say({"stage": "deserialize"})
     export = export_module()
     exported = export.deserialize(data)
@@ -109,6 +119,8 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
         try:
             one(check, lambda message: None)
         except Exception as error:
+            if of_the_machine(error):
+                raise
             say({"refusals": {check["name"]: "%s: %s" % (type(error).__name__, whole_message(error))}})
         else:
             raise NotRefusedError("expected this call to be refused, and it was not")
@@ -503,9 +515,12 @@ class Running:
     def __init__(self, ahead: bool, others: list[int]) -> None:
         self.ahead = ahead
         self.request: dict[str, Any] = {}
+        self.on_a_device = False
         self.heard = Heard()
         self.printed = b""
         self.killed_for: str | None = None
+        self.speechless = False  # it said its last word, closed the pipe or was killed: what is left is to end
+        self.status: int | None = None  # that its process ended with; None where it may still be ending
         self.started = time.monotonic()
         request, self.requests = os.pipe()
         self.pipe, descriptor = os.pipe()
@@ -538,6 +553,7 @@ class Running:
     def give(self, request: dict[str, Any]) -> None:
         """Give it the cell, which begins now."""
         self.request = request
+        self.on_a_device = request["platform"] != "cpu" and not request["described"]
         self.started = time.monotonic()
         try:
             with os.fdopen(self.requests, "wb") as told:
@@ -570,6 +586,7 @@ class Running:
     def _kill(self, reason: str) -> None:
         if not self.killed_for:
             self.killed_for = reason
+            self.speechless = True  # a child of the cell may keep the pipe open
             try:
                 os.killpg(self.pid, signal.SIGKILL)
             except OSError:  # it has not got so far as to have a group
@@ -585,11 +602,21 @@ class Running:
         """Whether it got as far as its cell. One that was forked ahead may die, or hang, while it starts the client."""
         return not self.ahead or self.heard.anything
 
-    def close(self) -> int | None:
-        """Read what it printed and close its pipes. The status that its process ended with; None where it may still be ending."""
-        status = None
-        if not self.heard.whole or self.killed_for:
-            _, status = os.waitpid(self.pid, 0)
+    def over(self) -> bool:
+        """Whether it is known what came of it, and its device is free. Nobody ever blocks.
+
+        Who heard the last word needs not wait for the process to end, unless that has memory of a device which the next cell needs.
+        """
+        if self.heard.whole and not self.killed_for and not self.on_a_device:
+            return True
+        if not self.speechless:
+            return False
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        self.status = status if pid else None
+        return bool(pid)
+
+    def close(self) -> None:
+        """Read what it printed and close its pipes."""
         ended = time.monotonic()
         while time.monotonic() < ended + 0.5 and self.hear_stderr():  # a child of the cell may go on printing
             continue
@@ -597,11 +624,10 @@ class Running:
         os.close(self.stderr)
         if not self.request:
             os.close(self.requests)
-        return status
 
-    def reply(self, status: int | None) -> dict[str, Any]:
-        """What came of the cell, once it has said its last word or its pipe is closed."""
-        heard = self.heard
+    def reply(self) -> dict[str, Any]:
+        """What came of the cell, once it is over."""
+        heard, status = self.heard, self.status
         heard.close()
         reply: dict[str, Any] = {
             "id": self.request["id"],
@@ -649,15 +675,24 @@ class Server:
             # The first cell goes alone: the modules that it imports are imported here, and no later fork pays for them.
             while self.waiting and (self.heard or not self.running):
                 self.begin(self.waiting.pop(0))
-            for key, _ in self.selector.select(timeout=0.05 if self.running else None):
+            for key, _ in self.selector.select(timeout=self.patience()):
                 if key.data is None:
                     if not self.take_requests():
                         return
                 elif key.data in self.running or key.data in self.ahead:  # else it ended in this very round
                     self.hear(key.data, key.fd)
             self.ending = [pid for pid in self.ending if os.waitpid(pid, os.WNOHANG) == (0, 0)]
+            for cell in (*self.running, *self.ahead):
+                if cell.over():
+                    self.end(cell)
             for cell in self.running:
                 cell.enforce_limits()
+
+    def patience(self) -> float | None:
+        """Seconds until a process must be looked at that says nothing."""
+        if any(cell.speechless for cell in (*self.running, *self.ahead)):
+            return 0.005
+        return 0.05 if self.running else None
 
     def take_requests(self) -> bool:
         """Read requests. False when there will be no more: then all that runs is ended."""
@@ -703,7 +738,8 @@ class Server:
             gc.collect()
             gc.freeze()  # else each cell walks, and copies, all that was imported here
         if closed or cell.heard.whole:
-            self.end(cell)
+            cell.speechless = True
+            self.selector.unregister(cell.pipe)
 
     def end(self, cell: Running) -> None:
         """Tell what came of a cell, or begin it anew where it had not begun."""
@@ -711,8 +747,8 @@ class Server:
         for descriptor in (cell.pipe, cell.stderr):
             if descriptor in self.selector.get_map():
                 self.selector.unregister(descriptor)
-        status = cell.close()
-        if status is None:
+        cell.close()
+        if cell.status is None:
             self.ending.append(cell.pid)
         if not cell.began:
             # Whatever killed it: a cell shows what is wrong with the client in the stage where it starts one itself.
@@ -721,7 +757,7 @@ class Server:
                 self.waiting.insert(0, cell.request)
             return
         self.heard = True
-        self.say(cell.reply(status))
+        self.say(cell.reply())
 
 
 def may_start_before(request: dict[str, Any]) -> bool:

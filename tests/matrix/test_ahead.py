@@ -107,6 +107,19 @@ def test_a_process_that_waits_does_not_outlive_its_worker(started, how):
     wait_for(lambda: not alive(started.ahead))
 
 
+@pytest.mark.parametrize(("platform", "left"), [("cpu", 1), ("cuda", 0)])
+def test_the_process_of_a_cell_on_an_accelerator_is_gone_when_its_reply_comes(here, goldens, tmp_path, platform, left):
+    slow = "import os, time\nleave = os._exit\nos._exit = lambda status: (time.sleep(2), leave(status))\n"
+    (tmp_path / "sitecustomize.py").write_text(slow)
+    plain = this_interpreter(here)
+    worker = ForkingWorker(dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(tmp_path)}))
+    request = request_of(Cell(goldens["waves"], here, "cpu"), tmp_path, timeout=60, memory=0)
+    reply = worker.submit(msgspec.structs.replace(request, platform=platform)).result(timeout=60)
+    found = len(children(worker._process.pid))
+    worker.close()
+    assert (reply.end, found) == ("ok" if platform == "cpu" else "error", left), reply
+
+
 @pytest.mark.parametrize(
     ("variables", "end"),
     [({"JAX_PLATFORMS": "no_such"}, "error"), ({"XLA_FLAGS": "--xla_no_such"}, "crash")],

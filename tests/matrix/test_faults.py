@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from write_goldens import GARBAGE
 
-from export_core.matrix import Cell, Limits, Stage, Verdict, WorkerDied, pool, replay, this_interpreter
+from export_core.matrix import Cell, Limits, Stage, Verdict, WorkerDied, pool, replay
 from export_core.matrix.cache import OutcomeCache
 from export_core.matrix.environments import Environment
 from export_core.matrix.pool import ForkingWorker, Request
@@ -131,6 +131,21 @@ def test_a_worker_that_answers_with_garbage_is_ended_and_its_other_cells_are_los
     assert peak < 4 * LONGEST_LINE
 
 
+# --- a cell that says no more, and does not end -----------------------------------------------------------------------
+
+
+def test_a_cell_that_closes_its_pipes_and_goes_on_keeps_its_limit_and_no_other_cell_waits_for_it(run):
+    run("waves")
+    began = time.monotonic()
+    found = run("closes_its_pipes", "hangs", "waves", timeout=2.0)
+    assert {case: each.verdict for case, each in found.items()} == {
+        "closes_its_pipes": Verdict.TIMEOUT,
+        "hangs": Verdict.TIMEOUT,
+        "waves": Verdict.PASS,
+    }
+    assert time.monotonic() - began < 30, "neither waited until that process ended by itself"
+
+
 # --- floods, and a machine without room -------------------------------------------------------------------------------
 
 
@@ -212,9 +227,10 @@ def test_a_cell_that_ends_otherwise_than_the_last_time_is_flaky_until_it_ends_tw
     run, goldens, here, kept, tmp_path, flaky
 ):
     run("waves")  # from now on the kept worker is one whose cells misbehave
+    assert kept._environment
     requests: list[str] = []
     cell = Cell(goldens["is_flaky"], here, "cpu")
-    where = dataclasses.replace(this_interpreter(here), lock="lock")
+    where = dataclasses.replace(kept._environment, lock="lock")
 
     def start(environment, slots, *, fork):
         requests.append("started")
@@ -231,7 +247,7 @@ def test_a_cell_that_ends_otherwise_than_the_last_time_is_flaky_until_it_ends_tw
             standing=lambda place: where,
             equipped=lambda place: where,
             replay=lambda cells, equipped: replay(
-                cells, this_interpreter, load_calendar(), limits=limits, start=start, equipped=equipped
+                cells, lambda release: where, load_calendar(), limits=limits, start=start, equipped=equipped
             ),
             anew=anew,
         )

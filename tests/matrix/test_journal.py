@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from making import day, golden
 
 from export_core.goldens import Comparison
-from export_core.matrix import Limits, MatrixError, Selection, make_plan
+from export_core.matrix import Limits, MatrixError, Selection, job, make_plan
 from export_core.matrix.journal import PLAN, RESULTS, SUMMARY, Journal, PlanRecord, record_of, recorded
 from export_core.policy import Policy, WindowDays
 from export_core.releases import Windows, load_calendar
@@ -131,6 +131,13 @@ def test_another_version_of_the_tool_does_not_resume(tmp_path):
     begun(tmp_path, made=msgspec.structs.replace(record(), tool="0.0"))
     with pytest.raises(MatrixError, match=r"another version of pytest-jaxexport: 0\.0, now"):
         Journal(tmp_path, record(), resume=True)
+
+
+def test_other_code_of_the_same_version_does_not_resume(tmp_path, monkeypatch):
+    begun(tmp_path, *LINES)
+    monkeypatch.setattr(job, "code", lambda: "0123456789abcdef")
+    with pytest.raises(MatrixError, match=r"another version of pytest-jaxexport: .*, now .* \(0123456789ab\)"):
+        resumed(tmp_path)
 
 
 def test_how_many_cells_run_at_once_is_not_part_of_the_plan(tmp_path):

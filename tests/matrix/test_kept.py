@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from export_core.cli import jaxexport
+from export_core.matrix import holding
 from export_core.matrix.building import READY, standing
 from export_core.matrix.holding import hold
 from export_core.matrix.kept import kept_environments, remove, to_clean
@@ -108,3 +110,12 @@ def test_what_is_being_removed_is_not_taken_for_a_whole_one(cache):
     assert standing(folder)
     (folder / READY).unlink()
     assert standing(folder) is None
+
+
+@pytest.mark.parametrize(("number", "held"), [(errno.ENOLCK, True), (errno.EAGAIN, False)], ids=["no locks", "removed"])
+def test_a_disk_without_locks_is_no_reason_not_to_use_an_environment(tmp_path, monkeypatch, number, held):
+    def refuses(descriptor, how):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(holding.fcntl, "flock", refuses)
+    assert (hold(tmp_path) is not None) is held

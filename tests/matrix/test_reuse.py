@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from making import ARTIFACTS, files, golden, manifest, release, write_golden
 from export_core.goldens import Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
-from export_core.matrix import Cell, Environment, Limits, Outcome, Stage, Verdict, replay, this_interpreter
+from export_core.matrix import Cell, Environment, Limits, Outcome, Stage, Verdict, replay, reuse, this_interpreter
 from export_core.matrix.cache import OutcomeCache
 from export_core.matrix.request import Runs
 from export_core.matrix.reuse import Keys, replay_new
@@ -71,6 +72,18 @@ def key(made: Golden = PLAIN, limits: Limits = LIMITS, where: Environment | None
 )
 def test_whatever_decides_an_outcome_gives_it_another_key(other):
     assert other != key()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "other"),
+    [(os, "cpu_count", lambda: 7), (reuse, "version", lambda package: "0"), (reuse, "code", lambda: "other code")],
+    ids=["processors", "packages that compare", "code"],
+)
+def test_another_machine_or_code_gives_an_outcome_another_key(monkeypatch, module, name, other):
+    before = key()
+    monkeypatch.setattr(module, name, other)
+    monkeypatch.setattr(reuse, "machine", reuse.machine.__wrapped__)
+    assert key() != before
 
 
 @pytest.mark.parametrize(
@@ -240,6 +253,46 @@ def test_an_environment_that_does_not_stand_is_built_and_what_ran_in_it_is_kept(
     _, requests, built = again(twins[0], standing=False)
     assert (len(requests), len(built)) == (1, 1)
     assert again(twins[0])[1] == []
+
+
+def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
+    """Whether an outcome is kept that ends when its environment has been asked for so many times."""
+
+    def ends(cells, equipped):
+        for _ in range(asked):
+            equipped(cells[0].where)
+        yield Outcome(cells[0], Stage.COMPARE, Verdict.PASS)
+
+    def never(cells, equipped):
+        ran.extend(cells)
+        yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
+
+    ran: list[Cell] = []
+    for replayed in (ends, never):
+        stands = {"standing": lambda where: environment(), "equipped": lambda where: environment()}
+        list(replay_new([Cell(made, READER, "cpu")], cache, Keys(load_calendar(), LIMITS), replay=replayed, **stands))
+    return not ran
+
+
+@pytest.mark.parametrize(
+    ("other", "kept"),
+    [
+        ({}, True),
+        ({"options": Options(("cpu",), register=("mypackage.nodes",))}, False),
+        ({"comparison": Comparison(compare="mypackage:alike")}, False),
+    ],
+    ids=["plain", "registers", "compares"],
+)
+def test_what_the_code_of_a_user_decides_is_run_each_time(tmp_path, other, kept):
+    cache = OutcomeCache(tmp_path)
+    assert kept_of(golden("t.a", files=FILES, **other), cache) is kept
+    cache.close()
+
+
+def test_of_an_environment_that_was_asked_for_again_nothing_is_kept(tmp_path):
+    cache = OutcomeCache(tmp_path)
+    assert not kept_of(PLAIN, cache, asked=2)
+    cache.close()
 
 
 def test_an_environment_that_nobody_took_a_lock_of_keeps_nothing(again, twins):

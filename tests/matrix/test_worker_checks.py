@@ -95,6 +95,15 @@ def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
         **symbolic,
     )
 
+    write(
+        "refused_by_no_file",
+        jnp.cos,
+        X,
+        uses=(refused,),
+        manifest=lambda m: _check(m, "refused1", inputs="gone.npz"),
+        **symbolic,
+    )
+
     sharded = {"mesh": {"a": 2}, "in_specs": (PartitionSpec("a"),)}
     write("sharded", lambda x: (x * 2, x.sum()), X, vjp_order=1, **sharded)
     write("moved", jnp.tan, X, manifest=lambda m: structs.replace(m, out_shardings=("0:[0:4] 1:[0:4]",)), **sharded)
@@ -157,6 +166,12 @@ def test_a_refusal_for_another_reason_is_an_error_with_what_was_said(outcomes):
     assert "b >= 2" in outcome.message
 
 
+def test_a_fault_of_the_machine_in_a_call_that_must_be_refused_is_no_refusal(outcomes):
+    outcome = outcomes["refused_by_no_file"]
+    assert outcome.verdict is Verdict.NOT_RUN
+    assert "FileNotFoundError: [Errno 2]" in outcome.message
+
+
 def test_an_output_in_other_parts_is_an_error_with_both(outcomes):
     outcome = outcomes["moved"]
     assert outcome.verdict is Verdict.ERROR
@@ -165,7 +180,9 @@ def test_an_output_in_other_parts_is_an_error_with_both(outcomes):
 
 def test_a_registration_that_cannot_be_imported_says_nothing_of_the_artifact_and_is_not_run(outcomes):
     assert outcomes["unimportable"].verdict is Verdict.NOT_RUN
-    assert outcomes["unimportable"].message == "ImportError: not on this reader"
+    assert outcomes["unimportable"].message == (
+        f"the module {MODULE} cannot be imported in this reader: ImportError: not on this reader"
+    )
 
 
 def test_a_registration_that_does_not_register_is_an_error(outcomes):

@@ -29,6 +29,7 @@ GARBAGE = tuple(
 MISBEHAVING = (
     "dies_by_segv",
     "exits_silently",
+    "closes_its_pipes",
     "kills_its_worker",
     "prints_on_stdout",
     "reads_stdin",

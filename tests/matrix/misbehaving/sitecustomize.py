@@ -25,6 +25,11 @@ def exits_silently():
     os._exit(3)
 
 
+def closes_its_pipes():
+    os.closerange(3, 64)
+    time.sleep(60)
+
+
 def kills_its_worker():
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(60)

@@ -41,6 +41,7 @@ class Summary(msgspec.Struct, frozen=True):
 
     `uncovered` says what is missing beside the cells that were not run. `plan` is a digest of the whole plan: the same for all its shards.
     `shard` says which of them this was. `flaky` counts the cells whose verdict was another one the last time.
+    `without_cells` tells of selected goldens that have no cell on the platforms asked for.
     """
 
     planned: int
@@ -60,6 +61,7 @@ class Summary(msgspec.Struct, frozen=True):
     plan: str = ""
     shard: ShardOf | None = None
     flaky: int = 0
+    without_cells: str = ""
 
 
 def summarize(
@@ -74,6 +76,7 @@ def summarize(
     accepted: Sequence[Accepted] = (),
     plan: str = "",
     shard: ShardOf | None = None,
+    without_cells: str = "",
 ) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
@@ -83,7 +86,7 @@ def summarize(
 
     `selection` says what was asked for; its entry ``whole`` is true when the run held every golden with its window. `calendar` is
     that of the run, where it had releases beside the policy's; `accepted` what its goldens were let through with. A `shard` holds
-    only some cells of its `plan`. Raises `PolicyError` for a known failure whose globs cover too much.
+    only some cells of its `plan`, `without_cells` is the plan's. Raises `PolicyError` for a known failure whose globs cover too much.
     """
     calendar = (calendar or policy.calendar()).as_of(as_of)
     check_width(policy.known_failures, (scope_of(result) for result in results if result.promised))
@@ -120,6 +123,7 @@ def summarize(
         plan=plan,
         shard=shard,
         flaky=sum(bool(result.flaky) for result in results),
+        without_cells=without_cells,
     )
 
 

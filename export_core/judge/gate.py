@@ -174,10 +174,14 @@ def read_results(folder: Path) -> Iterator[Result]:
 
 
 def read_summary(folder: Path) -> Summary:
-    """The summary.json of a run."""
+    """The summary.json of a run, whose policy this version reads. Raises `JudgeError` where there is none, or another version's."""
     path = folder / SUMMARY
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Summary)
+        summary = msgspec.json.decode(path.read_bytes(), type=Summary)
+        msgspec.convert(summary.policy, Policy)
+        if not isinstance(whole := summary.selection.get("whole"), bool):
+            raise msgspec.ValidationError(f"Expected `selection.whole` to be true or false, found {whole!r}")
+        return summary
     except OSError:
         found = (
             "a run that has not finished: `jaxexport matrix --resume` goes on with it"
@@ -186,7 +190,7 @@ def read_summary(folder: Path) -> Summary:
         )
         raise JudgeError(f"{path}: expected the summary of a finished matrix run, found {found}.") from None
     except msgspec.MsgspecError as error:
-        raise JudgeError(f"{path}: not a summary: {error}.") from None
+        raise JudgeError(f"{path}: not a summary that this version reads: {error}.") from None
 
 
 def read_run(folder: Path) -> tuple[list[Result], Summary]:

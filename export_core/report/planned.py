@@ -89,6 +89,7 @@ def planned(plan: Plan, windows: Windows) -> Planned:
         plan.selection.described(),
         {name: dict(counter) for name, counter in counts.items()},
         tuple(cells),
+        plan.without_cells,
     )
 
 

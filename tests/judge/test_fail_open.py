@@ -74,6 +74,17 @@ def kept(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]
     return lambda project: lines(project, change)
 
 
+def summary(old: str, new: str) -> Callable[[Path], None]:
+    """A run whose summary another version of this tool wrote."""
+
+    def change(project: Path) -> None:
+        path = project / "out" / "summary.json"
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+    return change
+
+
 def remove(name: str) -> Callable[[Path], None]:
     return lambda project: shutil.rmtree(project / name) if (project / name).is_dir() else (project / name).unlink()
 
@@ -107,6 +118,8 @@ def nothing(project: Path) -> None:
         # what a run left
         (remove("out"), JUDGE, 2, "summary.json: expected the summary of a finished matrix run, found none."),
         (remove("out/summary.json"), JUDGE, 2, "summary.json: expected the summary of a finished matrix run, found none."),
+        (summary('"whole": true', '"hole": true'), JUDGE, 2, "Expected `selection.whole` to be true or false, found None"),
+        (summary('"policy": {', '"policy": {"later": 1,'), JUDGE, 2, "not a summary that this version reads: Object contains unknown field"),
         (remove("out/results.jsonl"), JUDGE, 2, "results.jsonl: expected the results of a matrix run, found none."),
         (kept(lambda some: [some[0], some[1][:80]]), JUDGE, 2, "results.jsonl:2: not a result"),
         (kept(lambda some: some[:1]), JUDGE, 3, "Expected one result for each of 2 planned cells, found 1."),

@@ -32,11 +32,12 @@ def init(goldens: str | None) -> None:
         )
     folder = goldens or Policy().goldens
     found = GoldenStore(Path(folder)).goldens()
+    text, keys = first_policy(found, folder, SCHEMA), written("policy")
     try:
         with Path(FILE).open("x", encoding="utf-8") as file:
-            file.write(first_policy(found, folder, SCHEMA))
+            file.write(text)
         if not Path(SCHEMA).exists():
-            Path(SCHEMA).write_bytes(written("policy"))
+            Path(SCHEMA).write_bytes(keys)
     except OSError as error:
         raise PolicyError(f"{error.filename}: cannot write there: {error.strerror}.") from None
     click.echo(f"{FILE}: written from {len(found)} goldens in {folder}. {SCHEMA} tells editors its keys.")

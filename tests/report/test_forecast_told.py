@@ -20,7 +20,7 @@ from making import day, golden, manifest, write_golden
 from export_core.cli import jaxexport
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.judge.forecast import Event, Forecast, ForecastDay, Kind, forecast
-from export_core.policy import Policy
+from export_core.policy import KnownFailure, Policy
 from export_core.releases import load_calendar
 from export_core.report.forecast import forecast_markdown
 from export_core.report.ical import calendar_file
@@ -138,6 +138,16 @@ def test_an_event_keeps_its_uid_from_one_day_to_the_next():
     assert len(one) == len({uid for uid, _ in one}) > 3
     assert one == later, "nothing happens between"
     assert calendar_file(made()) == calendar_file(made()), "the same bytes"
+
+
+def test_two_entries_of_one_issue_and_case_are_two_events():
+    entries = [
+        KnownFailure(("a",), (writer,), ("*",), "crash", "run", "m", "r", "me", "issue/1", TODAY, expires=day("2026-12-24"))
+        for writer in ("0.9.2", "0.11.0")
+    ]
+    told = calendar_file(forecast(GOLDENS, Policy(known_failures=tuple(entries)), load_calendar(), TODAY, 60))
+    found = [each["UID"] for each in icalendar.Calendar.from_ical(told).walk("VEVENT") if "issue/1" in each["SUMMARY"]]
+    assert len(set(found)) == 2
 
 
 FOUND = made()

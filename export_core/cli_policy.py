@@ -71,16 +71,20 @@ def show(policy_file: str | None) -> None:
     """Every key with the value that holds, and the line it comes from."""
     import msgspec
 
-    from export_core.policy import Policy, read_policy
+    from export_core.policy import Policy, find_policy, read_policy, releases_file
     from export_core.policy import policy_file as chosen
 
     file = chosen(Path(), policy_file)
-    policy, source = read_policy(file) if file else (Policy(), None)
+    written, source = read_policy(file) if file else (Policy(), None)
+    policy = find_policy(Path(), policy_file)
     for name, value in msgspec.to_builtins(policy.unplaced()).items():
         tables = value if name in ("windows", "required") else {"": value}
         for inner, each in tables.items():
             key = (name, inner) if inner else (name,)
             place = source.place(key) if source and key in source.lines else "default"
+            if name == "releases" and policy.releases != written.releases:
+                kept = str(releases_file(Path(), policy_file))
+                place = kept if place == "default" else f"{place}, {kept}"
             text = f"{len(each)} entries" if isinstance(each, list) and each and isinstance(each[0], dict) else None
             click.echo(f"{'.'.join(key):<20} {text or msgspec.json.encode(each).decode():<40} {place}")
 

@@ -29,7 +29,8 @@ class Finding:
 def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     """Every broken promise on its own, what was not run and what happened outside the window by kind, what no cell covers. Worst first.
 
-    Declared changes of custom calls come after that, each with what must hold as of that day; goldens without a cell and what was accepted on purpose are last.
+    Declared changes of custom calls come after that, each with what must hold as of that day; goldens without a cell and what was
+    accepted on purpose are last.
     """
     found = [broken(result) for result in results if result.judgement is Judgement.BROKEN]
     found += [

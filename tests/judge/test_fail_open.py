@@ -119,7 +119,7 @@ def nothing(project: Path) -> None:
         (remove("out"), JUDGE, 2, "summary.json: expected the summary of a finished matrix run, found none."),
         (remove("out/summary.json"), JUDGE, 2, "summary.json: expected the summary of a finished matrix run, found none."),
         (summary('"whole": true', '"hole": true'), JUDGE, 2, "Expected `selection.whole` to be true or false, found None"),
-        (summary('"policy": {', '"policy": {"later": 1,'), JUDGE, 2, "not a summary that this version reads: Object contains unknown field"),
+        (summary('"policy": {', '"policy": {"later": 1,'), JUDGE, 2, "not a summary that this version reads: Object contains unknown"),
         (remove("out/results.jsonl"), JUDGE, 2, "results.jsonl: expected the results of a matrix run, found none."),
         (kept(lambda some: [some[0], some[1][:80]]), JUDGE, 2, "results.jsonl:2: not a result"),
         (kept(lambda some: some[:1]), JUDGE, 3, "Expected one result for each of 2 planned cells, found 1."),

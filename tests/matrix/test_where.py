@@ -149,7 +149,9 @@ def test_a_plan_has_the_goldens_of_each_platform_and_counts_those_that_were_not_
 
 
 def test_goldens_without_a_cell_on_the_platforms_asked_for_are_told():
-    made = plan(*(golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu",)), ("b", ("tpu", "cuda")))))
+    made = plan(
+        *(golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu",)), ("b", ("tpu", "cuda"))))
+    )
     said = "1 golden has no cell on the platforms asked for (exported for cuda, tpu): nothing is said of them."
     assert made.without_cells == said
     screen = io.StringIO()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from export_core.cli_options import as_of_option, day_of, goldens_option, listed, policy_of, policy_option
+from export_core.cli_options import as_of_option, day_of, goldens_option, listed, policy_of, policy_option, put
 
 HALF_A_YEAR = 183
 
@@ -58,7 +58,4 @@ def forecast(
         for line in forecast_lines(told):
             click.echo(line)
     if ics:
-        try:
-            Path(ics).write_bytes(calendar_file(told))
-        except OSError as error:
-            raise GoldenError(f"--ics {ics}: cannot be written: {error.strerror}.") from None
+        put(ics, calendar_file(told))

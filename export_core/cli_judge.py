@@ -62,6 +62,7 @@ def judge(
         accepted=before.accepted,
         plan=before.plan,
         shard=before.shard,
+        without_cells=before.without_cells,
     )
     comparison = compare_runs(Path(folder), Path(baseline), results, summary, policy) if baseline else None
     if propose:

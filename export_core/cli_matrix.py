@@ -182,6 +182,7 @@ class _Run:
                 accepted=accepted_in((golden.manifest for golden in plan.goldens), policy.quirks),
                 plan=record.digest,
                 shard=ShardOf(part.index, part.count) if part else None,
+                without_cells=plan.without_cells,
             )
             write_summary(self.results, summary)
             self.is_judged = True

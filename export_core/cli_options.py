@@ -36,6 +36,8 @@ index_option = click.option(
     "--index", metavar="URL", multiple=True, help="A package index of nightlies, asked before the default."
 )
 
+STDOUT = "-"
+
 
 def policy_of(named: str | None) -> Policy:
     """The policy that was named, or that of the project here."""
@@ -87,3 +89,23 @@ def verified_goldens(store: GoldenStore) -> list[Golden]:
     if problems:
         raise GoldenError("\n".join(problems))
     return goldens
+
+
+def put(name: str, data: bytes) -> None:
+    """Write a file that was asked for by name, all or nothing; - is standard output. Raises `ReportError` where that cannot be."""
+    from export_core.matrix.journal import write_whole
+    from export_core.report.errors import ReportError
+
+    if name == STDOUT:
+        click.echo(data, nl=False)
+        return
+    path = Path(name).resolve()
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)  # a pipe or a device is not replaced
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, [data])
+    except OSError as error:
+        raise ReportError(f"{name}: cannot write there: {error.strerror or error}.") from error
+    click.echo(f"{name}: {len(data) / 1e3:.0f} kB", err=True)

@@ -32,11 +32,12 @@ def init(goldens: str | None) -> None:
         )
     folder = goldens or Policy().goldens
     found = GoldenStore(Path(folder)).goldens()
+    text, keys = first_policy(found, folder, SCHEMA), written("policy")
     try:
         with Path(FILE).open("x", encoding="utf-8") as file:
-            file.write(first_policy(found, folder, SCHEMA))
+            file.write(text)
         if not Path(SCHEMA).exists():
-            Path(SCHEMA).write_bytes(written("policy"))
+            Path(SCHEMA).write_bytes(keys)
     except OSError as error:
         raise PolicyError(f"{error.filename}: cannot write there: {error.strerror}.") from None
     click.echo(f"{FILE}: written from {len(found)} goldens in {folder}. {SCHEMA} tells editors its keys.")
@@ -70,16 +71,20 @@ def show(policy_file: str | None) -> None:
     """Every key with the value that holds, and the line it comes from."""
     import msgspec
 
-    from export_core.policy import Policy, read_policy
+    from export_core.policy import Policy, find_policy, read_policy, releases_file
     from export_core.policy import policy_file as chosen
 
     file = chosen(Path(), policy_file)
-    policy, source = read_policy(file) if file else (Policy(), None)
+    written, source = read_policy(file) if file else (Policy(), None)
+    policy = find_policy(Path(), policy_file)
     for name, value in msgspec.to_builtins(policy.unplaced()).items():
         tables = value if name in ("windows", "required") else {"": value}
         for inner, each in tables.items():
             key = (name, inner) if inner else (name,)
             place = source.place(key) if source and key in source.lines else "default"
+            if name == "releases" and policy.releases != written.releases:
+                kept = str(releases_file(Path(), policy_file))
+                place = kept if place == "default" else f"{place}, {kept}"
             text = f"{len(each)} entries" if isinstance(each, list) and each and isinstance(each[0], dict) else None
             click.echo(f"{'.'.join(key):<20} {text or msgspec.json.encode(each).decode():<40} {place}")
 

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli_options import console
+from export_core.cli_options import STDOUT, console, put
 
 if TYPE_CHECKING:
     from export_core.judge import Comparison
-
-STDOUT = "-"
 
 
 @click.command()
@@ -38,15 +36,15 @@ def report(folder: Path, html: str | None, markdown: str | None, junit: str | No
     if html:
         from export_core.report.html import html_page
 
-        _put(html, html_page(results, summary))
+        put(html, html_page(results, summary).encode())
     if markdown:
         from export_core.report.markdown import markdown_text
 
-        _put(markdown, markdown_text(results, summary))
+        put(markdown, markdown_text(results, summary).encode())
     if junit:
         from export_core.report.junit import junit_xml
 
-        _put(junit, junit_xml(results, summary))
+        put(junit, junit_xml(results, summary).encode())
 
 
 def print_comparison(comparison: Comparison, *, as_json: bool) -> None:
@@ -61,24 +59,3 @@ def print_comparison(comparison: Comparison, *, as_json: bool) -> None:
     screen = console()
     print_findings(screen, changes(comparison))
     screen.print(f"\n{counted(comparison)}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _put(name: str, text: str) -> None:
-    """Write a file all or nothing. Raises `ReportError` where that cannot be."""
-    from export_core.matrix.journal import write_whole
-    from export_core.report.errors import ReportError
-
-    data = text.encode()
-    if name == STDOUT:
-        click.echo(data, nl=False)
-        return
-    path = Path(name).resolve()
-    try:
-        if path.exists() and not path.is_file():
-            path.write_bytes(data)  # a pipe or a device is not replaced
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, [data])
-    except OSError as error:
-        raise ReportError(f"{name}: cannot write there: {error.strerror or error}.") from error
-    click.echo(f"{name}: {len(data) / 1e3:.0f} kB", err=True)

@@ -130,7 +130,7 @@ class Teller:
         self.refused = ""
         self.seen = Seen()
         self.collected = collected
-        self.unused: list[str] = []
+        self.unused: tuple[str, ...] = ()
         self.not_pruned = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -179,23 +179,25 @@ class Teller:
             for line in (*summary_lines(self.events), *self.unused):
                 terminalreporter.write_line(line)
         if self.not_pruned:
-            terminalreporter.write_line(f"--prune-goldens: {self.not_pruned}; nothing was deleted.", red=True)
+            terminalreporter.write_line(f"--prune-goldens: {self.not_pruned}", red=True)
 
     def _look_for_unused(self, session: pytest.Session, exitstatus: int) -> None:
         config = session.config
         delete = bool(config.getoption("prune_goldens"))
         why = self._not_whole(session, exitstatus)
         if why or (not delete and narrowed(config)):
-            self.not_pruned = why if delete else ""
+            self.not_pruned = f"{why}; nothing was deleted." if delete else ""
             return
         from export_core.errors import ExportCompatError
-        from pytest_jaxexport.pruning import unused_after, unused_lines
+        from pytest_jaxexport.pruning import look_for_unused, unused_after
 
         told = (settings.goldens_folder(config), self.seen, self.collected, config.rootpath)
         try:
-            self.unused = unused_lines(*told, delete=True) if delete else unused_after(*told)
+            found = look_for_unused(*told, delete=True) if delete else unused_after(*told)
         except ExportCompatError as error:
-            self.not_pruned = str(error)
+            self.not_pruned = f"{error} Nothing was deleted."
+            return
+        self.unused, self.not_pruned = found.lines, " ".join(found.refused)
 
     def _not_whole(self, session: pytest.Session, exitstatus: int) -> str:
         """Why a run that was asked for all tests has not seen them all."""

@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from export_core.errors import ExportCompatError
-from export_core.goldens import GoldenStore
+from export_core.goldens import GoldenError, GoldenStore
 from export_core.goldens.strays import clear, strays
-from pytest_jaxexport.unused import Collected, Seen, unused
+from pytest_jaxexport.unused import Collected, Seen, is_gone, unused
 
 
-def unused_lines(goldens: Path, seen: Seen, collected: Collected, root: Path, *, delete: bool) -> list[str]:
-    """Say what is unused, and delete it if asked to. Raises `GoldenError` where a golden cannot be read: then nothing is deleted."""
+@dataclass(frozen=True)
+class Told:
+    """Lines of what is unused; `refused` are goldens that the disk did not let go of, a sentence each."""
+
+    lines: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+def look_for_unused(goldens: Path, seen: Seen, collected: Collected, root: Path, *, delete: bool) -> Told:
+    """Say what is unused, and delete what is surely gone if asked to.
+
+    Raises `GoldenError` where a golden cannot be read: then nothing is deleted.
+    """
     store = GoldenStore(goldens)
     left = list(strays(goldens))
-    found = unused(goldens, seen, collected, root)
-    lines = []
-    for golden in found:
+    lines, refused, deletable = [], [], False
+    for golden in unused(goldens, seen, collected, root):
+        told = f"{golden.id}: {golden.manifest.test}"
+        if not is_gone(golden, collected, root):
+            lines.append(f"unused here: {told} does not export it here; delete its folder if no other machine does")
+            continue
+        deletable = True
         if delete:
-            store.remove(golden)
-        lines.append(f"{'deleted' if delete else 'unused'}: {golden.id}: {golden.manifest.test} exports it no more")
+            try:
+                store.remove(golden)
+            except GoldenError as error:
+                refused.append(str(error))
+                continue
+        lines.append(f"{'deleted' if delete else 'unused'}: {told} exports it no more")
     cleared = clear(left) if delete else []
     lines += [f"{'deleted' if stray in cleared else 'of no golden'}: {stray}" for stray in left]
-    if lines and not delete:
+    if (deletable or left) and not delete:
         lines.append("pytest --prune-goldens deletes what is unused, and what killed processes left")
-    return lines
+    return Told(tuple(lines), tuple(refused))
 
 
-def unused_after(goldens: Path, seen: Seen, collected: Collected, root: Path) -> list[str]:
+def unused_after(goldens: Path, seen: Seen, collected: Collected, root: Path) -> Told:
     """The same of a run that was not asked to delete: a golden that cannot be read is its own test's failure."""
     try:
-        return unused_lines(goldens, seen, collected, root, delete=False)
+        return look_for_unused(goldens, seen, collected, root, delete=False)
     except ExportCompatError:
-        return []
+        return Told()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import glob
+import re
 import shlex
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jaxexport import marker
 from pytest_jaxexport.places import file_of, whole_name
 
 if TYPE_CHECKING:
@@ -30,20 +30,20 @@ _NARROWING = {
 
 @dataclass
 class Collected:
-    """What was collected, in this process or in a worker of xdist: whole test files, and the marked tests that were left out again."""
+    """What was collected, in this process or in a worker of xdist: whole test files, and tests, also those that a conftest left out."""
 
     files: set[str] = field(default_factory=set)
-    deselected: set[str] = field(default_factory=set)
+    tests: set[str] = field(default_factory=set)
     broken: bool = False
 
     def plain(self) -> dict[str, Any]:
         """As a worker sends it."""
-        return {"files": sorted(self.files), "deselected": sorted(self.deselected), "broken": self.broken}
+        return {"files": sorted(self.files), "tests": sorted(self.tests), "broken": self.broken}
 
     def add(self, plain: Mapping[str, Any]) -> None:
         """Take what a worker has sent."""
         self.files |= set(plain["files"])
-        self.deselected |= set(plain["deselected"])
+        self.tests |= set(plain["tests"])
         self.broken |= plain["broken"]
 
 
@@ -63,10 +63,9 @@ class Collector:
         self.collected.broken |= report.failed
         return report
 
-    def pytest_deselected(self, items: Iterable[pytest.Item]) -> None:
-        """Keep the marked tests that exist and do not run."""
-        marked = [item for item in items if item.get_closest_marker(marker.NAME) is not None]
-        self.collected.deselected |= {whole_name(item) for item in marked}
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Keep the tests that exist, marked or yet to be marked by a conftest. Not every one that leaves tests out says so."""
+        self.collected.tests.add(whole_name(item))
 
 
 @dataclass
@@ -109,11 +108,11 @@ def narrowed(config: pytest.Config) -> str:
 
 
 def unused(goldens: Path, seen: Seen, collected: Collected, root: Path) -> list[Golden]:
-    """The goldens of tests that are gone, and of calls that a test makes no more.
+    """The goldens of tests that are not here, and of calls that a test does not make here.
 
-    A golden by another writer or for another platform of a case that is exported is not looked at. One stays where its test was left
-    out, skipped or failed, where its file was not collected, and where it never had a test. Raises `GoldenError` for a golden that
-    cannot be read.
+    A golden by another writer or for another platform of a case that is exported is not looked at, nor one whose test was left out,
+    skipped or failed, whose file was not collected, or which never had a test. Another machine may use what is unused here: see
+    `is_gone`. Raises `GoldenError` for a golden that cannot be read.
     """
     from export_core.goldens import GoldenStore
 
@@ -123,17 +122,32 @@ def unused(goldens: Path, seen: Seen, collected: Collected, root: Path) -> list[
     for case in cases:
         if not case.startswith(".") and case not in seen.cases:
             generations = store.generations(case)
-            if generations and _is_gone(generations, seen, collected, root):
+            if generations and _is_unused(generations, seen, collected, root):
                 found += generations
     return found
 
 
-def _is_gone(generations: list[Golden], seen: Seen, collected: Collected, root: Path) -> bool:
+def is_gone(golden: Golden, collected: Collected, root: Path) -> bool:
+    """Whether no machine can export an unused golden any more: its test file is here, was collected, and names its test nowhere.
+
+    Which tests and calls there are may depend on the machine and on the releases installed. A file that is not here may be another
+    project's that shares the goldens.
+    """
+    file, *names = golden.manifest.test.split("::")
+    if file not in collected.files:
+        return False
+    text = (root / file).read_text(encoding="utf-8", errors="replace")
+    return not any(re.search(rf"\b{re.escape(name.partition('[')[0])}\b", text) for name in names)
+
+
+def _is_unused(generations: list[Golden], seen: Seen, collected: Collected, root: Path) -> bool:
     test = generations[-1].manifest.test
     file = test.partition("::")[0]
-    if not test or test in collected.deselected:
+    if not test:
         return False
     if test in seen.tests:
         # It ran and did not export this. A call that it makes on other machines only has goldens of their platforms only.
         return test in seen.passed and any(golden.manifest.writer.platform in seen.platforms for golden in generations)
+    if test in collected.tests:
+        return False
     return file in collected.files or not (root / file).exists()

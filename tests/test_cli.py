@@ -251,6 +251,18 @@ def test_an_empty_case_is_found_and_what_people_keep_beside_the_cases_is_theirs(
     assert "t.test_g: a case without a golden" in jaxexport("goldens", "verify").err
 
 
+def test_a_pin_that_matches_no_golden_is_told_and_nothing_is_deleted_then(jaxexport, project):
+    (project / "export_compat.yaml").write_text(
+        "retention: {pinned: [{goldens: [t.mispelled/*], reason: in production}]}"
+    )
+    said = "retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
+    dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01")
+    assert (dry.code, dry.err.strip()) == (0, said)
+    done = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--delete")
+    assert_bad_input(done, said)
+    assert jaxexport("goldens", "prune", "--as-of", "2027-04-01").out == dry.out
+
+
 def test_goldens_are_pruned_only_when_told_to_and_nothing_else_is_touched(jaxexport, project):
     (project / "golden" / "t.test_f[a]" / "notes.txt").write_text("mine")
     write_golden(GoldenStore(project / "golden"), manifest("t.test_g", "0.6.2"))

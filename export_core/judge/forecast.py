@@ -175,8 +175,7 @@ def _declared(goldens: Sequence[Golden], policy: Policy) -> Iterator[tuple[datet
     for table, number, entry in entries:
         if entry.expires is not None:
             text = f"last day of {entry_name(table, number, entry)}: from the next day on it makes the exit code 4"
-            scope = " ".join(entry.cases) if isinstance(entry, KnownFailure) else f"{entry.case}/{entry.writer}"
-            yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {scope}", text)
+            yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
     windows = policy.window_lengths()
     for change in policy.custom_call_changes:
         new = change.new or "nothing"
@@ -195,6 +194,14 @@ def _declared(goldens: Sequence[Golden], policy: Policy) -> Iterator[tuple[datet
             if day is not None and not (change.new is None and step == "introduced"):
                 told = f"custom call {name}: {text} (owner {change.owner}, {change.issue})"
                 yield day, Event(Kind.CUSTOM_CALL, f"{name} {step}", told)
+
+
+def _scope(entry: KnownFailure | Quirk) -> str:
+    """All that tells an entry from another one of its issue: an event keeps its identity by it."""
+    if isinstance(entry, Quirk):
+        return f"{entry.case}/{entry.writer}"
+    named = (entry.cases, ("by", *entry.writers), ("in", *entry.readers), ("on", *entry.platforms))
+    return f"{' '.join(name for names in named for name in names)}: {entry.verdict} in {entry.stage}"
 
 
 def _obliged(goldens: Sequence[Golden], policy: Policy, then: Calendar, day: datetime.date) -> Obliged:

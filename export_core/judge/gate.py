@@ -41,6 +41,7 @@ class Summary(msgspec.Struct, frozen=True):
 
     `uncovered` says what is missing beside the cells that were not run. `plan` is a digest of the whole plan: the same for all its shards.
     `shard` says which of them this was. `flaky` counts the cells whose verdict was another one the last time.
+    `without_cells` tells of selected goldens that have no cell on the platforms asked for.
     """
 
     planned: int
@@ -60,6 +61,7 @@ class Summary(msgspec.Struct, frozen=True):
     plan: str = ""
     shard: ShardOf | None = None
     flaky: int = 0
+    without_cells: str = ""
 
 
 def summarize(
@@ -74,6 +76,7 @@ def summarize(
     accepted: Sequence[Accepted] = (),
     plan: str = "",
     shard: ShardOf | None = None,
+    without_cells: str = "",
 ) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
@@ -83,7 +86,7 @@ def summarize(
 
     `selection` says what was asked for; its entry ``whole`` is true when the run held every golden with its window. `calendar` is
     that of the run, where it had releases beside the policy's; `accepted` what its goldens were let through with. A `shard` holds
-    only some cells of its `plan`. Raises `PolicyError` for a known failure whose globs cover too much.
+    only some cells of its `plan`, `without_cells` is the plan's. Raises `PolicyError` for a known failure whose globs cover too much.
     """
     calendar = (calendar or policy.calendar()).as_of(as_of)
     check_width(policy.known_failures, (scope_of(result) for result in results if result.promised))
@@ -120,6 +123,7 @@ def summarize(
         plan=plan,
         shard=shard,
         flaky=sum(bool(result.flaky) for result in results),
+        without_cells=without_cells,
     )
 
 
@@ -170,10 +174,14 @@ def read_results(folder: Path) -> Iterator[Result]:
 
 
 def read_summary(folder: Path) -> Summary:
-    """The summary.json of a run."""
+    """The summary.json of a run, whose policy this version reads. Raises `JudgeError` where there is none, or another version's."""
     path = folder / SUMMARY
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Summary)
+        summary = msgspec.json.decode(path.read_bytes(), type=Summary)
+        msgspec.convert(summary.policy, Policy)
+        if not isinstance(whole := summary.selection.get("whole"), bool):
+            raise msgspec.ValidationError(f"Expected `selection.whole` to be true or false, found {whole!r}")
+        return summary
     except OSError:
         found = (
             "a run that has not finished: `jaxexport matrix --resume` goes on with it"
@@ -182,7 +190,7 @@ def read_summary(folder: Path) -> Summary:
         )
         raise JudgeError(f"{path}: expected the summary of a finished matrix run, found {found}.") from None
     except msgspec.MsgspecError as error:
-        raise JudgeError(f"{path}: not a summary: {error}.") from None
+        raise JudgeError(f"{path}: not a summary that this version reads: {error}.") from None
 
 
 def read_run(folder: Path) -> tuple[list[Result], Summary]:

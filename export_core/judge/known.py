@@ -46,7 +46,7 @@ def covers(entry: KnownFailure, scope: Scope) -> bool:
 def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> None:
     """Raise `PolicyError` for an entry that covers more promised cells than it may: globs must not excuse what nobody looked at."""
     counts = [0] * len(known)
-    for scope in promised if known else ():
+    for scope in set(promised) if known else ():
         for number, entry in enumerate(known):
             counts[number] += covers(entry, scope)
     for number, (entry, count) in enumerate(zip(known, counts, strict=True)):
@@ -87,6 +87,11 @@ def stale_entries(
     for number, entry in enumerate(known):
         what = entry_name("known_failures", number, entry)
         met = [result for result in scoped if covers(entry, scope_of(result))]
+        if (width := len({scope_of(result) for result in met})) > entry.at_most:
+            problems.append(
+                f"{what}: expected at most {entry.at_most} cells that it can excuse, found {width}, wrong numbers outside the window among "
+                f"them. Name cases, writers and readers more exactly, or say `at_most: {width}` and why in `reason`."
+            )
         if passing := [result for result in met if _passes(entry, result)]:
             problems.append(f"{what}: {len(passing)} of its cells pass now: {_cells(passing)}. Take them off the list.")
         otherwise = [
@@ -115,14 +120,23 @@ def stale_entries(
 
 
 def expired(known: Sequence[KnownFailure], quirks: Sequence[Quirk], as_of: datetime.date) -> list[str]:
-    """What has expired as of a day, a sentence each. It goes on excusing its cells: they did not get better by it."""
+    """What has expired as of a day, or begins after it and after today, a sentence each.
+
+    An expired entry goes on excusing its cells: they did not get better by it. One `added` later than the day looked at is about facts
+    that stay as they are; one from the future would put its end off.
+    """
     tables: tuple[tuple[str, Sequence[KnownFailure | Quirk]], ...] = (("known_failures", known), ("quirks", quirks))
-    return [
-        f"{entry_name(table, number, entry)}: expired on {entry.expires}, and this is as of {as_of}. Decide again."
-        for table, entries in tables
-        for number, entry in enumerate(entries)
-        if entry.expires is not None and entry.expires < as_of
-    ]
+    # Where the entry was written it may be tomorrow already.
+    latest = max(as_of, datetime.datetime.now(tz=datetime.UTC).date()) + datetime.timedelta(days=1)
+    problems = []
+    for table, entries in tables:
+        for number, entry in enumerate(entries):
+            what = entry_name(table, number, entry)
+            if entry.expires is not None and entry.expires < as_of:
+                problems.append(f"{what}: expired on {entry.expires}, and this is as of {as_of}. Decide again.")
+            if entry.added > latest:
+                problems.append(f"{what}: added in the future, on {entry.added}. Say the day on which it was written.")
+    return problems
 
 
 def entry_name(table: str, number: int, entry: KnownFailure | Quirk) -> str:

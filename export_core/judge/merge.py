@@ -84,6 +84,7 @@ def merge_shards(folders: Sequence[Path]) -> Merged:
         seconds=sum(part.summary.seconds for part in parts),
         plan=first.record.digest,
         accepted=joined(part.summary.accepted for part in parts),
+        without_cells=first.summary.without_cells,
     )
     # Releases beside the policy's, such as wheels, were known when the shards ran.
     summary = msgspec.structs.replace(summary, calendar=first.summary.calendar)

@@ -77,13 +77,27 @@ def retained(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, day:
         reasons += [
             f"pinned: {pin.reason}"
             for pin in policy.retention.pinned
-            if any(fnmatch.fnmatchcase(golden.id, pattern) or golden.id == pattern for pattern in pin.goldens)
+            if any(_pins(pattern, golden) for pattern in pin.goldens)
         ]
         platform = golden.manifest.writer.platform
         if last[golden.manifest.case, platform] is golden:
             reasons.append(f"the last of its case by a writer on {platform}")
         found.append(Retained(golden, tuple(reasons)))
     return found
+
+
+def pins_of_nothing(goldens: Sequence[Golden], policy: Policy) -> list[str]:
+    """The pins that name no golden, a sentence each: what they should keep is misspelled, or gone."""
+    return [
+        f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden."
+        for number, pin in enumerate(policy.retention.pinned)
+        for pattern in pin.goldens
+        if not any(_pins(pattern, golden) for golden in goldens)
+    ]
+
+
+def _pins(pattern: str, golden: Golden) -> bool:
+    return fnmatch.fnmatchcase(golden.id, pattern) or golden.id == pattern
 
 
 def _in_a_window(golden: Golden, live: dict[str, datetime.date], windows: Windows, day: datetime.date) -> Iterator[str]:

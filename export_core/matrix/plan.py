@@ -23,7 +23,8 @@ class Plan:
     """The cells of one run, ordered by reader, oldest first; `as_of` is the day they are judged for.
 
     `calendar` is that of the day, with the releases that `sources` hold; `spelled` names each reader as --readers takes it.
-    `unexported` says of each platform how many of the selected goldens were not exported for it, and have no cell there.
+    `unexported` says of each platform how many of the selected goldens were not exported for it, and have no cell there;
+    `without_cells` says how many have none at all, and is empty where there is none of them.
     """
 
     cells: tuple[Cell, ...]
@@ -33,6 +34,7 @@ class Plan:
     sources: Sources = PUBLISHED
     spelled: Mapping[Release, str] = field(default_factory=dict)
     unexported: Mapping[str, int] = field(default_factory=dict)
+    without_cells: str = ""
 
     @property
     def readers(self) -> tuple[Release, ...]:
@@ -85,7 +87,16 @@ def make_plan(
                 f"{readers.touching.jaxlib}, and it is not among the readers. Leave out --readers, or name it there."
             )
     unexported = {name: sum(name not in golden.manifest.replayed_on for golden in chosen) for name in modes}
-    return Plan(tuple(cells), as_of, readers.calendar, selection, readers.sources, readers.spelled, unexported)
+    told = _without_cells([golden for golden in chosen if modes.keys().isdisjoint(golden.manifest.replayed_on)])
+    return Plan(tuple(cells), as_of, readers.calendar, selection, readers.sources, readers.spelled, unexported, told)
+
+
+def _without_cells(goldens: Sequence[Golden]) -> str:
+    if not goldens:
+        return ""
+    exported = ", ".join(sorted({platform for golden in goldens for platform in golden.manifest.replayed_on}))
+    count = "1 golden has" if len(goldens) == 1 else f"{len(goldens)} goldens have"
+    return f"{count} no cell on the platforms asked for (exported for {exported}): nothing is said of them."
 
 
 def _touches(cell: Cell, release: Release) -> bool:

@@ -106,7 +106,7 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     approver: Annotated[str | None, _APPROVER] = None
     at_most: Annotated[
         int,
-        Meta(description="The most promised cells that its globs may cover. Say more only where `reason` tells why."),
+        Meta(description="The most cells that it may excuse. Say more only where `reason` tells why."),
     ] = 50
     place: Annotated[str, _PLACE] = ""
 

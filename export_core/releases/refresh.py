@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +93,8 @@ def refreshed(known: Calendar, seen: Seen, measure: Callable[[Calendar, str], Me
     """Hold what was seen against a calendar.
 
     `measure` is asked about each jaxlib that is new, with the calendar that has it. Raises `ReleaseError` for a release of the
-    calendar whose wheels say another day, or another oldest jaxlib: a known release does not change.
+    calendar whose wheels say another day, or another oldest jaxlib: a known release does not change. Wheels for CPythons that it did not
+    have yet are added, and leave its day as it is, also where they were built later.
     """
     jaxlib: dict[str, JaxlibRelease] = {}
     jax: dict[str, JaxRelease] = {}
@@ -113,7 +115,15 @@ def refreshed(known: Calendar, seen: Seen, measure: Callable[[Calendar, str], Me
         for version in jaxlib:
             if version not in known.jaxlib and version in whole.versions():
                 jaxlib[version] = msgspec.structs.replace(jaxlib[version], **vars(measure(whole, version)))
-    said = [_told("jaxlib", version, known.jaxlib.get(version), entry) for version, entry in jaxlib.items()]
+    latest = {
+        version: max(wheel.built for wheel in wheels)
+        for (package, version), wheels in _grouped(seen.wheels).items()
+        if package == "jaxlib"
+    }
+    said = [
+        _told("jaxlib", version, known.jaxlib.get(version), entry) + _late(entry, latest.get(version))
+        for version, entry in jaxlib.items()
+    ]
     said += [_told("jax", version, known.jax.get(version), entry) for version, entry in jax.items()]
     return Refreshed(jaxlib, jax, tuple(said))
 
@@ -154,9 +164,12 @@ def _grouped(wheels: Iterable[Wheel]) -> dict[tuple[str, str], list[Wheel]]:
 
 
 def _jaxlib(known: JaxlibRelease | None, wheels: list[Wheel]) -> JaxlibRelease:
-    built = max(wheel.built for wheel in wheels)
-    entry = known or JaxlibRelease(built)
-    _same("jaxlib", wheels, "built", entry.built, built)
+    entry = known or JaxlibRelease(max(wheel.built for wheel in wheels))
+    counted = [wheel for wheel in wheels if not entry.python or {*wheel.pythons} <= {*entry.python}]
+    found = max((wheel.built for wheel in counted), default=entry.built)
+    # Some of its wheels may be older than the one that dated it.
+    if found > entry.built or {*entry.python} <= {python for wheel in counted for python in wheel.pythons}:
+        _same("jaxlib", counted, "built", entry.built, found)
     pythons = {*(known.python if known else ()), *(python for wheel in wheels for python in wheel.pythons)}
     return msgspec.structs.replace(entry, python=tuple(sorted(pythons, key=version_key)))
 
@@ -176,6 +189,12 @@ def _same(package: str, wheels: list[Wheel], what: str, expected: object, found:
             f"{package} {wheels[0].version}: expected {what} {expected}, as the calendar says, found {what} {found} in {names}. A release "
             "that is known does not change: these wheels are not that release, or the calendar is wrong. Nothing was written."
         )
+
+
+def _late(entry: JaxlibRelease, latest: datetime.date | None) -> str:
+    if latest is None or latest <= entry.built:
+        return ""
+    return f", built up to {latest}: its day stays {entry.built}"
 
 
 def _told(

@@ -29,7 +29,8 @@ class Finding:
 def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     """Every broken promise on its own, what was not run and what happened outside the window by kind, what no cell covers. Worst first.
 
-    Declared changes of custom calls come after that, each with what must hold as of that day; what was accepted on purpose is last.
+    Declared changes of custom calls come after that, each with what must hold as of that day; goldens without a cell and what was
+    accepted on purpose are last.
     """
     found = [broken(result) for result in results if result.judgement is Judgement.BROKEN]
     found += [
@@ -52,6 +53,7 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
         Finding((6, number, ""), "custom call", changing(change))
         for number, change in enumerate(summary.custom_call_changes)
     ]
+    found += [Finding((7, -1, ""), "NOT COVERED", summary.without_cells)] if summary.without_cells else []
     found += [Finding((7, number, ""), "accepted", _accepted(each)) for number, each in enumerate(summary.accepted)]
     return sorted(found, key=lambda finding: finding.rank)
 

@@ -39,7 +39,10 @@ class PlannedCell(msgspec.Struct, frozen=True):
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """What `jaxexport plan --json` prints. `counts` are cells by reader, writer, platform, direction, and whether they are promised."""
+    """What `jaxexport plan --json` prints. `counts` are cells by reader, writer, platform, direction, and whether they are promised.
+
+    `without_cells` tells of selected goldens that have none.
+    """
 
     as_of: datetime.date
     planned: int
@@ -47,6 +50,7 @@ class Planned(msgspec.Struct, frozen=True):
     selection: dict[str, Any]
     counts: dict[str, dict[str, int]]
     cells: tuple[PlannedCell, ...]
+    without_cells: str = ""
 
 
 def planned(plan: Plan, windows: Windows) -> Planned:
@@ -85,6 +89,7 @@ def planned(plan: Plan, windows: Windows) -> Planned:
         plan.selection.described(),
         {name: dict(counter) for name, counter in counts.items()},
         tuple(cells),
+        plan.without_cells,
     )
 
 

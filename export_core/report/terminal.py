@@ -27,7 +27,7 @@ _COLUMN = 9  # a date with two digits of the year, and a gap
 
 
 def print_plan(console: Console, plan: Plan) -> None:
-    """What is going to be run, in two lines."""
+    """What is going to be run, and which goldens are not."""
     cases = {golden.manifest.case for golden in plan.goldens}
     writers = dict.fromkeys(golden.manifest.writer.jaxlib for golden in plan.goldens)
     readers = [plan.spelled.get(release, release.jaxlib) for release in plan.readers]
@@ -43,6 +43,8 @@ def print_plan(console: Console, plan: Plan) -> None:
             console.print(
                 f"{platform}: {there} goldens; {left_out} were not exported for it", highlight=False, markup=False
             )
+    if plan.without_cells:
+        console.print(plan.without_cells, highlight=False, markup=False, soft_wrap=True)
 
 
 def print_report(console: Console, results: Sequence[Result], summary: Summary) -> None:
@@ -115,6 +117,7 @@ def _title_style(title: str) -> str:
         "INCOMPLETE": "bold magenta",
         "STALE LIST": "bold yellow",
         "FLAKY": "bold yellow",
+        "NOT COVERED": "bold yellow",
         "known failure": "yellow",
     }
     return styles.get(title, "bright_black")

@@ -240,7 +240,7 @@ def test_the_action_runs_the_whole_gate_in_one_job(actions, broken):
     run = actions(broken, PYTHONPATH=sysconfig.get_path("purelib"))
     for name in ("PIP_NO_INDEX", "PIP_NO_DEPS", "JAXEXPORT_CACHE"):
         del run.variables[name]
-    job = run.action(ACTION, options="--readers 0.12.0.1")
+    job = run.action(ACTION, options="--readers 0.12.0.1\n--timeout 100 --quiet")
     assert {name: code for name, code in job.codes.items() if code} == {"Matrix": 1}, job.log
     assert (job.outputs["exit-code"], job.result) == ("1", "failure")
     assert {*job.codes} == {*scripts(ACTION)}

@@ -18,9 +18,17 @@ from export_core.matrix import Stage, Verdict, local, this_interpreter
 from export_core.policy import Policy, Required
 
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
+WRONG = [
+    result(Verdict.NUMERICS, Judgement.BROKEN, case=case, reader="0.8.1", message="max abs 2", promised=False)
+    for case in ("t.a", "t.b")
+]
+EXCUSED = """known_failures:
+  - {cases: ["*"], writers: ["*"], readers: ["*"], verdict: numerics, stage: compare, message: max abs, reason: r, owner: o, issue: i,
+     added: 2026-10-01, expires: 2026-12-01, at_most: 1}
+"""
 KNOWN = """known_failures:
   - {{cases: {cases}, writers: ["*"], readers: ["*"], verdict: crash, stage: run, message: signal 11, reason: r, owner: o, issue: i,
-     added: 2026-10-01, expires: {expires}}}
+     added: {added}, expires: {expires}}}
 """
 JUDGE = ("judge", "out")
 MATRIX = ("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21", "--no-cache", "--quiet")
@@ -53,8 +61,8 @@ def damaged(name: str, data: bytes) -> Callable[[Path], None]:
     return lambda project: (project / "golden" / "t.f" / "0.9.2-cpu" / name).write_bytes(data) and None
 
 
-def known(cases: str, expires: str = "2026-12-01") -> Callable[[Path], None]:
-    return write("export_compat.yaml", KNOWN.format(cases=cases, expires=expires))
+def known(cases: str, expires: str = "2026-12-01", added: str = "2026-10-01") -> Callable[[Path], None]:
+    return write("export_compat.yaml", KNOWN.format(cases=cases, expires=expires, added=added))
 
 
 def ran(*results: Result, **told: object) -> Callable[[Path], None]:
@@ -64,6 +72,17 @@ def ran(*results: Result, **told: object) -> Callable[[Path], None]:
 def kept(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]:
     """A run whose lines of results are these now."""
     return lambda project: lines(project, change)
+
+
+def summary(old: str, new: str) -> Callable[[Path], None]:
+    """A run whose summary another version of this tool wrote."""
+
+    def change(project: Path) -> None:
+        path = project / "out" / "summary.json"
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+    return change
 
 
 def remove(name: str) -> Callable[[Path], None]:
@@ -99,6 +118,8 @@ def nothing(project: Path) -> None:
         # what a run left
         (remove("out"), JUDGE, 2, "summary.json: expected the summary of a finished matrix run, found none."),
         (remove("out/summary.json"), JUDGE, 2, "summary.json: expected the summary of a finished matrix run, found none."),
+        (summary('"whole": true', '"hole": true'), JUDGE, 2, "Expected `selection.whole` to be true or false, found None"),
+        (summary('"policy": {', '"policy": {"later": 1,'), JUDGE, 2, "not a summary that this version reads: Object contains unknown"),
         (remove("out/results.jsonl"), JUDGE, 2, "results.jsonl: expected the results of a matrix run, found none."),
         (kept(lambda some: [some[0], some[1][:80]]), JUDGE, 2, "results.jsonl:2: not a result"),
         (kept(lambda some: some[:1]), JUDGE, 3, "Expected one result for each of 2 planned cells, found 1."),
@@ -116,6 +137,9 @@ def nothing(project: Path) -> None:
         (known("['*']"), JUDGE, 4,
           "2 of its cells pass now: t.other/0.9.2-cpu on cpu in jaxlib 0.10.2; tests"),
         (lambda p: (ran(CRASH)(p), known("[t.b]", "2026-11-20")(p)), JUDGE, 4, "expired on 2026-11-20, and this is as of 2026-11-21."),
+        (lambda p: (ran(CRASH)(p), known("[t.b]", "2199-03-01", "2199-01-01")(p)), JUDGE, 4, "added in the future, on 2199-01-01."),
+        (lambda p: (ran(*WRONG)(p), write("export_compat.yaml", EXCUSED)(p)), JUDGE, 4,
+          "expected at most 1 cells that it can excuse, found 2, wrong numbers outside the window among them."),
         (nothing, ("judge", "out", "--as-of", "2010-01-01"), 2, "No jaxlib release is known on 2010-01-01."),
         (nothing, ("judge", "out", "--policy", "none.yaml"), 2, "none.yaml: expected a policy file, found no such file."),
         (nothing, ("merge", "out", "--results", "all"), 2, "out/plan.json: expected the plan of a matrix run, found none"),

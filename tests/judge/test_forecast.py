@@ -104,7 +104,7 @@ def test_known_failures_and_quirks_are_told_on_their_last_day_and_permanent_ones
     assert len(found) == 2
     assert ("2026-12-30", "expires", "issue/4 a/0.9.2") in events(told(policy=policy))
     assert "known_failures[0] (it crashes; owner me, issue/1)" in found[0].text
-    assert ("2026-12-24", "expires", "issue/1 a") in events(told(policy=policy))
+    assert ("2026-12-24", "expires", "issue/1 a by * in * on cpu: crash in run") in events(told(policy=policy))
 
 
 def test_the_deadlines_of_a_custom_call_are_told():

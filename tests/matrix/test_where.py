@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import re
 from importlib import resources
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import day, golden, release
+from making import day, golden, release, result
+from rich.console import Console
 
 from export_core.goldens import Options
-from export_core.judge import reproduce_command
+from export_core.judge import reproduce_command, summarize
 from export_core.matrix import (
     Cell,
     MatrixError,
@@ -30,7 +32,10 @@ from export_core.matrix.environments import cell_variables
 from export_core.matrix.hardware import lacking, settled
 from export_core.matrix.sizes import told
 from export_core.matrix.where import Where, asked_platform, find_targets, load_devices
+from export_core.policy import Policy
 from export_core.releases import Windows, load_calendar
+from export_core.report import print_plan
+from export_core.report.findings import findings
 
 NEWEST = release("0.12.0.1")
 
@@ -140,6 +145,25 @@ def test_a_plan_has_the_goldens_of_each_platform_and_counts_those_that_were_not_
         ("b", "tpu", "compile", "libtpu/v6e"),
     ]
     assert made.unexported == {"cpu": 1, "tpu": 0}
+    assert made.without_cells == ""
+
+
+def test_goldens_without_a_cell_on_the_platforms_asked_for_are_told():
+    made = plan(
+        *(golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu",)), ("b", ("tpu", "cuda"))))
+    )
+    said = "1 golden has no cell on the platforms asked for (exported for cuda, tpu): nothing is said of them."
+    assert made.without_cells == said
+    screen = io.StringIO()
+    print_plan(Console(file=screen, width=80), made)
+    assert said in screen.getvalue().splitlines()
+    judged = [result(case="a", writer="0.12.0.1", reader="0.12.0.1")]
+    summary = summarize(
+        judged, planned=1, policy=Policy(), as_of=made.as_of, selection={"whole": True}, seconds=0,
+        without_cells=made.without_cells,
+    )  # fmt: skip
+    assert summary.exit_code == 0
+    assert [(each.title, each.text) for each in findings(judged, summary)] == [("NOT COVERED", said)]
 
 
 def test_the_command_that_reproduces_a_cell_names_its_mode():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -10,8 +12,8 @@ import pytest
 from making import manifest, write_golden, writer
 
 from export_core.goldens import GoldenError, GoldenStore
-from pytest_jaxexport.pruning import unused_after, unused_lines
-from pytest_jaxexport.unused import Collected, Seen, narrowed, unused
+from pytest_jaxexport.pruning import Told, look_for_unused, unused_after
+from pytest_jaxexport.unused import Collected, Seen, is_gone, narrowed, unused
 
 if TYPE_CHECKING:
     from conftest import Project, Projects
@@ -37,6 +39,13 @@ SKIPPED = """
     @pytest.mark.slow
     def test_left_out(export_golden):
         pass
+
+    def test_filtered(export_golden):
+        pass
+"""
+FILTER = """
+    def pytest_collection_modifyitems(items):
+        items[:] = [item for item in items if item.name != "test_filtered"]
 """
 INI = """
 [pytest]
@@ -68,18 +77,20 @@ def test_goldens_of_tests_and_calls_that_are_gone_are_deleted_and_nothing_else(p
     (project.goldens / "test_a.test_stays" / ".new-0.1-cpu-999999999-ab").mkdir()
     run = project.pytest("--prune-goldens", "--update-goldens", "-n", "1")
     assert run.code == 0, run.text
-    assert cases(project) == ["test_a.test_stays"]
+    assert cases(project) == ["test_a.test_stays", "test_a.test_stays.cos", "test_gone.test_b"]
+    assert run.text.count("unused here: ") == 2
     assert project.stored("test_a.test_stays/0.9.2-cpu") == older
     left = sorted(path.name for path in (project.goldens / "test_a.test_stays").iterdir())
     assert {"0.9.2-cpu", "notes.txt"} < set(left)
     assert not [name for name in left if name.startswith(".")]
-    assert run.text.count("deleted: ") == 4
+    assert run.text.count("deleted: ") == 2
 
 
 def test_a_run_of_all_tests_lists_what_is_unused_and_deletes_nothing(projects: Projects) -> None:
     project = projects(test_b=SKIPPED)
     (project.folder / "pytest.ini").write_text(INI)
-    add(project, "test_b.py::test_skipped", "test_b.py::test_left_out", "test_b.py::test_gone")
+    add(project, *(f"test_b.py::test_{name}" for name in ("skipped", "left_out", "filtered", "gone")))
+    (project.folder / "conftest.py").write_text(textwrap.dedent(FILTER))
     (project.goldens / "test_b.test_skipped" / "notes.txt").write_text("mine")
     before = project.stored()
     run = project.pytest()
@@ -180,7 +191,7 @@ def seen(*, tests: str = "", passed: str = "", exported: str = "", platforms: st
         (False, seen(), Collected(), True),  # its file is gone
         (True, seen(), Collected(files={"t.py"}), True),  # its file is there, and it is not in it
         (True, seen(), Collected(), False),  # its file was not collected: skipped whole, or left out by a conftest
-        (True, seen(), Collected(files={"t.py"}, deselected={"t.py::f"}), False),
+        (True, seen(), Collected(files={"t.py"}, tests={"t.py::f"}), False),
         (True, seen(tests="t.py::f"), Collected(files={"t.py"}), False),  # skipped or failed: nobody knows
         (True, seen(tests="t.py::f", passed="t.py::f"), Collected(files={"t.py"}), True),  # the call is gone
         (True, seen(tests="t.py::f", passed="t.py::f", platforms="cuda"), Collected(files={"t.py"}), False),
@@ -195,6 +206,44 @@ def test_a_golden_is_unused_when_its_test_is_known_to_be_gone(tmp_path, there, t
     if there:
         (tmp_path / "t.py").touch()
     assert len(unused(store.root, told, collected, tmp_path)) == (2 if expected else 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "test", "files", "expected"),
+    [
+        ("def test_g(): ...", "t.py::test_f", {"t.py"}, True),
+        ("if CUDA:\n  def test_f(): ...", "t.py::test_f[x]", {"t.py"}, False),
+        ("def test_f2(): ...", "t.py::test_f", {"t.py"}, True),
+        ("if NEW:\n  class TestA(Shared): ...", "t.py::TestA::test_f", {"t.py"}, False),
+        (None, "t.py::test_f", set(), False),  # another project's, as far as this one knows
+        ("def test_g(): ...", "t.py::test_f", set(), False),  # skipped whole
+    ],
+)
+def test_a_golden_is_deleted_only_when_no_machine_can_make_it(tmp_path, text, test, files, expected) -> None:
+    golden = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.f", test=test))
+    if text is not None:
+        (tmp_path / "t.py").write_text(text)
+    assert is_gone(golden, Collected(files=files), tmp_path) == expected
+
+
+def test_goldens_that_cannot_be_deleted_are_told_beside_those_that_were(tmp_path, monkeypatch) -> None:
+    store = GoldenStore(tmp_path / "golden")
+    for case in ("t.a", "t.b", "t.c"):
+        write_golden(store, manifest(case, test=f"t.py::test_{case}"))
+    (tmp_path / "t.py").touch()
+    rename = Path.rename
+
+    def refusing(self: Path, target: Path) -> Path:  # root, as containers run, may delete anything
+        if self.parent.name == "t.b":
+            raise PermissionError(13, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refusing)
+    told = look_for_unused(store.root, seen(), Collected(files={"t.py"}), tmp_path, delete=True)
+    assert [line.split(":")[0] for line in told.lines] == ["deleted", "deleted"]
+    assert len(told.refused) == 1
+    assert "cannot delete this golden: Permission denied" in told.refused[0]
+    assert sorted(path.name for path in store.root.iterdir()) == ["t.b"]
 
 
 def test_a_golden_of_another_platform_of_a_live_case_is_not_unused(tmp_path) -> None:
@@ -214,9 +263,9 @@ def test_a_golden_that_cannot_be_read_keeps_all_of_them(tmp_path) -> None:
     write_golden(store, manifest("a.f", test="a.py::f"))
     (write_golden(store, manifest("t.f", test="t.py::f")).folder / "golden.yaml").write_text("case: [")
     with pytest.raises(GoldenError, match="not a golden's manifest"):
-        unused_lines(tmp_path, seen(), Collected(), tmp_path, delete=True)
+        look_for_unused(tmp_path, seen(), Collected(), tmp_path, delete=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.f", "t.f"]
-    assert unused_after(tmp_path, seen(), Collected(), tmp_path) == []
+    assert unused_after(tmp_path, seen(), Collected(), tmp_path) == Told()
 
 
 def test_what_workers_collected_is_put_together() -> None:

@@ -95,5 +95,23 @@ def test_every_value_that_holds_is_shown_with_where_it_comes_from(jaxexport, her
         assert wanted in rows
 
 
+def test_releases_that_the_project_keeps_are_shown_with_their_file(jaxexport, here):
+    (here / "export_releases.yaml").write_text("jaxlib:\n  0.13.0: {built: 2026-11-20}\njax: {}\n")
+    (row,) = (line for line in jaxexport("policy", "show").out.splitlines() if line.startswith("releases"))
+    assert "0.13.0" in row
+    assert row.endswith(" export_releases.yaml")
+    (here / "export_compat.yaml").write_text("releases: {jaxlib: {0.13.1: {built: 2026-11-21}}}\n")
+    (row,) = (line for line in jaxexport("policy", "show").out.splitlines() if line.startswith("releases"))
+    assert "0.13.0" in row
+    assert row.endswith(" export_compat.yaml:1, export_releases.yaml")
+
+
+def test_a_first_policy_that_cannot_be_made_leaves_no_file(jaxexport, here):
+    golden = write_golden(GoldenStore(here / "golden"), manifest("t.a", "0.12.0.1"))
+    (golden.folder / "artifact.jaxexport").unlink()
+    assert jaxexport("policy", "init").code != 0
+    assert [path.name for path in here.iterdir()] == ["golden"]
+
+
 def test_the_schema_is_printed_for_editors(jaxexport, here):
     assert jaxexport("policy", "schema").out.encode() == written("policy")

@@ -117,6 +117,22 @@ def test_a_new_wheel_of_a_known_release_adds_its_cpython_and_says_so(tmp_path):
     assert found.said == ("changed  jaxlib 0.12.0  wheels for CPython 3.16",)
 
 
+@pytest.mark.parametrize(
+    ("stamp", "note"),
+    [("2026-11-30", ", built up to 2026-11-30: its day stays 2026-10-16"), ("2026-10-15", "")],
+)
+def test_a_new_wheel_of_a_known_release_does_not_change_its_day(tmp_path, stamp, note):
+    make_wheel(tmp_path, "jaxlib", "0.12.0", stamps=(stamp,), python="cp316")
+    found = refreshed(CALENDAR, seen_in_folder(tmp_path))
+    assert found.jaxlib["0.12.0"].built == day("2026-10-16")
+    assert found.said == (f"changed  jaxlib 0.12.0  wheels for CPython 3.16{note}",)
+
+
+def test_some_wheels_of_a_known_release_may_be_older_than_the_one_that_dated_it(tmp_path):
+    make_wheel(tmp_path, "jaxlib", "0.12.0", stamps=("2026-10-15",), python="cp313")
+    assert refreshed(CALENDAR, seen_in_folder(tmp_path)).said == ()
+
+
 def test_a_patch_on_an_old_branch_is_put_by_its_number_and_ordered_by_its_day(tmp_path):
     make_wheel(tmp_path, "jaxlib", "0.8.4", stamps=("2026-11-19",))
     make_wheel(tmp_path, "jax", "0.8.4", stamps=("2026-11-19",), needs="jaxlib>=0.8.2")

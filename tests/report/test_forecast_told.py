@@ -20,8 +20,9 @@ from making import day, golden, manifest, write_golden
 from export_core.cli import jaxexport
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.judge.forecast import Event, Forecast, ForecastDay, Kind, forecast
-from export_core.policy import Policy
+from export_core.policy import KnownFailure, Policy
 from export_core.releases import load_calendar
+from export_core.report.errors import ReportError
 from export_core.report.forecast import forecast_markdown
 from export_core.report.ical import calendar_file
 from export_core.schemas import schema
@@ -59,12 +60,12 @@ def test_the_page_shows_what_the_command_prints(project):
     for text in commands:
         command, _, output = text.partition("\n")
         done = CliRunner().invoke(jaxexport, shlex.split(command)[2:])
-        assert done.output.rstrip() == output.rstrip(), command
+        assert done.stdout.rstrip() == output.rstrip(), command
 
 
 def test_json_follows_its_schema_and_is_all_of_the_forecast(project):
     done = run("--json", "--as-of", "2026-11-21", "--deployed", "0.11.0")
-    said = json.loads(done.output)
+    said = json.loads(done.stdout)
     checker = jsonschema.Draft202012Validator(schema("forecast"), format_checker=jsonschema.FormatChecker())
     checker.validate(said)
     assert msgspec.convert(said, Forecast).deployed[0].jaxlib == "0.11.0"
@@ -83,7 +84,7 @@ def test_markdown_is_one_table_whatever_a_text_holds():
 
 def test_nothing_ahead_is_said(project):
     done = run("--as-of", "2026-11-21", "--days", "3")
-    assert done.output.splitlines()[-1] == "nothing happens until 2026-11-24"
+    assert done.stdout.splitlines()[-1] == "nothing happens until 2026-11-24"
 
 
 @pytest.mark.parametrize(
@@ -100,11 +101,11 @@ def test_what_cannot_be_asked_for_is_a_usage_error(project, words, said):
 
 
 def test_no_goldens_and_a_file_that_cannot_be_written_are_errors(project):
-    for words, said in (
-        (["--goldens", "none"], "none: expected goldens, found none"),
-        (["--ics", "no/such/folder.ics"], "--ics no/such/folder.ics: cannot be written"),
+    for words, error, said in (
+        (["--goldens", "none"], GoldenError, "none: expected goldens, found none"),
+        (["--ics", "golden/t.test_f/0.9.2-cpu/golden.yaml/a.ics"], ReportError, "a.ics: cannot write there: "),
     ):
-        with pytest.raises(GoldenError, match=said):
+        with pytest.raises(error, match=said):
             raise run(*words).exception
 
 
@@ -113,7 +114,7 @@ def test_no_goldens_and_a_file_that_cannot_be_written_are_errors(project):
 
 def test_the_calendar_file_has_every_event_on_its_day(project):
     done = run("--as-of", "2026-11-21", "--ics", "forecast.ics", "--json")
-    said = json.loads(done.output)
+    said = json.loads(done.stdout)
     calendar = icalendar.Calendar.from_ical((project / "forecast.ics").read_bytes())
     found = [(each.decoded("DTSTART"), str(each["DESCRIPTION"]).split("\n")) for each in calendar.walk("VEVENT")]
     assert found == [
@@ -138,6 +139,18 @@ def test_an_event_keeps_its_uid_from_one_day_to_the_next():
     assert len(one) == len({uid for uid, _ in one}) > 3
     assert one == later, "nothing happens between"
     assert calendar_file(made()) == calendar_file(made()), "the same bytes"
+
+
+def test_two_entries_of_one_issue_and_case_are_two_events():
+    entries = [
+        KnownFailure(
+            ("a",), (writer,), ("*",), "crash", "run", "m", "r", "me", "issue/1", TODAY, expires=day("2026-12-24")
+        )
+        for writer in ("0.9.2", "0.11.0")
+    ]
+    told = calendar_file(forecast(GOLDENS, Policy(known_failures=tuple(entries)), load_calendar(), TODAY, 60))
+    found = [each["UID"] for each in icalendar.Calendar.from_ical(told).walk("VEVENT") if "issue/1" in each["SUMMARY"]]
+    assert len(set(found)) == 2
 
 
 FOUND = made()

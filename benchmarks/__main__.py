@@ -22,7 +22,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--runs", type=int, default=15, help="runs of each pytest process (the fastest counts)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds over all goldens that this jaxlib reads")
-    parser.add_argument("--readers", type=int, default=25, help="readers of the matrix that is run again")
+    parser.add_argument("--readers", type=int, default=8, help="readers of the matrix that is run again")
     parser.add_argument("--docs", type=Path, help="put the table into this page too, such as docs/performance.md")
     options = parser.parse_args()
     measured = [

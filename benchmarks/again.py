@@ -25,7 +25,8 @@ RUNS = 3
 def measure(readers: int) -> list[Line]:
     """This project's goldens in its newest readers: once with a cache that is empty, then again as whole processes.
 
-    Without the goldens that register a module: they are run each time. The environments are the user's; what is missing of them is built in the first run, whose seconds are therefore no budget.
+    Without the goldens that register a module: they are run each time. The environments are the user's; what is missing of them is built in
+    the first run, whose seconds are therefore no budget.
     """
     versions = load_policy(ROOT / "export_compat.yaml").calendar().versions()[-readers:]
     goldens = GoldenStore(ROOT / "golden").goldens()

@@ -6,7 +6,7 @@ import argparse
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -23,17 +23,22 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=15, help="runs of each pytest process (the fastest counts)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds over all goldens that this jaxlib reads")
     parser.add_argument("--readers", type=int, default=8, help="readers of the matrix that is run again")
+    parser.add_argument("--only", help="some of them: plugin,reading,cells,again,throughput,peers,growth")
     parser.add_argument("--docs", type=Path, help="put the table into this page too, such as docs/performance.md")
     options = parser.parse_args()
-    measured = [
-        *plugin_load.measure(options.runs),
-        *reading.measure(options.runs),
-        *cells.measure(options.rounds),
-        *again.measure(options.readers),
-        *throughput.measure(),
-        *peers.measure(),
-        *growth.measure(),
-    ]
+    kinds: dict[str, Callable[[], list[Line]]] = {
+        "plugin": lambda: plugin_load.measure(options.runs),
+        "reading": lambda: reading.measure(options.runs),
+        "cells": lambda: cells.measure(options.rounds),
+        "again": lambda: again.measure(options.readers),
+        "throughput": throughput.measure,
+        "peers": peers.measure,
+        "growth": growth.measure,
+    }
+    asked = options.only.split(",") if options.only else list(kinds)
+    if unknown := set(asked) - set(kinds):
+        parser.error(f"--only: expected some of {', '.join(kinds)}, found {', '.join(sorted(unknown))}")
+    measured = [line for kind in asked for line in kinds[kind]()]
     machine = f"{platform.platform()}, {processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     table = Table("what", "measured", "against", "result", "budget", "", title="budgets")
     for line in measured:

@@ -6,10 +6,12 @@ import contextlib
 import functools
 import hashlib
 import json
+import math
 import os
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +24,10 @@ from export_core.matrix.holding import Hold, hold, size_of
 
 LAST_LINES = 12
 READY = "ready.json"
+CHECK_SECONDS = 120.0
+"""How long an environment may take to import what it was built for."""
+LONG_WAIT_SECONDS = 30.0
+"""After how long it is told that another process builds the environment."""
 LOOK_SECONDS = 0.2
 """How often a build is asked whether it is still wanted."""
 _ASKING_SYSCONFIG = threading.Lock()
@@ -69,17 +75,19 @@ def build(
     options: tuple[str, ...] = (),
     stopping: threading.Event | None = None,
     about_to: Callable[[], None] = lambda: None,
+    notify: Callable[[str], None] = lambda text: None,
 ) -> Built:
     """A virtual environment that holds `wanted`, found by content or built, and verified by running `check` in it.
 
     `salt` stands for what decides the content beside the requirements; `options` are those of ``uv pip install``. One that is not as
-    it was installed is built anew; `about_to` is called before anything is fetched. Raises `EnvironmentFailed` when that fails twice.
+    it was installed is built anew; `about_to` is called before anything is fetched; `notify` is told of a long
+    wait for another process that builds the same. Raises `EnvironmentFailed` when that fails twice.
     """
     folder = folder_of(name, python, wanted, check, salt)
     stopping = stopping or threading.Event()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(folder, stopping):
+        with _alone(folder, stopping, notify):
             if (found := standing(folder)) and not damage_in(folder):
                 return found
             about_to()
@@ -104,9 +112,10 @@ class _Unusable(EnvironmentFailed):
 
 
 @contextlib.contextmanager
-def _alone(folder: Path, stopping: threading.Event) -> Iterator[None]:
+def _alone(folder: Path, stopping: threading.Event, notify: Callable[[str], None]) -> Iterator[None]:
     """Nobody else builds this environment meanwhile. Raises `EnvironmentFailed` when the run is stopped before that."""
     lock = filelock.FileLock(f"{folder}.lock")
+    told_at: float | None = time.monotonic() + LONG_WAIT_SECONDS
     while True:
         try:
             lock.acquire(timeout=LOOK_SECONDS)
@@ -114,6 +123,9 @@ def _alone(folder: Path, stopping: threading.Event) -> Iterator[None]:
         except filelock.Timeout:
             if stopping.is_set():
                 raise EnvironmentFailed("the run was stopped while another process built the environment") from None
+            if told_at and time.monotonic() > told_at:
+                notify(f"waiting for another process that builds {folder}, and holds {folder}.lock")
+                told_at = None
     try:
         yield
     finally:
@@ -136,7 +148,8 @@ def _built(
         if broken := damage_in(folder):
             raise _Unusable(f"installing {', '.join(wanted)} left it broken: {broken}")
         try:
-            checked = _run([str(interpreter_in(folder)), "-c", check], f"importing {wanted[0]}", stopping).strip()
+            importing = [str(interpreter_in(folder)), "-c", check]
+            checked = _run(importing, f"importing {wanted[0]}", stopping, CHECK_SECONDS).strip()
         except EnvironmentFailed as error:
             raise _Unusable(str(error)) from error
         found = Built(folder, checked, installed(folder), hold(folder))
@@ -232,8 +245,13 @@ def _install(
     _run(command, f"installing {', '.join(wanted)}", stopping)
 
 
-def _run(command: list[str], doing: str, stopping: threading.Event) -> str:
-    """What a command printed. Raises `EnvironmentFailed` where it fails, and ends it when the run is stopped."""
+def _run(command: list[str], doing: str, stopping: threading.Event, seconds: float = math.inf) -> str:
+    """What a command printed. Raises `EnvironmentFailed` where it fails, and ends it when the run is stopped or its time is up.
+
+    What fetches has no limit, since nobody knows how slow a network is; uv itself gives up where nothing comes.
+    """
+    until = time.monotonic() + seconds
+    late = False
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -249,10 +267,13 @@ def _run(command: list[str], doing: str, stopping: threading.Event) -> str:
                 out, err = process.communicate(timeout=LOOK_SECONDS)
                 break
             except subprocess.TimeoutExpired:
-                if stopping.is_set():
+                late = time.monotonic() > until
+                if late or stopping.is_set():
                     process.kill()
     if stopping.is_set():
         raise EnvironmentFailed(f"{doing}: the run was stopped")
+    if late:
+        raise EnvironmentFailed(f"{doing} took longer than {seconds:g} s, and was ended")
     if process.returncode:
         lines = "\n".join((err or out).strip().splitlines()[-LAST_LINES:])
         raise EnvironmentFailed(f"{doing} failed with status {process.returncode}:\n{lines}")

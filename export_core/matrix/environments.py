@@ -131,16 +131,22 @@ def build_environment(
     stopping: threading.Event | None = None,
     where: Where | None = None,
     about_to: Callable[[tuple[str, ...], str], None] = lambda wanted, python: None,
+    notify: Callable[[str], None] = lambda text: None,
 ) -> Environment:
     """The environment of a reader, built once and shared by all projects of this user; one that has lost a file is built anew.
 
-    `where` is the platform, when it is not a CPU; `about_to` is told requirements and interpreter before anything is fetched.
+    `where` is the platform, when it is not a CPU; `about_to` is told requirements and interpreter before anything is fetched, `notify`
+    of a long wait.
     Raises `EnvironmentFailed` with the builder's last lines when it cannot be built or does not import, in two tries, and when
     `stopping` is set meanwhile.
     """
     recipe = _recipe(release, calendar, sources, where)
     built = build(
-        *recipe, options=sources.options(), stopping=stopping, about_to=lambda: about_to(recipe[2], recipe[1])
+        *recipe,
+        options=sources.options(),
+        stopping=stopping,
+        about_to=lambda: about_to(recipe[2], recipe[1]),
+        notify=notify,
     )
     found = json.loads(built.checked)
     if found != [release.jax, release.jaxlib]:

@@ -15,6 +15,8 @@ from export_core.matrix.errors import EnvironmentFailed
 PREFERRED = "3.12"
 """Runs every jaxlib from 0.4.18 to the newest."""
 
+INSTALL_SECONDS = 600.0
+
 
 def python_for(pythons: tuple[str, ...]) -> str:
     """The CPython to use for a release that has wheels for `pythons`: 3.12 where it can, else the newest of them."""
@@ -33,12 +35,18 @@ def find_python(version: str, uv: str) -> str:
     for candidate in _candidates(version):
         if _version_of(candidate) == version:
             return str(candidate)
-    found = subprocess.run([uv, "python", "install", version], capture_output=True, text=True, check=False)
-    if found.returncode == 0:
-        return version
+    try:
+        found = subprocess.run(
+            [uv, "python", "install", version], capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS
+        )
+        if found.returncode == 0:
+            return version
+        why = _last_line(found.stderr)
+    except subprocess.TimeoutExpired:
+        why = f"not within {INSTALL_SECONDS:g} s"
     raise EnvironmentFailed(
         f"CPython {version} is needed and was not found: not on PATH, not among pyenv's versions, and uv could not download it "
-        f"({_last_line(found.stderr)}). Install it, or put python{version} on PATH."
+        f"({why}). Install it, or put python{version} on PATH."
     )
 
 

@@ -56,7 +56,7 @@ def replay_here(
                     f"environment of jaxlib {where.reader.jaxlib} for {where.name}: {size}, unless uv has it already"
                 )
 
-        environment = build_environment(where.reader, calendar, sources, stopping, where, about_to)
+        environment = build_environment(where.reader, calendar, sources, stopping, where, about_to, notify)
         ready(where.reader)
         return environment
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from export_core.matrix.building import uv_command
 
 ANSWER_SECONDS = 20.0
+RESOLVE_SECONDS = 60.0
 _MEGABYTE = 1e6
 _LARGE = 50e6
 """Bytes from which a wheel is named."""
@@ -23,9 +24,17 @@ def download(wanted: Sequence[str], python: str, options: Sequence[str] = ()) ->
     uv's own cache may have some of them already.
     """
     command = [uv_command(), "pip", "compile", "--quiet", "--no-header", "--format", "pylock.toml", "--python", python]
-    asked = subprocess.run(
-        [*command, *options, "-"], input="\n".join(wanted), capture_output=True, text=True, check=False
-    )
+    try:
+        asked = subprocess.run(
+            [*command, *options, "-"],
+            input="\n".join(wanted),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=RESOLVE_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return {}
     if asked.returncode:
         return {}
     try:

@@ -11,6 +11,7 @@ import time
 import zipfile
 from pathlib import Path
 
+import filelock
 import pytest
 from making import make_wheel, release
 
@@ -137,6 +138,23 @@ def test_a_build_that_nobody_wants_any_more_ends_at_once(cache, tiny):
         build("slow", sys.executable, tiny, "import time; time.sleep(60)", stopping=stopping)
     assert time.monotonic() - started < 15
     assert [path for path in cache.iterdir() if path.is_dir()] == []
+
+
+def test_a_check_that_hangs_fails_the_environment(cache, tiny, monkeypatch):
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.5)
+    with pytest.raises(EnvironmentFailed, match=r"tried twice, and each time importing .* took longer than 0\.5 s"):
+        build("hangs", sys.executable, tiny, "import time; time.sleep(60)")
+
+
+def test_a_long_wait_for_another_process_that_builds_is_told_once(cache, tiny, monkeypatch):
+    monkeypatch.setattr(module, "LONG_WAIT_SECONDS", 0.3)
+    folder = module.folder_of("taken", sys.executable, tiny, CHECK)
+    folder.parent.mkdir(parents=True)
+    said: list[str] = []
+    with filelock.FileLock(f"{folder}.lock", thread_local=False) as lock:
+        threading.Timer(1.5, lock.release).start()
+        build("taken", sys.executable, tiny, CHECK, notify=said.append)
+    assert said == [f"waiting for another process that builds {folder}, and holds {folder}.lock"]
 
 
 def test_a_place_where_no_environment_can_be_built_is_told(cache, tiny):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +25,15 @@ def process(*words: str | Path, **options: Any) -> Ended:
         [sys.executable, "-m", "export_core", *words], capture_output=True, text=True, check=False, **options
     )
     return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def wait_for(what: Callable[[], object], told: str, seconds: float = 120) -> Any:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if found := what():
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"waited {seconds} s for {told}")
 
 
 def assert_bad_input(ended: Ended, *said: str) -> None:

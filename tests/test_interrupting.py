@@ -11,10 +11,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import wait_for
 
 from export_core.matrix import cache_folder
 
@@ -76,15 +76,6 @@ class Run:
     def ended(self) -> tuple[int, str]:
         out, _ = self.process.communicate(timeout=120)
         return self.process.returncode, " ".join(out.split())
-
-
-def wait_for(what: Callable[[], object], told: str, seconds: float = 60):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if found := what():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"waited {seconds} s for {told}")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])

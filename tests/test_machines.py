@@ -10,10 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import wait_for
 
 WRITE_GOLDENS = Path(__file__).parent / "matrix" / "write_goldens.py"
 CASES = ("waves", "both", "keys", "every_dtype", "cholesky", "x64", "other_numbers")
@@ -69,15 +70,6 @@ class Cluster:
 
     def _said(self, log: str, pattern: str) -> re.Match[str]:
         return wait_for(lambda: re.search(pattern, (self._folder / log).read_text()), pattern)
-
-
-def wait_for(what: Callable[[], object], told: str, seconds: float = 120):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if found := what():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"waited {seconds} s for {told}")
 
 
 @pytest.fixture

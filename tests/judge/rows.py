@@ -13,16 +13,17 @@ from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 
 CASE, WRITER = "tests.compat.test_programs.test_sort", "0.9.2"
+FOR_TPU = "tests.compat.test_platforms.test_every_platform"
+OWN = GoldenStore(Path(__file__).parents[2] / "golden")
 ITS_OWN = "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n"
 WITHOUT_END = "import time\ntime.sleep(600)\n"
 
 
 def write_rows(root: Path) -> None:
     """Cases named as the verdict that a reader must come to, all by the writer 0.9.2."""
-    kept = next(
-        golden
-        for golden in GoldenStore(Path(__file__).parents[2] / "golden").generations(CASE)
-        if golden.manifest.writer.jaxlib == WRITER
+    kept, for_tpu = (
+        next(golden for golden in OWN.generations(case) if golden.manifest.writer.jaxlib == WRITER)
+        for case in (CASE, FOR_TPU)
     )
     plain = {name: (kept.folder / name).read_bytes() for name in (ARTIFACT, INPUTS, OUTPUTS)}
     first, *rest = from_npz(kept.folder / OUTPUTS)
@@ -50,3 +51,7 @@ def write_rows(root: Path) -> None:
     write("error", inputs=to_npz([leaf_of(np.zeros(3, np.float32))]))
     write("crash", ITS_OWN)
     write("timeout", WITHOUT_END)
+    GoldenStore(root).write(
+        msgspec.structs.replace(for_tpu.manifest, case="compiled"),
+        {name: (for_tpu.folder / name).read_bytes() for name in for_tpu.manifest.files},
+    )

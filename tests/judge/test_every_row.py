@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -92,11 +91,10 @@ def test_a_reader_that_cannot_be_had_is_incomplete_unless_it_is_outside_and_not_
 
 @pytest.mark.matrix
 def test_a_cell_that_was_compiled_is_kept_or_a_bonus(project):
-    words = ("matrix", "--cases", "pass", "--readers", READER, *AS_OF, "--policy", "inside.yaml", "--results", "out")
-    process(*words, cwd=project)
-    line = json.loads((project / "out" / "results.jsonl").read_bytes())
-    line.update(mode="compile", stage="compile", verdict="compiled")  # as a machine without the hardware leaves it
-    (project / "out" / "results.jsonl").write_text(json.dumps(line) + "\n")
+    words = ("matrix", "--cases", "compiled", "--readers", READER, "--platforms", "tpu:compile", *AS_OF)
+    ran = process(*words, "--policy", "inside.yaml", "--results", "out", cwd=project)
+    (result,) = read_results(project / "out")
+    assert (result.verdict, result.judgement, ran.code) == (Verdict.COMPILED, Judgement.KEPT, 0), ran.out
     for policy, said in (("inside", "kept"), ("outside", "bonus")):
         ended = process("judge", "out", "--policy", f"{policy}.yaml", cwd=project)
         assert (f"1 of 1 planned cells: 1 {said}." in ended.out, ended.code) == (True, 0)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from commands import wait_for
 
 from export_core.matrix import Cell, Stage, this_interpreter
 from export_core.matrix.checks import request_of
@@ -25,7 +26,7 @@ class Started:
         self.request = request_of(Cell(golden, environment.release, "cpu"), folder, timeout=60, memory=0)
         assert [self.run().end for _ in range(2)] == ["ok", "ok"]
         self.ahead = only_child(self.pid)
-        wait_for(lambda: threads(self.ahead) > 1)
+        wait_for(lambda: threads(self.ahead) > 1, "a client in the process that waits")
 
     def run(self, **changes):
         return self.worker.submit(msgspec.structs.replace(self.request, **changes)).result(timeout=120)
@@ -46,7 +47,7 @@ def children(pid: int) -> list[int]:
 
 def only_child(pid: int) -> int:
     """The process that is left when those whose cell is done have ended."""
-    return wait_for(lambda: children(pid)[1:] == [] and children(pid))[0]
+    return wait_for(lambda: children(pid)[1:] == [] and children(pid), "one process that waits")[0]
 
 
 def alive(pid: int) -> bool:
@@ -58,15 +59,6 @@ def alive(pid: int) -> bool:
 
 def threads(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/task").iterdir()))
-
-
-def wait_for(what):
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        if found := what():
-            return found
-        time.sleep(0.02)
-    raise AssertionError("waited 30 s for nothing")
 
 
 def test_one_process_waits_with_its_client_and_runs_one_cell_whose_time_begins_then(started):
@@ -87,7 +79,7 @@ def test_a_cell_that_asks_for_what_comes_before_the_client_gets_a_process_of_its
 def test_no_more_processes_wait_than_half_of_the_cells_that_run(started):
     futures = [started.worker.submit(started.request) for _ in range(6)]
     assert {future.result(timeout=120).end for future in futures} == {"ok"}
-    wait_for(lambda: 1 <= len(children(started.pid)) <= 3)
+    wait_for(lambda: 1 <= len(children(started.pid)) <= 3, "processes that wait")
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stuck"])
@@ -104,7 +96,7 @@ def test_a_process_that_waits_does_not_outlive_its_worker(started, how):
         os.kill(started.pid, signal.SIGKILL)
     else:  # what happens too when the coordinator is killed
         started.worker._process.stdin.close()
-    wait_for(lambda: not alive(started.ahead))
+    wait_for(lambda: not alive(started.ahead), "the end of the process that waited")
 
 
 @pytest.mark.parametrize(("platform", "left"), [("cpu", 1), ("cuda", 0)])

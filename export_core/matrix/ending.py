@@ -64,13 +64,24 @@ def outcome_of(
         jax_release = calendar.jax.get(cell.reader.jax)
         jax_built = jax_release.built if jax_release else cell.reader.built
         refusal = find_refusal(stage, reply.type or "", text, jax_built)
-        return ended(stage, Verdict.REFUSED if refusal else Verdict.ERROR, f"{at}{reply.type}: {text}")
+        if refusal:
+            return ended(stage, Verdict.REFUSED, f"{at}{reply.type}: {text}")
+        return ended(stage, Verdict.ERROR, f"{at}{reply.type}: {text}{_targets(cell, stage, text)}")
     if reply.end == "timeout":
         return ended(stage, Verdict.TIMEOUT, f"{at}still in stage {stage} after {limits.timeout:g} s, killed")
     if reply.end == "memory":
         text = f"{at}killed: it used more than the limit of {limits.memory / GIB:.1f} GiB"
         return ended(stage, Verdict.CRASH, text)
-    return ended(stage, Verdict.CRASH, at + (reply.message or f"died by {signal_name(reply.signal)}"))
+    text = reply.message or f"died by {signal_name(reply.signal)}"
+    return ended(stage, Verdict.CRASH, f"{at}{text}{_targets(cell, stage, text)}")
+
+
+def _targets(cell: Cell, stage: Stage, text: str) -> str:
+    """The custom-call targets of what does not compile, where the message names none: that of a kernel which cannot be read does not."""
+    targets = cell.golden.manifest.custom_calls
+    if stage is not Stage.COMPILE or not targets or any(target in text for target in targets):
+        return ""
+    return f"\nIts custom calls: {', '.join(targets)}."
 
 
 def fault_of(reply: Reply) -> str:

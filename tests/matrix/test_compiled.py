@@ -53,7 +53,9 @@ def replayed(
 
 @pytest.mark.matrix
 @BOTH
-def test_a_missing_target_and_a_foreign_platform_are_caught_and_what_is_sound_compiles(planted, platform):
+def test_a_missing_target_an_unreadable_kernel_and_a_foreign_platform_are_caught_and_what_is_sound_compiles(
+    planted, platform
+):
     found = replayed(planted, platform)
     sound = found["sound"]
     assert (sound.verdict, sound.stage) == (Verdict.COMPILED, "compile"), sound.message
@@ -61,6 +63,11 @@ def test_a_missing_target_and_a_foreign_platform_are_caught_and_what_is_sound_co
     missing = found["missing_target"]
     assert (missing.verdict, missing.stage) == (Verdict.ERROR, "compile")
     assert "planted_target" in missing.message
+    kernel = found["unreadable_kernel"]
+    # XLA reads what stands in the place of a Triton kernel without looking, and dies.
+    how = {"tpu": Verdict.ERROR, "cuda": Verdict.CRASH}[platform]
+    assert (kernel.verdict, kernel.stage) == (how, "compile"), kernel.message
+    assert {"tpu": "tpu_custom_call", "cuda": "__gpu$xla.gpu.triton"}[platform] in kernel.message
     foreign = found["foreign_platform"]
     assert (foreign.verdict, foreign.stage) == (Verdict.REFUSED, "lower")
     assert f"exported for platforms '('cpu',)' but it is used on '('{platform}',)'" in foreign.message

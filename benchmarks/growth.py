@@ -15,7 +15,6 @@ import msgspec
 import numpy as np
 
 from benchmarks.line import Line
-from export_core.export import installed_writer
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
@@ -97,14 +96,15 @@ def _run(folder: Path, cells: int) -> Run:
 
 
 def write_goldens(folder: Path, count: int) -> None:
-    """Goldens of one artifact whose inputs differ, so that none is run in the place of another."""
+    """Goldens of one artifact whose inputs differ, so that none is run in the place of another.
+
+    Stub workers read nothing: which release wrote it does not matter.
+    """
     store = GoldenStore(folder)
-    calendar = load_policy(ROOT / "export_compat.yaml").calendar()
     like = next(
         golden
         for golden in GoldenStore(ROOT / "golden").goldens()
-        if golden.manifest.writer.jaxlib == installed_writer(calendar).jaxlib
-        and golden.manifest.case.endswith("test_dtype[float32]")
+        if golden.manifest.case.endswith("test_dtype[float32]")
     )
     artifact = (like.folder / ARTIFACT).read_bytes()
     for number in range(count):

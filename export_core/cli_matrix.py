@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from export_core.judge import Result, Summary
     from export_core.matrix import Cell, Limits, Outcome, Plan
-    from export_core.matrix.executors import Cluster
+    from export_core.matrix.cluster import Cluster
     from export_core.matrix.journal import Journal
     from export_core.policy import Policy
     from export_core.report.progress import RunProgress

@@ -12,8 +12,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
+from export_core.matrix.cluster import Executor
 from export_core.matrix.errors import MatrixError
-from export_core.matrix.executors import Executor
 from export_core.matrix.job import Done
 
 PATIENCE_SECONDS = 60.0

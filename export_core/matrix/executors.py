@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
 
+from export_core.matrix.auditing import audit_message
 from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
+from export_core.matrix.cluster import Cluster
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.job import Done, How, Job, make_job, run_job
-from export_core.matrix.run import audit_message
 from export_core.matrix.where import Mode, Where
 
 MOST_CELLS = 100
@@ -26,59 +26,6 @@ LOOK_SECONDS = 1.0
 """How often the cluster is asked whether its jobs will still end."""
 TRIES = 2
 """How often a job is sent off. An engine may itself move it between machines in between."""
-
-
-class Executor(Protocol):
-    """The part of `concurrent.futures.Executor` that is used."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        """Run `fn` somewhere; the future gives what it returns."""
-
-
-class Cluster(Protocol):
-    """Machines, and which of them can do what."""
-
-    def executor(self, platform: str, machines: Sequence[str] = ()) -> Executor:
-        """What runs jobs where this platform is; only on these machines where some are named."""
-
-    def others(self, platform: str, machine: str) -> Sequence[str]:
-        """The machines that have this platform, as `Done.where` names them, without this one."""
-
-    def room(self, platform: str) -> int:
-        """How many jobs of this platform to have out at once; at least 1."""
-
-    def trouble(self, platform: str) -> str:
-        """Why no job of this platform will end, as things stand; empty when nothing speaks against it."""
-
-    def close(self) -> None:
-        """Give up what is still out, and let the machines go."""
-
-
-@dataclass(frozen=True)
-class Anywhere:
-    """A cluster of any executor that runs every platform, such as a `concurrent.futures.ProcessPoolExecutor`."""
-
-    pool: Executor
-    slots: int = 2
-
-    def executor(self, platform: str, machines: Sequence[str] = ()) -> Executor:
-        """See `Cluster`."""
-        return self.pool
-
-    def others(self, platform: str, machine: str) -> Sequence[str]:
-        """See `Cluster`. Its machines have no names."""
-        return ()
-
-    def room(self, platform: str) -> int:
-        """See `Cluster`."""
-        return self.slots
-
-    def trouble(self, platform: str) -> str:
-        """See `Cluster`."""
-        return ""
-
-    def close(self) -> None:
-        """Leave it to who made it."""
 
 
 @dataclass

@@ -12,10 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_core.artifact import ArtifactError, read
-from export_core.artifact.audit import audit
 from export_core.comparing import Tolerances
-from export_core.goldens import Golden
+from export_core.matrix.auditing import audit_message
 from export_core.matrix.cell import Cell, Outcome, Stage, Verdict
 from export_core.matrix.checks import request_of
 from export_core.matrix.ending import fault_of, not_run, outcome_of
@@ -26,7 +24,6 @@ from export_core.matrix.pool import Reply, Worker, WorkerStarter, start_worker
 from export_core.matrix.request import Limits, Runs
 from export_core.matrix.where import Mode, Where
 from export_core.releases import Calendar, Release
-from export_core.releases.stable_targets import stable_targets
 
 EnvironmentOf = Callable[[Release], Environment]
 Equipped = Callable[[Where], Environment]
@@ -347,19 +344,3 @@ def _scratch() -> Iterator[str]:
         raise InfrastructureFault(f"infrastructure: no folder for the outputs of cells: {error}") from error
     with made as folder:
         yield folder
-
-
-def audit_message(golden: Golden, allow: Mapping[str, str]) -> str:
-    """Why this artifact must not be compiled anywhere; empty when nothing speaks against it.
-
-    Only what the writer's release never promised stops it. A target that the reader's release has dropped since is run: whether
-    the promise holds is what the cell is to show.
-    """
-    writer = golden.manifest.writer.jaxlib
-    try:
-        calls = read(golden.artifact).custom_calls
-    except ArtifactError as error:
-        return str(error)
-    accepted = {**golden.manifest.options.allow, **allow}
-    findings = audit(calls, stable_targets(writer), allow=accepted, writer=f"jaxlib {writer}")
-    return "\n".join(str(finding) for finding in findings if not finding.ok)

@@ -190,7 +190,8 @@ class Calendar:
             when = f" as of {self.day}" if self.day else ""
             raise ReleaseError(
                 f"jaxlib {jaxlib} is not in the release calendar{when}.{hint}{newest} `jaxexport releases list` "
-                "shows all; for a newer one upgrade pytest-jaxexport, or date it under `releases:` in the policy file."
+                "shows all, and `jaxexport releases refresh` adds those that were published since; one that is not published is "
+                "dated under `releases:` in the policy file."
             ) from None
 
 

@@ -16,7 +16,8 @@ from export_core.goldens import Golden
 from export_core.matrix import Cell, Limits, MatrixError, Stage, Verdict, replay, this_interpreter
 from export_core.matrix import executors as executors_module
 from export_core.matrix.cache import Kept
-from export_core.matrix.executors import Anywhere, batches, cluster_at, replay_on
+from export_core.matrix.cluster import Anywhere
+from export_core.matrix.executors import batches, cluster_at, replay_on
 from export_core.matrix.job import Done, How, Job, make_job, run_job, tool
 from export_core.releases import load_calendar
 

@@ -1,0 +1,23 @@
+"""Wheels as they are published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from making import make_wheel
+from shipped import CALENDAR, LAST
+
+
+@pytest.fixture
+def wheels(tmp_path) -> Path:
+    """The last three releases as small wheels, stamped as the published ones are."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for version in LAST:
+        for python in CALENDAR.pythons(version):
+            tag = f"cp{python.replace('.', '')}"
+            make_wheel(folder, "jaxlib", version, stamps=("1980-01-01", str(CALENDAR.built(version))), python=tag)
+        jax = CALENDAR.jax[version]
+        make_wheel(folder, "jax", version, stamps=(str(jax.built),), needs=f"jaxlib<={version},>={jax.minimum_jaxlib}")
+    return folder

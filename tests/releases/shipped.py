@@ -1,0 +1,32 @@
+"""The calendar that ships, and the same before its last three releases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from export_core.releases import Calendar, load_calendar
+from export_core.releases.calendar import CalendarFile
+from export_core.releases.refresh import Measured
+
+SHIPPED = Path(__file__).parents[2] / "export_core" / "releases" / "data" / "releases.yaml"
+LAST = ("0.11.2", "0.12.0", "0.12.0.1")
+CALENDAR = load_calendar()
+
+
+def shortened() -> str:
+    """The shipped calendar without its last three releases."""
+    gone = tuple(f'  "{version}": ' for version in LAST)
+    return "".join(line for line in SHIPPED.read_text().splitlines(keepends=True) if not line.startswith(gone))
+
+
+def calendar_of(text: str) -> Calendar:
+    file = msgspec.yaml.decode(text, type=CalendarFile)
+    return Calendar(file.jaxlib, file.jax, file.requirements)
+
+
+def measured(calendar: Calendar, jaxlib: str) -> Measured:
+    """What the real releases answered when the shipped calendar was made; the matrix test asks them again."""
+    entry = CALENDAR.jaxlib[jaxlib]
+    return Measured(entry.stablehlo, entry.calling_convention, entry.serialization_constant)

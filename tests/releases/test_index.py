@@ -1,0 +1,214 @@
+"""The calendar is brought up to date from an index, of either form, with range requests and without."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from making import day, make_wheel
+from shipped import CALENDAR, SHIPPED, calendar_of, measured, shortened
+
+from export_core.releases import ReleaseError
+from export_core.releases.index import PUBLIC, RemoteFile, configured_index, listed, shown
+from export_core.releases.kept import renewed
+from export_core.releases.refresh import refreshed, seen_on_index
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """A package index with real HTTP on this machine: it keeps what it was asked."""
+
+    def __init__(self, folder: Path, *, form: str, ranges: bool, login: str = "", yanked: dict[str, str] | None = None):
+        super().__init__(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
+        self.folder, self.form, self.ranges, self.login, self.yanked = folder, form, ranges, login, yanked or {}
+        self.sent = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/simple"
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    server: Server
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        if self.server.login and self.headers["Authorization"] != self.server.login:
+            self._send(401, b"", "text/plain")
+        elif self.path.startswith("/simple/"):
+            package = self.path.removeprefix("/simple/").strip("/")
+            names = sorted(path.name for path in self.server.folder.glob(f"{package}-*.whl"))
+            self._send(200, *(_json if self.server.form == "json" else _html)(names, self.server.yanked))
+        else:
+            self._file((self.server.folder / Path(self.path).name).read_bytes())
+
+    def _file(self, data: bytes) -> None:
+        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers["Range"] or "")
+        if not (asked and self.server.ranges):
+            self._send(200, data, "application/zip")
+            return
+        first = int(asked[1]) if asked[1] else max(0, len(data) - int(asked[2]))
+        last = min(int(asked[2]) if asked[1] else len(data) - 1, len(data) - 1)
+        self._send(206, data[first : last + 1], "application/zip", f"bytes {first}-{last}/{len(data)}")
+
+    def _send(self, code: int, body: bytes, kind: str, part: str = "") -> None:
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if part:
+            self.send_header("Content-Range", part)
+        self.end_headers()
+        self.wfile.write(body)
+        self.server.sent += len(body)
+
+
+def _json(names: list[str], yanked: dict[str, str]) -> tuple[bytes, str]:
+    files = [{"filename": name, "url": f"../../files/{name}", "yanked": yanked.get(name, False)} for name in names]
+    return json.dumps({"files": files}).encode(), "application/vnd.pypi.simple.v1+json"
+
+
+def _html(names: list[str], yanked: dict[str, str]) -> tuple[bytes, str]:
+    told = {name: f'data-yanked="{reason}"' for name, reason in yanked.items()}
+    rows = (f'<a href="/files/{name}#sha256=00" {told.get(name, "")}>{name}</a>' for name in names)
+    return f"<!DOCTYPE html><body>{''.join(rows)}</body>".encode(), "text/html"
+
+
+@pytest.fixture
+def serve(wheels) -> Iterator[Callable[..., Server]]:
+    servers: list[Server] = []
+
+    def start(**options) -> Server:
+        server = Server(wheels, **{"form": "json", "ranges": True, **options})
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("form", ["json", "html"])
+@pytest.mark.parametrize("ranges", [True, False])
+def test_an_index_of_either_form_gives_the_same_lines_with_range_requests_and_without(serve, wheels, form, ranges):
+    make_wheel(wheels, "jaxlib", "0.12.0", stamps=("2026-10-16",), modules={"big": "x" * 400_000}, python="cp312")
+    server = serve(form=form, ranges=ranges)
+    short = shortened()
+    seen = seen_on_index(server.url, calendar_of(short))
+    found = refreshed(calendar_of(short), seen, measured)
+    assert renewed(short, found.jaxlib, found.jax) == SHIPPED.read_text()
+    assert seen.size > 400_000
+    assert (seen.fetched < 100_000) == ranges
+    assert server.sent >= seen.fetched
+
+
+def test_an_index_is_asked_for_no_wheel_of_what_is_known(serve):
+    seen = seen_on_index(serve().url, CALENDAR)
+    assert (seen.wheels, seen.fetched) == ((), 0)
+    assert refreshed(CALENDAR, seen).said == ()
+
+
+@pytest.mark.parametrize("form", ["json", "html"])
+def test_what_an_index_withdrew_is_noted_with_its_reason_and_what_it_took_back_partly_is_not(serve, wheels, form):
+    yanked = {path.name: "crashes\n at import" for path in wheels.glob("jaxlib-0.12.0.1-*")}
+    yanked["jax-0.12.0-py3-none-any.whl"] = ""
+    yanked["jaxlib-0.12.0-cp312-none-any.whl"] = "one of several"
+    found = refreshed(CALENDAR, seen_on_index(serve(form=form, yanked=yanked).url, CALENDAR))
+    assert found.said == (
+        "changed  jaxlib 0.12.0.1  withdrawn: crashes at import",
+        "changed  jax 0.12.0  withdrawn, no reason given",
+    )
+    calendar = calendar_of(renewed(SHIPPED.read_text(), found.jaxlib, found.jax))
+    assert calendar.newest() == "0.12.0"
+    assert calendar.release("0.12.0").jax == "0.12.0.1"
+    assert calendar.built("0.12.0.1") == day("2026-10-20"), "still dated"
+
+
+def test_pre_releases_and_what_is_older_than_the_calendar_are_left_on_the_index(serve, wheels):
+    make_wheel(wheels, "jaxlib", "0.13.0.dev20261120")
+    make_wheel(wheels, "jaxlib", "0.13.0rc1")
+    make_wheel(wheels, "jax", "0.3.0", needs="jaxlib>=0.3.0")
+    assert refreshed(CALENDAR, seen_on_index(serve().url, CALENDAR)).said == ()
+
+
+def test_user_and_password_of_an_index_go_to_its_own_server_and_into_no_message(serve):
+    server = serve(login="Basic bWU6cC93")
+    with pytest.raises(ReleaseError, match="the index answers 401"):
+        listed(server.url, "jaxlib")
+    url = server.url.replace("//", "//me:p%2Fw@")
+    assert len(refreshed(calendar_of(shortened()), seen_on_index(url, calendar_of(shortened()))).said) == 6
+    with pytest.raises(ReleaseError) as told:
+        listed(url.replace("/simple", "/elsewhere"), "nothing")
+    assert "p%2Fw" not in str(told.value)
+    assert shown(url) == server.url
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        ("http://127.0.0.1:9", "cannot be reached: .* --index, or a folder with wheels with --wheels"),
+        ("ftp://127.0.0.1/simple", "expected the URL of a package index"),
+        ("not a url", "expected the URL of a package index"),
+        ("file:///nowhere", "cannot be reached"),
+    ],
+)
+def test_an_index_that_does_not_answer_is_an_error_that_names_it(index, said):
+    with pytest.raises(ReleaseError, match=said):
+        listed(index, "jaxlib")
+
+
+def test_an_index_without_the_package_is_an_error(serve):
+    with pytest.raises(ReleaseError, match="expected the files of numpy, found none listed there"):
+        listed(serve().url, "numpy")
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(places=st.lists(st.tuples(st.integers(0, 300_000), st.integers(0, 70_000)), max_size=8))
+def test_a_remote_file_reads_as_the_file_does(serve, wheels, places):
+    (wheels / "jaxlib-9-any.whl").write_bytes(bytes(range(256)) * 1000)
+    if not hasattr(serve, "server"):
+        serve.server = serve()
+    data = (wheels / "jaxlib-9-any.whl").read_bytes()
+    with RemoteFile(f"{serve.server.url.removesuffix('/simple')}/files/jaxlib-9-any.whl") as remote:
+        for place, length in places:
+            remote.seek(place)
+            assert remote.read(length) == data[place : place + length]
+
+
+@pytest.mark.parametrize(
+    ("variables", "files", "expected"),
+    [
+        ({}, {}, PUBLIC),
+        ({"PIP_INDEX_URL": "https://pip/simple"}, {}, "https://pip/simple"),
+        ({"PIP_INDEX_URL": "https://pip/simple", "UV_INDEX_URL": "https://uv/simple"}, {}, "https://uv/simple"),
+        (
+            {"UV_DEFAULT_INDEX": "https://default/simple"},
+            {"uv.toml": 'index-url = "https://file"'},
+            "https://default/simple",
+        ),
+        ({}, {"uv.toml": 'index-url = "https://file"'}, "https://file"),
+        ({}, {"uv.toml": '[[index]]\nurl="https://other"\n[[index]]\nurl="https://own"\ndefault=true'}, "https://own"),
+        ({}, {"pyproject.toml": '[[tool.uv.index]]\nurl = "https://own"\ndefault = true'}, "https://own"),
+        ({}, {"pyproject.toml": "[tool.other]", "config/uv/uv.toml": 'index-url = "https://user"'}, "https://user"),
+    ],
+)
+def test_the_index_is_the_one_that_uv_installs_from(tmp_path, monkeypatch, variables, files, expected):
+    for variable in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert configured_index(tmp_path) == expected

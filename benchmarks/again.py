@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 from benchmarks.line import Line
-from export_core.goldens import GoldenStore
 from export_core.judge import read_results
 from export_core.matrix import cache_folder
 from export_core.policy import load_policy
@@ -25,20 +24,16 @@ RUNS = 3
 def measure(readers: int) -> list[Line]:
     """This project's goldens in its newest readers: once with a cache that is empty, then again as whole processes.
 
-    Without the goldens that register a module: they are run each time. The environments are the user's; what is missing of them is built in
-    the first run, whose seconds are therefore no budget.
+    The environments are the user's; what is missing of them is built in the first run, whose seconds are therefore no budget.
     """
     versions = load_policy(ROOT / "export_compat.yaml").calendar().versions()[-readers:]
-    goldens = GoldenStore(ROOT / "golden").goldens()
-    registering = {golden.manifest.case for golden in goldens if golden.manifest.options.register}
-    cases = sorted({golden.manifest.case for golden in goldens if "cpu" in golden.manifest.replayed_on} - registering)
     with tempfile.TemporaryDirectory() as scratch:
         environments = cache_folder() / "environments"
         environments.mkdir(parents=True, exist_ok=True)
         (Path(scratch) / "cache").mkdir()
         (Path(scratch) / "cache" / "environments").symlink_to(environments)
-        first = _seconds(scratch, versions, cases)
-        again = min(_seconds(scratch, versions, cases) for _ in range(RUNS))
+        first = _seconds(scratch, versions)
+        again = min(_seconds(scratch, versions) for _ in range(RUNS))
         cells = sum(1 for _ in read_results(Path(scratch) / "results"))
     allowed = BUDGET * max(1.0, cells / CELLS)
     return [
@@ -53,9 +48,8 @@ def measure(readers: int) -> list[Line]:
     ]
 
 
-def _seconds(scratch: str, versions: list[str], cases: list[str]) -> float:
+def _seconds(scratch: str, versions: list[str]) -> float:
     command = [sys.executable, "-m", "export_core", "matrix", "--readers", ",".join(versions), "--quiet"]
-    command += [word for case in cases for word in ("--cases", case)]
     started = time.perf_counter()
     done = subprocess.run(
         [*command, "--results", f"{scratch}/results"],

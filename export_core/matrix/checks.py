@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.comparing import Tolerances
-from export_core.goldens import Check, Comparison
+from export_core.goldens import Check, Comparison, Golden
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.matrix.cell import Cell
@@ -54,7 +54,7 @@ def request_of(cell: Cell, scratch: Path, *, timeout: float, memory: int, dump: 
     return Request(
         artifact=str(folder / ARTIFACT),
         checks=checks,
-        register=tuple((name, str(folder / f"{name}.register.py")) for name in golden.manifest.options.register),
+        register=registered(golden),
         devices=_devices(cell),
         x64=bool(golden.manifest.flags.get("jax_enable_x64")),
         timeout=timeout,
@@ -62,6 +62,12 @@ def request_of(cell: Cell, scratch: Path, *, timeout: float, memory: int, dump: 
         platform=cell.platform,
         described=cell.target.described(_devices(cell)) if cell.target and cell.mode is Mode.COMPILE else None,
     )
+
+
+def registered(golden: Golden) -> tuple[tuple[str, str], ...]:
+    """The modules that a reader imports first, by name, and the golden's copies of them."""
+    folder = golden.folder.resolve()
+    return tuple((name, str(folder / f"{name}.register.py")) for name in golden.manifest.options.register)
 
 
 def _devices(cell: Cell) -> int:

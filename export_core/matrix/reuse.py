@@ -21,8 +21,10 @@ from export_core.goldens import Golden, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cache import OutcomeCache
 from export_core.matrix.cell import Cell, Outcome
+from export_core.matrix.checks import registered
 from export_core.matrix.environments import Environment
 from export_core.matrix.hardware import shared
+from export_core.matrix.registering import decided_by_content
 from export_core.matrix.request import Limits, Runs
 from export_core.matrix.run import Equipped
 from export_core.matrix.where import Where
@@ -119,8 +121,16 @@ def replay_new(
 
 
 def _of_the_moment(golden: Golden) -> bool:
-    """Whether what comes out depends on what no key holds: the code of a user, who registers or compares, may reach for anything."""
-    return bool(golden.manifest.options.register) or ":" in golden.manifest.comparison.compare
+    """Whether what comes out depends on what no key holds: the code of a user, who registers or compares, may reach for anything.
+
+    A module to register is in the golden, and in the key: that is enough where it reaches for nothing.
+    """
+    if ":" in golden.manifest.comparison.compare:
+        return True
+    try:
+        return not all(decided_by_content(Path(path).read_bytes()) for _, path in registered(golden))
+    except OSError:  # the cell says so
+        return True
 
 
 def expected_content(manifest: Manifest) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,10 +80,8 @@ SAME_FLOOR = {
 }
 """Rooms that may look into another one of their own floor."""
 
-JAX = {"export_core.matrix.worker", "export_core.inspection.text", "pytest_jaxexport.rebuild"}
-"""Modules that import jax or jaxlib beside export/: the worker in the reader's own process, what prints a module, and the plugin's way
-back to arguments.
-"""
+JAX = {"export_core.matrix.worker", "export_core.inspection.text"}
+"""Modules that import jax or jaxlib beside export/: the worker in the reader's own process, and what prints a module."""
 
 NUMERIC = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 MODULES = sorted(path for package in ("export_core", "pytest_jaxexport") for path in (ROOT / package).rglob("*.py"))
@@ -93,9 +92,19 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports_of(path: Path, *, at_load_only: bool = False) -> Iterator[str]:
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@functools.cache
+def imports_of(path: Path, *, at_load_only: bool = False) -> tuple[str, ...]:
     """Every module that a file imports by name, also inside functions and for types, unless told otherwise."""
-    nodes: list[ast.AST] = [ast.parse(path.read_text())]
+    return tuple(_imports_of(path, at_load_only))
+
+
+def _imports_of(path: Path, at_load_only: bool) -> Iterator[str]:
+    nodes: list[ast.AST] = [parsed(path)]
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.Import):
@@ -112,6 +121,10 @@ def _for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
+def packages_of(path: Path, *, at_load_only: bool = False) -> set[str]:
+    return {imported.split(".")[0] for imported in imports_of(path, at_load_only=at_load_only)}
+
+
 def room_of(module: str) -> str | None:
     return next((room for room in FLOORS if module == room or module.startswith(room + ".")), None)
 
@@ -120,48 +133,46 @@ def test_every_module_has_a_room():
     assert [name_of(path) for path in MODULES if room_of(name_of(path)) is None] == ["export_core"]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_imports_run_downwards_only(path):
-    here = room_of(name_of(path))
-    for imported in imports_of(path):
-        there = room_of(imported)
-        if here is None:
-            assert there is None, "the package itself imports nothing of its rooms"
-        elif there is not None and there != here:
-            below = FLOORS[there] < FLOORS[here]
-            assert below or (here, there) in SAME_FLOOR, f"{name_of(path)} imports {imported}"
+def test_imports_run_downwards_only():
+    """The package itself imports nothing of its rooms."""
+    upwards = [
+        f"{name_of(path)} imports {imported}"
+        for path in MODULES
+        for imported in imports_of(path)
+        if not may_look(room_of(name_of(path)), room_of(imported))
+    ]
+    assert upwards == []
+
+
+def may_look(here: str | None, there: str | None) -> bool:
+    if there is None or here is None:
+        return there is None
+    return there == here or FLOORS[there] < FLOORS[here] or (here, there) in SAME_FLOOR
 
 
 def test_rooms_that_may_look_at_each_other_stand_on_one_floor():
     assert all(FLOORS[here] == FLOORS[there] for here, there in SAME_FLOOR)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_only_export_and_the_worker_import_jax(path):
-    if not name_of(path).startswith("export_core.export") and name_of(path) not in JAX:
-        found = {imported for imported in imports_of(path) if imported.split(".")[0] in ("jax", "jaxlib")}
-        assert not found
+def test_only_export_and_the_worker_import_jax():
+    having = {name_of(path) for path in MODULES if packages_of(path) & {"jax", "jaxlib"}}
+    assert {name for name in having if not name.startswith("export_core.export")} == JAX
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path).startswith("export_core")], ids=name_of)
-def test_the_core_has_no_pytest_and_no_nox_in_it(path):
-    found = {imported.split(".")[0] for imported in imports_of(path)}
-    assert not found & {"pytest", "_pytest", "nox"}
+def test_the_core_has_no_pytest_and_no_nox_in_it():
+    core = [path for path in MODULES if name_of(path).startswith("export_core")]
+    assert [name_of(path) for path in core if packages_of(path) & {"pytest", "_pytest", "nox"}] == []
 
 
 def test_the_worker_imports_nothing_of_ours_and_nothing_heavy_when_it_is_loaded():
     worker = ROOT / "export_core" / "matrix" / "worker.py"
     assert all(room_of(imported) is None for imported in imports_of(worker))
-    assert not {imported.split(".")[0] for imported in imports_of(worker, at_load_only=True)} & NUMERIC
+    assert not packages_of(worker, at_load_only=True) & NUMERIC
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in MODULES if room_of(name_of(path)) in ("export_core.artifact", "export_core.releases")],
-    ids=name_of,
-)
-def test_what_is_in_a_file_and_what_dates_is_read_without_jax_and_numpy(path):
-    assert not {imported.split(".")[0] for imported in imports_of(path, at_load_only=True)} & NUMERIC
+def test_what_is_in_a_file_and_what_dates_is_read_without_jax_and_numpy():
+    these = [path for path in MODULES if room_of(name_of(path)) in ("export_core.artifact", "export_core.releases")]
+    assert [name_of(path) for path in these if packages_of(path, at_load_only=True) & NUMERIC] == []
 
 
 @pytest.mark.parametrize("name", ["plugin", "marker", "places", "settings", "summary", "unused", "__init__"])
@@ -171,16 +182,10 @@ def test_what_every_pytest_run_loads_of_the_plugin_imports_neither_jax_nor_the_c
 
 
 def test_sessions_is_the_only_module_with_nox_in_it():
-    having = [
-        name_of(path) for path in MODULES if any(imported.split(".")[0] == "nox" for imported in imports_of(path))
-    ]
-    assert having == ["pytest_jaxexport.sessions"]
-    loaded = {
-        imported.split(".")[0] for imported in imports_of(ROOT / "pytest_jaxexport" / "sessions.py", at_load_only=True)
-    }
+    assert [name_of(path) for path in MODULES if "nox" in packages_of(path)] == ["pytest_jaxexport.sessions"]
+    loaded = packages_of(ROOT / "pytest_jaxexport" / "sessions.py", at_load_only=True)
     assert loaded <= {"nox", "export_core", "pytest_jaxexport", "__future__", "sys", "pathlib", "typing", "collections"}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_file_starts_with_what_it_is_about(path):
-    assert ast.get_docstring(ast.parse(path.read_text()))
+def test_a_file_starts_with_what_it_is_about():
+    assert [name_of(path) for path in MODULES if not ast.get_docstring(parsed(path))] == []

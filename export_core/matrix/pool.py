@@ -18,6 +18,7 @@ from export_core.matrix import processes
 from export_core.matrix.cell import Stage
 from export_core.matrix.environments import Environment
 from export_core.matrix.errors import WorkerDied
+from export_core.matrix.learned import learned_file
 from export_core.matrix.where import Described
 from export_core.matrix.worker import Heard, last_word, resident_bytes
 
@@ -106,7 +107,7 @@ class ForkingWorker:
     """Talks to ``worker.py serve`` over its stdin and stdout."""
 
     def __init__(self, environment: Environment) -> None:
-        self._process = processes.start(environment, "serve")
+        self._process = processes.start(environment, "serve", learned_file(environment))
         self._printed = processes.Printed(self._process)
         self._started = time.monotonic()
         self._pending: dict[int, Future[Reply]] = {}

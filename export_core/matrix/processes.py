@@ -24,11 +24,11 @@ JOIN_SECONDS = 5.0
 """How long to wait for the end of a pipe that a process left open which a worker's own process started."""
 
 
-def start(environment: Environment, what: str) -> subprocess.Popen[bytes]:
-    """Start ``worker.py WHAT`` in an environment. Raises `WorkerDied` where there is no such interpreter."""
+def start(environment: Environment, *words: str) -> subprocess.Popen[bytes]:
+    """Start ``worker.py WORDS`` in an environment. Raises `WorkerDied` where there is no such interpreter."""
     try:
         return subprocess.Popen(
-            [str(environment.python), str(WORKER), what],
+            [str(environment.python), str(WORKER), *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

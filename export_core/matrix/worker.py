@@ -3,8 +3,9 @@
 This one file runs in every reader's environment: it imports the standard library, numpy and jax, nothing else, and works on every
 Python and jax of the release calendar. What differs between releases is adapted here and nowhere else.
 
-``worker.py serve`` imports jax once and forks for every cell. It never starts a client itself: after that a fork would hang. The processes
-of the next cells are forked ahead, and start their clients while they wait: each still runs one cell, and dies.
+``worker.py serve FILE`` imports jax once and forks for every cell. It never starts a client itself: after that a fork would hang. The
+processes of the next cells are forked ahead, and start their clients while they wait: each still runs one cell, and dies. FILE keeps
+the names of the modules that cells import, for the next worker; it may be empty, missing or old.
 ``worker.py cell`` runs a single cell, for systems that cannot fork.
 
 Requests come as JSON lines on stdin, replies leave as JSON lines on the descriptor that stdout was at the start:
@@ -27,6 +28,7 @@ A CHECK is one call of the artifact, in this order, the plain one first and with
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -652,10 +654,14 @@ def last_word(heard: Heard, status: int | None) -> dict[str, Any]:
 
 
 class Server:
-    """Forks a cold process for each request until stdin closes. The first cells teach which modules to import beforehand."""
+    """Forks a cold process for each request until stdin closes. The first cells teach which modules to import beforehand.
 
-    def __init__(self, replies: int) -> None:
+    `notes` is the file in which earlier workers have noted them; empty for none.
+    """
+
+    def __init__(self, replies: int, notes: str = "") -> None:
         self.replies = replies
+        self.notes = notes
         self.say = writer_to(replies)
         self.selector = selectors.DefaultSelector()
         self.waiting: list[dict[str, Any]] = []
@@ -669,7 +675,15 @@ class Server:
 
     def serve(self) -> None:
         """Run what comes in on stdin."""
-        self.say(imported())
+        found = imported()
+        if noted := read_notes(self.notes):
+            try:
+                self.prepare(noted)
+            except SystemExit:  # the packages are others by now
+                write_notes(self.notes, [])
+                raise
+            self.heard = self.learned = True
+        self.say(found)
         self.selector.register(0, selectors.EVENT_READ, None)
         while True:
             # The first cell goes alone: the modules that it imports are imported here, and no later fork pays for them.
@@ -733,13 +747,20 @@ class Server:
             self.heard, self.learned = True, cell.heard.told["stage"] in ("compile", "run")
             # A golden's own module is for its own cell: registered here, it could not be registered there.
             own = {name for name, _ in cell.request["register"]}
-            import_all([name for name in modules if name not in own])
-            refuse_if_warm()
-            gc.collect()
-            gc.freeze()  # else each cell walks, and copies, all that was imported here
+            names = [name for name in modules if name not in own]
+            self.prepare(names)
+            if self.learned:
+                write_notes(self.notes, names)
         if closed or cell.heard.whole:
             cell.speechless = True
             self.selector.unregister(cell.pipe)
+
+    def prepare(self, names: list[str]) -> None:
+        """Import what cells import, so that they need not."""
+        import_all(names)
+        refuse_if_warm()
+        gc.collect()
+        gc.freeze()  # else each cell walks, and copies, all that was imported here
 
     def end(self, cell: Running) -> None:
         """Tell what came of a cell, or begin it anew where it had not begun."""
@@ -784,6 +805,30 @@ def import_all(modules: list[str]) -> None:
                 importlib.import_module(name)
             except Exception:  # whatever a module raises, its cell imports it itself
                 continue
+
+
+def read_notes(path: str) -> list[str]:
+    """The modules that an earlier worker noted; none where the file is not there, or is none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            names = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return []
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else []
+
+
+def write_notes(path: str, names: list[str]) -> None:
+    """Note them for the next worker, all or nothing. Without room for it, that one learns them itself."""
+    if not path:
+        return
+    beside = "%s.%d" % (path, os.getpid())
+    try:
+        with open(beside, "w", encoding="utf-8") as file:
+            json.dump(names, file)
+        os.replace(beside, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
 
 
 def refuse_if_warm() -> None:
@@ -831,8 +876,8 @@ def main() -> None:
     replies = os.dup(1)
     os.dup2(2, 1)
     os.write(replies, b"\n")  # what was printed before this line must not run into the first reply
-    if sys.argv[1:] == ["serve"]:
-        Server(replies).serve()
+    if sys.argv[1] == "serve":
+        Server(replies, *sys.argv[2:]).serve()
     else:
         say = writer_to(replies)
         request = json.loads(sys.stdin.readline())

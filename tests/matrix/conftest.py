@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,8 +33,17 @@ def here() -> Release:
 
 @pytest.fixture(scope="session")
 def golden_folder(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("goldens") / "golden"
-    subprocess.run([sys.executable, HERE / "write_goldens.py", folder], check=True)
+    """Written once for all processes of xdist, whose own folders lie beside each other."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = shared / "goldens-of-here"
+    with (shared / "goldens-of-here.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            beside = shared / "goldens-being-written"
+            shutil.rmtree(beside, ignore_errors=True)
+            subprocess.run([sys.executable, HERE / "write_goldens.py", beside], check=True)
+            beside.rename(folder)
     return folder
 
 

@@ -1,0 +1,21 @@
+"""Where does a worker note which modules cells of its environment import, so that the next one imports them before its first cell?"""
+
+from __future__ import annotations
+
+import hashlib
+
+from export_core.matrix.building import cache_folder
+from export_core.matrix.environments import Environment
+
+
+def learned_file(environment: Environment) -> str:
+    """A path in a folder that is there; empty where there can be none. What stands in it may be old: it saves time, and nothing else."""
+    folder = cache_folder() / "modules"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return ""
+    release, variables = environment.release, environment.variables
+    words = [str(environment.python), release.jax, release.jaxlib, environment.lock]
+    words += [variables.get(name, "") for name in ("PYTHONPATH", "JAX_PLATFORMS")]
+    return str(folder / f"{hashlib.sha256('|'.join(words).encode()).hexdigest()[:24]}.json")

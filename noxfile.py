@@ -31,7 +31,7 @@ def tests(session: nox.Session) -> None:
     session.install("-e", ".[nox]", *(word for group in groups for word in ("--group", group)))
     # Where bytecode may not be written, each of the hundreds of processes here would compile jax anew.
     session.env["PYTHONDONTWRITEBYTECODE"] = ""
-    session.run("pytest", "-n", "3", "--dist", "loadfile", *session.posargs)
+    session.run("pytest", "-n", "2", "--dist", "loadfile", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)

@@ -130,10 +130,21 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
+def command_of(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
 def test_ctrl_c_while_an_environment_is_built_ends_the_build_too(project, tmp_path):
     home = tmp_path / "another"
     run = Run(project, tmp_path, JAXEXPORT_CACHE=str(home), UV_LINK_MODE="copy")
-    wait_for(lambda: list((home / "environments").glob("*/lib")), "half an environment")
+    installing, *_ = wait_for(
+        lambda: [pid for pid in run.processes() if b"install" in command_of(pid)], "half an environment"
+    )
+    os.kill(installing, signal.SIGSTOP)  # else it may be done before anybody is interrupted
+    assert list((home / "environments").glob("*/lib"))
     run.process.send_signal(signal.SIGINT)
     code, said = run.ended()
     assert code == 130, said

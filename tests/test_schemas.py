@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -25,9 +26,13 @@ def plain(value: object) -> object:
     return json.loads(json.dumps(value, default=str))
 
 
+@functools.cache
+def checker_of(name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(schema(name), format_checker=jsonschema.FormatChecker())
+
+
 def valid(name: str, value: object) -> None:
-    checker = jsonschema.Draft202012Validator(schema(name), format_checker=jsonschema.FormatChecker())
-    checker.validate(value)
+    checker_of(name).validate(value)
 
 
 @pytest.mark.parametrize("name", KINDS)

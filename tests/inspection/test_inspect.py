@@ -25,6 +25,8 @@ from export_core.schemas import schema
 SCREENS = Path(__file__).with_name("screens")
 FILES = sorted(DATA.glob("*/*.jaxexport"))
 GOLDENS = sorted((Path(__file__).parents[2] / "golden").glob("*/*/artifact.jaxexport"))
+SCHEMA = schema("inspect")
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 WHEN = "2026-10-20"  # the releases that the screens were drawn with: up to this day
 
 
@@ -45,8 +47,8 @@ def test_every_artifact_fits_on_a_screen_and_its_json_follows_the_schema(path, j
     assert all(len(line) <= WIDTH + LINE for line in lines[1:])  # the first has the file's whole name
     told = jaxexport("inspect", path, "--json")
     facts = json.loads(told.out)
-    jsonschema.Draft202012Validator(schema("inspect")).validate(facts)
-    assert set(facts) == set(schema("inspect")["$defs"]["Inspection"]["properties"])
+    VALIDATOR.validate(facts)
+    assert set(facts) == set(SCHEMA["$defs"]["Inspection"]["properties"])
     assert facts["sha256"][:16] in shown.out
     assert facts["nbytes"] == path.stat().st_size
 
@@ -55,7 +57,7 @@ def test_an_object_that_lacks_something_does_not_follow_the_schema(jaxexport):
     facts = json.loads(jaxexport("inspect", FILES[0], "--json").out)
     del facts["modules"][0]["needs"]["stablehlo"]
     with pytest.raises(jsonschema.ValidationError, match="'stablehlo' is a required property"):
-        jsonschema.Draft202012Validator(schema("inspect")).validate(facts)
+        VALIDATOR.validate(facts)
 
 
 def test_the_json_is_typed_data_for_whoever_reads_it_in_python(jaxexport):
@@ -82,7 +84,7 @@ def test_a_bare_stablehlo_module_is_told_by_its_function_main(jaxexport, tmp_pat
     assert "tensor<4x8xf32>" in ended.out
     assert "platforms" not in ended.out
     facts = json.loads(jaxexport("inspect", bare(tmp_path), "--json").out)
-    jsonschema.Draft202012Validator(schema("inspect")).validate(facts)
+    VALIDATOR.validate(facts)
     assert facts["envelope"] is None
 
 

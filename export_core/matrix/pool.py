@@ -18,7 +18,7 @@ from export_core.matrix import processes
 from export_core.matrix.cell import Stage
 from export_core.matrix.environments import Environment
 from export_core.matrix.errors import WorkerDied
-from export_core.matrix.learned import learned_file
+from export_core.matrix.learned import forget, learned_file
 from export_core.matrix.where import Described
 from export_core.matrix.worker import Heard, last_word, resident_bytes
 
@@ -107,7 +107,8 @@ class ForkingWorker:
     """Talks to ``worker.py serve`` over its stdin and stdout."""
 
     def __init__(self, environment: Environment) -> None:
-        self._process = processes.start(environment, "serve", learned_file(environment))
+        notes = learned_file(environment)
+        self._process = processes.start(environment, "serve", notes)
         self._printed = processes.Printed(self._process)
         self._started = time.monotonic()
         self._pending: dict[int, Future[Reply]] = {}
@@ -120,6 +121,7 @@ class ForkingWorker:
         if not self._ready.wait(START_SECONDS) or self.ended:
             problem = self._last_lines()
             self.close()
+            forget(notes)  # they may be what it died of
             raise WorkerDied(f"the worker of jaxlib {environment.release.jaxlib} did not start: {problem}")
 
     def submit(self, request: Request) -> Future[Reply]:

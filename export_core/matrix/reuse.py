@@ -81,7 +81,7 @@ def replay_new(
     No environment is built or started of which every cell is known. `standing` gives the environment of a reader where it is built.
     `anew`: every cell is run, whatever is known of it. So is what runs on an accelerator: no key holds its driver.
     """
-    fresh = {cell.golden.id: _of_the_moment(cell.golden) for cell in cells}
+    fresh = {name: _of_the_moment(golden) for name, golden in {cell.golden.id: cell.golden for cell in cells}.items()}
     asked: Counter[Where] = Counter()
     environments = {where: standing(where) for where in dict.fromkeys(cell.where for cell in cells)}
 
@@ -127,8 +127,11 @@ def _of_the_moment(golden: Golden) -> bool:
     """
     if ":" in golden.manifest.comparison.compare:
         return True
+    modules = [Path(path) for _, path in registered(golden)]
+    if not all(path.name in golden.manifest.files for path in modules):
+        return True
     try:
-        return not all(decided_by_content(Path(path).read_bytes()) for _, path in registered(golden))
+        return not all(decided_by_content(path.read_bytes()) for path in modules)
     except OSError:  # the cell says so
         return True
 

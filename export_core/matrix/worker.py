@@ -677,11 +677,7 @@ class Server:
         """Run what comes in on stdin."""
         found = imported()
         if noted := read_notes(self.notes):
-            try:
-                self.prepare(noted)
-            except SystemExit:  # the packages are others by now
-                write_notes(self.notes, [])
-                raise
+            self.prepare(noted)
             self.heard = self.learned = True
         self.say(found)
         self.selector.register(0, selectors.EVENT_READ, None)
@@ -723,7 +719,8 @@ class Server:
         """Give a cell to a process that was forked ahead, or to a new one; and have the next one ready soon."""
         ready = may_start_before(request) and self.learned and self.starts_ahead
         cell = self.ahead.pop(0) if ready and self.ahead else self.fork(ahead=False)
-        cell.give(dict(request, learn=not self.learned))
+        # What a golden's own module imports is for its own cell: registered here, it could not be registered there.
+        cell.give(dict(request, learn=not self.learned and not request["register"]))
         self.running.append(cell)
         if ready and len(self.ahead) < (len(self.running) + 1) // 2:
             self.ahead.append(self.fork(ahead=True))
@@ -745,12 +742,9 @@ class Server:
         modules, cell.heard.modules = cell.heard.modules, None
         if modules and not self.learned:
             self.heard, self.learned = True, cell.heard.told["stage"] in ("compile", "run")
-            # A golden's own module is for its own cell: registered here, it could not be registered there.
-            own = {name for name, _ in cell.request["register"]}
-            names = [name for name in modules if name not in own]
-            self.prepare(names)
+            self.prepare(modules)
             if self.learned:
-                write_notes(self.notes, names)
+                write_notes(self.notes, modules)
         if closed or cell.heard.whole:
             cell.speechless = True
             self.selector.unregister(cell.pipe)

@@ -24,8 +24,8 @@ from export_core.schemas import schema
 
 SCREENS = Path(__file__).with_name("screens")
 FILES = sorted(DATA.glob("*/*.jaxexport"))
-CASES = sorted((Path(__file__).parents[2] / "golden").iterdir())
-GOLDENS = [sorted(case.glob("*/artifact.jaxexport"))[0] for case in CASES]  # the calling convention is tested on all
+CASES = {path.parts[-3]: path for path in sorted((Path(__file__).parents[2] / "golden").glob("*/*/artifact.jaxexport"))}
+GOLDENS = list(CASES.values())  # one of each case; the calling convention is tested on all
 SCHEMA = schema("inspect")
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 WHEN = "2026-10-20"  # the releases that the screens were drawn with: up to this day

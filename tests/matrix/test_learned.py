@@ -72,8 +72,15 @@ def test_without_a_folder_for_notes_cells_run_all_the_same(environment, goldens,
     assert ends(ForkingWorker(environment), goldens["waves"], tmp_path) == "ok"
 
 
-def test_a_note_that_makes_the_worker_warm_is_dropped(environment, goldens, tmp_path):
-    Path(learned_file(environment)).write_text('["threading_at_import"]')
-    with pytest.raises(WorkerDied, match="the worker has 2 threads, so its forks could hang"):
+@pytest.mark.parametrize(
+    ("module", "problem"),
+    [("threading_at_import", "the worker has 2 threads, so its forks could hang"), ("dying", "exit status 7")],
+)
+def test_a_note_that_the_worker_dies_of_is_dropped(environment, goldens, tmp_path, module, problem):
+    (tmp_path / "dying.py").write_text("import os\nos._exit(7)\n")
+    notes = Path(learned_file(environment))
+    notes.write_text(json.dumps([module]))
+    with pytest.raises(WorkerDied, match=problem):
         ForkingWorker(environment)
+    assert not notes.exists()
     assert ends(ForkingWorker(environment), goldens["waves"], tmp_path) == "ok"

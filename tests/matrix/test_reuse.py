@@ -275,28 +275,46 @@ def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("registered", "compare", "kept"),
+    ("registered", "compare", "listed", "kept"),
     [
-        ((), "allclose", True),
-        ((), "mypackage:alike", False),
-        ((REGISTERING,), "allclose", True),
-        ((REGISTERING,), "mypackage:alike", False),
-        ((REGISTERING, REGISTERING + "import mypackage"), "allclose", False),
-        ((None,), "allclose", False),
+        ((), "allclose", True, True),
+        ((), "mypackage:alike", True, False),
+        ((REGISTERING,), "allclose", True, True),
+        ((REGISTERING,), "allclose", False, False),
+        ((REGISTERING,), "mypackage:alike", True, False),
+        ((REGISTERING, REGISTERING + "import mypackage"), "allclose", True, False),
+        ((None,), "allclose", True, False),
     ],
-    ids=["plain", "compares", "registers", "both", "registers another that imports", "its module is gone"],
+    ids=[
+        "plain",
+        "compares",
+        "registers",
+        "of no known content",
+        "both",
+        "registers another that imports",
+        "its module is gone",
+    ],
 )
 def test_what_the_code_of_a_user_decides_is_run_each_time_unless_all_of_it_is_in_the_golden(
-    tmp_path, registered, compare, kept
+    tmp_path, registered, compare, listed, kept
 ):
     names = tuple(f"nodes_{number}" for number in range(len(registered)))
     for name, text in zip(names, registered, strict=True):
         if text:
             (tmp_path / f"{name}.register.py").write_text(text)
-    made = golden("t.a", files=FILES, options=Options(("cpu",), register=names), comparison=Comparison(compare=compare))
+    content = {**FILES, **({f"{name}.register.py": "m" for name in names} if listed else {})}
+    made = golden(
+        "t.a", files=content, options=Options(("cpu",), register=names), comparison=Comparison(compare=compare)
+    )
     cache = OutcomeCache(tmp_path)
     assert kept_of(dataclasses.replace(made, folder=tmp_path), cache) is kept
     cache.close()
+
+
+def test_another_module_to_register_is_another_key():
+    registers = Options(("cpu",), register=("nodes",))
+    one, other = (golden("t.a", files={**FILES, "nodes.register.py": content}, options=registers) for content in "mn")
+    assert key(one) != key(other)
 
 
 def test_of_an_environment_that_was_asked_for_again_nothing_is_kept(tmp_path):

@@ -3,8 +3,8 @@
 Both sides of each ratio do the same: read the artifact and its inputs, deserialize, print the module, lower, compile, run, write the
 outputs. A cold cell is measured from when it is given to its process, which waits with jax imported and its client started as any
 process that is about to read an artifact, until its last word. What that process costs before and after is in the second line: whole
-matrices on all cores, start of the worker, audit and comparison included. The third says what any harness could reach: warm processes that
-do nothing around their cells.
+matrices on all cores, start of the worker, audit and comparison included. The third is for comparison: those that
+can share a process, in warm processes that do nothing around them.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def typecheck(session: nox.Session) -> None:
 @nox.session(python=newest_python(), default=False)
 def bench(session: nox.Session) -> None:
     """The budgets of the design, measured side by side in one run. -- --docs docs/performance.md renews the page."""
-    session.install("-e", ".", "--group", "tests", "absl-py")  # which JAX's own runner imports
+    session.install("-e", ".", "--group", "tests")
     session.run("python", "-m", "benchmarks", *session.posargs)
 
 

@@ -38,6 +38,7 @@ _STARTS = (
     ("xla.sdy.", "sharding annotation"),
     ("mhlo.", "CHLO operation"),
     ("SPMD", "sharding annotation"),
+    ("AllocateBuffer", "uninitialized buffer"),
     ("annotate_device_placement", "memory placement annotation"),
 )
 _WORDS = (("callback", "Python callback"), ("ragged_all_to_all", "collective"), ("nccl", "collective"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 
+import compat_kernels  # noqa: F401 - the golden keeps a copy
 import jax
 import jax._src.mesh as jax_mesh
 import jax.numpy as jnp
@@ -113,3 +115,16 @@ def test_pallas_on_cuda(export_golden, numbers):
     params = getattr(triton, "CompilerParams", None) or triton.TritonCompilerParams
     with described_gpu():
         export_golden(kernel_on("cuda", compiler_params=params()), numbers(8, 128))
+
+
+@pytest.mark.export_compat(platforms=["cuda"], allow={"mosaic_gpu_v2": KERNEL}, register=["compat_kernels"])
+def test_pallas_on_hopper(export_golden, numbers):
+    """Mosaic GPU, which ``pallas.pallas_call`` lowers to only where a GPU is."""
+    pytest.importorskip(
+        "absl", reason="jax's Mosaic GPU imports it, and jax does not depend on it: pip install absl-py"
+    )
+    mosaic = pytest.importorskip("jax.experimental.pallas.mosaic_gpu")
+    out = jax.ShapeDtypeStruct((8, 128), jnp.float32)
+    named = "out_type" if "out_type" in inspect.signature(mosaic.kernel).parameters else "out_shape"
+    call = mosaic.kernel(doubled, **{named: out})
+    export_golden(jax.jit(lambda x: lax.platform_dependent(x, cuda=call, default=lambda x: 2 * x)), numbers(8, 128))

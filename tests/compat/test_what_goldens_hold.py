@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from export_core.artifact import Artifact, read
+from export_core.artifact import Artifact, payloads, read
 from export_core.goldens import GoldenStore
 from export_core.inspection.describe import describe
 from export_core.inspection.difference import differences
@@ -24,6 +24,13 @@ def artifact(module: str, test: str, writer: str) -> Artifact:
 def test_each_platform_has_its_own_targets(writer):
     targets = {call.target for call in artifact("test_platforms", "test_targets_of_each_platform", writer).custom_calls}
     assert {"lapack_sgeqrf_ffi", "cusolver_geqrf_ffi"} <= targets
+
+
+@pytest.mark.parametrize(("writer", "version"), [(BOTH[0], 2), (BOTH[1], 9)])
+def test_a_kernel_of_mosaic_gpu_says_the_version_of_its_payload(writer, version):
+    calls = artifact("test_accelerators", "test_pallas_on_hopper", writer).custom_calls
+    found = {call.target: str(payloads.describe(call)) for call in calls}
+    assert found["mosaic_gpu_v2"] == f"Mosaic GPU kernel (Pallas), payload version {version}"
 
 
 @pytest.mark.parametrize("writer", BOTH)

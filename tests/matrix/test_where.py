@@ -225,6 +225,13 @@ def test_what_only_a_driver_could_do_is_known_by_release():
     assert find_driverless("cuda", "compile", said, day("2026-03-18"))
     assert not find_driverless("cuda", "compile", said, day("2026-04-16")), "0.10.0 compiles it"
     assert not find_driverless("tpu", "compile", said, day("2026-03-18"))
+    memories = (
+        "ValueError: Could not find memory addressable by device NVIDIA H100 80GB HBM3. "
+        "Device NVIDIA H100 80GB HBM3 can address the following memory kinds: %s. Got memory kind: device"
+    )
+    assert find_driverless("cuda", "compile", memories % "", day("2026-01-28"))
+    assert not find_driverless("cuda", "compile", memories % "", day("2026-02-28")), "0.9.1 does not ask"
+    assert not find_driverless("cuda", "compile", memories % "pinned_host", day("2026-01-28")), "it has memories"
     assert all(entry.meaning and re.compile(entry.message) for entry in load_driverless())
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import nox
 
 from export_core.matrix.building import uv_command
@@ -31,7 +33,8 @@ def tests(session: nox.Session) -> None:
     session.install("-e", ".[nox]", *(word for group in groups for word in ("--group", group)))
     # Where bytecode may not be written, each of the hundreds of processes here would compile jax anew.
     session.env["PYTHONDONTWRITEBYTECODE"] = ""
-    session.run("pytest", "-n", "2", "--dist", "loadfile", *session.posargs)
+    # One process more than there are cores: some tests wait.
+    session.run("pytest", "-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,18 +25,20 @@ def measure(runs: int) -> list[Line]:
 
 
 def _measure(what: str, arguments: list[str], runs: int, folder: str) -> Line:
-    with_plugin, without = [], []
-    for number in range(runs + 1):
-        one, other = _seconds(arguments, folder), _seconds([*arguments, "-p", "no:jaxexport"], folder)
-        if number:  # the first pair warms the file cache
-            with_plugin.append(one)
-            without.append(other)
-    # The fastest runs: whatever else a machine does only ever adds.
-    extra = 1000 * (min(with_plugin) - min(without))
+    without = [*arguments, "-p", "no:jaxexport"]
+    _seconds(arguments, folder), _seconds(without, folder)  # what warms the file cache
+    pairs = []
+    for number in range(runs):
+        # In turn, and each first in half of the pairs.
+        first, second = (arguments, without)[:: 1 - 2 * (number % 2)]
+        pair = _seconds(first, folder), _seconds(second, folder)
+        pairs.append(pair[:: 1 - 2 * (number % 2)])
+    # The pair in the middle: the speed of a machine drifts by more than this from one second to the next.
+    extra = 1000 * statistics.median(one - other for one, other in pairs)
     return Line(
         f"plugin load, processor time: {what}",
-        f"{1000 * min(with_plugin):.0f} ms",
-        f"{1000 * min(without):.0f} ms with -p no:jaxexport",
+        f"{1000 * statistics.median(one for one, _ in pairs):.0f} ms",
+        f"{1000 * statistics.median(other for _, other in pairs):.0f} ms with -p no:jaxexport",
         f"{extra:+.1f} ms",
         f"+{BUDGET_MS:.0f} ms",
         extra <= BUDGET_MS,

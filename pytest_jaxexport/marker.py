@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -39,8 +38,7 @@ Amount = float | dict[str, float]
 """A tolerance for every dtype, or one for each that it names."""
 
 
-@dataclass(frozen=True)
-class Marked:
+class Marked(NamedTuple):  # each pytest run makes this class, and a dataclass takes milliseconds
     """The keywords of a marked test; None where the marker does not say."""
 
     platforms: tuple[str, ...] | None = None
@@ -76,7 +74,7 @@ def read_marker(item: pytest.Item) -> Marked | None:
             raise _usage(item, f"takes keywords only, found the positional {marker.args[0]!r}")
         for key, value in marker.kwargs.items():
             merged.setdefault(key, value)
-    known = [field.name for field in fields(Marked)]
+    known = Marked._fields
     for key in merged:
         if key not in known:
             import difflib  # only a mistake needs it

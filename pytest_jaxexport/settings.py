@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -21,8 +21,7 @@ _POLICY = "export_compat.yaml"
 _OPTIONS = ("goldens", "export_platforms", "export_rtol", "export_atol", "export_policy")
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What a pytest run was told, beside its markers. `told` are the command line's words, to be repeated in advice."""
 
     goldens: Path
@@ -39,7 +38,7 @@ class Settings:
         from export_core.export import Asked
 
         names = {field.name for field in fields(Asked)}
-        said = {name: value for name, value in vars(marked).items() if name in names and value is not None}
+        said = {name: value for name, value in marked._asdict().items() if name in names and value is not None}
         platforms = (
             marked.platforms or self.platforms or (tuple(self.policy.platforms) if self.policy.platforms else None)
         )

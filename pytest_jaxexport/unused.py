@@ -28,7 +28,7 @@ _NARROWING = {
 }
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Collected:
     """What was collected, in this process or in a worker of xdist: whole test files, and tests, also those that a conftest left out."""
 
@@ -68,7 +68,7 @@ class Collector:
         self.collected.tests.add(whole_name(item))
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Seen:
     """What the reports of the tests said: which marked tests ran, which passed, what they exported, and the platforms they exported on."""
 

@@ -71,7 +71,7 @@ def test_every_way_a_cell_can_misbehave_has_its_outcome(run, fork):
 @BOTH
 def test_a_cell_that_hangs_is_killed_when_its_time_is_up_and_the_others_go_on(run, fork):
     started = time.monotonic()
-    limit = 4 if fork else 8  # without fork the import of jax is part of it
+    limit = 2 if fork else 6  # without fork the import of jax is part of it
     said: list[str] = []
     found = run("hangs", "waves", timeout=limit, fork=fork, notify=said.append)
     assert told(found["hangs"]) == (Verdict.TIMEOUT, Stage.RUN, None)

@@ -33,7 +33,7 @@ def test_markers_lists_the_whole_signature(pytester: pytest.Pytester) -> None:
     listed = pytester.runpytest_inprocess("--markers")
     assert listed.ret == 0
     assert f"@pytest.mark.{SIGNATURE}" in listed.outlines
-    for keyword in Marked.__dataclass_fields__:
+    for keyword in Marked._fields:
         assert f"{keyword}=" in SIGNATURE.split(":")[0]
     assert f"compare: {', '.join(COMPARATORS)}, or your own function" in SIGNATURE
 

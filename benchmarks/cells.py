@@ -102,15 +102,20 @@ def sharing(cells: Sequence[Cell], scratch: Path) -> list[Request]:
 
 
 def matrix(cells: Sequence[Cell], calendar: Calendar) -> list[Line]:
-    """Wall seconds a cell, with as many at once as there are cores: all cells forked, and some of all kinds in new interpreters."""
+    """Wall seconds a cell, with as many at once as there are cores: all cells forked, and some of all kinds in new interpreters.
+
+    These once more, one after the other, as a script that starts an interpreter for each artifact would do it.
+    """
+    cores = os.cpu_count() or 1
     some = cells[:: max(1, len(cells) // FRESH_CELLS)]
-    forked = _seconds_a_cell(cells, calendar, fork=True)
-    anew = _seconds_a_cell(some, calendar, fork=False)
+    forked = _seconds_a_cell(cells, calendar, Limits(jobs=cores))
+    anew = _seconds_a_cell(some, calendar, Limits(jobs=cores, fork=False))
+    alone = _seconds_a_cell(some, calendar, Limits(jobs=1, fork=False))
     against = f"{1000 * anew:.0f} ms in a new interpreter"
     count, warm = _warm_seconds_a_cell(cells)
     return [
         Line(
-            f"a cell of a matrix ({len(cells)} goldens, {os.cpu_count()} at once; {len(some)} in new interpreters)",
+            f"a cell of a matrix ({len(cells)} goldens, {cores} at once; {len(some)} in new interpreters)",
             f"{1000 * forked:.0f} ms",
             against,
             f"{anew / forked:.1f} times faster",
@@ -118,7 +123,15 @@ def matrix(cells: Sequence[Cell], calendar: Calendar) -> list[Line]:
             anew / forked >= MATRIX_BUDGET,
         ),
         Line(
-            f"a bound: {count} of these in {os.cpu_count()} warm processes, neither isolated nor audited nor compared",
+            "the same, against new interpreters one after the other",
+            f"{1000 * forked:.0f} ms",
+            f"{1000 * alone:.0f} ms in a new interpreter",
+            f"{alone / forked:.1f} times faster",
+            "",
+            True,
+        ),
+        Line(
+            f"a bound: {count} of these in {cores} warm processes, neither isolated nor audited nor compared",
             f"{1000 * warm:.0f} ms",
             against,
             f"{anew / warm:.1f} times faster",
@@ -128,9 +141,9 @@ def matrix(cells: Sequence[Cell], calendar: Calendar) -> list[Line]:
     ]
 
 
-def _seconds_a_cell(cells: Sequence[Cell], calendar: Calendar, *, fork: bool) -> float:
+def _seconds_a_cell(cells: Sequence[Cell], calendar: Calendar, limits: Limits) -> float:
     started = time.perf_counter()
-    ended = list(replay(cells, this_interpreter, calendar, limits=Limits(fork=fork)))
+    ended = list(replay(cells, this_interpreter, calendar, limits=limits))
     return (time.perf_counter() - started) / len(ended)
 
 

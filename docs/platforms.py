@@ -44,7 +44,7 @@ def tables(results: Sequence[Result], command: str, seconds: float) -> Iterator[
     """What came of each platform, by reader; then what was not run and what failed, with the reasons."""
     calendar = load_calendar()
     readers = sorted({result.reader.jaxlib for result in results}, key=calendar.built)
-    yield f"`{command}`: {len(results)} cells in {seconds:.0f} s, on two cores that had other work too."
+    yield f"`{command}`: {len(results)} cells in {seconds:.0f} s on two cores, those that were known from earlier runs among them."
     for platform in PLATFORMS:
         counts = Counter(str(result.verdict) for result in results if result.platform == platform)
         yield f"\n{platform}: {', '.join(f'{count} {verdict}' for verdict, count in counts.most_common())}."

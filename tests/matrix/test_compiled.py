@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import yaml
 from making import NEWEST, release
 
 from export_core.goldens import GoldenStore
@@ -76,9 +78,25 @@ def test_a_missing_target_an_unreadable_kernel_and_a_foreign_platform_are_caught
 @pytest.mark.matrix
 @BOTH
 def test_derivatives_symbolic_shapes_four_devices_and_kernels_compile(platform):
-    cases = ("test_any_batch_with_derivative", "test_sum_over_four_devices", f"test_pallas_on_{platform}")
+    kernels = {"tpu": ["test_pallas_on_tpu"], "cuda": ["test_pallas_on_cuda", "test_pallas_on_hopper"]}
+    cases = ("test_any_batch_with_derivative", "test_sum_over_four_devices", *kernels[platform])
     found = replayed(ROOT / "golden", platform, *cases)
     assert {name: outcome.verdict for name, outcome in found.items()} == dict.fromkeys(cases, Verdict.COMPILED)
+
+
+@pytest.mark.matrix
+def test_a_kernel_of_mosaic_gpu_does_not_compile_where_nothing_says_where_its_runtime_is(tmp_path):
+    """What docs/findings.md tells; `compat_kernels`, which its golden registers, is what says it."""
+    (golden,) = (ROOT / "golden").glob(f"*.test_pallas_on_hopper/{NEWEST}-cpu")
+    copy = tmp_path / golden.parent.name / golden.name
+    shutil.copytree(golden, copy)
+    manifest = yaml.safe_load((copy / "golden.yaml").read_bytes())
+    del manifest["options"]["register"]
+    del manifest["files"]["compat_kernels.register.py"]
+    (copy / "golden.yaml").write_text(yaml.safe_dump(manifest))
+    outcome = replayed(tmp_path, "cuda")["test_pallas_on_hopper"]
+    assert (outcome.verdict, outcome.stage) == (Verdict.ERROR, "compile")
+    assert "mosaic_gpu" in outcome.message
 
 
 @pytest.mark.matrix

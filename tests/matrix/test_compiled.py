@@ -37,7 +37,7 @@ def replayed(
 ) -> dict[str, Outcome]:
     targets = find_targets((target,) if target else ())
     cells = [
-        Cell(golden, READER, platform, mode, targets[platform])
+        Cell(golden, READER, platform, mode, targets.get(platform))
         for golden in GoldenStore(folder).goldens()
         if golden.manifest.writer.jaxlib in (NEWEST, HERE)
         and (not cases or golden.manifest.case.rpartition(".")[2] in cases)
@@ -73,6 +73,16 @@ def test_a_missing_target_an_unreadable_kernel_and_a_foreign_platform_are_caught
     foreign = found["foreign_platform"]
     assert (foreign.verdict, foreign.stage) == (Verdict.REFUSED, "lower")
     assert f"exported for platforms '('cpu',)' but it is used on '('{platform}',)'" in foreign.message
+
+
+@pytest.mark.matrix
+def test_on_a_cpu_a_missing_target_and_a_foreign_platform_are_caught_when_they_run(planted):
+    found = replayed(planted, "cpu", "missing_target_on_cpu", "foreign_to_cpu", mode=Mode.RUN)
+    missing, foreign = found["missing_target_on_cpu"], found["foreign_to_cpu"]
+    assert (missing.verdict, missing.stage) == (Verdict.ERROR, "compile"), missing.message
+    assert "planted_target" in missing.message
+    assert (foreign.verdict, foreign.stage) == (Verdict.REFUSED, "lower"), foreign.message
+    assert "exported for platforms '('cuda', 'tpu')' but it is used on '('cpu',)'" in foreign.message
 
 
 @pytest.mark.matrix

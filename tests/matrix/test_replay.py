@@ -147,8 +147,9 @@ def test_cells_whose_worker_is_killed_twice_are_not_run_and_say_so(run):
     assert killer.started == 2, "once more, and not for ever"
 
 
-def test_a_cell_that_kills_its_worker_takes_no_other_cell_with_it(run):
-    found = run("waves", "kills_its_worker", "both", "keys")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_cell_that_kills_its_worker_takes_no_other_cell_with_it(run, jobs):
+    found = run("waves", "kills_its_worker", "both", "keys", jobs=jobs)
     assert {told(found[case]) for case in ("waves", "both", "keys")} == {(Verdict.PASS, Stage.COMPARE, None)}
     assert found["kills_its_worker"].verdict is Verdict.NOT_RUN
     assert "exit status -9" in found["kills_its_worker"].message

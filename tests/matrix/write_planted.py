@@ -15,6 +15,7 @@ from jax import lax
 
 from export_core.export import Asked, Case, produce
 from export_core.goldens import Comparison, GoldenStore
+from export_core.goldens.store import ARTIFACT, sha256
 from export_core.releases import load_calendar
 
 OTHERS = ("cuda", "tpu")
@@ -54,6 +55,20 @@ def main(root: Path) -> None:
     foreign = made("foreign_platform", jnp.cos, platforms=("cpu",))
     options = msgspec.structs.replace(foreign.manifest.options, platforms=("cpu", *OTHERS))
     store.write(msgspec.structs.replace(foreign.manifest, options=options), foreign.files)
+    # The same two for a CPU, on which a target that is missing cannot have been run by its writer either.
+    calls = made("missing_target_on_cpu", jnp.cos, platforms=("cpu",), allow=WHY)
+    kernel = jax.jit(lambda x: jax.ffi.ffi_call("planted_target", jax.ShapeDtypeStruct(x.shape, x.dtype))(x))
+    unchecked = [jax.export.DisabledSafetyCheck.custom_call("planted_target")]
+    artifact = bytes(jax.export.export(kernel, platforms=["cpu"], disabled_checks=unchecked)(x).serialize())
+    told = msgspec.structs.replace(
+        calls.manifest,
+        custom_calls=("planted_target",),
+        files={**calls.manifest.files, ARTIFACT: sha256(artifact)},
+    )
+    store.write(told, {**calls.files, ARTIFACT: artifact})
+    strange = made("foreign_to_cpu", jnp.cos, platforms=OTHERS)
+    options = msgspec.structs.replace(strange.manifest.options, platforms=("cpu", *OTHERS))
+    store.write(msgspec.structs.replace(strange.manifest, options=options), strange.files)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ This one file runs in every reader's environment: it imports the standard librar
 Python and jax of the release calendar. What differs between releases is adapted here and nowhere else.
 
 ``worker.py serve FILE`` imports jax once and forks for every cell. It never starts a client itself: after that a fork would hang. The
-processes of the next cells are forked ahead, and start their clients while they wait: each still runs one cell, and dies. FILE keeps
-the names of the modules that cells import, for the next worker; it may be empty, missing or old.
+processes of the next cells are forked ahead, and while they wait they copy the pages that any cell writes, and start their clients: each
+still runs one cell, and dies. FILE keeps the names of the modules that cells import, for the next worker; it may be empty, missing or old.
 ``worker.py cell`` runs a single cell, for systems that cannot fork.
 
 Requests come as JSON lines on stdin, replies leave as JSON lines on the descriptor that stdout was at the start:
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 LONGEST_MESSAGE = 4000
 LONGEST_STDERR = 4000
 LONGEST_DRIVER = 200
+MOST_TO_COPY = 64 << 20  # bytes: a cell of 0.12.0.1 writes 19 MB of what its worker has imported
 LONGEST_LINE = 8 << 20  # of what a cell says: where its outputs lie on a large mesh takes most
 KEY_IMPLEMENTATIONS = {"key_fry": "threefry2x32", "key_rbg": "rbg", "key_urbg": "unsafe_rbg"}
 FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg"}
@@ -367,6 +368,8 @@ def cell_process(request: dict[str, Any], say: Say) -> None:
     """
     try:
         run_cell(request, say)
+        if request.get("mappings"):
+            say({"pages": copied_pages(request["mappings"])})
         end = {"end": "ok"}
     except BaseException as error:  # the process ends here, whatever it was
         if request.get("learn"):
@@ -428,6 +431,7 @@ class Heard:
         self.told: dict[str, Any] = {"stage": "read", "refusals": {}}
         self.end: dict[str, Any] = {}
         self.modules: list[str] | None = None
+        self.pages: list[list[int]] | None = None
         self.garbage = ""
         self._words = 0
         self._rest = bytearray()
@@ -476,6 +480,7 @@ class Heard:
         self.told.update((key, message[key]) for key in TOLD if key in message)
         self.told["refusals"].update(message.get("refusals", {}))
         self.modules = message.get("modules", self.modules)
+        self.pages = message.get("pages", self.pages)
         self.end = message if "end" in message else {}
 
 
@@ -490,10 +495,16 @@ FORMS: dict[str, Callable[[Any], bool]] = {
     "type": lambda value: isinstance(value, str),
     "message": lambda value: isinstance(value, str),
     "modules": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+    "pages": lambda value: isinstance(value, list) and all(is_a_range(each) for each in value),
     "shardings": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
     "refusals": lambda value: isinstance(value, dict) and all(isinstance(each, str) for each in value.values()),
 }
 """What a cell's messages hold, and in which shape."""
+
+
+def is_a_range(value: Any) -> bool:
+    """Whether these are an address and a length."""
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(n, int) and 0 <= n < 1 << 63 for n in value)
 
 
 def said_by_a_cell(message: Any) -> bool:
@@ -511,10 +522,11 @@ def said_by_a_cell(message: Any) -> bool:
 class Running:
     """A process that was forked for one cell: the pipes that it is told through, speaks through and prints to, its limits.
 
-    `ahead`: its cell is not known yet, and meanwhile it starts the client. Its time begins when the cell is given to it.
+    `ahead`: its cell is not known yet, and meanwhile it copies the pages that it will write, and starts the client. Its time begins when
+    the cell is given to it.
     """
 
-    def __init__(self, ahead: bool, others: list[int]) -> None:
+    def __init__(self, ahead: bool, others: list[int], pages: list[list[int]]) -> None:
         self.ahead = ahead
         self.request: dict[str, Any] = {}
         self.on_a_device = False
@@ -529,12 +541,14 @@ class Running:
         self.stderr, stderr = os.pipe()  # a file would let it fill the disk
         self.pid = os.fork()
         if self.pid == 0:
-            self._become_cell(request, descriptor, stderr, [*others, self.requests])
+            self._become_cell(request, descriptor, stderr, [*others, self.requests], pages)
         for each in (request, descriptor, stderr):
             os.close(each)
         os.set_blocking(self.stderr, False)
 
-    def _become_cell(self, request: int, descriptor: int, stderr: int, others: list[int]) -> None:
+    def _become_cell(
+        self, request: int, descriptor: int, stderr: int, others: list[int], pages: list[list[int]]
+    ) -> None:
         try:
             die_with_parent()
             os.setpgid(0, 0)  # who is killed takes its own children along
@@ -544,6 +558,7 @@ class Running:
             os.dup2(stderr, 2)
             os.dup2(2, 1)
             if self.ahead:
+                copy_pages(pages)
                 start_client()
             with os.fdopen(request, "rb") as told:
                 line = told.readline()
@@ -672,6 +687,8 @@ class Server:
         self.heard = False  # of any cell's modules
         self.learned = False  # of those of a cell that was compiled
         self.starts_ahead = True
+        self.mappings: list[list[int]] = []  # of this process, when it forks; empty once their pages are known
+        self.pages: list[list[int]] = []  # that each cell writes, whatever is in it
 
     def serve(self) -> None:
         """Run what comes in on stdin."""
@@ -720,14 +737,15 @@ class Server:
         ready = may_start_before(request) and self.learned and self.starts_ahead
         cell = self.ahead.pop(0) if ready and self.ahead else self.fork(ahead=False)
         # What a golden's own module imports is for its own cell: registered here, it could not be registered there.
-        cell.give(dict(request, learn=not self.learned and not request["register"]))
+        learn = not self.learned and not request["register"]
+        cell.give(dict(request, learn=learn, mappings=self.mappings if ready else []))
         self.running.append(cell)
         if ready and len(self.ahead) < (len(self.running) + 1) // 2:
             self.ahead.append(self.fork(ahead=True))
 
     def fork(self, *, ahead: bool) -> Running:
         """A new process, to which we listen."""
-        cell = Running(ahead, [self.replies, *(other.requests for other in self.ahead)])
+        cell = Running(ahead, [self.replies, *(other.requests for other in self.ahead)], self.pages)
         self.selector.register(cell.pipe, selectors.EVENT_READ, cell)
         self.selector.register(cell.stderr, selectors.EVENT_READ, cell)
         return cell
@@ -739,6 +757,8 @@ class Server:
                 self.selector.unregister(cell.stderr)
             return
         closed = cell.hear()
+        if cell.heard.pages and self.mappings:
+            self.mappings, self.pages = [], cell.heard.pages
         modules, cell.heard.modules = cell.heard.modules, None
         if modules and not self.learned:
             self.heard, self.learned = True, cell.heard.told["stage"] in ("compile", "run")
@@ -755,6 +775,7 @@ class Server:
         refuse_if_warm()
         gc.collect()
         gc.freeze()  # else each cell walks, and copies, all that was imported here
+        self.mappings, self.pages = private_mappings(), []
 
     def end(self, cell: Running) -> None:
         """Tell what came of a cell, or begin it anew where it had not begun."""
@@ -842,6 +863,56 @@ def resident_bytes(pid: int) -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):
         return 0
+
+
+def private_mappings() -> list[list[int]]:
+    """Start and end of what a fork of this process shares with it until one of them writes. None where /proc is missing."""
+    try:
+        with open("/proc/self/maps") as file:
+            fields = [line.split() for line in file]
+    except OSError:
+        return []
+    return [[int(end, 16) for end in each[0].split("-")] for each in fields if each[1] == "rw-p"]
+
+
+def copied_pages(mappings: list[list[int]]) -> list[list[int]]:
+    """Address and length of what this process no longer shares with the one that it was forked from, by /proc/self/pagemap.
+
+    The bits of an entry (Linux, Documentation/admin-guide/mm/pagemap.rst): 63 present, 61 of a file, 56 mapped by this process alone. A
+    page between two is taken along: to ask for it costs more than to copy it.
+    """
+    import numpy as np
+
+    size = os.sysconf("SC_PAGE_SIZE")
+    ranges: list[list[int]] = []
+    try:
+        with open("/proc/self/pagemap", "rb", buffering=0) as file:
+            for start, end in mappings:
+                file.seek(start // size * 8)
+                entries = np.frombuffer(file.read((end - start) // size * 8), np.uint64)
+                own = np.flatnonzero(entries >> np.uint64(56) & np.uint64(0b10100001) == 0b10000001)
+                for address in (start + own * size).tolist():
+                    if ranges and address <= sum(ranges[-1]) + size:
+                        ranges[-1][1] = address + size - ranges[-1][0]
+                    else:
+                        ranges.append([address, size])
+    except OSError:
+        return []
+    return ranges
+
+
+def copy_pages(ranges: list[list[int]]) -> None:
+    """Write-fault these pages now, in few calls, and not one by one while a cell waits. Nothing in them changes.
+
+    Since Linux 5.14. What is no longer mapped is left out.
+    """
+    if not ranges or sum(length for _, length in ranges) > MOST_TO_COPY:
+        return
+    populate_write = 23
+    madvise = ctypes.CDLL(None).madvise
+    madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    for address, length in ranges:
+        madvise(address, length, populate_write)
 
 
 def die_with_parent() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from commands import wait_for
 from export_core.matrix import Cell, Stage, this_interpreter
 from export_core.matrix.checks import request_of
 from export_core.matrix.pool import ForkingWorker
+from export_core.matrix.processes import WORKER
 
 
 class Started:
@@ -80,6 +83,70 @@ def test_no_more_processes_wait_than_half_of_the_cells_that_run(started):
     futures = [started.worker.submit(started.request) for _ in range(6)]
     assert {future.result(timeout=120).end for future in futures} == {"ok"}
     wait_for(lambda: 1 <= len(children(started.pid)) <= 3, "processes that wait")
+
+
+def test_who_waits_has_copied_the_pages_that_an_earlier_cell_wrote(here, goldens, tmp_path):
+    plain = this_interpreter(here)
+    unnoted = dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(tmp_path)})
+    started = Started(unnoted, goldens["waves"], tmp_path)
+    unaware = own_bytes(started.ahead)
+    assert started.run().end == "ok"
+    aware = only_child(started.pid)
+    wait_for(lambda: threads(aware) > 1, "a client in the process that waits")
+    assert own_bytes(aware) > unaware + (4 << 20)
+    assert started.run().end == "ok"
+    started.worker.close()
+
+
+def own_bytes(pid: int) -> int:
+    """How much of its memory a process shares with nobody."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty:"))
+
+
+PAGES = """
+import ctypes, importlib.util, mmap, os, sys
+spec = importlib.util.spec_from_file_location("worker", sys.argv[1])
+worker = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(worker)
+size, shared = mmap.PAGESIZE, mmap.mmap(-1, 64 * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE)
+start = ctypes.addressof(ctypes.c_char.from_buffer(shared))
+shared[:] = bytes(range(64)) * size
+assert any(begin <= start and start + 64 * size <= end for begin, end in worker.private_mappings())
+
+
+def in_a_fork(do):
+    pid = os.fork()
+    if pid == 0:
+        do()
+        found = worker.copied_pages([[start, start + 64 * size]])
+        print([((address - start) // size, length // size) for address, length in found], shared[:] == bytes(range(64)) * size, flush=True)
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def write():
+    for page in (3, 5, 40):
+        shared[page * size] = 255
+
+
+in_a_fork(lambda: None)
+in_a_fork(write)
+in_a_fork(lambda: worker.copy_pages([[start + 3 * size, 3 * size], [start + 40 * size, size]]))
+in_a_fork(lambda: worker.copy_pages([[size, size], [start + 7 * size, size]]))  # nothing is mapped there
+in_a_fork(lambda: worker.copy_pages([[start, 1 << 40]]))  # more than any cell writes
+"""
+
+
+def test_pages_are_copied_and_hold_what_they_held():
+    said = subprocess.run([sys.executable, "-c", PAGES, str(WORKER)], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines() == [
+        "[] True",
+        "[(3, 3), (40, 1)] False",
+        "[(3, 3), (40, 1)] True",
+        "[(7, 1)] True",
+        "[] True",
+    ]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stuck"])

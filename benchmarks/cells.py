@@ -3,13 +3,15 @@
 Both sides of each ratio do the same: read the artifact and its inputs, deserialize, print the module, lower, compile, run, write the
 outputs. A cold cell is measured from when it is given to its process, which waits with jax imported and its client started as any
 process that is about to read an artifact, until its last word. What that process costs before and after is in the second line: whole
-matrices on all cores, start of the worker, audit and comparison included. The third is for comparison: those that
-can share a process, in warm processes that do nothing around them.
+matrices on all cores, start of the worker, audit and comparison included. The others are for comparison: new interpreters one after
+the other, and where Python keeps no bytecode; and those that can share a process, in warm processes that do nothing around them.
+All run in an environment as every reader's, not in the one that this runs in.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import statistics
@@ -24,14 +26,13 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.line import Line
-from export_core.export import installed_writer
 from export_core.goldens import GoldenStore
-from export_core.matrix import Cell, Environment, Limits, replay, this_interpreter
+from export_core.matrix import Cell, Environment, Limits, build_environment, replay
 from export_core.matrix.checks import request_of
 from export_core.matrix.pool import Request, start_worker
 from export_core.matrix.processes import WORKER
 from export_core.policy import load_policy
-from export_core.releases import Calendar, Release
+from export_core.releases import Calendar
 
 ROOT = Path(__file__).parents[1]
 COLD_BUDGET = 1.4
@@ -40,22 +41,21 @@ FRESH_CELLS = 24
 
 
 def measure(rounds: int) -> list[Line]:
-    """Goldens of this project that run in this interpreter."""
+    """Goldens of this project, read by the newest jaxlib."""
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
-    here = installed_writer(calendar)
-    reader = Release(here.jaxlib, here.jax, here.built)
+    reader = calendar.release(calendar.newest())
+    environment = build_environment(reader, calendar)
     cells = [Cell(golden, reader, "cpu") for golden in GoldenStore(ROOT / "golden").goldens()]
-    return [*cold(cells, rounds), *matrix(cells, calendar)]
+    return [*cold(cells, environment, rounds), *matrix(cells, environment, calendar)]
 
 
-def cold(cells: Sequence[Cell], rounds: int) -> list[Line]:
+def cold(cells: Sequence[Cell], environment: Environment, rounds: int) -> list[Line]:
     """The same cells in a warm process and in cold ones, one at a time, in turn: a machine's speed drifts.
 
     What is held against the budget is the median of the ratios, each of the fastest rounds of a golden; the second line is the time of all
     goldens together. Cells that set up their process in a way of their own (devices, x64, modules that are registered) cannot share a warm
     one with others, and are left out.
     """
-    environment = this_interpreter(cells[0].reader)
     forking, warm = start_worker(environment, 1, fork=True), WarmProcess(environment)
     try:
         with tempfile.TemporaryDirectory() as scratch:
@@ -101,55 +101,59 @@ def sharing(cells: Sequence[Cell], scratch: Path) -> list[Request]:
     return [each for each in requests if each.devices == 1 and not each.x64 and not each.register]
 
 
-def matrix(cells: Sequence[Cell], calendar: Calendar) -> list[Line]:
+def matrix(cells: Sequence[Cell], environment: Environment, calendar: Calendar) -> list[Line]:
     """Wall seconds a cell, with as many at once as there are cores: all cells forked, and some of all kinds in new interpreters.
 
-    These once more, one after the other, as a script that starts an interpreter for each artifact would do it.
+    These once more, one after the other, as a script that starts an interpreter for each artifact would do it; and in an environment of
+    which Python has compiled nothing, and may not write what it compiles.
     """
     cores = os.cpu_count() or 1
     some = cells[:: max(1, len(cells) // FRESH_CELLS)]
-    forked = _seconds_a_cell(cells, calendar, Limits(jobs=cores))
-    anew = _seconds_a_cell(some, calendar, Limits(jobs=cores, fork=False))
-    alone = _seconds_a_cell(some, calendar, Limits(jobs=1, fork=False))
-    against = f"{1000 * anew:.0f} ms in a new interpreter"
-    count, warm = _warm_seconds_a_cell(cells)
+    forked = _seconds_a_cell(cells, environment, calendar, Limits(jobs=cores))
+    anew = _seconds_a_cell(some, environment, calendar, Limits(jobs=cores, fork=False))
+    alone = _seconds_a_cell(some, environment, calendar, Limits(jobs=1, fork=False))
+    count, warm = _warm_seconds_a_cell(cells, environment)
+    with tempfile.TemporaryDirectory() as empty:
+        none_kept = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": empty}
+        bare = dataclasses.replace(environment, variables={**environment.variables, **none_kept})
+        compiling = _seconds_a_cell(some, bare, calendar, Limits(jobs=1, fork=False))
+
+    def against(what: str, seconds: float, other: float, budget: float | None = None) -> Line:
+        return Line(
+            what,
+            f"{1000 * seconds:.0f} ms",
+            f"{1000 * other:.0f} ms in a new interpreter",
+            f"{other / seconds:.1f} times faster",
+            f"{budget:.0f} times" if budget else "",
+            not budget or other / seconds >= budget,
+        )
+
     return [
-        Line(
+        against(
             f"a cell of a matrix ({len(cells)} goldens, {cores} at once; {len(some)} in new interpreters)",
-            f"{1000 * forked:.0f} ms",
-            against,
-            f"{anew / forked:.1f} times faster",
-            f"{MATRIX_BUDGET:.0f} times",
-            anew / forked >= MATRIX_BUDGET,
+            forked,
+            anew,
+            MATRIX_BUDGET,
         ),
-        Line(
-            "the same, against new interpreters one after the other",
-            f"{1000 * forked:.0f} ms",
-            f"{1000 * alone:.0f} ms in a new interpreter",
-            f"{alone / forked:.1f} times faster",
-            "",
-            True,
-        ),
-        Line(
+        against("the same, against new interpreters one after the other", forked, alone),
+        against("the same, where these find no bytecode", forked, compiling),
+        against(
             f"a bound: {count} of these in {cores} warm processes, neither isolated nor audited nor compared",
-            f"{1000 * warm:.0f} ms",
-            against,
-            f"{anew / warm:.1f} times faster",
-            "",
-            True,
+            warm,
+            anew,
         ),
     ]
 
 
-def _seconds_a_cell(cells: Sequence[Cell], calendar: Calendar, limits: Limits) -> float:
+def _seconds_a_cell(cells: Sequence[Cell], environment: Environment, calendar: Calendar, limits: Limits) -> float:
     started = time.perf_counter()
-    ended = list(replay(cells, this_interpreter, calendar, limits=limits))
+    ended = list(replay(cells, lambda reader: environment, calendar, limits=limits))
     return (time.perf_counter() - started) / len(ended)
 
 
-def _warm_seconds_a_cell(cells: Sequence[Cell]) -> tuple[int, float]:
+def _warm_seconds_a_cell(cells: Sequence[Cell], environment: Environment) -> tuple[int, float]:
     """How many cells, and wall seconds a cell with a process for each core, each of which has run one before."""
-    environment, processes = this_interpreter(cells[0].reader), os.cpu_count() or 1
+    processes = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
         # Each process writes what comes out of its cells, and one after the other overwrites it.
         requests = [

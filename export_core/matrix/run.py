@@ -276,6 +276,9 @@ class _Run:
         def finish(future: Future[Reply]) -> None:
             again: list[Cell] = []
             alone, problem = False, ""
+            ran = future.exception() is None
+            if ran:  # its processor is free for the next cell, while this thread compares
+                self._leave_slot(this.where)
             try:
                 for cell in this.cells:
                     try:
@@ -290,7 +293,8 @@ class _Run:
                     end(not_run(cell, twice(this.problem, problem)))
             finally:
                 shutil.rmtree(outputs, ignore_errors=True)
-                self._leave_slot(this.where)
+                if not ran:  # not before it is known that this worker gets no more
+                    self._leave_slot(this.where)
                 settled.set_result(None)
 
         self._asked(worker, this.cells[0], outputs).add_done_callback(finish)

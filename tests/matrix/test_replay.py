@@ -13,6 +13,7 @@ import making
 import pytest
 
 from export_core.matrix import Cell, EnvironmentFailed, Limits, Outcome, Stage, Verdict, pool, replay, this_interpreter
+from export_core.matrix import run as matrix_run
 from export_core.matrix.checks import request_of
 from export_core.matrix.pool import ForkingWorker, FreshInterpreters, KeptWorkers, start_worker
 from export_core.releases import load_calendar
@@ -245,6 +246,26 @@ def test_a_run_that_is_stopped_ends_its_cells_at_once(goldens, here):
     started = time.monotonic()
     outcomes.close()
     assert time.monotonic() - started < 5
+
+
+def test_the_next_cell_runs_while_the_outputs_of_one_are_compared(run, monkeypatch):
+    given, waited = threading.Semaphore(0), []
+    submit, compare = ForkingWorker.submit, matrix_run.outcome_of
+
+    def told_and_submit(worker, request):
+        given.release()
+        return submit(worker, request)
+
+    def wait_and_compare(*arguments, **options):
+        if not waited:
+            waited.append(all(given.acquire(timeout=60) for _ in range(2)))
+        return compare(*arguments, **options)
+
+    monkeypatch.setattr(ForkingWorker, "submit", told_and_submit)
+    monkeypatch.setattr(matrix_run, "outcome_of", wait_and_compare)
+    found = run("waves", "both", jobs=1, start=start_worker)
+    assert waited == [True]
+    assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
 
 
 def test_a_kept_worker_serves_many_replays_and_is_replaced_when_it_died(run):

@@ -20,7 +20,9 @@ BEGIN, END = "<!-- nox -s bench: begin -->\n", "<!-- nox -s bench: end -->\n"
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("--runs", type=int, default=31, help="runs of each process; pairs of pytest runs")
+    parser.add_argument(
+        "--runs", type=int, default=31, help="runs of each process; five times as many pairs of pytest runs"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="rounds over all goldens that this jaxlib reads")
     parser.add_argument("--readers", type=int, default=8, help="readers of the matrix that is run again")
     parser.add_argument("--only", help="some of them: plugin,reading,cells,again,throughput,peers,growth")

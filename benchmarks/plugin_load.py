@@ -1,8 +1,16 @@
-"""What does the plugin cost a pytest run that has no marked test?"""
+"""What does the plugin cost a pytest run that has no marked test?
+
+`python -m benchmarks.plugin_load FOLDER PAIRS ARGUMENT ...` runs pytest with these arguments in a folder, with and without the plugin in
+turn, and prints the processor seconds of each pair as JSON. The runs are forks of one process that has imported pytest: a whole process
+takes half a second, and on a machine whose speed drifts two of these differ by more than what is measured here.
+"""
 
 from __future__ import annotations
 
+import gc
+import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -12,49 +20,85 @@ from pathlib import Path
 from benchmarks.line import Line
 
 BUDGET_MS = 20.0
-_BASE = ["-q", "-p", "no:cacheprovider"]
+PAIRS = 5  # for each run that is asked for
 _KINDS = {"a run with no marked test": [], "pytest --help": ["--help"], "pytest --markers": ["--markers"]}
 
 
 def measure(runs: int) -> list[Line]:
-    """Run pytest with and without the plugin in turn, so that a machine whose speed drifts hits both alike."""
+    """Pairs of runs, with and without the plugin, and the pair in the middle."""
     with tempfile.TemporaryDirectory() as folder:
         test = Path(folder) / "test_nothing.py"
         test.write_text("def test_nothing():\n    pass\n")
-        return [_measure(what, [str(test), *_BASE, *extra], runs, folder) for what, extra in _KINDS.items()]
+        return [_line(what, [str(test), *extra], PAIRS * runs, folder) for what, extra in _KINDS.items()]
 
 
-def _measure(what: str, arguments: list[str], runs: int, folder: str) -> Line:
-    without = [*arguments, "-p", "no:jaxexport"]
-    _seconds(arguments, folder), _seconds(without, folder)  # what warms the file cache
-    pairs = []
-    for number in range(runs):
-        # In turn, and each first in half of the pairs.
-        first, second = (arguments, without)[:: 1 - 2 * (number % 2)]
-        pair = _seconds(first, folder), _seconds(second, folder)
-        pairs.append(pair[:: 1 - 2 * (number % 2)])
-    # The pair in the middle: the speed of a machine drifts by more than this from one second to the next.
+def _line(what: str, arguments: list[str], count: int, folder: str) -> Line:
+    command = [sys.executable, "-m", "benchmarks.plugin_load", folder, str(count), *arguments]
+    root = Path(__file__).parents[1]
+    pairs = json.loads(subprocess.run(command, cwd=root, stdout=subprocess.PIPE, check=True).stdout)
+    with_plugin, without = (1000 * statistics.median(each) for each in zip(*pairs, strict=True))
     extra = 1000 * statistics.median(one - other for one, other in pairs)
     return Line(
-        f"plugin load, processor time: {what}",
-        f"{1000 * statistics.median(one for one, _ in pairs):.0f} ms",
-        f"{1000 * statistics.median(other for _, other in pairs):.0f} ms with -p no:jaxexport",
+        f"plugin load, processor time: {what} ({count} pairs)",
+        f"{with_plugin:.0f} ms",
+        f"{without:.0f} ms with -p no:jaxexport",
         f"{extra:+.1f} ms",
         f"+{BUDGET_MS:.0f} ms",
         extra <= BUDGET_MS,
     )
 
 
-def _seconds(arguments: list[str], folder: str) -> float:
-    """Processor seconds of one pytest process, user and system: on a shared machine wall time says more of the neighbours."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    assert process.stdout
-    said = process.stdout.read().decode()
-    _, status, used = os.wait4(process.pid, 0)
-    process.stdout.close()
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"pytest {arguments} failed:\n{said}")
-    return used.ru_utime + used.ru_stime
+def _main(folder: str, count: int, arguments: list[str]) -> None:
+    import pytest  # noqa: F401  # what both runs of a pair need
+
+    os.chdir(folder)
+    arguments = [*arguments, "-q", "-p", "no:cacheprovider"]
+    without = [*arguments, "-p", "no:jaxexport"]
+    _seconds(arguments), _seconds(without)  # what warms the file cache, and writes the bytecode
+    gc.collect()
+    gc.freeze()
+    pairs = []
+    for number in range(count):
+        if number % 2:  # each first in half of the pairs
+            pairs.append((_seconds(arguments), _seconds(without)))
+        else:
+            pairs.append((_seconds(without), _seconds(arguments))[::-1])
+    print(json.dumps(pairs))
+
+
+def _seconds(arguments: list[str]) -> float:
+    """Processor seconds of one run, user and system: on a shared machine wall time says more of the neighbours."""
+    told, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _run(arguments, tell)
+    os.close(tell)
+    with os.fdopen(told) as file:
+        said = file.read()
+    _, status = os.waitpid(pid, 0)
+    if status or not said:
+        raise SystemExit(f"pytest {arguments} failed: run it to see why")
+    return float(said)
+
+
+def _run(arguments: list[str], tell: int) -> None:
+    """In a fork, which ends here."""
+    import pytest
+
+    status = 1
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        status = int(pytest.main(arguments))
+        if {"jax", "numpy"} & set(sys.modules):
+            status = 1
+        sys.stdout.flush()
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        os.write(tell, str(used.ru_utime + used.ru_stime).encode())
+    finally:
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

@@ -757,7 +757,7 @@ class Server:
                 self.selector.unregister(cell.stderr)
             return
         closed = cell.hear()
-        if cell.heard.pages and self.mappings:
+        if self.mappings and cell.heard.pages is not None:  # none where the system does not tell: nobody is asked again
             self.mappings, self.pages = [], cell.heard.pages
         modules, cell.heard.modules = cell.heard.modules, None
         if modules and not self.learned:

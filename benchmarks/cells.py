@@ -1,11 +1,11 @@
 """What does a cold cell cost, against the same cell in a warm process, and a matrix, against a new interpreter for each cell?
 
 Both sides of each ratio do the same: read the artifact and its inputs, deserialize, print the module, lower, compile, run, write the
-outputs. A cold cell is measured from when it is given to its process, which waits with jax imported and its client started as any
-process that is about to read an artifact, until its last word. What that process costs before and after is in the second line: whole
-matrices on all cores, start of the worker, audit and comparison included. The others are for comparison: new interpreters one after
-the other, and where Python keeps no bytecode; and those that can share a process, in warm processes that do nothing around them.
-All run in an environment as every reader's, not in the one that this runs in.
+outputs. A cold cell is measured from when it is given to its process until its last word. That process waits with jax imported, its
+client started as in any process that is about to read an artifact, and its own copies of the pages that any cell writes. What it costs
+before and after is in the second line: whole matrices on all cores, start of the worker, audit and comparison included. The others are
+for comparison: new interpreters one after the other, and where Python keeps no bytecode; and those that can share a process, in warm
+processes that do nothing around them. All run in an environment as every reader's, not in the one that this runs in.
 """
 
 from __future__ import annotations

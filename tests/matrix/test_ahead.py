@@ -135,6 +135,7 @@ in_a_fork(write)
 in_a_fork(lambda: worker.copy_pages([[start + 3 * size, 3 * size], [start + 40 * size, size]]))
 in_a_fork(lambda: worker.copy_pages([[size, size], [start + 7 * size, size]]))  # nothing is mapped there
 in_a_fork(lambda: worker.copy_pages([[start, 1 << 40]]))  # more than any cell writes
+print(worker.copied_pages([["no", "address"]]))
 """
 
 
@@ -146,6 +147,7 @@ def test_pages_are_copied_and_hold_what_they_held():
         "[(3, 3), (40, 1)] True",
         "[(7, 1)] True",
         "[] True",
+        "[]",
     ]
 
 

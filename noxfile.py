@@ -6,9 +6,9 @@ import os
 
 import nox
 
-from export_core.matrix.building import uv_command
-from export_core.matrix.errors import EnvironmentFailed
-from export_core.matrix.interpreters import PREFERRED, find_python
+from export_core.environments.build import uv_command
+from export_core.environments.errors import EnvironmentFailed
+from export_core.environments.interpreters import PREFERRED, find_python
 from pytest_jaxexport.sessions import register
 
 nox.options.sessions = ["lint", "typecheck", "tests"]
@@ -120,4 +120,4 @@ def vhlo_tables(session: nox.Session) -> None:
     """Do the VHLO tables know every name of the newest jaxlib? -- --renew adds operations; -- FOLDER for another jaxlib."""
     session.install("-e", ".")
     session.install("--upgrade", "jax", "jaxlib")
-    session.run("python", "-m", "export_core.artifact.vhlo_check", *session.posargs)
+    session.run("python", "-m", "tools.vhlo_tables", *session.posargs)

@@ -26,13 +26,16 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.line import Line
+from export_core.environments.environment import Environment, build_environment
 from export_core.goldens import GoldenStore
-from export_core.matrix import Cell, Environment, Limits, build_environment, replay
+from export_core.matrix import Cell, Limits
 from export_core.matrix.checks import request_of
-from export_core.matrix.pool import Request, start_worker
-from export_core.matrix.processes import WORKER
+from export_core.matrix.replay import replay
 from export_core.policy import load_policy
 from export_core.releases import Calendar
+from export_core.worker.client import start_worker
+from export_core.worker.processes import PROGRAM
+from export_core.worker.protocol import Request
 
 ROOT = Path(__file__).parents[1]
 COLD_BUDGET = 1.4
@@ -193,7 +196,7 @@ class WarmProcess:
 
     def __init__(self, environment: Environment) -> None:
         self._process = subprocess.Popen(
-            [str(environment.python), "-c", _WARM, str(WORKER)],
+            [str(environment.python), "-c", _WARM, str(PROGRAM)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

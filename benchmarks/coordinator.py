@@ -14,13 +14,13 @@ import sys
 from concurrent.futures import Future
 from pathlib import Path
 
-from export_core import cli
+from export_core.cli import app as cli
+from export_core.environments.environment import Environment, this_interpreter
 from export_core.goldens.store import OUTPUTS
-from export_core.matrix import Environment, local, this_interpreter
-from export_core.matrix.cell import Stage
-from export_core.matrix.pool import Reply, Request
-from export_core.matrix.run import replay
+from export_core.matrix import local_replay as local
+from export_core.matrix.replay import replay
 from export_core.releases import Release
+from export_core.worker.protocol import Reply, Request, Stage
 
 
 class Stub:

@@ -1,5 +1,5 @@
 """`python -m export_core` is `jaxexport`."""
 
-from export_core.entry import main
+from export_core.cli.entry import main
 
 main()

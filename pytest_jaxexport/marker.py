@@ -181,7 +181,7 @@ def _tolerance(item: pytest.Item, name: str, value: Any) -> Any:
     """A number, or a dict of dtypes to numbers."""
     if value is None:
         return None
-    from export_core.comparing import read_amount  # only a marker that has one needs it
+    from export_core.tolerances import read_amount  # only a marker that has one needs it
 
     try:
         return read_amount(value, whole=name == "ulp")
@@ -192,13 +192,13 @@ def _tolerance(item: pytest.Item, name: str, value: Any) -> Any:
 def _compare(item: pytest.Item, value: object) -> str | None:
     if value is None:
         return None
-    from export_core.comparing import problem_of_name
+    from export_core.tolerances import problem_of_name
 
     if problem := problem_of_name(str(value)):
         raise _usage(item, problem)
     if ":" in str(value):
+        from export_core.comparing.comparators import check_comparator
         from export_core.errors import ExportCompatError
-        from export_core.matrix.comparators import check_comparator
 
         try:
             check_comparator(str(value), item.config.rootpath)

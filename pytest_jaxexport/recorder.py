@@ -13,15 +13,16 @@ import pytest
 
 from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
+from export_core.comparing.compare import Difference, compare_leaves
 from export_core.errors import ExportCompatError
 from export_core.export import MISMATCH, Case, Produced, Use, case_id, outputs_for, produce, with_checks
 from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
+from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
-from export_core.matrix import Difference, compare_leaves
 from export_core.matrix.checks import comparison_of
 from export_core.releases.stable_targets import stable_targets
-from export_core.report import broken, happened, source_difference
+from export_core.report import broken, happened
 from pytest_jaxexport.marker import Marked
 from pytest_jaxexport.places import place, whole_name
 from pytest_jaxexport.replayer import Replayer

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from export_core.environments.environment import this_interpreter
 from export_core.export import installed_writer
 from export_core.goldens import Golden
 from export_core.judge import Result, judge, reproduce_command
-from export_core.matrix import Cell, Limits, replay, this_interpreter
-from export_core.matrix.pool import KeptWorkers
+from export_core.matrix import Cell, Limits
 from export_core.matrix.quirks import relaxed
+from export_core.matrix.replay import replay
 from export_core.policy import Policy
 from export_core.releases import Release
+from export_core.worker.warm_workers import WarmWorkers
 
 
 class Replayer:
@@ -21,7 +23,7 @@ class Replayer:
     def __init__(self, policy: Policy, dump: Path | None = None) -> None:
         self._policy = policy
         self._dump = dump
-        self._workers = KeptWorkers()
+        self._workers = WarmWorkers()
         self.calendar = policy.calendar()
 
     def replay(self, goldens: Sequence[Golden]) -> list[Result]:

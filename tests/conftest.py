@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from commands import Ended
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "replaying"]
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def jaxexport(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     """Runs the command in this process, from its entry point."""
     from commands import Ended
 
-    from export_core.cli import main
+    from export_core.cli.app import main
 
     def run(*words: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["jaxexport", *words])

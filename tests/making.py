@@ -13,13 +13,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from export_core.environments.placement import Mode
 from export_core.goldens import Comparison, Golden, GoldenStore, Manifest, Options, Signature, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf, WriterOf
-from export_core.matrix import Mode, Stage, Verdict
+from export_core.matrix import Verdict
 from export_core.releases import Release, load_calendar
+from export_core.worker.protocol import Stage
 
 ARTIFACTS = Path(__file__).parent / "artifact" / "data"
 NEWEST = "0.12.0.1"

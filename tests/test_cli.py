@@ -16,8 +16,8 @@ from making import manifest, write_golden
 
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest import dump_manifest
-from export_core.matrix.journal import Journal, PlanRecord
-from export_core.schemas import schema
+from export_core.runs.journal import Journal, PlanRecord
+from tools.schemas import schema
 
 
 @pytest.fixture
@@ -313,7 +313,7 @@ def test_a_plan_is_shown_without_running_a_cell(jaxexport, project):
 
 
 def test_a_plan_as_json_follows_its_schema(jaxexport, project):
-    from export_core.schemas import schema
+    from tools.schemas import schema
 
     told = json.loads(jaxexport("plan", "--readers", "0.9.2,0.12.0.1", "--json").out)
     jsonschema.validate(told, schema("plan"))

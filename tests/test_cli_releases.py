@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from commands import process
 
-from export_core.judge import Judgement, read_results, read_summary
-from export_core.matrix import Stage, Verdict
+from export_core.judge import Judgement
+from export_core.matrix import Verdict
+from export_core.runs.results import read_results, read_summary
+from export_core.worker.protocol import Stage
 
-WRITE_GOLDENS = Path(__file__).parent / "matrix" / "write_goldens.py"
+WRITE_GOLDENS = Path(__file__).with_name("write_goldens.py")
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from export_core.environments.environment import build_environment
 from export_core.goldens import GoldenStore
-from export_core.matrix import Cell, Selection, Verdict, build_environment, make_plan, replay
+from export_core.matrix import Cell, Selection, Verdict, make_plan
+from export_core.matrix.replay import replay
 from export_core.policy import load_policy
 
 ROOT = Path(__file__).parents[1]

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from commands import wait_for
 
-from export_core.matrix import cache_folder
+from export_core.environments.build import cache_folder
 
-WRITE_GOLDENS = Path(__file__).parent / "matrix" / "write_goldens.py"
+WRITE_GOLDENS = Path(__file__).with_name("write_goldens.py")
 CASES = ("both", "hangs", "keys", "waves")
 PLANNED = len(CASES)
 

@@ -11,76 +11,27 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-FLOORS = {
-    "export_core.errors": 0,
-    "export_core.comparing": 1,
-    "export_core.artifact": 1,
-    "export_core.releases": 1,
-    "export_core.goldens": 2,
-    "export_core.policy": 2,
-    "export_core.export": 3,
-    "export_core.matrix": 3,
-    "export_core.judge": 4,
-    "export_core.inspection": 5,
-    "export_core.report": 5,
-    "export_core.schemas": 6,
-    "export_core.cli": 6,
-    "export_core.cli_artifacts": 6,
-    "export_core.cli_forecast": 6,
-    "export_core.cli_environments": 6,
-    "export_core.cli_goldens": 6,
-    "export_core.cli_judge": 6,
-    "export_core.cli_matrix": 6,
-    "export_core.cli_merge": 6,
-    "export_core.cli_options": 6,
-    "export_core.cli_plan": 6,
-    "export_core.output": 6,
-    "export_core.cli_signals": 6,
-    "export_core.cli_policy": 6,
-    "export_core.cli_releases": 6,
-    "export_core.cli_report": 6,
-    "export_core.entry": 6,
-    "export_core.__main__": 6,
-    "pytest_jaxexport": 6,
-}
-"""Floor of each room. A module may import from its own room and from floors below; the plugin and the command share one."""
+ROOMS = (
+    ("errors", "phrases", "atomic", "urls"),
+    ("releases", "artifact", "tolerances"),
+    ("goldens", "policy"),
+    ("export", "environments", "comparing"),
+    ("worker",),
+    ("matrix",),
+    ("remote", "judge"),
+    ("runs",),
+    ("inspection",),
+    ("report",),
+    ("backfill",),
+    ("cli",),
+    ("__main__",),
+)
+"""The rooms of export_core, the ground floor first. A module may import from its own room and from floors below it."""
 
-SAME_FLOOR = {
-    ("export_core.__main__", "export_core.entry"),  # is the command
-    ("export_core.entry", "export_core.cli"),  # gives it what is not quick
-    ("export_core.cli", "export_core.cli_artifacts"),  # the commands on single artifacts
-    ("export_core.cli", "export_core.cli_forecast"),
-    ("export_core.cli_forecast", "export_core.cli_options"),
-    ("export_core.cli", "export_core.cli_environments"),
-    ("export_core.cli_environments", "export_core.cli_options"),
-    ("export_core.cli", "export_core.cli_goldens"),  # those on goldens
-    ("export_core.cli_goldens", "export_core.cli_artifacts"),  # goldens add: a golden of a single artifact
-    ("export_core.cli", "export_core.cli_matrix"),  # matrix and plan
-    ("export_core.cli", "export_core.cli_judge"),
-    ("export_core.cli", "export_core.cli_merge"),
-    ("export_core.cli", "export_core.cli_policy"),
-    ("export_core.cli_policy", "export_core.schemas"),  # its JSON Schema, for editors
-    ("export_core.cli_judge", "export_core.cli_options"),
-    ("export_core.cli_judge", "export_core.cli_report"),  # what is different from an earlier run
-    ("export_core.cli_merge", "export_core.cli_options"),
-    ("export_core.cli_policy", "export_core.cli_options"),
-    ("export_core.cli", "export_core.cli_report"),
-    ("export_core.cli_report", "export_core.cli_options"),
-    ("export_core.cli", "export_core.cli_options"),
-    ("export_core.cli", "export_core.cli_releases"),
-    ("export_core.cli_releases", "export_core.cli_options"),
-    ("export_core.cli_goldens", "export_core.cli_options"),
-    ("export_core.cli", "export_core.cli_plan"),
-    ("export_core.cli_options", "export_core.output"),
-    ("export_core.cli_plan", "export_core.cli_options"),
-    ("export_core.cli_matrix", "export_core.cli_plan"),  # the same selection of cells
-    ("export_core.cli_matrix", "export_core.cli_signals"),
-    ("export_core.cli_matrix", "export_core.cli_options"),
-    ("export_core.cli", "pytest_jaxexport"),  # backfill: runs marked tests in other environments
-}
-"""Rooms that may look into another one of their own floor."""
+FLOORS = {f"export_core.{room}": floor for floor, rooms in enumerate(ROOMS) for room in rooms}
+FLOORS["pytest_jaxexport"] = len(ROOMS)
 
-JAX = {"export_core.matrix.worker", "export_core.inspection.text"}
+JAX = {"export_core.worker.program", "export_core.inspection.module_text"}
 """Modules that import jax or jaxlib beside export/: the worker in the reader's own process, and what prints a module."""
 
 NUMERIC = {"jax", "jaxlib", "numpy", "ml_dtypes"}
@@ -147,11 +98,7 @@ def test_imports_run_downwards_only():
 def may_look(here: str | None, there: str | None) -> bool:
     if there is None or here is None:
         return there is None
-    return there == here or FLOORS[there] < FLOORS[here] or (here, there) in SAME_FLOOR
-
-
-def test_rooms_that_may_look_at_each_other_stand_on_one_floor():
-    assert all(FLOORS[here] == FLOORS[there] for here, there in SAME_FLOOR)
+    return there == here or FLOORS[there] < FLOORS[here]
 
 
 def test_only_export_and_the_worker_import_jax():
@@ -165,7 +112,7 @@ def test_the_core_has_no_pytest_and_no_nox_in_it():
 
 
 def test_the_worker_imports_nothing_of_ours_and_nothing_heavy_when_it_is_loaded():
-    worker = ROOT / "export_core" / "matrix" / "worker.py"
+    worker = ROOT / "export_core" / "worker" / "program.py"
     assert all(room_of(imported) is None for imported in imports_of(worker))
     assert not packages_of(worker, at_load_only=True) & NUMERIC
 

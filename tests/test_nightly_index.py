@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from making import NEWEST
 
-from export_core.judge import read_results
-from export_core.matrix import build_environment
+from export_core.environments.environment import build_environment
 from export_core.policy import load_policy
+from export_core.runs.results import read_results
 
 pytestmark = pytest.mark.matrix
 ROOT = Path(__file__).parents[1]

@@ -14,11 +14,13 @@ from click.testing import CliRunner
 from click.testing import Result as Ended
 from making import day, result
 
-from export_core.cli import jaxexport
+from export_core.cli.app import jaxexport
 from export_core.errors import ExportCompatError
-from export_core.judge import Judgement, result_line, summarize, write_summary
-from export_core.matrix import Stage, Verdict
+from export_core.judge import Judgement, summarize
+from export_core.matrix import Verdict
 from export_core.policy import Policy
+from export_core.runs.results import result_line, write_summary
+from export_core.worker.protocol import Stage
 
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11", signal=11)
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from export_core.judge import read_results, read_summary
+from export_core.runs.results import read_results, read_summary
 
 ROOT = Path(__file__).parents[1]
-WRITE_GOLDENS = ROOT / "tests" / "matrix" / "write_goldens.py"
+WRITE_GOLDENS = ROOT / "tests" / "write_goldens.py"
 CASES = ("waves", "both", "keys", "other_numbers")
 POLICY = "readers: 0.11.2,0.12.0.1\n"
 CELLS = len(CASES) * 2

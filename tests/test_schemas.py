@@ -16,7 +16,7 @@ from export_core.goldens.manifest import dump_manifest
 from export_core.judge import Judgement, summarize
 from export_core.matrix import Verdict
 from export_core.policy import FILE, CustomCallChange, Policy, load_policy
-from export_core.schemas import KINDS, schema, written
+from tools.schemas import KINDS, schema, written
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,7 +38,7 @@ def valid(name: str, value: object) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_the_committed_schema_is_what_the_types_say(name):
     path = ROOT / "schema" / f"{name}.schema.json"
-    assert path.read_bytes() == written(name), "run `python -m export_core.schemas`"
+    assert path.read_bytes() == written(name), "run `python -m tools.schemas`"
     jsonschema.Draft202012Validator.check_schema(json.loads(path.read_bytes()))
     assert schema(name)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema(name)["title"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from export_core.artifact.artifact import Artifact, read, read_bytes
-from export_core.artifact.envelope import (
+from export_core.artifact.bytecode.module import Module
+from export_core.artifact.bytecode.parts import Constant, CustomCall, Function
+from export_core.artifact.envelope.fields import (
     AbstractDevice,
     AbstractMesh,
     Aval,
@@ -16,8 +18,6 @@ from export_core.artifact.envelope import (
     UnknownField,
 )
 from export_core.artifact.errors import ArtifactError
-from export_core.artifact.facts import Constant, CustomCall, Function
-from export_core.artifact.module import Module
 from export_core.artifact.record import as_dict
 
 __all__ = [

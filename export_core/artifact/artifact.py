@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 
-from export_core.artifact.bytecode import MAGIC
-from export_core.artifact.decode import decode
+from export_core.artifact.bytecode.module import Module
+from export_core.artifact.bytecode.sections import MAGIC
+from export_core.artifact.envelope.decode import decode
 from export_core.artifact.errors import ArtifactError
-from export_core.artifact.module import Module
 from export_core.artifact.record import Record, cached_property
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from export_core.artifact.envelope import Envelope
-    from export_core.artifact.facts import CustomCall
+    from export_core.artifact.bytecode.parts import CustomCall
+    from export_core.artifact.envelope.fields import Envelope
 
 _NOT_ARTIFACTS = (
     (b"\x1f\x8b", "a gzip file", "Decompress it first."),

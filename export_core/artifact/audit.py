@@ -9,8 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
-    from export_core.artifact.envelope import DisabledCheck
-    from export_core.artifact.facts import CustomCall
+    from export_core.artifact.bytecode.parts import CustomCall
+    from export_core.artifact.envelope.fields import DisabledCheck
 
 STABLE = "stable"  # listed by the writer's and by the reader's release, or by all that are known
 ALLOWED = "allowed"  # not listed, and the policy allows it with a reason

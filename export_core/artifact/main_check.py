@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from export_core.artifact.artifact import Artifact
-    from export_core.artifact.envelope import Aval, Envelope
-    from export_core.artifact.facts import Function
-    from export_core.artifact.module import Module
+    from export_core.artifact.bytecode.module import Module
+    from export_core.artifact.bytecode.parts import Function
+    from export_core.artifact.envelope.fields import Aval, Envelope
 
 CONSTANT = "jax.global_constant"
 PLATFORM = "_platform_index"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from export_core.artifact.bytecode import MAGIC, Tables
+from export_core.artifact.bytecode.sections import MAGIC, Tables
+from export_core.artifact.bytecode.values import Values
 from export_core.artifact.errors import ArtifactError
 from export_core.artifact.record import Record
-from export_core.artifact.values import Values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from export_core.artifact.facts import CustomCall
+    from export_core.artifact.bytecode.parts import CustomCall
 
 MAX_PAYLOAD = 64 << 20  # bytes of a payload that is decoded to find its version
 

@@ -7,17 +7,17 @@ runs is for the matrix to find out. Rules of the envelope are read from the rele
 
 from __future__ import annotations
 
-from export_core.artifact.envelope import HloSharding
+from export_core.artifact.envelope.fields import HloSharding
 from export_core.artifact.record import Record
-from export_core.artifact.vhlo import needs, version_pair
+from export_core.artifact.vhlo_needs import needs, version_pair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from export_core.artifact.artifact import Artifact
-    from export_core.artifact.envelope import Envelope, Sharding, Tree
-    from export_core.artifact.vhlo import Needs
+    from export_core.artifact.envelope.fields import Envelope, Sharding, Tree
+    from export_core.artifact.vhlo_needs import Needs
 
 # The first jax whose deserialize knows a dtype that came after the first format. Source: commits on jax's serialization schema.
 _DTYPES_SINCE = {

@@ -9,7 +9,7 @@ from export_core.artifact.audit import Finding, audit
 from export_core.artifact.foreseen import PLATFORMS, Foreseen, foreseen
 from export_core.artifact.main_check import check_main, dimension_names, is_known
 from export_core.artifact.readers import loads, readers_of
-from export_core.artifact.vhlo import needs
+from export_core.artifact.vhlo_needs import needs
 from export_core.artifact.writers import writers
 from export_core.releases.dates import version_key
 from export_core.releases.stable_targets import stable_targets
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from export_core.artifact import Artifact, Envelope, Module, UnknownField
-    from export_core.artifact.envelope import Sharding
+    from export_core.artifact.envelope.fields import Sharding
     from export_core.inspection import facts
     from export_core.releases.dates import Dated
 

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from export_core.errors import ExportCompatError
 from export_core.judge.accepted import Accepted
 from export_core.judge.coverage import uncovered
 from export_core.judge.custom_calls import JudgedChange, judge_changes
 from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Judgement, Result
-from export_core.matrix.errors import ResultsNotWritten
-from export_core.matrix.journal import PLAN, RESULTS, SUMMARY, write_whole
 from export_core.policy import Policy
 from export_core.releases import Calendar
 
 KEPT, BROKEN, BAD_INPUT, INCOMPLETE, STALE = 0, 1, 2, 3, 4
 """Exit codes of matrix and judge."""
-
-
-class JudgeError(ExportCompatError):
-    """Results that cannot be read or judged."""
 
 
 class ShardOf(msgspec.Struct, frozen=True):
@@ -135,11 +127,6 @@ def _miscounted(planned: int, results: int, different: int) -> list[str]:
     return [] if results == planned else [f"Expected one result for each of {planned} planned cells, found {results}."]
 
 
-def result_line(result: Result) -> bytes:
-    """A result as its line of results.jsonl, without the line break."""
-    return msgspec.json.encode(result)
-
-
 def in_order(results: Iterable[Result]) -> list[Result]:
     """The order of a finished results.jsonl: by reader, oldest build first, then case, writer and platform."""
     return sorted(
@@ -149,57 +136,3 @@ def in_order(results: Iterable[Result]) -> list[Result]:
             *(result.writer.built, result.golden, result.platform),
         ),
     )
-
-
-def write_summary(folder: Path, summary: Summary) -> None:
-    """Write summary.json beside results.jsonl, all or nothing. Raises `ResultsNotWritten` where there is no room for it."""
-    try:
-        write_whole(folder / SUMMARY, [msgspec.json.format(msgspec.json.encode(summary), indent=2), b"\n"])
-    except OSError as error:
-        raise ResultsNotWritten(f"{folder / SUMMARY}: cannot be written: {error.strerror or error}.") from error
-
-
-def read_results(folder: Path) -> Iterator[Result]:
-    """The lines of a results.jsonl. Raises `JudgeError` naming the line that is none."""
-    path = folder / RESULTS
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError:
-        raise JudgeError(f"{path}: expected the results of a matrix run, found none.") from None
-    for number, line in enumerate(lines, 1):
-        try:
-            yield msgspec.json.decode(line, type=Result)
-        except msgspec.MsgspecError as error:
-            raise JudgeError(f"{path}:{number}: not a result: {error}.") from None
-
-
-def read_summary(folder: Path) -> Summary:
-    """The summary.json of a run, whose policy this version reads. Raises `JudgeError` where there is none, or another version's."""
-    path = folder / SUMMARY
-    try:
-        summary = msgspec.json.decode(path.read_bytes(), type=Summary)
-        msgspec.convert(summary.policy, Policy)
-        if not isinstance(whole := summary.selection.get("whole"), bool):
-            raise msgspec.ValidationError(f"Expected `selection.whole` to be true or false, found {whole!r}")
-        return summary
-    except OSError:
-        found = (
-            "a run that has not finished: `jaxexport matrix --resume` goes on with it"
-            if (folder / PLAN).exists()
-            else "none"
-        )
-        raise JudgeError(f"{path}: expected the summary of a finished matrix run, found {found}.") from None
-    except msgspec.MsgspecError as error:
-        raise JudgeError(f"{path}: not a summary that this version reads: {error}.") from None
-
-
-def read_run(folder: Path) -> tuple[list[Result], Summary]:
-    """The results of a finished run with their summary. Raises `JudgeError` where there are none, or of another run than the summary's."""
-    summary = read_summary(folder)
-    results = list(read_results(folder))
-    if not results or len(results) != summary.results:
-        raise JudgeError(
-            f"{folder / RESULTS}: expected the {summary.results} results that {SUMMARY} tells of, and at least one, found {len(results)}. "
-            "Run the matrix again."
-        )
-    return results, summary

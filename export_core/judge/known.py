@@ -7,10 +7,12 @@ import fnmatch
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from export_core.environments.placement import Mode
 from export_core.judge.result import Judgement, Result
-from export_core.matrix import Cell, Mode, Stage, Verdict
+from export_core.matrix import Cell, Verdict
 from export_core.policy import KnownFailure, PolicyError, Quirk
 from export_core.releases import Windows, promise
+from export_core.worker.protocol import Stage
 
 
 class Scope(NamedTuple):

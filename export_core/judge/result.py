@@ -10,8 +10,10 @@ from enum import StrEnum
 
 import msgspec
 
-from export_core.matrix import Mode, Stage, Verdict
+from export_core.environments.placement import Mode
+from export_core.matrix import Verdict
 from export_core.releases import Direction
+from export_core.worker.protocol import Stage
 
 
 class Judgement(StrEnum):

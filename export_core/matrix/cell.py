@@ -5,24 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from export_core.comparing.compare import Difference
+from export_core.environments.placement import Mode, Target, Where
 from export_core.goldens import Golden
-from export_core.matrix.compare import Difference
-from export_core.matrix.where import Mode, Target, Where
 from export_core.releases import Release
-
-
-class Stage(StrEnum):
-    """How far a cell got, in order."""
-
-    ENVIRONMENT = "environment"
-    READ = "read"
-    AUDIT = "audit"
-    DESERIALIZE = "deserialize"
-    MODULE = "module"
-    LOWER = "lower"
-    COMPILE = "compile"
-    RUN = "run"
-    COMPARE = "compare"
+from export_core.worker.protocol import Stage
 
 
 class Verdict(StrEnum):

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.comparing import Tolerances
+from export_core.comparing.compare import Difference, compare_leaves
+from export_core.environments.placement import Mode
 from export_core.goldens import Check, Comparison, Golden
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.matrix.cell import Cell
-from export_core.matrix.compare import Difference, compare_leaves
 from export_core.matrix.dump import dump_of
-from export_core.matrix.pool import CheckRequest, Reply, Request
-from export_core.matrix.where import Mode
+from export_core.tolerances import Tolerances
+from export_core.worker.protocol import CheckRequest, Reply, Request
 
 WRONG_PLATFORM = r"(exported|lowered) for platforms"
 """What releases say on a platform that an artifact was not exported for, as a regular expression."""

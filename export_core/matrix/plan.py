@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from export_core.comparing.comparators import check_comparator
+from export_core.environments.environment import PUBLISHED, Sources
+from export_core.environments.placement import asked_platform, find_targets
 from export_core.goldens import Golden
 from export_core.matrix.cell import Cell
-from export_core.matrix.comparators import check_comparator
-from export_core.matrix.environments import PUBLISHED, Sources
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.selection import Selection, choose_readers
-from export_core.matrix.where import asked_platform, find_targets
 from export_core.releases import Calendar, Release, Windows
 
 

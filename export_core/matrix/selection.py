@@ -9,11 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from export_core.matrix.environments import Sources, without_credentials
+from export_core.environments.environment import Sources
 from export_core.matrix.errors import MatrixError
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, Windows, promise
 from export_core.releases.calendar import version_key
 from export_core.releases.wheels import Wheel, date_in_version, read_wheel, wheels_in, with_wheels
+from export_core.urls import without_credentials
 
 GROUPS = ("window", "all")
 _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")

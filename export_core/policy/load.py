@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from export_core.policy.checks import problems
 from export_core.policy.errors import PolicyError
 from export_core.policy.model import ExtraReleases, Policy
 from export_core.policy.source import Key, Source, has_table, read_source
+from export_core.policy.validation import problems
 from export_core.releases import load_calendar
-from export_core.releases.kept import FILE as RELEASES
-from export_core.releases.kept import beside, read_releases
+from export_core.releases.project_releases import FILE as RELEASES
+from export_core.releases.project_releases import beside, read_releases
 
 FILE = "export_compat.yaml"
 PROJECT_FILE = "pyproject.toml"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from export_core.comparing import Tolerance
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Windows, load_calendar
+from export_core.tolerances import Tolerance
 
 PlatformMode = Literal["auto", "run", "compile"]
 

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from export_core.judge import Change, Compared, Comparison, Judgement, Result, Summary
-from export_core.judge.comparison import WORST_FIRST
+from export_core.environments.placement import Mode
+from export_core.judge import Judgement, Result, Summary
 from export_core.judge.result import ReaderOf, WriterOf
-from export_core.matrix import Mode, Stage, Verdict
+from export_core.matrix import Verdict
 from export_core.releases import Direction
 from export_core.report.findings import Finding
 from export_core.report.words import alike, evidence, few, first_line, listed, sides
+from export_core.runs.baseline import WORST_FIRST, Change, Compared, Comparison
+from export_core.worker.protocol import Stage
 
 _TITLES = {
     Change.REGRESSED: "REGRESSED",

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
-from export_core.judge.comparison import WORST_FIRST
 from export_core.matrix import Verdict
 from export_core.report.words import HAPPENED, alike, evidence, few, labelled, listed, sentence, sides
+from export_core.runs.baseline import WORST_FIRST
 
 _MOST_FLAKY = 20
 

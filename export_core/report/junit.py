@@ -12,8 +12,8 @@ from xml.etree import ElementTree as Xml
 
 import msgspec
 
+from export_core.environments.placement import Mode
 from export_core.judge import Judgement, Result, Summary, matching_entry
-from export_core.matrix import Mode
 from export_core.policy import Policy
 from export_core.report.findings import findings
 from export_core.report.words import MEANING, evidence, first_line, headline, listed, plain, sentence, window

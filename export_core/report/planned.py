@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from export_core.environments.placement import Mode
 from export_core.judge.result import ReaderOf, WriterOf
-from export_core.matrix import Cell, Mode, Plan
+from export_core.matrix import Cell, Plan
 from export_core.matrix.shards import split
 from export_core.releases import Direction, Release, Windows, promise
 from export_core.report.terminal import print_plan

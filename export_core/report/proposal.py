@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import yaml
 
-from export_core.judge import JudgeError, Judgement, Result, Summary
+from export_core.judge import Judgement, Result, Summary
 from export_core.judge.known import Scope, scope_of
 from export_core.matrix import Verdict
+from export_core.report.errors import ReportError
 
 _TODO = (
     ("reason", "TODO why it fails"),
@@ -31,10 +32,10 @@ class _Story:
 def proposal(results: Sequence[Result], summary: Summary) -> str:
     """The entries as YAML; empty where no promise is broken. Reason, owner, issue and expiry are left to be written.
 
-    Raises `JudgeError` for a part of a run: what it did not see may fail otherwise, or not at all.
+    Raises `ReportError` for a part of a run: what it did not see may fail otherwise, or not at all.
     """
     if problem := _partial(summary):
-        raise JudgeError(f"--propose: expected a whole run whose cells all ran, found {problem}.")
+        raise ReportError(f"--propose: expected a whole run whose cells all ran, found {problem}.")
     broken = [result for result in results if result.judgement is Judgement.BROKEN]
     others = {scope_of(result) for result in results if result.promised and result.judgement is not Judgement.BROKEN}
     entries = [_entry(story, scopes, others, summary.as_of) for story, scopes in _grouped(broken)]

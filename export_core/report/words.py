@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from export_core.environments.placement import Mode
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.result import ReaderOf, WriterOf
-from export_core.matrix import Mode, Verdict
+from export_core.matrix import Verdict
 from export_core.releases import Direction
 
 HAPPENED = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from export_core.artifact import as_dict, read_bytes
 from export_core.artifact.audit import audit
-from export_core.artifact.encode import encode
+from export_core.artifact.envelope.encode import encode
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import Reader, loads
 

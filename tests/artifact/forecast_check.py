@@ -20,8 +20,7 @@ from pathlib import Path
 from export_core.artifact import read
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import loads, readers_of
-from export_core.matrix import build_environment
-from export_core.matrix.environments import Environment
+from export_core.environments.environment import Environment, build_environment
 from export_core.releases import load_calendar
 from export_core.releases.dates import dates_of
 

@@ -22,8 +22,8 @@ from forecast_check import OLDEST, PROGRAMS, chosen
 from kept import counts, jax_goldens
 
 from export_core.artifact import Artifact, ArtifactError, Envelope, HloSharding, Module, NamedSharding, read, read_bytes
-from export_core.inspection.text import module_text
-from export_core.matrix import build_environment
+from export_core.environments.environment import build_environment
+from export_core.inspection.module_text import module_text
 from export_core.releases import Calendar, load_calendar
 
 MAKE = Path(__file__).parent / "data" / "make.py"

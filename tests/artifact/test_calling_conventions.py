@@ -14,7 +14,7 @@ from kept import DATA, FILES
 
 from export_core.artifact import Aval, read, read_bytes
 from export_core.artifact.conventions import HISTORY, NEWEST, SUPPORTED, default_of, supported_by, writable_by
-from export_core.artifact.encode import encode
+from export_core.artifact.envelope.encode import encode
 from export_core.artifact.main_check import check_main, dimension_names
 
 HERE = Path(__file__).parent
@@ -232,7 +232,7 @@ def test_the_release_that_is_here_says_the_same_of_itself():
 @pytest.mark.matrix
 @pytest.mark.parametrize("version", ["0.4.30", "0.6.2", "0.7.0", "0.10.1"])
 def test_other_releases_follow_and_say_the_same(version, tmp_path):
-    from export_core.matrix import build_environment
+    from export_core.environments.environment import build_environment
     from export_core.releases import load_calendar
 
     calendar = load_calendar()

@@ -5,8 +5,8 @@ from forge import bytecode, envelope, op, region
 from kept import DATA, FILES, NAMES, WRITERS, truth
 
 from export_core.artifact import ArtifactError, HloSharding, NamedSharding, as_dict, read, read_bytes
-from export_core.artifact.encode import encode
-from export_core.artifact.envelope import Aval, Tree
+from export_core.artifact.envelope.encode import encode
+from export_core.artifact.envelope.fields import Aval, Tree
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)

@@ -17,7 +17,7 @@ from test_module import FUNCTION, PROPERTIES, TYPES
 
 from export_core.artifact import ArtifactError, Aval, Tree, read, read_bytes
 from export_core.artifact.audit import audit
-from export_core.artifact.encode import encode
+from export_core.artifact.envelope.encode import encode
 from export_core.artifact.readers import loads
 
 SEEDS = [path.read_bytes() for path in FILES]
@@ -235,7 +235,7 @@ def refuse_reading(data: bytes) -> None:
 
 def test_sharing_a_table_without_end_is_refused():
     """Two references to one table, level by level: 40 levels would be 2 ** 40 visits."""
-    from export_core.artifact.flat import Buffer, Table
+    from export_core.artifact.envelope.flatbuffer_reader import Buffer, Table
 
     data = bytearray(b"\x06\0\x08\0\x04\0\0\0" + b"\x04\0\x04\0")  # vtables of a table with one field, and with none
     tables = []

@@ -12,7 +12,7 @@ import pytest
 from kept import DATA, counts
 
 from export_core.artifact import read
-from export_core.artifact.encode import encode
+from export_core.artifact.envelope.encode import encode
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no jax is installed here")
 

@@ -11,11 +11,11 @@ from kept import DATA, FILES, jax_goldens
 
 import export_core.releases
 from export_core.artifact import read, read_bytes
-from export_core.artifact.encode import encode
-from export_core.artifact.envelope import Source
+from export_core.artifact.envelope.encode import encode
+from export_core.artifact.envelope.fields import Source
 from export_core.artifact.readers import Reader, loads, readers_of
-from export_core.artifact.vhlo import needs, tables_through
-from export_core.artifact.vhlo_check import TABLES, known_names, names_in, with_operations
+from export_core.artifact.vhlo_needs import needs, tables_through
+from tools.vhlo_tables import TABLES, known_names, names_in, with_operations
 
 LOADS = json.loads((DATA / "loads.json").read_bytes())  # measured: what did not load, in each of 26 releases
 

@@ -19,8 +19,8 @@ import pytest
 from actions import Actions, Job, scripts
 from making import make_wheel
 
-from export_core.matrix.building import cache_folder
-from export_core.matrix.environments import build_environment
+from export_core.environments.build import cache_folder
+from export_core.environments.environment import build_environment
 from export_core.releases import load_calendar
 
 ROOT = Path(__file__).parents[2]

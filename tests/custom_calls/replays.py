@@ -15,13 +15,16 @@ from pathlib import Path
 import click
 from building import HERE, build_libraries, with_library
 
-from export_core.cli_artifacts import add_golden
+from export_core.cli.artifacts import add_golden
+from export_core.environments.environment import Environment, build_environment
 from export_core.goldens import GoldenStore
-from export_core.judge import Result, judge, reproduce_command, result_line, summarize, write_summary
-from export_core.matrix import Environment, Selection, build_environment, make_plan, replay
-from export_core.matrix.journal import RESULTS
+from export_core.judge import Result, judge, reproduce_command, summarize
+from export_core.matrix import Selection, make_plan
+from export_core.matrix.replay import replay
 from export_core.policy import load_policy
 from export_core.releases import Release, load_calendar
+from export_core.runs.journal import RESULTS
+from export_core.runs.results import result_line, write_summary
 
 AS_OF = datetime.date(2026, 11, 21)
 CASE = "scale"

@@ -7,9 +7,12 @@ from importlib.metadata import version
 import pytest
 from building import HERE, with_library
 
+from export_core.environments.environment import this_interpreter
 from export_core.goldens import GoldenStore
-from export_core.matrix import Cell, Limits, Stage, Verdict, replay, this_interpreter
+from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix.replay import replay
 from export_core.releases import Release, load_calendar
+from export_core.worker.protocol import Stage
 
 
 @pytest.mark.parametrize(
@@ -81,7 +84,7 @@ def test_the_committed_results_are_what_real_releases_say(tmp_path):
     """Those that docs/custom_calls.md shows; `python tests/custom_calls/replays.py` writes them."""
     from replays import run
 
-    from export_core.judge import read_results
+    from export_core.runs.results import read_results
 
     def told(result):
         return result.golden, result.reader.jaxlib, result.verdict, result.stage, result.message, result.custom_calls

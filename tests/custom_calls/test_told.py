@@ -8,7 +8,7 @@ import pytest
 from building import HERE
 from click.testing import CliRunner
 
-from export_core.cli import jaxexport
+from export_core.cli.app import jaxexport
 
 ROOT = HERE.parents[1]
 PAGE = (ROOT / "docs" / "custom_calls.md").read_text()

@@ -17,10 +17,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from export_core.goldens import GoldenStore
-from export_core.judge import Result, read_results
+from export_core.judge import Result
 from export_core.matrix import Verdict
 from export_core.policy import load_policy
 from export_core.releases import Calendar
+from export_core.runs.results import read_results
 
 PROJECT = Path(__file__).parent / "project"
 POLICY = PROJECT / "export_compat.yaml"

@@ -11,11 +11,11 @@ from pathlib import Path
 import cross
 import pytest
 
+from export_core.environments.environment import build_environment
 from export_core.export.api import MIGRATION
 from export_core.goldens import GoldenStore
-from export_core.judge import read_results
-from export_core.matrix import build_environment
 from export_core.policy import load_policy
+from export_core.runs.results import read_results
 
 ROOT = Path(__file__).parents[2]
 OLD, FIRST_NEW = "0.4.24", "0.4.30"

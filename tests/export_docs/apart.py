@@ -14,7 +14,7 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from export_core.artifact import read_bytes
-from export_core.export.checks import WRONG_DEVICES, with_checks
+from export_core.export.uses import WRONG_DEVICES, with_checks
 
 
 def f(x):

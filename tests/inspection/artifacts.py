@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from export_core.artifact import DisabledCheck, read
-from export_core.artifact.encode import encode
-from export_core.entry import main
+from export_core.artifact.envelope.encode import encode
+from export_core.cli.entry import main
 
 DATA = Path(__file__).parents[1] / "artifact" / "data"
 

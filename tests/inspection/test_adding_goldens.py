@@ -11,7 +11,7 @@ from artifacts import DATA, Ended, Run, bare, changed
 
 from export_core.artifact import Aval
 from export_core.goldens import GoldenStore
-from export_core.judge import read_results
+from export_core.runs.results import read_results
 
 KEPT = DATA.parents[2] / "golden"
 MLP = KEPT / "tests.compat.test_models.test_mlp_with_gradients" / "0.9.2-cpu"

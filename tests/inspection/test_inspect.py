@@ -20,7 +20,7 @@ from export_core.inspection.facts import Inspection
 from export_core.inspection.screen import LINE, WIDTH, screen
 from export_core.releases import load_calendar
 from export_core.releases.dates import dates_of, shipped_dates
-from export_core.schemas import schema
+from tools.schemas import schema
 
 SCREENS = Path(__file__).with_name("screens")
 FILES = sorted(DATA.glob("*/*.jaxexport"))
@@ -208,11 +208,11 @@ def test_a_module_that_this_jaxlib_does_not_read_is_one_clear_error(jaxexport, t
 
 @pytest.mark.parametrize("option", [[], ["--json"]], ids=["screen", "json"])
 def test_the_quick_way_says_what_the_command_line_says(option, monkeypatch, capsys):
-    import export_core.cli
-    import export_core.entry
+    import export_core.cli.app
+    import export_core.cli.entry
 
     said = []
-    for module in (export_core.entry, export_core.cli):
+    for module in (export_core.cli.entry, export_core.cli.app):
         monkeypatch.setattr(sys, "argv", ["jaxexport", "inspect", str(FILES[0]), *option])
         with contextlib.suppress(SystemExit):
             module.main()
@@ -239,7 +239,7 @@ def test_inspecting_loads_nothing_that_takes_longer_than_reading():
     code = """
 import sys
 sys.argv = ["jaxexport", "inspect", sys.argv[1]]
-from export_core.entry import main
+from export_core.cli.entry import main
 main()
 print(*{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
 """

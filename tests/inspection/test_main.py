@@ -9,7 +9,7 @@ import pytest
 from artifacts import DATA, bare, changed
 
 from export_core.artifact.conventions import NEWEST
-from export_core.schemas import schema
+from tools.schemas import schema
 
 FORGED = {"module_kept_var_idx": (0,)}
 SENTENCE = "main takes 2 arrays, and the envelope declares 1 kept argument."

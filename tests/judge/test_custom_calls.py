@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import day, result
 
-from export_core.judge import Judgement, Phase, judge_changes, read_summary, standing, summarize
-from export_core.judge.gate import SUMMARY
-from export_core.matrix import Stage, Verdict
+from export_core.judge import Judgement, Phase, judge_changes, standing, summarize
+from export_core.matrix import Verdict
 from export_core.policy import CustomCallChange, Policy, PolicyError, load_policy
 from export_core.releases import Windows, promise
 from export_core.report import findings
+from export_core.runs.journal import SUMMARY
+from export_core.runs.results import read_summary
+from export_core.worker.protocol import Stage
 
 # D and RELEASE lie as 0.9.0.1 (2026-02-03), 0.9.1 (2026-02-28) and the releases after them want it.
 CHANGE = CustomCallChange(

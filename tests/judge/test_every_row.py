@@ -8,8 +8,9 @@ import pytest
 from commands import process
 from rows import write_rows
 
-from export_core.judge import Judgement, read_results
+from export_core.judge import Judgement
 from export_core.matrix import Verdict
+from export_core.runs.results import read_results
 
 READER = "0.12.0.1"  # 216 days after the writer
 INSIDE, OUTSIDE = "windows: {backward: 216 days}\n", "windows: {backward: 215 days}\n"

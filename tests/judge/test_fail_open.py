@@ -12,10 +12,13 @@ from commands import Ended, finished
 from making import manifest, result, write_golden
 from rows import write_rows
 
+from export_core.environments.environment import this_interpreter
 from export_core.goldens import GoldenStore
 from export_core.judge import Judgement, Result
-from export_core.matrix import Stage, Verdict, local, this_interpreter
+from export_core.matrix import Verdict
+from export_core.matrix import local_replay as local
 from export_core.policy import Policy, Required
+from export_core.worker.protocol import Stage
 
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
 WRONG = [

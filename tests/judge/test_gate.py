@@ -6,19 +6,13 @@ import msgspec
 import pytest
 from making import day, result
 
-from export_core.judge import (
-    JudgeError,
-    Judgement,
-    in_order,
-    read_results,
-    read_summary,
-    result_line,
-    summarize,
-    write_summary,
-)
-from export_core.judge.gate import RESULTS, SUMMARY
-from export_core.matrix import Stage, Verdict
+from export_core.judge import Judgement, in_order, summarize
+from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
+from export_core.runs.errors import RunError
+from export_core.runs.journal import RESULTS, SUMMARY
+from export_core.runs.results import read_results, read_summary, result_line, write_summary
+from export_core.worker.protocol import Stage
 
 LEFTOVER = KnownFailure(
     ("gone",), ("*",), ("*",), "crash", "run", "m", "r", "o", "i", added=day("2026-10-01"), expires=day("2026-12-01")
@@ -118,25 +112,25 @@ def test_a_message_of_any_text_stays_on_its_line(tmp_path):
 def test_a_line_that_is_no_result_is_an_error_that_names_it(tmp_path, bad):
     good = msgspec.json.encode(PASS)
     (tmp_path / RESULTS).write_bytes(good + b"\n" + bad + b"\n" + good + b"\n")
-    with pytest.raises(JudgeError, match=r"results\.jsonl:2: not a result: "):
+    with pytest.raises(RunError, match=r"results\.jsonl:2: not a result: "):
         list(read_results(tmp_path))
 
 
 def test_a_verdict_that_nobody_knows_is_an_error(tmp_path):
     (tmp_path / RESULTS).write_bytes(msgspec.json.encode(PASS).replace(b'"pass"', b'"passed"'))
     with pytest.raises(
-        JudgeError, match=r"results\.jsonl:1: not a result: Invalid enum value 'passed' - at `\$\.verdict`"
+        RunError, match=r"results\.jsonl:1: not a result: Invalid enum value 'passed' - at `\$\.verdict`"
     ):
         list(read_results(tmp_path))
 
 
 def test_a_folder_without_a_run_is_an_error(tmp_path):
-    with pytest.raises(JudgeError, match=r"results\.jsonl: expected the results of a matrix run, found none"):
+    with pytest.raises(RunError, match=r"results\.jsonl: expected the results of a matrix run, found none"):
         list(read_results(tmp_path))
-    with pytest.raises(JudgeError, match=r"summary\.json: expected the summary of a finished matrix run, found none"):
+    with pytest.raises(RunError, match=r"summary\.json: expected the summary of a finished matrix run, found none"):
         read_summary(tmp_path)
     (tmp_path / SUMMARY).write_text("[]")
-    with pytest.raises(JudgeError, match=r"summary\.json: not a summary"):
+    with pytest.raises(RunError, match=r"summary\.json: not a summary"):
         read_summary(tmp_path)
 
 

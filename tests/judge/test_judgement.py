@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import golden, release, result
 
+from export_core.comparing.compare import Difference
 from export_core.judge import Judgement, Result, judge, judge_again, judge_verdict, reproduce_command
-from export_core.matrix import Cell, Difference, Outcome, Stage, Verdict
+from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Required
 from export_core.releases import Windows, load_calendar, promise
+from export_core.worker.protocol import Stage
 
 KEPT, BROKEN, BONUS, OUTSIDE, INCOMPLETE = (
     Judgement.KEPT, Judgement.BROKEN, Judgement.BONUS, Judgement.OUTSIDE, Judgement.INCOMPLETE,

@@ -6,11 +6,13 @@ import msgspec
 import pytest
 from making import day, result
 
+from export_core.environments.placement import Mode
 from export_core.judge import Judgement, judge_again, summarize
 from export_core.judge.known import check_width, covers, scope_of, stale_entries
-from export_core.matrix import Mode, Stage, Verdict
+from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy, PolicyError
 from export_core.releases import Windows
+from export_core.worker.protocol import Stage
 
 ENTRY = KnownFailure(
     cases=("t.test_chol*",),

@@ -6,10 +6,11 @@ import pytest
 from making import day, result
 
 from export_core.judge import Judgement, judge_again, summarize
-from export_core.matrix import Stage, Verdict
+from export_core.matrix import Verdict
 from export_core.policy import Policy, Required
 from export_core.releases import Windows
 from export_core.report import findings
+from export_core.worker.protocol import Stage
 
 PASS = result()
 NOT_RUN = result(

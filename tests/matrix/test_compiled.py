@@ -12,10 +12,12 @@ import pytest
 import yaml
 from making import NEWEST, release
 
+from export_core.environments.environment import build_environment
+from export_core.environments.hardware import lacking
+from export_core.environments.placement import Mode, find_targets
 from export_core.goldens import GoldenStore
-from export_core.matrix import Cell, Limits, Mode, Outcome, Verdict, build_environment, replay
-from export_core.matrix.hardware import lacking
-from export_core.matrix.where import find_targets
+from export_core.matrix import Cell, Limits, Outcome, Verdict
+from export_core.matrix.replay import replay
 from export_core.releases import load_calendar
 
 ROOT = Path(__file__).parents[2]

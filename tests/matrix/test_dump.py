@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from export_core.matrix import Verdict, this_interpreter
+from export_core.environments.environment import this_interpreter
+from export_core.matrix import Verdict
 from export_core.matrix.dump import dump_folder
 from export_core.matrix.errors import MatrixError
 

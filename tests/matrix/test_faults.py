@@ -19,13 +19,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from write_goldens import GARBAGE
 
-from export_core.matrix import Cell, Limits, Stage, Verdict, WorkerDied, pool, replay
-from export_core.matrix.cache import OutcomeCache
-from export_core.matrix.environments import Environment
-from export_core.matrix.pool import ForkingWorker, Request
-from export_core.matrix.reuse import Keys, replay_new
-from export_core.matrix.worker import LONGEST_LINE, LONGEST_STDERR, Heard, last_word
+from export_core.environments.environment import Environment
+from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix.cached_replay import Keys, replay_new
+from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.replay import replay
 from export_core.releases import load_calendar
+from export_core.worker import client as pool
+from export_core.worker.client import ForkingWorker
+from export_core.worker.errors import WorkerDied
+from export_core.worker.program import LONGEST_LINE, LONGEST_STDERR, Heard, last_word
+from export_core.worker.protocol import Request, Stage
 
 REQUEST = Request("artifact", (), (), 1, False, 60.0, 0)
 

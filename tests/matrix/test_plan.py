@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import NEWEST, day, golden
 
+from export_core.comparing.errors import CompareError
+from export_core.environments.errors import PlacementError
 from export_core.goldens import Comparison, Options
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
 from export_core.matrix.selection import window_readers
@@ -153,7 +155,7 @@ def test_goldens_for_other_platforms_only_leave_an_empty_plan_that_says_why():
 
 @pytest.mark.parametrize("platform", ["gpu", "CPU", "metal", ""])
 def test_an_unknown_platform_is_an_error_that_lists_the_known_ones(platform):
-    with pytest.raises(MatrixError, match=f"--platforms: expected some of cpu, cuda, rocm, tpu, found {platform!r}"):
+    with pytest.raises(PlacementError, match=f"--platforms: expected some of cpu, cuda, rocm, tpu, found {platform!r}"):
         planned([golden()], platforms=("cpu", platform))
 
 
@@ -201,7 +203,7 @@ def test_cases_are_ids_or_globs_and_an_id_with_brackets_names_itself(patterns, c
 
 
 def test_an_unknown_comparator_in_a_golden_is_an_error_before_anything_runs():
-    with pytest.raises(MatrixError, match="compare='close'"):
+    with pytest.raises(CompareError, match="compare='close'"):
         planned([golden(comparison=Comparison("close"))])
 
 

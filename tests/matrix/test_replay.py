@@ -12,11 +12,17 @@ from pathlib import Path
 import making
 import pytest
 
-from export_core.matrix import Cell, EnvironmentFailed, Limits, Outcome, Stage, Verdict, pool, replay, this_interpreter
-from export_core.matrix import run as matrix_run
+import export_core.matrix.replay as matrix_run
+from export_core.environments.environment import this_interpreter
+from export_core.environments.errors import EnvironmentFailed
+from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.checks import request_of
-from export_core.matrix.pool import ForkingWorker, FreshInterpreters, KeptWorkers, start_worker
+from export_core.matrix.replay import replay
 from export_core.releases import load_calendar
+from export_core.worker import client as pool
+from export_core.worker.client import ForkingWorker, FreshInterpreters, start_worker
+from export_core.worker.protocol import Stage
+from export_core.worker.warm_workers import WarmWorkers
 
 WELL = ("waves", "both", "keys", "every_dtype", "cholesky", "eigh", "x64")
 BOTH = pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
@@ -269,7 +275,7 @@ def test_the_next_cell_runs_while_the_outputs_of_one_are_compared(run, monkeypat
 
 
 def test_a_kept_worker_serves_many_replays_and_is_replaced_when_it_died(run):
-    kept = KeptWorkers()
+    kept = WarmWorkers()
     try:
         assert run("waves", start=kept.start)["waves"].verdict is Verdict.PASS
         first = kept._worker
@@ -284,7 +290,8 @@ def test_a_kept_worker_serves_many_replays_and_is_replaced_when_it_died(run):
 
 
 def test_a_worker_that_stays_silent_is_given_up(here, monkeypatch, tmp_path):
-    from export_core.matrix import WorkerDied, pool
+    from export_core.worker import client as pool
+    from export_core.worker.errors import WorkerDied
 
     (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(30)")
     monkeypatch.setattr(pool, "START_SECONDS", 0.5)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from making import day, make_wheel
 
-from export_core.matrix.environments import requirements
+from export_core.backfill import choose_writers
+from export_core.environments.environment import requirements
 from export_core.releases import JaxlibRelease, ReleaseError, load_calendar
-from pytest_jaxexport.backfill import choose_writers
 
 if TYPE_CHECKING:
     from conftest import Projects

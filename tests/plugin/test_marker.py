@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import export_core.export  # noqa: F401 - pytester forgets what its tests import, and jax can be loaded once only
-from export_core.comparing import COMPARATORS
 from export_core.goldens import Comparison
+from export_core.tolerances import COMPARATORS
 from pytest_jaxexport.marker import SIGNATURE, Marked, read_marker
 from pytest_jaxexport.settings import Settings, read_settings
 

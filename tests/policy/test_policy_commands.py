@@ -13,7 +13,7 @@ from making import files, manifest, write_golden
 
 from export_core.goldens import GoldenStore, Options
 from export_core.policy import PolicyError, load_policy
-from export_core.schemas import schema, written
+from tools.schemas import schema, written
 
 
 @pytest.fixture

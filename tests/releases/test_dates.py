@@ -11,7 +11,7 @@ from making import day, golden, make_wheel
 
 from export_core.goldens import Writer
 from export_core.judge import judge
-from export_core.matrix import Cell, Outcome, Stage, Verdict
+from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.selection import Selection, choose_readers
 from export_core.releases import (
     Calendar,
@@ -25,6 +25,7 @@ from export_core.releases import (
 )
 from export_core.releases.calendar import version_key
 from export_core.releases.wheels import date_in_version, read_wheel, with_wheels
+from export_core.worker.protocol import Stage
 
 DATES = st.dates(day("2023-01-01"), day("2028-12-31"))
 NUMBERS = st.builds(

@@ -18,7 +18,7 @@ from shipped import CALENDAR, SHIPPED, calendar_of, measured, shortened
 
 from export_core.releases import ReleaseError
 from export_core.releases.index import PUBLIC, RemoteFile, configured_index, listed, shown
-from export_core.releases.kept import renewed
+from export_core.releases.project_releases import renewed
 from export_core.releases.refresh import refreshed, seen_on_index
 
 

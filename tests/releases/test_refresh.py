@@ -13,7 +13,7 @@ from shipped import CALENDAR, LAST, SHIPPED, calendar_of, measured, shortened
 
 from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError
 from export_core.releases.calendar import CalendarFile
-from export_core.releases.kept import HEADER, jax_line, jaxlib_line, renewed
+from export_core.releases.project_releases import HEADER, jax_line, jaxlib_line, renewed
 from export_core.releases.refresh import refreshed, seen_in_folder
 
 

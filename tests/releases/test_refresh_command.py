@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from making import day, make_wheel
 from shipped import CALENDAR, SHIPPED, shortened
 
-from export_core.cli import jaxexport
+from export_core.cli.app import jaxexport
 from export_core.policy import ExtraReleases, Policy, find_policy
 from export_core.releases import JaxlibRelease, ReleaseError
-from export_core.releases.kept import HEADER, read_releases, renewed
+from export_core.releases.project_releases import HEADER, read_releases, renewed
 
 
 def run(*words: str | Path):

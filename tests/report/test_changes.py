@@ -8,11 +8,13 @@ import jsonschema
 import msgspec
 from making import day, result
 
-from export_core.judge import Change, Compared, Comparison, Judgement, summarize
-from export_core.matrix import Stage, Verdict
+from export_core.judge import Judgement, summarize
+from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.report import changes, counted, told
-from export_core.schemas import schema
+from export_core.runs.baseline import Change, Compared, Comparison
+from export_core.worker.protocol import Stage
+from tools.schemas import schema
 
 
 def comparison(*cells: Compared, caveats=()) -> Comparison:

@@ -7,9 +7,10 @@ import pytest
 from making import day, result
 
 from export_core.judge import Judgement, summarize
-from export_core.matrix import Stage, Verdict
+from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.report import arithmetic, broken, findings, happened
+from export_core.worker.protocol import Stage
 
 
 def summary(results, stale=()):

@@ -17,15 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import day, golden, manifest, write_golden
 
-from export_core.cli import jaxexport
+from export_core.cli.app import jaxexport
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.judge.forecast import Event, Forecast, ForecastDay, Kind, forecast
 from export_core.policy import KnownFailure, Policy
 from export_core.releases import load_calendar
 from export_core.report.errors import ReportError
-from export_core.report.forecast import forecast_markdown
-from export_core.report.ical import calendar_file
-from export_core.schemas import schema
+from export_core.report.forecast_ical import calendar_file
+from export_core.report.forecast_text import forecast_markdown
+from tools.schemas import schema
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "forecast.md"

@@ -16,13 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import day, result
 
+from export_core.environments.placement import Mode
 from export_core.judge import Judgement, Result, Summary, summarize
-from export_core.matrix import Mode, Stage, Verdict
+from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
 from export_core.report.html import MOST_FINDINGS, html_page
 from export_core.report.junit import junit_xml
 from export_core.report.markdown import markdown_text
 from export_core.report.words import plain
+from export_core.worker.protocol import Stage
 
 ENTRY = KnownFailure(
     ("t.known",), ("*",), ("*",), "crash", "run", "signal 11", "LAPACK is not there", "ann", "issue 7", day("2026-10-01"),

@@ -10,9 +10,10 @@ import pytest
 from making import day, result
 
 from export_core.judge import Judgement, Result, summarize
-from export_core.matrix import Stage, Verdict
+from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.report.html import html_page
+from export_core.worker.protocol import Stage
 
 pytestmark = pytest.mark.browser
 

@@ -12,8 +12,10 @@ import making
 import pytest
 
 from export_core.goldens import GoldenStore
-from export_core.judge import Judgement, read_results
-from export_core.matrix import Stage, Verdict
+from export_core.judge import Judgement
+from export_core.matrix import Verdict
+from export_core.runs.results import read_results
+from export_core.worker.protocol import Stage
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "surface.md"
@@ -22,7 +24,7 @@ CASE = "tests.compat.test_derivatives."
 
 @pytest.fixture(scope="module")
 def surface():
-    spec = importlib.util.spec_from_file_location("surface", ROOT / "docs" / "surface.py")
+    spec = importlib.util.spec_from_file_location("surface", ROOT / "tools" / "surface_page.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

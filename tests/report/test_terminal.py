@@ -12,11 +12,12 @@ from making import day, golden, release, result
 from rich.console import Console
 
 from export_core.judge import Judgement, summarize
-from export_core.matrix import Selection, Stage, Verdict, make_plan
+from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_plan, print_report, print_table
 from export_core.report.progress import RunProgress
+from export_core.worker.protocol import Stage
 
 READERS = ("0.9.0", "0.8.3", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.12.0.1")
 

@@ -1,0 +1,1 @@
+"""MLIR bytecode: the module inside an artifact."""

@@ -1,0 +1,209 @@
+"""What the walk over a module's operations collects: functions, custom calls, constants, the module's attributes."""
+
+from __future__ import annotations
+
+from export_core.artifact.bytecode.parts import Constant, CustomCall, Function, Later
+from export_core.artifact.bytecode.values import Opaque, Values
+from export_core.artifact.bytecode.walk import walk
+from export_core.artifact.errors import LIMIT, ArtifactError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from export_core.artifact.bytecode.sections import Tables
+
+# Names of the properties of the operations that are looked into, in the order of the bytes: alphabetical (seen in
+# every file, not documented).
+PROPERTIES = {
+    "vhlo.func_v1": ("arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"),
+    "vhlo.constant_v1": ("value",),
+    "vhlo.custom_call_v1": (
+        "api_version", "backend_config", "call_target_name", "called_computations", "has_side_effect",
+        "operand_layouts",
+        "output_operand_aliases", "result_layouts",
+    ),
+    "vhlo.custom_call_v2": (
+        "api_version", "backend_config", "call_target_name", "called_computations", "has_side_effect",
+        "operand_layouts",
+        "output_operand_aliases", "result_layouts", "result_tilings",
+    ),
+}  # fmt: skip
+
+
+class _Op:
+    """An operation that is looked into: the numbers of its name, attributes and properties, and its first byte."""
+
+    __slots__ = ("at", "attributes", "name", "properties")
+
+    def __init__(self, name: int, at: int, attributes: int, properties: int):
+        self.name = name
+        self.at = at
+        self.attributes = attributes
+        self.properties = properties
+
+
+_Key = tuple[int, int]  # properties and attributes
+_Place = tuple[int, int, int, int]  # and location and function
+MIN_CONSTANT = 256  # bytes of a constant that is listed
+MAX_ATTRIBUTES = 1024  # of one operation; JAX gives a module and its calls a handful
+
+
+class Collected:
+    """One walk and what it collects."""
+
+    def __init__(self, tables: Tables, nbytes: int, vjp_order: int):
+        self.tables = tables
+        self.nbytes = nbytes
+        self.name = tables.name
+        self.vjp_order = vjp_order
+        self.values = Values(self.tables)
+        self.functions: list[Function] = []
+        self.constants: list[Constant] = []
+        self.seen: set[int] = set()
+        self.small: set[_Key] = set()
+        self.attributes: dict[str, Any] = {}
+        self.facts: dict[_Key, tuple[str, int, bool, Any]] = {}
+        self.counted: dict[_Place, int] = {}
+        self.room = 1024 + nbytes // 256  # more than one in 256 bytes is not what a writer makes
+        self.places: dict[_Key, _Place] = {}
+        self.names_of: dict[int, dict[str, int]] = {}
+        self.current = ""
+        self.typed_ffi = False
+        hooks = {
+            "vhlo.func_v1": self._function,
+            "func.func": self._function,
+            "vhlo.custom_call_v1": self._custom_call,
+            "vhlo.custom_call_v2": self._custom_call,
+            "vhlo.constant_v1": self._constant,
+            "builtin.module": self._module,
+        }
+        names = self.tables.op_names
+        for name in names:  # a custom_call of a version to come is still a custom call, and may not be missed
+            if name.startswith("vhlo.custom_call_v") and name not in hooks:
+                hooks[name] = self._custom_call
+        self.counts = walk(self.tables, {i: hooks[n] for i, n in enumerate(names) if n in hooks})
+        self.calls = tuple(self._call(place, count) for place, count in self.counted.items())
+
+    def _limit(self, used: int, what: str, at: int) -> None:
+        if used >= self.room:
+            found = f"more in {self.nbytes} bytes"
+            raise ArtifactError(f"at most {self.room} different {what}", found, at, name=self.name, advice=LIMIT)
+        self.tables.spend(24, at)  # what decoding one takes, in operations
+
+    def properties(self, op: _Op) -> dict[str, int]:
+        """Return the number of the attribute of each property, by name.
+
+        Bytecode before version 5 has no properties: there they are attributes.
+        """
+        name = self.tables.op_names[op.name]
+        if op.properties < 0:
+            return self._named(op.attributes)
+        names = PROPERTIES.get(name, PROPERTIES["vhlo.custom_call_v2"] if "custom_call" in name else ())
+        found = self.tables.properties(op.properties, len(names))
+        if name in PROPERTIES and len(found) != len(names):
+            raise ArtifactError(f"{len(names)} properties of {name}", str(len(found)), op.at, name=self.name)
+        return dict(zip(names, found, strict=False))
+
+    def _named(self, attributes: int) -> dict[str, int]:
+        """Return the numbers of the attributes in a dictionary, by name."""
+        if attributes < 0:
+            return {}
+        known = self.names_of.get(attributes)
+        if known is not None:
+            return known
+        dialect, code, cursor = self.values.attribute_entry(attributes)
+        if (dialect, code) != ("builtin", 1):
+            raise cursor.error("a dictionary of attributes", f"{dialect} attribute {code}")
+        found: dict[str, int] = {}
+        count = cursor.count("entries", 2)
+        if count > MAX_ATTRIBUTES:
+            raise cursor.error(f"at most {MAX_ATTRIBUTES} attributes of one operation", str(count), advice=LIMIT)
+        for _ in range(count):
+            key = cursor.index(len(self.tables.attributes), "attribute")
+            found[str(self.values.attribute(key))] = cursor.index(len(self.tables.attributes), "attribute")
+        self.names_of[attributes] = found
+        return found
+
+    def _value(self, named: dict[str, int], name: str, op: _Op) -> Any:
+        if name not in named:
+            what = f"{name} of {self.tables.op_names[op.name]}"
+            raise ArtifactError(what, "none", op.at, name=self.name)
+        return self.values.attribute(named[name])
+
+    def _module(self, name: int, at: int, attributes: int, _properties: int, _location: int, depth: int) -> None:
+        if depth == 0:
+            self.attributes = {k: self.values.attribute(v) for k, v in self._named(attributes).items()}
+
+    def _function(self, name: int, at: int, attributes: int, properties: int, _location: int, _depth: int) -> None:
+        self._limit(len(self.functions), "functions", at)
+        op = _Op(name, at, attributes, properties)
+        named = self.properties(op)
+        kind = named.get("function_type")
+        if kind is None:
+            raise ArtifactError("the type of a function", "none", at, name=self.name)
+        dialect, code, cursor = self.values.attribute_entry(kind)
+        if (dialect, code) not in (("vhlo", 17), ("builtin", 6)):
+            raise cursor.error("the type of a function", f"{dialect} attribute {code}")
+        inputs, outputs = self.values.function_type(cursor.index(len(self.tables.types), "type"))
+        self.current = str(self._value(named, "sym_name", op))
+        visibility = str(self._value(named, "sym_visibility", op)) if "sym_visibility" in named else ""
+        later = Later(self.values, named.get("arg_attrs", -1), named.get("res_attrs", -1))
+        self.functions.append(Function(self.current, visibility or "public", inputs, outputs, later))
+
+    def _constant(self, name: int, at: int, attributes: int, properties: int, _location: int, _depth: int) -> None:
+        if (properties, attributes) in self.small:
+            return
+        if len(self.small) < self.room:
+            self.small.add((properties, attributes))
+        named = self.properties(_Op(name, at, attributes, properties))
+        if "value" not in named:
+            raise ArtifactError("the value of a constant", "none", at, name=self.name)
+        value = named["value"]
+        entry = self.tables.attributes.entry(value)
+        if entry.end - entry.start < MIN_CONSTANT or value in self.seen:
+            return
+        dialect, code, cursor = self.values.attribute_entry(value)
+        if (dialect, code) != ("vhlo", 15):
+            return
+        self.seen.add(value)
+        kind = self.values.type(cursor.index(len(self.tables.types), "type"))
+        blob = cursor.take(cursor.varint("the length of a constant"), "a constant")
+        self.constants.append(Constant(kind, blob.end - blob.at, blob.at, self.current))
+
+    def _custom_call(self, name: int, at: int, attributes: int, properties: int, location: int, _depth: int) -> None:
+        place = (properties, attributes, location, len(self.functions) - 1)
+        if place in self.counted:
+            self.counted[place] += 1
+            return
+        key = (properties, attributes)
+        if key not in self.facts:
+            self._limit(len(self.facts), "custom calls", at)
+            self.facts[key] = self._facts(_Op(name, at, attributes, properties))
+        if len(self.counted) < self.room or key not in self.places:
+            self.counted[place] = 1
+            self.places[key] = place
+        else:  # too many to tell apart: count it where the same call was met before
+            self.counted[self.places[key]] += 1
+
+    def _facts(self, op: _Op) -> tuple[str, int, bool, Any]:
+        named = self.properties(op)
+        target = self._value(named, "call_target_name", op)
+        if not isinstance(target, str) or isinstance(target, Opaque):
+            raise ArtifactError("the target of a custom call as UTF-8 text", repr(target), op.at, name=self.name)
+        version = self._value(named, "api_version", op) if "api_version" in named else 1
+        effect = bool(self._value(named, "has_side_effect", op)) if "has_side_effect" in named else False
+        config = self._value(named, "backend_config", op) if "backend_config" in named else ""
+        self.typed_ffi = self.typed_ffi or version == 4 or isinstance(config, dict)
+        if not config and op.properties >= 0:
+            named = self._named(op.attributes)
+        if not config and "mhlo.backend_config" in named:
+            config = self._value(named, "mhlo.backend_config", op)
+        return target, version if isinstance(version, int) else 1, effect, config
+
+    def _call(self, place: _Place, count: int) -> CustomCall:
+        location, function = place[2:]
+        name = self.functions[function].name if function >= 0 else ""
+        target, version, effect, config = self.facts[place[:2]]
+        where = self.values.location(location)
+        return CustomCall(target, version, effect, config, name, where, count, self.vjp_order)

@@ -1,0 +1,122 @@
+"""What is inside a module: tables at once, the walk over its operations only when something asks for it."""
+
+from __future__ import annotations
+
+from export_core.artifact.bytecode.collect import Collected
+from export_core.artifact.bytecode.sections import Tables
+from export_core.artifact.errors import ArtifactError, stumbled
+from export_core.artifact.record import cached_property
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from export_core.artifact.bytecode.parts import Constant, CustomCall, Function
+
+
+class Module:
+    """A StableHLO portable artifact: MLIR bytecode with versioned operations (VHLO).
+
+    `producer` is what wrote it, e.g. StableHLO_v1.18.0, the version it was written for; `bytecode_version` is MLIR's
+    (0 to 6).
+    Every property may raise `ArtifactError`: the operations are read when first asked for.
+    """
+
+    def __init__(self, data: bytes | bytearray, start: int, length: int, name: str, vjp_order: int = 0):
+        self.name = name
+        self.nbytes = length
+        self.vjp_order = vjp_order
+        self._span = (data, start, length)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """Header and tables, for questions that need no walk."""
+        data, start, length = self._span
+        try:
+            return Tables(data, start, length, self.name)
+        except ArtifactError:
+            raise
+        except Exception as error:  # told with its cause, in the one error type
+            raise stumbled(error, self.name) from error
+
+    def serialized(self) -> bytes:
+        """Return a copy of the module's bytes."""
+        data, start, length = self._span
+        return bytes(data[start : start + length])
+
+    @property
+    def producer(self) -> str:
+        """The producer's name in the header."""
+        return self.tables.producer
+
+    @property
+    def bytecode_version(self) -> int:
+        """The version of MLIR's bytecode."""
+        return self.tables.version
+
+    @property
+    def stablehlo_version(self) -> str | None:
+        """The StableHLO version that the producer's name gives, e.g. 1.18.0."""
+        word, _, version = self.producer.partition("_v")
+        return version if word == "StableHLO" and version else None
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        """Names of the dialects."""
+        return tuple(self.tables.dialects)
+
+    @property
+    def op_names(self) -> tuple[str, ...]:
+        """Names of all kinds of operations, e.g. vhlo.add_v1."""
+        return tuple(self.tables.op_names)
+
+    @cached_property
+    def _walked(self) -> Collected:
+        tables = self.tables
+        try:
+            return Collected(tables, self.nbytes, self.vjp_order)
+        except ArtifactError:
+            raise
+        except Exception as error:  # told with its cause, in the one error type
+            raise stumbled(error, self.name) from error
+
+    @property
+    def op_counts(self) -> dict[str, int]:
+        """How often each operation is there."""
+        return {name: n for name, n in zip(self.tables.op_names, self._walked.counts, strict=True) if n}
+
+    @property
+    def num_operations(self) -> int:
+        """How many operations there are."""
+        return sum(self._walked.counts)
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """The functions, in order."""
+        return tuple(self._walked.functions)
+
+    @property
+    def main(self) -> Function | None:
+        """The function that is called from outside, None where there is none."""
+        found = [f for f in self.functions if f.name == "main"]
+        return found[0] if found else None
+
+    @property
+    def custom_calls(self) -> tuple[CustomCall, ...]:
+        """The custom calls, in order; equal ones are counted."""
+        return self._walked.calls
+
+    @property
+    def has_typed_ffi(self) -> bool:
+        """Whether a custom call has StableHLO's typed arguments: a dictionary, or API version 4."""
+        return self._walked.typed_ffi
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """The different constants that take 256 bytes or more, in order."""
+        return tuple(self._walked.constants)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the module itself, e.g. jax.uses_shape_polymorphism."""
+        return self._walked.attributes

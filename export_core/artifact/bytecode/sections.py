@@ -1,0 +1,275 @@
+"""How MLIR bytecode (versions 0 to 6) is laid out: header, sections, and the tables that its operations refer to.
+
+The layout follows the encoding that LLVM documents for MLIR and, where that is silent, what jaxlib's own files show.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from export_core.artifact.bytecode.cursor import (
+    ATTR_TYPE_OFFSETS,
+    ATTR_TYPES,
+    DIALECT_VERSIONS,
+    DIALECTS,
+    IR,
+    PROPERTIES,
+    SECTION_NAMES,
+    STRINGS,
+    Cursor,
+)
+from export_core.artifact.errors import LIMIT, ArtifactError
+
+MAGIC = b"ML\xefR"
+NEWEST_BYTECODE = 6
+# Operations, strings, attributes and so on that are read in a second. Real modules take 10 to 30 bytes for an operation with all that
+# belongs to it, and are mostly smaller than this by far; one in 16 bytes is enough for the largest.
+MOST_PARTS = 400_000
+MAX_NAMES = 4096  # dialects, and kinds of operations: all of MLIR has fewer
+MAX_NAME = 256  # bytes of the name of a dialect or of an operation
+MAX_PROPERTY = 512  # bytes of an operation's properties: a number for each of a few attributes
+
+
+class Entry:
+    """Where one attribute or type is encoded: its dialect, the span of its bytes, and whether they are text."""
+
+    __slots__ = ("custom", "dialect", "end", "start")
+
+    def __init__(self, dialect: int, start: int, end: int, custom: bool):
+        self.dialect = dialect
+        self.start = start
+        self.end = end
+        self.custom = custom
+
+
+class Entries:
+    """The attributes or the types, as one packed array of ends and flags; groups tell the dialects."""
+
+    def __init__(self, first: int, code: str) -> None:
+        self.first = first
+        self.ends = array(code)  # end << 1 | has a custom encoding
+        self.groups: list[tuple[int, int, int]] = []  # dialect, first entry, one past the last
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def entry(self, index: int) -> Entry:
+        """Return where entry `index` is; the index was checked by whoever read it."""
+        start = self.ends[index - 1] >> 1 if index else self.first
+        low, high = 0, len(self.groups)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.groups[middle][1] <= index else (low, middle)
+        value = self.ends[index]
+        return Entry(self.groups[low][0], start, value >> 1, bool(value & 1))
+
+
+class Tables:
+    """Header, sections and tables of one module. Costs microseconds for each kilobyte; the operations are not walked.
+
+    Raises:
+        ArtifactError: the bytes are not MLIR bytecode of version 0 to 6, or their sections do not fit together.
+    """
+
+    def __init__(self, data: bytes | bytearray, start: int, length: int, name: str):
+        self.data, self.start, self.name = data, start, name
+        self.most = max(MOST_PARTS, length // 16)
+        self.left = self.most
+        self.array_code = "I" if start + length < 1 << 30 else "Q"
+        cursor = Cursor(data, start, start + length, name)
+        if bytes(data[start : start + 4]) != MAGIC or length < 6:
+            raise cursor.error(
+                "MLIR bytecode (4D 4C EF 52)", bytes(data[start : start + min(length, 4)]).hex(" ") or "nothing"
+            )
+        cursor.at += 4
+        self.version = cursor.varint("the bytecode version")
+        if self.version > NEWEST_BYTECODE:
+            advice = (
+                "This reader knows bytecode versions 0 to 6: update it, or read the file with the jaxlib that wrote it."
+            )
+            raise cursor.error("a bytecode version from 0 to 6", str(self.version), start + 4, advice=advice)
+        stop = data.find(b"\0", cursor.at, min(cursor.end, cursor.at + 4096))
+        if stop < 0:
+            raise cursor.error("the producer's name and a zero byte", "none")
+        self.producer = bytes(data[cursor.at : stop]).decode("utf-8", "replace")
+        cursor.at = stop + 1
+        self.sections: dict[int, Cursor] = {}
+        while cursor.at < cursor.end:
+            at = cursor.at
+            number, section = cursor.section(start)
+            if number in self.sections:
+                raise cursor.error("each section once", f"a second {SECTION_NAMES[number]} section", at)
+            self.sections[number] = section
+        for number in (STRINGS, DIALECTS, ATTR_TYPES, ATTR_TYPE_OFFSETS, IR):
+            if number not in self.sections:
+                raise cursor.error(f"a section of kind {SECTION_NAMES[number]}", "none", cursor.end)
+        if self.version >= 5 and PROPERTIES not in self.sections:
+            raise cursor.error("a properties section (bytecode 5 and later)", "none", cursor.end)
+        self._read_strings(self._fresh(STRINGS))
+        self._read_dialects(self._fresh(DIALECTS))
+        self._read_offsets(self._fresh(ATTR_TYPE_OFFSETS))
+        self.property_offsets = array(self.array_code)
+        if PROPERTIES in self.sections:
+            self._read_properties(self._fresh(PROPERTIES))
+
+    def _fresh(self, number: int) -> Cursor:
+        section = self.sections[number]
+        return Cursor(section.data, section.at, section.end, section.name)
+
+    def spend(self, parts: int, at: int) -> None:
+        """Count parts that are about to be read; a module that has more than its size lets expect is hostile."""
+        self.left -= parts
+        if self.left < 0:
+            expected = f"at most {self.most} operations, strings, attributes and the like"
+            raise ArtifactError(expected, "more", at, name=self.name, advice=LIMIT)
+
+    def _read_strings(self, cursor: Cursor) -> None:
+        count = cursor.count("strings", 2)
+        self.spend(count, cursor.at)
+        sizes_from = cursor.at
+        total = 0
+        ends = array(self.array_code, (0,)) * count
+        for index in range(count - 1, -1, -1):
+            ends[index] = total
+            size = cursor.varint("a string's length")
+            if size == 0:
+                raise cursor.error("a string's length with its final zero", "0")
+            total += size
+            if total > cursor.end - sizes_from:
+                raise cursor.error("strings that fit in their section", f"one of {size} bytes")
+        if cursor.end - cursor.at != total:
+            found = f"{cursor.end - cursor.at} bytes"
+            raise cursor.error(f"{total} bytes of strings, as their lengths say", found, sizes_from)
+        for index in range(count):
+            ends[index] = cursor.end - ends[index]
+        self.string_ends = ends
+        self.strings_from = cursor.at
+
+    def string_bytes(self, index: int) -> bytes:
+        """Return string `index` without its final zero; the index was checked by whoever read it."""
+        start = self.string_ends[index - 1] if index else self.strings_from
+        return bytes(self.data[start : self.string_ends[index] - 1])
+
+    def string(self, index: int, what: str) -> str:
+        """Return string `index` as text.
+
+        Raises:
+            ArtifactError: it is not UTF-8.
+        """
+        raw = self.string_bytes(index)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            at = (self.string_ends[index - 1] if index else self.strings_from) + error.start
+            raise ArtifactError(f"UTF-8 text in {what}", f"byte 0x{raw[error.start]:02x}", at, name=self.name) from None
+
+    def _read_dialects(self, cursor: Cursor) -> None:
+        strings = len(self.string_ends)
+        self.dialects: list[str] = []
+        for _ in range(self._few(cursor, "dialects")):
+            at = cursor.at
+            head = cursor.varint("a dialect's name")
+            number, versioned = (head >> 1, head & 1) if self.version >= 1 else (head, 0)
+            if number >= strings:
+                raise cursor.error(f"the number of one of {strings} strings", str(number), at)
+            self.dialects.append(self._short(number, "a dialect's name", at))
+            if versioned:
+                kind, _ = cursor.section(self.start)
+                if kind != DIALECT_VERSIONS:
+                    raise cursor.error("a dialect versions section", SECTION_NAMES[kind], at)
+        if self.version >= 4:
+            cursor.varint("the number of operation names")
+        self.op_names: list[str] = []
+        self.op_registered: list[bool] = []
+        names: dict[tuple[str, int], str] = {}
+        while cursor.at < cursor.end:
+            dialect = self.dialects[cursor.index(len(self.dialects), "dialect")]
+            for _ in range(self._few(cursor, "operation names", len(self.op_names))):
+                at = cursor.at
+                head = cursor.varint("an operation's name")
+                number, registered = (head >> 1, bool(head & 1)) if self.version >= 5 else (head, True)
+                if number >= strings:
+                    raise cursor.error(f"the number of one of {strings} strings", str(number), at)
+                key = (dialect, number)
+                if key not in names:
+                    names[key] = f"{dialect}.{self._short(number, 'an operation name', at)}"
+                self.op_names.append(names[key])
+                self.op_registered.append(registered)
+
+    def _few(self, cursor: Cursor, what: str, before: int = 0) -> int:
+        at = cursor.at
+        count = cursor.count(what)
+        if before + count > MAX_NAMES:
+            raise cursor.error(f"at most {MAX_NAMES} {what}", str(before + count), at, advice=LIMIT)
+        return count
+
+    def _short(self, number: int, what: str, at: int) -> str:
+        start = self.string_ends[number - 1] if number else self.strings_from
+        if self.string_ends[number] - start > MAX_NAME:
+            found = f"{self.string_ends[number] - start}"
+            raise ArtifactError(f"at most {MAX_NAME} bytes in {what}", found, at, name=self.name, advice=LIMIT)
+        return self.string(number, what)
+
+    def _read_offsets(self, cursor: Cursor) -> None:
+        data = self.sections[ATTR_TYPES]
+        counts = [cursor.count("attributes"), cursor.count("types")]
+        self.spend(sum(counts) // 2, cursor.at)
+        position = data.at
+        tables = []
+        for wanted, what in zip(counts, ("attribute", "type"), strict=True):
+            table = Entries(position, self.array_code)
+            ends = table.ends
+            while len(ends) < wanted:
+                dialect = cursor.index(len(self.dialects), "dialect")
+                at = cursor.at
+                size = cursor.varint(f"the number of {what}s")
+                if size > wanted - len(ends):
+                    raise cursor.error(f"at most {wanted - len(ends)} more {what}s", str(size), at)
+                table.groups.append((dialect, len(ends), len(ends) + size))
+                if len(table.groups) > 1024 + 16 * len(
+                    self.dialects
+                ):  # a writer makes one for each dialect and varint size
+                    found = f"more than {1024 + 16 * len(self.dialects)}"
+                    raise cursor.error(f"few groups of {what}s, by dialect", found, at, advice=LIMIT)
+                length = f"the length of a {what}"
+                for _ in range(size):
+                    head = cursor.varint(length)
+                    position += head >> 1
+                    if position > data.end:
+                        raise cursor.error(
+                            f"{what}s that fit in their section", f"one that ends at byte {position}", at
+                        )
+                    ends.append(position << 1 | head & 1)
+            tables.append(table)
+        self.attributes, self.types = tables
+
+    def _read_properties(self, cursor: Cursor) -> None:
+        at = cursor.at
+        count = cursor.count("properties")
+        if (
+            count * 3 > cursor.end - cursor.at + 1024
+        ):  # each is there once, so nearly all take two bytes and their length
+            found = f"{count} in {cursor.end - cursor.at} bytes"
+            raise cursor.error("properties that differ from each other", found, at, advice=LIMIT)
+        self.spend(count, at)
+        for _ in range(count):
+            self.property_offsets.append(cursor.at)
+            cursor.take(cursor.varint("the length of properties"), "properties")
+
+    def properties(self, index: int, count: int) -> list[int]:
+        """Return the numbers that properties `index` hold, one for each attribute in alphabetical order of their names.
+
+        Raises:
+            ArtifactError: they are fewer than `count`, or too long to be read as numbers.
+        """
+        cursor = Cursor(self.data, self.property_offsets[index], self.sections[PROPERTIES].end, self.name)
+        start = cursor.at
+        cursor = cursor.take(cursor.varint("the length of properties"), "properties")
+        if cursor.end - cursor.at > MAX_PROPERTY:
+            raise cursor.error(f"properties of at most {MAX_PROPERTY} bytes", str(cursor.end - cursor.at), advice=LIMIT)
+        found = []
+        while cursor.at < cursor.end:
+            found.append(cursor.index(len(self.attributes), "attribute"))
+        if len(found) < count:
+            raise cursor.error(f"{count} properties", str(len(found)), start)
+        return found

@@ -1,0 +1,284 @@
+"""What an attribute or a type in the bytecode says: decoded one at a time, only when asked, never without a bound."""
+
+from __future__ import annotations
+
+from export_core.artifact.bytecode.cursor import Cursor
+from export_core.artifact.errors import LIMIT, ArtifactError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from export_core.artifact.bytecode.sections import Tables
+
+    _Sized = tuple[Any, int, int]  # a value, how many values are in it, how deep
+
+MAX_DEPTH = 64  # attributes inside attributes, types inside types
+MAX_NODES = 10_000  # values inside one value, and one more for each 16 bytes of the file: a shared one counts each time
+MAX_LETTER = 1 << 15  # letters of one type
+MAX_LETTERS = 1 << 17  # letters of all types together, and one more for each byte of the file
+LONG = 64  # strings and lists from this length on are kept, since others may share them
+DYNAMIC = -(1 << 63)  # a dimension that is only known when the function runs
+
+_FLOATS = {
+    0: "i1", 2: "bf16", 3: "f16", 4: "f32", 5: "f64", 6: "f8E4M3FN", 7: "f8E5M2", 9: "index", 10: "i4", 11: "i8", 12:
+    "i16",
+    13: "i32", 14: "i64", 15: "ui4", 16: "ui8", 17: "ui16", 18: "ui32", 19: "ui64", 22: "!stablehlo.token", 26:
+    "!shape.witness",
+    27: "f8E4M3FNUZ", 28: "f8E5M2FNUZ", 29: "f8E4M3B11FNUZ", 31: "i2", 32: "ui2", 33: "none", 34: "tf32", 35: "f8E4M3",
+    36: "f8E3M4", 37: "f4E2M1FN", 38: "f6E2M3FN", 39: "f6E3M2FN", 40: "f8E8M0FNU",
+}  # fmt: skip
+_BUILTIN_FLOATS = {1: "index", 3: "bf16", 4: "f16", 5: "f32", 6: "f64", 7: "f80", 8: "f128", 18: "none"}
+_ENUMS = {3: "comparison_direction", 4: "comparison_type", 7: "fft_type", 11: "precision", 12: "rng_algorithm",
+          13: "rng_distribution", 16: "transpose", 19: "result_accuracy_mode"}  # fmt: skip
+
+
+class Opaque(str):
+    """A value that is shown and not interpreted: another dialect's text, or a code that this reader does not know."""
+
+    __slots__ = ()
+
+
+class Values:
+    """Decodes the attributes and types of one module."""
+
+    def __init__(self, tables: Tables):
+        self.tables = tables
+        size = sum(section.end - section.at for section in tables.sections.values())
+        self.most_nodes = MAX_NODES + size // 16
+        self.letters = MAX_LETTERS + size
+        self._types: dict[int, str] = {}
+        self._strings: dict[int, str | bytes] = {}
+        self._known: dict[int, _Sized] = {}
+        self._function_types: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+
+    def attribute_entry(self, index: int) -> tuple[str, int, Cursor]:
+        """Return (dialect, code, cursor behind the code) of an attribute; the code of text is -1."""
+        return self._entry(self.tables.attributes.entry(index))
+
+    def _entry(self, entry: Any) -> tuple[str, int, Cursor]:
+        cursor = Cursor(self.tables.data, entry.start, entry.end, self.tables.name)
+        dialect = self.tables.dialects[entry.dialect]
+        return dialect, cursor.varint("an attribute's or type's code") if entry.custom else -1, cursor
+
+    def _limit(self, cursor: Cursor, depth: int, nodes: int = 0) -> None:
+        if depth > MAX_DEPTH or nodes > self.most_nodes:
+            what = f"attributes and types at most {MAX_DEPTH} deep, {self.most_nodes} in one"
+            raise ArtifactError(what, "more", cursor.at, name=self.tables.name, advice=LIMIT)
+
+    def _ref(self, cursor: Cursor) -> int:
+        return cursor.index(len(self.tables.attributes), "attribute")
+
+    def _type_ref(self, cursor: Cursor) -> int:
+        return cursor.index(len(self.tables.types), "type")
+
+    def attribute(self, index: int) -> Any:
+        """Return attribute `index` as Python data; lists and dictionaries may be shared, and may not be changed.
+
+        Strings are str, or bytes where they are not UTF-8; dictionaries are dict; a tensor of numbers is its type as text.
+        """
+        return self._attribute(index, 0)[0]
+
+    def _attribute(self, index: int, depth: int) -> _Sized:
+        known = self._known.get(index)
+        if known is not None:
+            if depth + known[2] > MAX_DEPTH:
+                self._limit(self.attribute_entry(index)[2], MAX_DEPTH + 1)
+            return known
+        dialect, code, cursor = self.attribute_entry(index)
+        self._limit(cursor, depth)
+        if (dialect, code) in (("vhlo", 1), ("builtin", 0)):
+            known = self._list(cursor, depth)
+        elif (dialect, code) in (("vhlo", 6), ("builtin", 1)):
+            known = self._dict(cursor, depth)
+        elif (dialect, code) == ("builtin", 4):
+            return self._attribute(self._ref(cursor), depth + 1)
+        else:
+            return self._leaf(dialect, code, cursor), 1, 0
+        if known[1] >= LONG or known[2] > 1:
+            self._known[index] = known
+        return known
+
+    def _list(self, cursor: Cursor, depth: int) -> _Sized:
+        found, nodes, height = [], 1, 0
+        for _ in range(cursor.count("elements")):
+            value, more, deep = self._attribute(self._ref(cursor), depth + 1)
+            nodes, height = nodes + more, max(height, deep + 1)
+            self._limit(cursor, depth, nodes)
+            found.append(value)
+        return found, nodes, height
+
+    def _dict(self, cursor: Cursor, depth: int) -> _Sized:
+        found, nodes, height = {}, 1, 0
+        for _ in range(cursor.count("entries", 2)):
+            name = self._attribute(self._ref(cursor), depth + 1)
+            value, more, deep = self._attribute(self._ref(cursor), depth + 1)
+            nodes, height = nodes + name[1] + more, max(height, name[2] + 1, deep + 1)
+            self._limit(cursor, depth, nodes)
+            found[name[0] if isinstance(name[0], str) else repr(name[0])] = value
+        return found, nodes, height
+
+    def _string(self, cursor: Cursor) -> str | bytes:
+        index = cursor.index(len(self.tables.string_ends), "string")
+        known = self._strings.get(index)
+        if known is None:
+            raw = self.tables.string_bytes(index)
+            try:
+                known = raw.decode()
+            except UnicodeDecodeError:
+                known = raw
+            if len(raw) >= LONG:
+                self._strings[index] = known
+        return known
+
+    def _leaf(self, dialect: str, code: int, cursor: Cursor) -> Any:
+        if code == -1:
+            text = bytes(cursor.data[cursor.at : min(cursor.end, cursor.at + 65536)]).rstrip(b"\0")
+            return Opaque(text.decode("utf-8", "replace"))
+        if dialect == "vhlo":
+            return self._vhlo_attribute(code, cursor)
+        if dialect == "builtin":
+            return self._builtin_attribute(code, cursor)
+        return Opaque(f"#{dialect}<code {code}>")
+
+    def _integer(self, cursor: Cursor) -> int | bool:
+        kind = self.type(self._type_ref(cursor))
+        value = (
+            cursor.byte("an integer")
+            if kind in ("i1", "i2", "i4", "ui4", "ui2", "i8", "ui8")
+            else cursor.signed("an integer")
+        )
+        if kind == "i1":
+            return bool(value)
+        if kind.startswith("ui") and value < 0:
+            value += 1 << 64
+        elif kind == "i8" and value > 127:
+            value -= 256
+        return value
+
+    def _vhlo_attribute(self, code: int, cursor: Cursor) -> Any:
+        if code == 14:
+            return self._string(cursor)
+        if code == 2:
+            return bool(cursor.varint("a boolean"))
+        if code in (5, *_ENUMS):
+            return cursor.varint("an enum's value")
+        if code == 9:
+            return self._integer(cursor)
+        if code == 15:
+            return Opaque(f"dense<…> : {self.type(self._type_ref(cursor))}")
+        if code == 17:
+            return Opaque(self.type(self._type_ref(cursor)))
+        return Opaque(f"#vhlo<code {code}>")
+
+    def _builtin_attribute(self, code: int, cursor: Cursor) -> Any:
+        if code in (2, 3):
+            return self._string(cursor)
+        if code == 6:
+            return Opaque(self.type(self._type_ref(cursor)))
+        if code == 7:
+            return True
+        if code == 8:
+            return self._integer(cursor)
+        return Opaque(f"#builtin<code {code}>")
+
+    def location(self, index: int, depth: int = 0) -> str:
+        """Return the name that a location gives, "" where it is unknown; file names are the last choice."""
+        dialect, code, cursor = self.attribute_entry(index)
+        self._limit(cursor, depth)
+        if dialect != "builtin":
+            return ""
+        if code == 14:  # a name, then the location it names
+            return str(self.attribute(self._ref(cursor)))
+        if code == 10:  # callee, caller
+            return self.location(self._ref(cursor), depth + 1)
+        if code in (12, 13):
+            for _ in range(min(cursor.count("locations"), 4)):
+                found = self.location(self._ref(cursor), depth + 1)
+                if found:
+                    return found
+            return ""
+        if code in (11, 22):
+            file = str(self.attribute(self._ref(cursor)))
+            numbers = cursor.count("lines and columns", 0) if code == 22 else 1
+            return f"{file}:{cursor.varint('a line')}" if numbers else file
+        return ""
+
+    def type(self, index: int, depth: int = 0) -> str:
+        """Return type `index` as StableHLO prints it, e.g. tensor<4x?xf32>."""
+        known = self._types.get(index)
+        if known is None:
+            dialect, code, cursor = self._entry(self.tables.types.entry(index))
+            self._limit(cursor, depth)
+            known = self._type(dialect, code, cursor, depth + 1)
+            self.letters -= len(known)
+            if len(known) > MAX_LETTER or self.letters < 0:
+                what = f"types of at most {MAX_LETTER} letters, and few more than the file's bytes in all"
+                raise ArtifactError(what, "more", cursor.at, name=self.tables.name, advice=LIMIT)
+            self._types[index] = known
+        return known
+
+    def _type(self, dialect: str, code: int, cursor: Cursor, depth: int) -> str:
+        if code == -1:
+            return (
+                bytes(cursor.data[cursor.at : min(cursor.end, cursor.at + 4096)])
+                .rstrip(b"\0")
+                .decode("utf-8", "replace")
+            )
+        if dialect == "builtin":
+            return self._builtin_type(code, cursor, depth)
+        if dialect != "vhlo":
+            return f"!{dialect}<code {code}>"
+        if code in _FLOATS:
+            return _FLOATS[code]
+        if code == 1:
+            return f"complex<{self.type(self._type_ref(cursor), depth)}>"
+        if code == 8:
+            return self._function(cursor, depth)
+        if code in (20, 21):
+            encoding = f", {self._attribute(self._ref(cursor), depth)[0]}" if code == 21 else ""
+            return f"tensor<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}{encoding}>"
+        if code == 41:
+            return f"memref<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}>"
+        if code == 25:
+            return f"tensor<*x{self.type(self._type_ref(cursor), depth)}>"
+        if code in (23, 42):
+            word = "tuple" if code == 23 else "!stablehlo.future"
+            return f"{word}<{', '.join(self._types_of(cursor, depth))}>"
+        return f"!vhlo<code {code}>"
+
+    def _builtin_type(self, code: int, cursor: Cursor, depth: int) -> str:
+        if code == 0:
+            width = cursor.varint("an integer's width")
+            return f"{('i', 'si', 'ui', '?')[width & 3]}{width >> 2}"
+        if code == 2:
+            return self._function(cursor, depth)
+        if code == 9:
+            return f"complex<{self.type(self._type_ref(cursor), depth)}>"
+        if code == 13:
+            return f"tensor<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}>"
+        return _BUILTIN_FLOATS.get(code, f"!builtin<code {code}>")
+
+    def _types_of(self, cursor: Cursor, depth: int) -> list[str]:
+        count = cursor.count("types")
+        self._limit(cursor, depth, count)
+        return [self.type(self._type_ref(cursor), depth) for _ in range(count)]
+
+    def _function(self, cursor: Cursor, depth: int) -> str:
+        inputs, outputs = self._types_of(cursor, depth), self._types_of(cursor, depth)
+        return f"({', '.join(inputs)}) -> ({', '.join(outputs)})"
+
+    def _shape(self, cursor: Cursor) -> str:
+        sizes = [cursor.signed("a dimension") for _ in range(cursor.count("dimensions"))]
+        return "".join("?x" if size == DYNAMIC else f"{size}x" for size in sizes)
+
+    def function_type(self, index: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the types of arguments and results of a function type."""
+        known = self._function_types.get(index)
+        if known is None:
+            dialect, code, cursor = self._entry(self.tables.types.entry(index))
+            if (dialect, code) not in (("vhlo", 8), ("builtin", 2)):
+                raise ArtifactError("a function type", f"{dialect} type {code}", cursor.at, name=self.tables.name)
+            known = tuple(self._types_of(cursor, 1)), tuple(self._types_of(cursor, 1))
+            self._function_types[index] = known
+        return known

@@ -1,0 +1,310 @@
+"""How the envelope is decoded: from flatbuffer tables to typed fields, for formats 1 to 12 and what may follow."""
+
+from __future__ import annotations
+
+from export_core.artifact.envelope import schema as s
+from export_core.artifact.envelope.fields import (
+    AbstractDevice,
+    AbstractMesh,
+    Aval,
+    Dim,
+    DisabledCheck,
+    Envelope,
+    HloSharding,
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    Source,
+    Tree,
+    UnknownField,
+)
+from export_core.artifact.envelope.flatbuffer_reader import MOST_SHARED, Buffer, Table
+from export_core.artifact.errors import DAMAGED, LIMIT, ArtifactError, stumbled
+
+MAX_DEPTH = 128  # nested pytree nodes, and nested VJPs
+NEW = 12  # visits that making an object counts for: it takes far more memory than file
+
+
+def decode(data: bytes | bytearray, name: str) -> Envelope:
+    """Decode the envelope and the VJPs nested in it.
+
+    Raises:
+        ArtifactError: the bytes are not a flatbuffer that some jax.export can have written.
+    """
+    try:
+        return _decode(data, name)
+    except ArtifactError:
+        raise
+    except Exception as error:  # told with its cause, in the one error type
+        raise stumbled(error, name) from error
+
+
+def _decode(data: bytes | bytearray, name: str) -> Envelope:
+    buffer = Buffer(data, name)
+    table: Table | None = buffer.root()
+    chain: list[Table] = []
+    while table is not None:
+        if len(chain) == MAX_DEPTH:
+            raise ArtifactError(f"at most {MAX_DEPTH} nested VJPs", "more", table.position, name=name, advice=LIMIT)
+        chain.append(table)
+        table = table.table(s.VJP, "Exported")
+    for table in chain:  # the cheap test for "this is no artifact at all", before anything is decoded
+        if s.MODULE not in table or s.FUN_NAME not in table:
+            raise ArtifactError(
+                "a serialized jax.export.Exported",
+                "a file without a function name and a module",
+                table.position,
+                name=name,
+            )
+    envelope: Envelope | None = None
+    for table in reversed(chain):
+        envelope = _Decoder(table).envelope(envelope)
+    assert envelope is not None
+    return envelope
+
+
+class _Decoder:
+    """Decodes one Exported table; remembers what no known schema has, and what only newer formats have."""
+
+    def __init__(self, table: Table):
+        self.table = table
+        self.buffer = table.buffer
+        self.unknown: list[UnknownField] = []
+        self.oldest = 1
+        self.avals_seen: dict[tuple[int, int, int, tuple[str, ...]], Aval] = {}
+        self.trees_seen: dict[tuple[int, str | None, bytes | None], Tree] = {}  # those without children: None, (), []
+        self.shardings_seen: dict[bytes, HloSharding] = {}
+        self.checks_seen: dict[tuple[int, str | None], DisabledCheck] = {}
+
+    def envelope(self, vjp: Envelope | None) -> Envelope:
+        t = self.table
+        self.look(t)
+        meshes = [self.mesh(x) for x in t.tables(s.UNIQUE_MESHES, "AbstractMesh")]
+        unique = [self.named_sharding(x, meshes) for x in t.tables(s.UNIQUE_SHARDINGS, "NamedSharding")]
+        avals = [self.aval(x) for x in t.tables(s.UNIQUE_AVALS, "AbstractValue")]
+        in_shardings = self.shardings(s.IN_SHARDINGS_IDXS, s.IN_SHARDINGS, unique, meshes)
+        out_shardings = self.shardings(s.OUT_SHARDINGS_IDXS, s.OUT_SHARDINGS, unique, meshes)
+        in_avals = self.avals(s.IN_AVALS_IDXS, s.IN_AVALS, avals)
+        out_avals = self.avals(s.OUT_AVALS_IDXS, s.OUT_AVALS, avals)
+        in_tree, out_tree = self.tree_at(s.IN_TREE), self.tree_at(s.OUT_TREE)
+        start, length = self.buffer.span(t.at(s.MODULE), "mlir_module_serialized")
+        version = t.number(s.VERSION, "H")
+        jax_version = t.string(s.JAX_VERSION)
+        return Envelope(
+            fun_name=t.text(s.FUN_NAME, "the function's name"),
+            in_tree=in_tree,
+            in_avals=in_avals,
+            out_tree=out_tree,
+            out_avals=out_avals,
+            platforms=t.strings(s.PLATFORMS),
+            nr_devices=t.number(s.NR_DEVICES, "I") or t.number(s.NR_DEVICES_SHORT, "h"),
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
+            ordered_effects=self.effects(s.ORDERED_EFFECTS),
+            unordered_effects=self.effects(s.UNORDERED_EFFECTS),
+            disabled_checks=tuple(self.check(x) for x in t.tables(s.DISABLED_CHECKS, "DisabledSafetyCheck")),
+            calling_convention_version=t.number(s.CALLING_CONVENTION, "H"),
+            module_kept_var_idx=t.numbers(s.KEPT_VARS, "H"),
+            uses_global_constants=bool(t.number(s.GLOBAL_CONSTANTS, "B")),
+            vjp=vjp,
+            jax_version=jax_version,
+            serialization_version=version,
+            format_range=self.formats(version),
+            slots=tuple(s.FIELDS["Exported"][i] for i in t.present() if i < len(s.FIELDS["Exported"])),
+            unknown_fields=tuple(self.unknown),
+            module_source=Source(self.buffer.data, start, length),
+        )
+
+    def formats(self, version: int) -> tuple[int, int]:
+        """Return the first and last format that can have written this table; only from 12 on does the wire say it."""
+        t = self.table
+        if version >= 12 or s.JAX_VERSION in t:
+            return max(version, 12), max(version, 12)
+        first, last = self.oldest, 11
+        if s.UNIQUE_AVALS in t or s.UNIQUE_MESHES in t or s.IN_AVALS_IDXS in t:
+            first = max(first, 10)
+        else:
+            last = 9
+        if s.NR_DEVICES in t:
+            first = max(first, 5)
+        elif s.NR_DEVICES_SHORT in t:
+            last = min(last, 4)
+        if s.NR_DEVICES_SHORT in t:
+            last = min(last, 6)  # not written since 0.9.1, which writes 6
+        if version in (1, 2):  # 1 until jax 0.4.23, 2 from 0.4.24 to 0.8.1, then a constant 3 until 0.11.0
+            first, last = max(first, version), min(last, 1 if version == 1 else 4)
+        elif version == 3:
+            first = max(first, 5)
+        return first, max(first, last)
+
+    def look(self, table: Table) -> Table:
+        """Report the fields that a future schema added."""
+        known = len(s.FIELDS[table.kind])
+        if len(table.offsets) > known:
+            more = [UnknownField(table.kind, i, table.at(i)) for i in table.present() if i >= known]
+            self.buffer.spend(NEW * len(more), table.position)
+            self.unknown += more
+        return table
+
+    def since(self, format_number: int) -> None:
+        self.oldest = max(self.oldest, format_number)
+
+    def name_of(self, names: tuple[str | None, ...], value: int, what: str, table: Table) -> str:
+        found = names[value] if 0 <= value < len(names) else None
+        if found is None:
+            self.buffer.spend(NEW, table.position)
+            self.unknown.append(UnknownField(f"{table.kind}.{what}={value}", -1, table.position))
+            return f"unknown({value})"
+        return found
+
+    def choose(self, index: int, count: int, what: str) -> int:
+        if index >= count:
+            raise ArtifactError(
+                f"the number of one of {count} {what}",
+                str(index),
+                self.table.position,
+                name=self.buffer.name,
+                advice=DAMAGED,
+            )
+        return index
+
+    def avals(self, indices: int, full: int, unique: list[Aval]) -> tuple[Aval, ...]:
+        numbers = self.table.numbers(indices, "I")
+        if numbers:
+            return tuple(unique[self.choose(i, len(unique), "unique avals")] for i in numbers)
+        return tuple(self.aval(x) for x in self.table.tables(full, "AbstractValue"))
+
+    def aval(self, table: Table) -> Aval:
+        self.look(table)
+        shape = table.strings(1)
+        key = kind, number, space, _ = table.small(0), table.small(2), table.small(3), shape
+        known = self.avals_seen.get(key)
+        if known is not None:
+            return known
+        self.buffer.spend(NEW, table.position)
+        if space:
+            self.since(5)
+        self.since(4 if number >= 27 else 2 if number >= 22 else 1)
+        if kind:
+            dtype = "token" if kind == 1 else self.name_of((), kind, "kind", table)
+        else:
+            dtype = self.name_of(s.DTYPES, number, "dtype", table)
+        memory = self.name_of(s.MEMORY_SPACES, space, "memory_space", table) if space else None
+        aval = Aval(dtype, tuple(map(_dim, shape)), memory)
+        if len(self.avals_seen) < MOST_SHARED:
+            self.avals_seen[key] = aval
+        return aval
+
+    def shardings(
+        self, indices: int, full: int, unique: list[NamedSharding], meshes: list[AbstractMesh]
+    ) -> tuple[Sharding, ...]:
+        numbers = self.table.numbers(indices, "I")
+        if numbers:
+            return tuple(
+                None if i == 0 else unique[self.choose(i - 1, len(unique), "unique shardings")] for i in numbers
+            )
+        return tuple(self.sharding(x, meshes) for x in self.table.tables(full, "Sharding"))
+
+    def sharding(self, table: Table, meshes: list[AbstractMesh]) -> Sharding:
+        self.look(table)
+        named = table.table(2, "NamedSharding")
+        proto = table.blob(1)
+        if named is not None:
+            self.since(6)
+            found = self.named_sharding(named, meshes)
+            return found if proto is None else found.replace(hlo_sharding_proto=proto)
+        if proto is None:
+            return None
+        known = self.shardings_seen.get(proto)
+        if known is None:
+            self.buffer.spend(NEW, table.position)
+            known = HloSharding(proto)
+            if len(self.shardings_seen) < MOST_SHARED:
+                self.shardings_seen[proto] = known
+        return known
+
+    def named_sharding(self, table: Table, meshes: list[AbstractMesh]) -> NamedSharding:
+        self.look(table)
+        if meshes:
+            mesh = meshes[self.choose(table.number(3, "I"), len(meshes), "unique meshes")]
+        else:
+            own = table.table(0, "AbstractMesh")
+            if own is None:
+                raise ArtifactError("a mesh in a NamedSharding", "none", table.position, name=self.buffer.name)
+            mesh = self.mesh(own)
+        self.buffer.spend(NEW, table.position)
+        spec = table.table(1, "PartitionSpec")
+        return NamedSharding(mesh, PartitionSpec() if spec is None else self.spec(spec), table.string(2))
+
+    def mesh(self, table: Table) -> AbstractMesh:
+        self.look(table)
+        device = table.table(3, "AbstractDevice")
+        types = tuple(self.name_of(s.AXIS_TYPES, i, "axis_types", table) for i in table.numbers(2, "b"))
+        known = None
+        if device is not None:
+            self.look(device)
+            self.since(11 if 2 in device else 8)
+            cores = device.number(1, "I") if 1 in device else None
+            known = AbstractDevice(device.text(0, "the kind of an abstract device"), cores, device.string(2))
+        return AbstractMesh(table.numbers(0, "I"), table.strings(1), types, known)
+
+    def spec(self, table: Table) -> PartitionSpec:
+        self.look(table)
+        axes = (self.look(x).strings(0) for x in table.tables(0, "PartitionSpecOneAxis"))
+        partitions = tuple(None if not names else names[0] if len(names) == 1 else names for names in axes)
+        return PartitionSpec(partitions, tuple(sorted(table.strings(1))), tuple(sorted(table.strings(2))))
+
+    def tree_at(self, index: int) -> Tree:
+        table = self.table.table(index, "PyTreeDef")
+        if table is None:
+            what = s.FIELDS["Exported"][index]
+            raise ArtifactError(f"the pytree {what}", "none", self.table.position, name=self.buffer.name)
+        return self.tree(table, 0)
+
+    def tree(self, table: Table, depth: int) -> Tree:
+        if depth > MAX_DEPTH:
+            at = table.position
+            raise ArtifactError(f"pytrees at most {MAX_DEPTH} deep", "more", at, name=self.buffer.name, advice=LIMIT)
+        self.look(table)
+        number = table.small(0)
+        if number == 0 and not any(table.offsets[1:]):
+            return _LEAF
+        kind = self.name_of(s.TREE_KINDS, number, "kind", table)
+        names = table.strings(2)
+        children = [self.tree(child, depth + 1) for child in table.tables(1, "PyTreeDef")]
+        if kind == "leaf" and not children:
+            return _LEAF
+        if kind == "dict" and len(names) != len(children):
+            found = f"{len(names)} names for {len(children)} children"
+            raise ArtifactError("a name for each child of a dict", found, table.position, name=self.buffer.name)
+        if kind == "custom":
+            self.since(3)
+        key = number, table.string(3), table.blob(4)
+        known = None if children or names else self.trees_seen.get(key)
+        if known is None:
+            self.buffer.spend(NEW // 3, table.position)
+            known = Tree(kind, tuple(children), names, *key[1:])
+            if not children and not names and len(self.trees_seen) < MOST_SHARED:
+                self.trees_seen[key] = known
+        return known
+
+    def effects(self, index: int) -> tuple[str, ...]:
+        return tuple(self.look(x).text(0, "the type of an effect") for x in self.table.tables(index, "Effect"))
+
+    def check(self, table: Table) -> DisabledCheck:
+        self.look(table)
+        key = kind, target = table.small(0), table.string(1)
+        known = self.checks_seen.get(key)
+        if known is None:
+            self.buffer.spend(NEW, table.position)
+            known = DisabledCheck(self.name_of(s.CHECK_KINDS, kind, "kind", table), target)
+            if len(self.checks_seen) < MOST_SHARED:
+                self.checks_seen[key] = known
+        return known
+
+
+_LEAF = Tree("leaf")
+
+
+def _dim(text: str) -> Dim:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else text

@@ -1,0 +1,176 @@
+"""How an envelope is written back as a flatbuffer that jax reads: the same fields, in a layout of our own."""
+
+from __future__ import annotations
+
+from export_core.artifact.envelope import schema as s
+from export_core.artifact.envelope.fields import HloSharding, NamedSharding
+from export_core.artifact.envelope.flatbuffer_writer import Blob, Numbers, Scalar, Table, Vector, build
+from export_core.artifact.errors import ArtifactError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from export_core.artifact.envelope.fields import (
+        AbstractDevice,
+        AbstractMesh,
+        Aval,
+        DisabledCheck,
+        Envelope,
+        PartitionSpec,
+        Sharding,
+        Tree,
+    )
+
+_ORDER = {table: {name: index for index, name in enumerate(names)} for table, names in s.FIELDS.items()}
+
+
+def encode(envelope: Envelope, slots: Iterable[str] | None = None) -> bytes:
+    """Write an envelope and its nested VJPs.
+
+    Args:
+        envelope: what to write; made by `read`, or changed with `replace`.
+        slots: the fields of `Exported` to write; those that were read, by default. Conversion chooses its own.
+
+    Raises:
+        ArtifactError: there are fields that this schema does not know: they cannot be moved without knowing what they are.
+    """
+    return build(_Encoder().exported(envelope, None if slots is None else frozenset(slots)))
+
+
+def _text(value: str | None) -> Blob | None:
+    return None if value is None else Blob(value)
+
+
+def _texts(values: Iterable[str]) -> Vector:
+    return Vector([Blob(value) for value in values])
+
+
+def _number(names: tuple[str | None, ...], name: str | None, what: str) -> int:
+    try:
+        return names.index(name)
+    except ValueError:
+        raise ArtifactError(f"a known {what}", repr(name), advice="Read it with a newer pytest-jaxexport.") from None
+
+
+class _Encoder:
+    """Makes the tables."""
+
+    def table(self, table_kind: str, /, **fields: Scalar | Blob | Vector | Numbers | Table | None) -> Table:
+        return Table(_ORDER[table_kind], **fields)
+
+    def exported(self, e: Envelope, slots: frozenset[str] | None) -> Table:
+        if e.unknown_fields:
+            found = ", ".join(f"{field.table}[{field.index}]" for field in e.unknown_fields)
+            raise ArtifactError("only fields of a known schema", found, advice="Read it with a newer pytest-jaxexport.")
+        present = (frozenset(e.slots) if slots is None else slots) | {"vjp"}
+        shardings = (*e.in_shardings, *e.out_shardings)
+        avals = list(dict.fromkeys((*e.in_avals, *e.out_avals)))
+        numbered = {aval: number for number, aval in enumerate(avals)}
+        named = list(dict.fromkeys(x for x in shardings if isinstance(x, NamedSharding)))
+        meshes = list(dict.fromkeys(x.mesh for x in named)) if "unique_abstract_meshes" in present else []
+        fields: dict[str, Scalar | Blob | Vector | Numbers | Table | None] = {
+            "serialization_version": Scalar("H", e.serialization_version),
+            "function_name": Blob(e.fun_name),
+            "in_tree": self.tree(e.in_tree),
+            "in_avals": Vector([self.aval(x) for x in e.in_avals]),
+            "out_tree": self.tree(e.out_tree),
+            "out_avals": Vector([self.aval(x) for x in e.out_avals]),
+            "nr_devices_short": Scalar("h", min(e.nr_devices, 0x7FFF)),
+            "in_shardings": Vector([self.sharding(x, meshes) for x in e.in_shardings]),
+            "out_shardings": Vector([self.sharding(x, meshes) for x in e.out_shardings]),
+            "platforms": _texts(e.platforms),
+            "ordered_effects": Vector([self.table("Effect", type_name=Blob(x)) for x in e.ordered_effects]),
+            "unordered_effects": Vector([self.table("Effect", type_name=Blob(x)) for x in e.unordered_effects]),
+            "disabled_checks": Vector([self.check(x) for x in e.disabled_checks]),
+            "mlir_module_serialized": Blob(e.mlir_module_serialized, 16),
+            "calling_convention_version": Scalar("H", e.calling_convention_version),
+            "module_kept_var_idx": Numbers("H", e.module_kept_var_idx),
+            "uses_global_constants": Scalar("B", int(e.uses_global_constants)),
+            "vjp": None if e.vjp is None else self.exported(e.vjp, slots),
+            "nr_devices": Scalar("I", e.nr_devices),
+            "unique_avals": Vector([self.aval(x) for x in avals]),
+            "unique_abstract_meshes": Vector([self.mesh(x) for x in meshes]),
+            "unique_named_shardings": Vector([self.named_sharding(x, meshes) for x in named]),
+            "in_avals_idxs": Numbers("I", tuple(numbered[x] for x in e.in_avals)),
+            "out_avals_idxs": Numbers("I", tuple(numbered[x] for x in e.out_avals)),
+            "in_shardings_idxs": Numbers("I", _numbers(named, e.in_shardings)),
+            "out_shardings_idxs": Numbers("I", _numbers(named, e.out_shardings)),
+            "jax_version": _text(e.jax_version),
+        }
+        return self.table("Exported", **{name: value for name, value in fields.items() if name in present})
+
+    def tree(self, tree: Tree) -> Table:
+        children = [self.tree(child) for child in tree.children]
+        return self.table(
+            "PyTreeDef",
+            kind=Scalar("b", _number(s.TREE_KINDS, tree.kind, "kind of pytree")),
+            children=Vector(children) if children else None,
+            children_names=_texts(tree.names) if tree.kind == "dict" else None,
+            custom_name=_text(tree.custom_name),
+            custom_auxdata=None if tree.custom_auxdata is None else Blob(tree.custom_auxdata),
+        )
+
+    def aval(self, aval: Aval) -> Table:
+        token = aval.dtype == "token"
+        return self.table(
+            "AbstractValue",
+            kind=Scalar("b", 1) if token else None,
+            shape=_texts(map(str, aval.shape)),
+            dtype=None if token else Scalar("b", _number(s.DTYPES, aval.dtype, "dtype")),
+            memory_space=Scalar("b", _number(s.MEMORY_SPACES, aval.memory_space, "memory space")),
+        )
+
+    def sharding(self, sharding: Sharding, meshes: list[AbstractMesh]) -> Table:
+        if sharding is None:
+            return self.table("Sharding")
+        if isinstance(sharding, HloSharding):
+            return self.table("Sharding", kind=Scalar("b", 1), hlo_sharding_proto=Blob(sharding.proto))
+        proto = sharding.hlo_sharding_proto
+        return self.table(
+            "Sharding",
+            kind=Scalar("b", 1) if proto is not None else None,  # what formats 6 to 8 write for older readers
+            hlo_sharding_proto=None if proto is None else Blob(proto),
+            named_sharding=self.named_sharding(sharding, meshes),
+        )
+
+    def named_sharding(self, sharding: NamedSharding, meshes: list[AbstractMesh]) -> Table:
+        return self.table(
+            "NamedSharding",
+            mesh=self.mesh(sharding.mesh),
+            spec=self.spec(sharding.spec),
+            memory_kind=_text(sharding.memory_kind),
+            abstract_mesh_idx=Scalar("I", meshes.index(sharding.mesh)) if meshes else None,
+        )
+
+    def mesh(self, mesh: AbstractMesh) -> Table:
+        types = tuple(_number(s.AXIS_TYPES, name, "type of a mesh axis") for name in mesh.axis_types)
+        return self.table(
+            "AbstractMesh",
+            axis_sizes=Numbers("I", mesh.axis_sizes),
+            axis_names=_texts(mesh.axis_names),
+            axis_types=Numbers("b", types),
+            abstract_device=None if mesh.abstract_device is None else self.device(mesh.abstract_device),
+        )
+
+    def device(self, device: AbstractDevice) -> Table:
+        cores = None if device.num_cores is None else Scalar("I", device.num_cores)
+        kind = Blob(device.device_kind)
+        return self.table("AbstractDevice", device_kind=kind, num_cores=cores, platform=_text(device.platform))
+
+    def spec(self, spec: PartitionSpec) -> Table:
+        axes = [() if p is None else (p,) if isinstance(p, str) else p for p in spec.partitions]
+        partitions = Vector([self.table("PartitionSpecOneAxis", axes=_texts(names)) for names in axes])
+        return self.table(
+            "PartitionSpec", partitions=partitions, reduced=_texts(spec.reduced), unreduced=_texts(spec.unreduced)
+        )
+
+    def check(self, check: DisabledCheck) -> Table:
+        kind = _number(s.CHECK_KINDS, check.kind, "safety check")
+        return self.table("DisabledSafetyCheck", kind=Scalar("b", kind), custom_call_target=_text(check.target))
+
+
+def _numbers(named: list[NamedSharding], shardings: tuple[Sharding, ...]) -> tuple[int, ...]:
+    """Return the number of each sharding among the unique ones, counted from 1; 0 is unspecified."""
+    numbers: dict[Sharding, int] = {sharding: number + 1 for number, sharding in enumerate(named)}
+    return tuple(numbers.get(sharding, 0) for sharding in shardings)

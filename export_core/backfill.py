@@ -1,0 +1,115 @@
+"""How does a project that adopts the tool today get goldens of the last six months? By running its tests with older releases."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import subprocess
+from collections.abc import Sequence
+from importlib.metadata import distribution
+from pathlib import Path
+from urllib.parse import urlparse
+from urllib.request import url2pathname
+
+import click
+
+from export_core.environments.build import build, uv_command
+from export_core.environments.environment import cell_variables, requirements
+from export_core.environments.errors import EnvironmentFailed
+from export_core.environments.interpreters import find_python, python_for
+from export_core.matrix.selection import GROUPS, Readers, Selection, choose_readers
+from export_core.releases import Calendar, ReleaseError, Windows
+
+_CHECK = "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)"
+INCOMPLETE = 3
+
+
+def choose_writers(
+    named: str, calendar: Calendar, *, wheels: tuple[str, ...] = (), indexes: tuple[str, ...] = ()
+) -> Readers:
+    """The releases that were named as writers, oldest build first, and how they are had; spelled as readers of a matrix are.
+
+    `calendar` is the one that the tests date their goldens with. Raises `ReleaseError` for a release that it does not have, also where a
+    wheel does: who exports in its environment sees the calendar and not the wheel.
+    """
+    selection = Selection(readers=named, wheels=wheels, indexes=indexes)
+    if not selection.named or not {*selection.named}.isdisjoint(GROUPS):
+        raise ReleaseError(
+            f"--writers: expected jaxlib versions such as 0.9.2,0.10.2, or wheel files, found {named!r}."
+        )
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    chosen = choose_readers(selection, calendar, Windows(), (), today)
+    unknown = [release.jaxlib for release in chosen.chosen if release.jaxlib not in calendar.jaxlib]
+    if unknown:
+        raise ReleaseError(
+            f"--writers {named}: expected releases of the calendar here, which dates the goldens that they write, found jaxlib "
+            f"{', '.join(unknown)}. `jaxexport releases refresh --wheels DIR` adds those of a folder; or date them under `releases:` in "
+            "the policy file."
+        )
+    return chosen
+
+
+def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequence[str]) -> int:
+    """Run the marked tests of the project in the working folder with each of these jaxlib releases, writing goldens.
+
+    Args:
+        writers: what `choose_writers` chose.
+        install: pip requirements of the tests; empty stands for the project in the working folder, where it has a pyproject.toml.
+        pytest_args: handed to pytest after its own.
+
+    Returns:
+        0 when every writer wrote; 1 when tests failed in one; 3 when an environment could not be built.
+    """
+    calendar, sources = writers.calendar, writers.sources
+    codes = []
+    for release in writers.chosen:
+        click.echo(f"== writing goldens with jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})")
+        wanted = (*requirements(release, calendar, sources), "pytest", this_package(), *(install or _project_here()))
+        python = find_python(python_for(calendar.pythons(release.jaxlib)), uv_command())
+        try:
+            salt = _declared() + sources.content(release)
+            environment = build(f"writer-{release.jaxlib}", python, wanted, _CHECK, salt, sources.options())
+            if (found := environment.checked) != (expected := f"{release.jax} {release.jaxlib}"):
+                raise EnvironmentFailed(
+                    f"{environment.folder}: expected jax and jaxlib {expected}, found {found}. Delete the folder; it will be built again."
+                )
+        except EnvironmentFailed as error:
+            click.echo(f"jaxlib {release.jaxlib}: {error}", err=True)
+            codes.append(INCOMPLETE)
+            continue
+        command = [
+            str(environment.python),
+            "-m",
+            "pytest",
+            "--update-goldens",
+            "-m",
+            "export_compat",
+            "-q",
+            *pytest_args,
+        ]
+        code = subprocess.run(command, env=cell_variables(), check=False).returncode
+        codes.append(1 if code else 0)
+    return max(codes)
+
+
+def this_package() -> str:
+    """A pip requirement for the pytest-jaxexport that is running: its folder where it was installed from one, else its version."""
+    found = distribution("pytest-jaxexport")
+    origin = json.loads(found.read_text("direct_url.json") or "{}")
+    url = str(origin.get("url", ""))
+    if url.startswith("file://") and origin.get("dir_info") is not None:
+        path = url2pathname(urlparse(url).path)
+        if not Path(path).exists():
+            return f"pytest-jaxexport=={found.version}"
+        return f"-e{path}" if origin["dir_info"].get("editable") else path
+    return f"pytest-jaxexport=={found.version}"
+
+
+def _declared() -> str:
+    """What the project declares, so that another dependency means another environment."""
+    path = Path("pyproject.toml")
+    return path.read_text() if path.exists() else ""
+
+
+def _project_here() -> tuple[str, ...]:
+    return (f"-e{Path.cwd()}",) if Path("pyproject.toml").exists() else ()

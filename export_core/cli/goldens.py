@@ -1,0 +1,138 @@
+"""The commands on goldens: list, show, verify, add, prune. None of them runs what is in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from export_core.cli.artifacts import add_golden
+from export_core.cli.options import as_of_option, day_of, goldens_option, policy_of, policy_option, verified_goldens
+
+if TYPE_CHECKING:
+    from export_core.goldens import Golden, GoldenStore
+
+
+@click.group(name="goldens")
+def goldens_group() -> None:
+    """List, show, verify, add and prune goldens."""
+
+
+goldens_group.add_command(add_golden)
+
+
+@goldens_group.command(name="list")
+@goldens_option
+@policy_option
+def list_goldens(goldens: str | None, policy_file: str | None) -> None:
+    """Every golden: case, writer, build date, platforms, custom calls."""
+    from export_core.goldens import GoldenStore
+
+    found = GoldenStore(Path(goldens or policy_of(policy_file).goldens)).goldens()
+    for golden in found:
+        manifest = golden.manifest
+        calls = ", ".join(manifest.custom_calls) or "no custom calls"
+        click.echo(f"{golden.id}  built {manifest.writer.built}  for {','.join(manifest.options.platforms)}  {calls}")
+    click.echo(f"{len(found)} goldens")
+
+
+@goldens_group.command()
+@click.argument("name", metavar="CASE[/WRITER]")
+@goldens_option
+@policy_option
+@click.option("--mlir", is_flag=True, help="Only module.mlir: the module as its writer printed it.")
+@click.option("--jaxpr", is_flag=True, help="Only jaxpr.txt: the jaxpr as its writer printed it.")
+def show(name: str, goldens: str | None, policy_file: str | None, mlir: bool, jaxpr: bool) -> None:
+    """Everything of one golden on a screen: manifest, arrays with their first values, files.
+
+    CASE and WRITER are as `jaxexport goldens list` prints them; without WRITER it is the newest.
+    """
+    from export_core.goldens import GoldenStore
+    from export_core.inspection.golden import golden_screen, side_file
+
+    store = GoldenStore(Path(goldens or policy_of(policy_file).goldens))
+    case, golden = _chosen(store, name)
+    chosen = [file for wanted, file in ((mlir, "module.mlir"), (jaxpr, "jaxpr.txt")) if wanted]
+    for file in chosen:
+        click.echo(side_file(golden, file), nl=False)
+    if not chosen:
+        click.echo(golden_screen(golden, [other for other in case if other is not golden]), nl=False)
+
+
+@goldens_group.command()
+@goldens_option
+@policy_option
+def verify(goldens: str | None, policy_file: str | None) -> None:
+    """Compare every file with its SHA-256, read every artifact, and find what belongs to no golden."""
+    from export_core.goldens import GoldenError, GoldenStore
+    from export_core.goldens.strays import strays, unlisted
+
+    store = GoldenStore(Path(goldens or policy_of(policy_file).goldens))
+    # Before anything is opened: the store itself completes an update that was killed between two renames.
+    found = list(strays(store.root))
+    whole = verified_goldens(store)
+    found += unlisted(store)
+    if found:
+        raise GoldenError(
+            "\n".join(map(str, found))
+            + f"\n{len(whole)} goldens are as they were written; these {len(found)} files and folders belong "
+            "to none of them. Delete them, or move them elsewhere."
+        )
+    click.echo(f"{len(whole)} goldens, every file as it was written")
+
+
+@goldens_group.command()
+@goldens_option
+@policy_option
+@as_of_option
+@click.option("--delete", "--yes", "delete", is_flag=True, help="Do it. Without this nothing is changed.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not list the goldens that stay.")
+def prune(goldens: str | None, policy_file: str | None, as_of: str | None, delete: bool, quiet: bool) -> None:
+    """Delete goldens that nothing keeps: no window, no deployed reader, no pin, and not the last of its case.
+
+    Says why each of the others stays. Without --delete it only says what it would do.
+    """
+    from export_core.goldens import GoldenStore
+    from export_core.judge.retention import pins_of_nothing, retained
+    from export_core.policy import PolicyError
+
+    policy = policy_of(policy_file)
+    store = GoldenStore(Path(goldens or policy.goldens))
+    day = day_of(as_of)
+    goldens_here = verified_goldens(store)
+    found = retained(goldens_here, policy, policy.calendar(), day)
+    if idle := pins_of_nothing(goldens_here, policy):
+        if delete:
+            raise PolicyError(f"{' '.join(idle)} Say what should stay, or take the pin off: nothing was deleted.")
+        for problem in idle:
+            click.echo(problem, err=True)
+    going = [each.golden for each in found if not each.reasons]
+    for each in found:
+        if each.reasons and not quiet:
+            click.echo(f"keeps    {each.golden.id}  {'; '.join(each.reasons)}")
+    for golden in going:
+        if delete:
+            store.remove(golden)
+        click.echo(f"{'deleted' if delete else 'prunes '}  {golden.id}  built {golden.manifest.writer.built}")
+    counted = f"{len(going)} of {len(found)} goldens"
+    if delete:
+        click.echo(f"deleted {counted}, as of {day}")
+    else:
+        click.echo(f"would delete {counted}, as of {day}" + (": run it again with --delete" if going else ""))
+
+
+def _chosen(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
+    """The goldens of a case, and the one that was named. A path to its folder, as a shell completes it, is a name too."""
+    from export_core.goldens import GoldenError
+
+    inside = name.rstrip("/").removeprefix(f"{store.root.as_posix()}/")
+    case, _, writer = inside.partition("/")
+    generations = store.generations(case) if case not in ("", ".", "..") else []
+    if not generations:
+        raise GoldenError(f"{store.root}: no case is called {case!r}. `jaxexport goldens list` shows all.")
+    found = next((g for g in reversed(generations) if writer in ("", g.manifest.writer.id)), None)
+    if found is None:
+        there = ", ".join(g.manifest.writer.id for g in generations)
+        raise GoldenError(f"{store.root / case}: no writer is called {writer!r}. There are goldens by {there}.")
+    return generations, found

@@ -1,0 +1,52 @@
+"""The command `jaxexport merge`: the shards of a plan, put together and judged as one run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from export_core.cli.options import console
+from export_core.runs.errors import RunError
+
+
+@click.command()
+@click.argument("folders", metavar="DIR…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--results",
+    metavar="OUT",
+    default=Path(".jaxexport"),
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Where results.jsonl and summary.json of the whole go.",
+)
+def merge(folders: tuple[Path, ...], results: Path) -> None:
+    """Put the results of all shards of a plan together, and judge them as one run.
+
+    A shard that is missing or did not finish makes the run incomplete; one given twice, and shards of different plans, are refused. Exit
+    codes are those of `jaxexport matrix`.
+    """
+    from export_core.report import print_report
+    from export_core.runs.journal import Journal
+    from export_core.runs.merge import merge_shards
+    from export_core.runs.results import result_line, write_summary
+
+    if results.resolve() in {folder.resolve() for folder in folders}:
+        raise RunError(
+            f"--results {results}: this is one of the shards, which are not written over. Choose another folder."
+        )
+    merged = merge_shards(folders)
+    journal = Journal(results, merged.record)
+    try:
+        journal.finish(result_line(result) for result in merged.results)
+        write_summary(results, merged.summary)
+    finally:
+        journal.close()
+    print_report(console(), merged.results, merged.summary)
+    if merged.missing:
+        click.echo(
+            f"gap: of {merged.missing[0].partition('/')[2]} shards {len(merged.missing)} are missing or did not finish: "
+            f"--shard {', '.join(merged.missing)}. Run them, and merge all."
+        )
+    sys.exit(merged.summary.exit_code)

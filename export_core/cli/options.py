@@ -1,0 +1,111 @@
+"""What several commands share: their options, and what is made of them."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from export_core.cli.output import lasting
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from export_core.goldens import Golden, GoldenStore
+    from export_core.policy import Policy
+
+goldens_option = click.option(
+    "--goldens", metavar="DIR", help="Folder of goldens. [default: the policy's, else golden]"
+)
+policy_option = click.option(
+    "--policy",
+    "policy_file",
+    metavar="FILE",
+    help="Policy file. [default: export_compat.yaml or [tool.jaxexport] in pyproject.toml, where there is one]",
+)
+as_of_option = click.option(
+    "--as-of", metavar="DATE", help="Judge as of this day, such as 2026-10-25: which releases exist. [default: today]"
+)
+wheels_option = click.option(
+    "--wheels", metavar="DIR", multiple=True, help="A folder with wheels of jax and jaxlib that are not published."
+)
+index_option = click.option(
+    "--index", metavar="URL", multiple=True, help="A package index of nightlies, asked before the default."
+)
+
+STDOUT = "-"
+
+
+def policy_of(named: str | None) -> Policy:
+    """The policy that was named, or that of the project here."""
+    from export_core.policy import find_policy
+
+    return find_policy(Path(), named)
+
+
+def day_of(as_of: str | None) -> datetime.date:
+    """The day that was named, or today."""
+    from export_core.releases import parse_day
+
+    return parse_day(as_of) if as_of else datetime.datetime.now(tz=datetime.UTC).date()
+
+
+def listed(text: str | None) -> tuple[str, ...]:
+    """The parts of a comma-separated list."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Where people read. That they stop reading, or that a log has no room, never ends a run."""
+    from rich.console import Console
+
+    output = lasting(sys.stderr if stderr else sys.stdout)
+    # Where output goes to a file or a CI log there is no width to respect; a table wants its columns side by side.
+    made = Console(file=output)
+    return made if made.is_terminal else Console(file=output, width=160)
+
+
+def verified_goldens(store: GoldenStore) -> list[Golden]:
+    """Every golden of the store, whole. Raises `GoldenError` naming all that are not, or when there is none."""
+    from export_core.artifact import ArtifactError, read
+    from export_core.goldens import GoldenError
+
+    goldens = store.goldens()
+    if not goldens:
+        raise GoldenError(
+            f"{store.root}: expected goldens, found none. Mark a test with @pytest.mark.export_compat and run "
+            "`pytest --update-goldens`, or name the folder with --goldens."
+        )
+    problems = []
+    for golden in goldens:
+        try:
+            golden.verify()
+            read(golden.artifact)
+        except (GoldenError, ArtifactError) as error:
+            problems.append(str(error))
+    if problems:
+        raise GoldenError("\n".join(problems))
+    return goldens
+
+
+def put(name: str, data: bytes) -> None:
+    """Write a file that was asked for by name, all or nothing; - is standard output. Raises `ReportError` where that cannot be."""
+    from export_core.atomic import write_whole
+    from export_core.report.errors import ReportError
+
+    if name == STDOUT:
+        click.echo(data, nl=False)
+        return
+    path = Path(name).resolve()
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)  # a pipe or a device is not replaced
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, [data])
+    except OSError as error:
+        raise ReportError(f"{name}: cannot write there: {error.strerror or error}.") from error
+    click.echo(f"{name}: {len(data) / 1e3:.0f} kB", err=True)

@@ -1,0 +1,1 @@
+"""Are these numbers the same: comparators, factorizations, units in the last place."""

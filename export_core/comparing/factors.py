@@ -1,0 +1,263 @@
+"""Are these factors of the same matrix? Comparators for what is unique only up to sign, phase or order.
+
+Each takes the expected and the actual outputs, of the same shapes and dtypes, and gives the parts to be compared in their place: the matrix
+that the factors make, and whatever makes them factors (orthonormal columns, zeros below a diagonal). Leading axes are batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from export_core.comparing.algebra import (
+    adjoint,
+    condition,
+    gram,
+    largest,
+    nearest,
+    permutation,
+    rebuilt_from,
+    unpermuted,
+    wide,
+)
+from export_core.comparing.errors import CompareError
+from export_core.goldens.arrays import Array
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is compared: elements of `expected` and `actual`, with the tolerance of `dtype`.
+
+    `scale` is what `rtol` is multiplied with for the absolute tolerance; None stands for the largest expected element, and a dtype that
+    is no float for equality.
+    """
+
+    what: str
+    expected: Array
+    actual: Array
+    dtype: str
+    scale: Array | None = None
+
+
+Factors = Sequence[Array]
+Comparator = Callable[[Factors, Factors], list[Part]]
+
+
+def eigh(expected: Factors, actual: Factors) -> list[Part]:
+    """Eigenvalues in order; vectors by V diag(w) V^H and V^H V. NumPy gives (w, V), lax (V, w)."""
+    values, vectors = (0, 1) if expected[0].ndim < expected[1].ndim else (1, 0)
+
+    def rebuilt(outputs: Factors) -> Array:
+        columns = wide(outputs[vectors])
+        return (columns * wide(outputs[values])[..., None, :]) @ adjoint(columns)
+
+    return [
+        *_masks(expected, actual),
+        _vector("eigenvalues", expected[values], actual[values]),
+        _matrix("V diag(w) V^H", rebuilt, expected, actual, vectors),
+        _matrix("V^H V", lambda outputs: gram(outputs[vectors]), expected, actual, vectors),
+    ]
+
+
+def svd(expected: Factors, actual: Factors) -> list[Part]:
+    """Singular values in order; the vectors by U diag(s) V^H, U^H U and V^H V."""
+    kept = expected[1].shape[-1]
+
+    def rebuilt(outputs: Factors) -> Array:
+        left, values, right = (wide(output) for output in outputs)
+        return (left[..., :kept] * values[..., None, :]) @ right[..., :kept, :]
+
+    return [
+        *_masks(expected, actual),
+        _vector("singular values", expected[1], actual[1]),
+        _matrix("U diag(s) V^H", rebuilt, expected, actual),
+        _matrix("U^H U", lambda outputs: gram(outputs[0]), expected, actual),
+        _matrix("V^H V", lambda outputs: gram(adjoint(outputs[2])), expected, actual),
+    ]
+
+
+def qr(expected: Factors, actual: Factors) -> list[Part]:
+    """Q R, Q^H Q, and that R is upper triangular. A permutation is of columns."""
+
+    def rebuilt(outputs: Factors) -> Array:
+        product = wide(outputs[0]) @ wide(outputs[1])
+        return product if len(outputs) == 2 else unpermuted(product, outputs[2], axis=-1)
+
+    def growth(outputs: Factors) -> Array:
+        """How far |R|'s diagonal grows where pivoting makes it fall."""
+        diagonal = np.abs(np.diagonal(wide(outputs[1]), axis1=-2, axis2=-1))
+        grown: Array = np.maximum(np.diff(diagonal, axis=-1), 0.0)
+        return grown
+
+    parts = [
+        *_masks(expected, actual),
+        _matrix("Q R", rebuilt, expected, actual),
+        _matrix("Q^H Q", lambda outputs: gram(outputs[0]), expected, actual),
+        _equal("R below the diagonal", lambda outputs: np.tril(outputs[1], -1), expected, actual),
+    ]
+    if len(expected) == 3:
+        parts.append(_equal("permutation, sorted", lambda outputs: np.sort(outputs[2], axis=-1), expected, actual))
+        parts.append(
+            Part(
+                "growth of |R|'s diagonal",
+                growth(expected),
+                growth(actual),
+                expected[1].dtype.name,
+                largest(expected[1], 2)[..., 0],
+            )
+        )
+    return parts
+
+
+def lu(expected: Factors, actual: Factors) -> list[Part]:
+    """A from P A = L U, and that no element of L exceeds 1.
+
+    Rows that tie for a pivot may be chosen either way, so pivots and permutations may differ as long as they belong together.
+    """
+    if any(output.dtype.kind not in "iu" for output in expected[1:]):
+        raise ValueError("pivots are integers")
+    # One pivot's size is the sum of its parts' for complex numbers (izamax): then |l| may be up to the root of 2.
+    bound = np.sqrt(2.0) if expected[0].dtype.kind == "c" else 1.0
+
+    def rebuilt(outputs: Factors) -> Array:
+        factors = wide(outputs[0])
+        rows, columns = factors.shape[-2:]
+        kept = min(rows, columns)
+        lower = np.tril(factors[..., :kept], -1) + np.eye(rows, kept)
+        return unpermuted(lower @ np.triu(factors[..., :kept, :]), permutation(outputs[1], rows), axis=-2)
+
+    def excess(outputs: Factors) -> Array:
+        return np.maximum(np.abs(np.tril(wide(outputs[0]), -1)) - bound, 0.0)
+
+    def legal(outputs: Factors) -> Array:
+        rows, kept = outputs[0].shape[-2], outputs[1].shape[-1]
+        return np.asarray((outputs[1] >= np.arange(kept)) & (outputs[1] < rows))
+
+    def belonging(outputs: Factors) -> Array:
+        return np.asarray(outputs[2] == permutation(outputs[1], outputs[0].shape[-2]))
+
+    parts = [
+        *_masks(expected, actual),
+        _equal("pivots in their rows", legal, expected, actual),
+        _matrix("P^-1 L U", rebuilt, expected, actual),
+        Part("|L| above 1", excess(expected), excess(actual), expected[0].dtype.name, np.asarray(1.0)),
+    ]
+    if len(expected) == 3:
+        parts.append(_equal("permutation that the pivots make", belonging, expected, actual))
+    return parts
+
+
+def schur(expected: Factors, actual: Factors) -> list[Part]:
+    """Q T Q^H, Q^H Q, and T's form: triangular, for real matrices with 2x2 blocks for pairs of complex eigenvalues."""
+
+    def rebuilt(outputs: Factors) -> Array:
+        triangle, vectors = (wide(output) for output in outputs)
+        return vectors @ triangle @ adjoint(vectors)
+
+    def misformed(outputs: Factors) -> Array:
+        """Where the first diagonal below the main one is not zero and should be."""
+        triangle = wide(outputs[0])
+        below = np.diagonal(triangle, -1, -2, -1)
+        if triangle.dtype.kind == "c":
+            return np.asarray(below != 0)
+        diagonal, above = np.diagonal(triangle, 0, -2, -1), np.diagonal(triangle, 1, -2, -1)
+        real = (diagonal[..., 1:] - diagonal[..., :-1]) ** 2 / 4 + above * below >= 0
+        overlap = np.zeros(below.shape, np.bool_)
+        overlap[..., 1:] = below[..., :-1] != 0
+        return np.asarray((below != 0) & (real | overlap))
+
+    return [
+        *_masks(expected, actual),
+        _matrix("Q T Q^H", rebuilt, expected, actual),
+        _matrix("Q^H Q", lambda outputs: gram(outputs[1]), expected, actual),
+        _equal("T below its blocks", lambda outputs: np.tril(outputs[0], -2), expected, actual),
+        _equal("2x2 blocks of T that should be split", misformed, expected, actual),
+    ]
+
+
+def eig(expected: Factors, actual: Factors) -> list[Part]:
+    """Eigenvalues in any order; vectors of any phase by their norms and V diag(w) V^-1.
+
+    Left vectors make a matrix of their own in this way, which is as unique as that of the right ones.
+    """
+    name = expected[0].dtype.name
+    order = nearest(expected[0], actual[0])
+    turned = [np.take_along_axis(actual[0], order, -1)]
+    turned += [np.take_along_axis(vectors, order[..., None, :], -1) for vectors in actual[1:]]
+    # Eigenvalues and V diag(w) V^-1 differ by more than the vectors do, by their condition number.
+    grows = [condition(vectors) for vectors in expected[1:]]
+    most = np.maximum.reduce(grows)[..., 0] if grows else np.asarray(1.0)
+    parts = [
+        *_masks(expected, turned),
+        Part("eigenvalues", wide(expected[0]), wide(turned[0]), name, most * largest(expected[0], 1)),
+    ]
+    for side, grow, want, got in zip(("V", "V'"), grows, expected[1:], turned[1:], strict=False):
+        norm, norm_too = (np.linalg.norm(wide(vectors), axis=-2) for vectors in (want, got))
+        rebuilt, rebuilt_too = rebuilt_from(expected[0], want), rebuilt_from(turned[0], got)
+        parts += [
+            Part(f"norms of {side}", norm, norm_too, name),
+            Part(f"{side} diag(w) {side}^-1", rebuilt, rebuilt_too, name, grow * largest(rebuilt, 2)),
+        ]
+    return parts
+
+
+@dataclass(frozen=True)
+class Factorization:
+    """What outputs a comparator takes, in words and in number."""
+
+    comparator: Comparator
+    meaning: str
+    counts: tuple[int, ...]
+
+
+FACTORS = {
+    "eigh": Factorization(eigh, "(w, V) or (V, w)", (2,)),
+    "eig": Factorization(eig, "(w,), (w, V) or (w, V left, V right)", (1, 2, 3)),
+    "svd": Factorization(svd, "(U, s, V^H)", (3,)),
+    "qr": Factorization(qr, "(Q, R) or (Q, R, permutation)", (2, 3)),
+    "lu": Factorization(lu, "(LU, pivots) or (LU, pivots, permutation)", (2, 3)),
+    "schur": Factorization(schur, "(T, Q)", (2,)),
+}
+
+
+def parts_of(name: str, expected: Factors, actual: Factors) -> list[Part]:
+    """The parts that the comparator of this name compares. Raises `CompareError` when the outputs are no such factors."""
+    form = FACTORS[name]
+    try:
+        if len(expected) in form.counts and all(output.dtype.kind in "fciu" for output in expected):
+            with np.errstate(all="ignore"):  # what is not finite is compared, not warned of
+                return form.comparator(expected, actual)
+    except ValueError:
+        pass  # shapes that cannot be multiplied
+    found = ", ".join(f"{output.dtype.name}[{','.join(map(str, output.shape))}]" for output in expected)
+    raise CompareError(f"compare={name!r}: expected the outputs {form.meaning}, found {found or 'none'}.")
+
+
+def _masks(expected: Factors, actual: Factors) -> list[Part]:
+    """What is not finite, element by element: in a product one NaN would hide everything else."""
+    return [
+        Part(f"output {number}, where it is not finite", _unless_finite(want), _unless_finite(got), want.dtype.name)
+        for number, (want, got) in enumerate(zip(expected, actual, strict=True))
+        if want.dtype.kind in "fc" and not (np.isfinite(want).all() and np.isfinite(got).all())
+    ]
+
+
+def _unless_finite(values: Array) -> Array:
+    return np.where(np.isfinite(values), np.zeros((), values.dtype), values)
+
+
+def _vector(what: str, expected: Array, actual: Array) -> Part:
+    return Part(what, wide(expected), wide(actual), expected.dtype.name, largest(expected, 1))
+
+
+def _matrix(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors, of: int = 0) -> Part:
+    """Each matrix of a batch is measured by its own largest element."""
+    made = make(expected)
+    return Part(what, made, make(actual), expected[of].dtype.name, largest(made, 2))
+
+
+def _equal(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors) -> Part:
+    """What must be the same without any tolerance."""
+    return Part(what, make(expected), make(actual), "bool")

@@ -1,0 +1,41 @@
+"""What do a jaxlib and its jax answer about their formats? Asked in the environment of that release."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from export_core.environments.environment import PUBLISHED, Sources, build_environment
+from export_core.environments.errors import EnvironmentFailed
+from export_core.releases import Calendar
+from export_core.releases.refresh import Measured
+
+_ASK = """
+import json
+import jax.export
+from jax._src.export import serialization
+from jaxlib.mlir.dialects import stablehlo
+weeks = stablehlo.StablehloCompatibilityRequirement
+ask = stablehlo.get_version_from_compatibility_requirement
+print(json.dumps([
+    [stablehlo.get_current_version(), ask(weeks.WEEK_4), ask(weeks.WEEK_12)],
+    [jax.export.minimum_supported_calling_convention_version, jax.export.maximum_supported_calling_convention_version],
+    serialization._SERIALIZATION_VERSION,
+]))
+"""
+
+
+def measure(calendar: Calendar, jaxlib: str, sources: Sources = PUBLISHED) -> Measured:
+    """Build the reader's environment of this jaxlib, with the jax of its own number where there is one, and ask.
+
+    Raises `EnvironmentFailed` when it cannot be built, or does not have what is asked for.
+    """
+    release = calendar.pair(jaxlib, jaxlib) if jaxlib in calendar.jax else calendar.release(jaxlib)
+    environment = build_environment(release, calendar, sources)
+    command = [str(environment.python), "-c", _ASK]
+    done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
+        raise EnvironmentFailed(f"jaxlib {jaxlib} with jax {release.jax} does not tell its formats: {last[0]}")
+    stablehlo, convention, constant = json.loads(done.stdout)
+    return Measured(tuple(stablehlo), tuple(convention), constant)

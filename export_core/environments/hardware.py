@@ -1,0 +1,79 @@
+"""Is there a device of this platform on this machine? Asked in a process of its own, without jax: a driver that starts here would stay."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+
+from export_core.environments.placement import Mode, Where
+
+ANSWER_SECONDS = 60.0
+"""A driver may wake a device that sleeps."""
+
+_PROBE = r"""
+import ctypes, glob, json, pathlib, sys
+
+def cuda():
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        return "the CUDA driver is not installed (%s)" % error
+    status, count = driver.cuInit(0), ctypes.c_int()
+    if status:
+        return "the CUDA driver does not start (cuInit answers %d)" % status
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    return "" if count.value else "the CUDA driver knows no device"
+
+def rocm():
+    # A node without compute units is a processor.
+    nodes = glob.glob("/sys/class/kfd/kfd/topology/nodes/*/properties")
+    found = [line for node in nodes for line in pathlib.Path(node).read_text().splitlines() if line.startswith("simd_count")]
+    return "" if any(line.split()[1] != "0" for line in found) else "/sys/class/kfd has no AMD GPU"
+
+def tpu():
+    # PCI numbers of Google's TPUs, v2 to 7x. Source: jax/_src/hardware_utils.py.
+    chips = {"0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076"}
+    for device in pathlib.Path("/sys/bus/pci/devices").glob("*"):
+        try:
+            if (device / "vendor").read_text().strip() == "0x1ae0" and (device / "device").read_text().strip() in chips:
+                return ""
+        except OSError:
+            continue
+    return "no TPU is on the PCI bus"
+
+print(json.dumps({"cuda": cuda, "rocm": rocm, "tpu": tpu}[sys.argv[1]]()))
+"""
+
+
+@functools.cache
+def lacking(platform: str) -> str:
+    """Why cells of this platform cannot run on this machine; empty where they can. A CPU is always there."""
+    if platform == "cpu":
+        return ""
+    try:
+        asked = subprocess.run(
+            [sys.executable, "-I", "-c", _PROBE, platform],
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_SECONDS,
+            check=False,
+        )
+        return str(json.loads(asked.stdout))
+    except subprocess.TimeoutExpired:
+        return f"its driver has not answered for {ANSWER_SECONDS:.0f} s"
+    except ValueError:
+        return f"its driver ended the process that asked, with status {asked.returncode}"
+
+
+def settled(mode: Mode, platform: str) -> Mode:
+    """`auto` as this machine can: run where the device is, else compile."""
+    if mode is not Mode.AUTO:
+        return mode
+    return Mode.COMPILE if lacking(platform) else Mode.RUN
+
+
+def shared(where: Where) -> bool:
+    """Whether cells there share a device that has memory for one at a time."""
+    return where.platform != "cpu" and where.mode is Mode.RUN

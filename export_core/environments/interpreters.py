@@ -1,0 +1,78 @@
+"""Where is a CPython of this version on this machine?"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from export_core.environments.errors import EnvironmentFailed
+
+PREFERRED = "3.12"
+"""Runs every jaxlib from 0.4.18 to the newest."""
+
+INSTALL_SECONDS = 600.0
+
+
+def python_for(pythons: tuple[str, ...]) -> str:
+    """The CPython to use for a release that has wheels for `pythons`: 3.12 where it can, else the newest of them."""
+    if PREFERRED in pythons:
+        return PREFERRED
+    return max(pythons, key=lambda version: tuple(map(int, version.split("."))))
+
+
+@functools.cache
+def find_python(version: str, uv: str) -> str:
+    """A path to CPython `version` (``3.12``), or the version itself where uv may download one.
+
+    Looks at the running interpreter, at PATH, at pyenv's versions and at what uv manages, in this order. uv is asked last because
+    it stops at the first pyenv shim of a version that is not activated. Raises `EnvironmentFailed` when there is none.
+    """
+    for candidate in _candidates(version):
+        if _version_of(candidate) == version:
+            return str(candidate)
+    try:
+        found = subprocess.run(
+            [uv, "python", "install", version], capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS
+        )
+        if found.returncode == 0:
+            return version
+        why = _last_line(found.stderr)
+    except subprocess.TimeoutExpired:
+        why = f"not within {INSTALL_SECONDS:g} s"
+    raise EnvironmentFailed(
+        f"CPython {version} is needed and was not found: not on PATH, not among pyenv's versions, and uv could not download it "
+        f"({why}). Install it, or put python{version} on PATH."
+    )
+
+
+def _candidates(version: str) -> Iterator[Path]:
+    if f"{sys.version_info.major}.{sys.version_info.minor}" == version:
+        yield Path(getattr(sys, "_base_executable", sys.executable))
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        path = Path(folder) / f"python{version}"
+        if path.is_file():
+            yield path
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    yield from sorted(root.glob(f"versions/{version}.*/bin/python{version}"), reverse=True)
+    managed = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or Path.home() / ".local/share/uv/python")
+    yield from sorted(managed.glob(f"cpython-{version}.*/bin/python{version}"), reverse=True)
+
+
+def _version_of(python: Path) -> str | None:
+    """What the interpreter says it is; None for a shim that leads nowhere."""
+    try:
+        asked = subprocess.run([python, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.match(r"Python (\d+\.\d+)", asked.stdout)
+    return found.group(1) if found and asked.returncode == 0 else None
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"

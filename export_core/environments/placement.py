@@ -1,0 +1,171 @@
+"""Where does a cell run, or what is it compiled for? Reader, platform, mode and, without the hardware, a described device."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import resources
+
+import msgspec
+
+from export_core.environments.errors import PlacementError
+from export_core.environments.libtpu import libtpu_for
+from export_core.releases import Release
+from export_core.tolerances import PLATFORMS
+
+
+class Mode(StrEnum):
+    """How much of a cell a machine can do. `auto`: to run it where the hardware is, else to compile; settled where it is tried."""
+
+    RUN = "run"
+    COMPILE = "compile"
+    AUTO = "auto"
+
+
+class Device(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A described device: topologies by name, each with its count of JAX devices, or the file of a GPU's target config."""
+
+    topologies: dict[str, int] = {}
+    config: str = ""
+
+
+class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What compiles for a platform, and the devices that can be described to it; the first of each is the default."""
+
+    plugins: tuple[str, ...]
+    devices: dict[str, Device]
+
+
+class Described(msgspec.Struct, frozen=True):
+    """What a worker is told of a device that is not there: the arguments of `jax.experimental.topologies.get_topology_desc`."""
+
+    name: str
+    options: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A plugin, and a device that it compiles for: ``cuda12/h100``."""
+
+    platform: str
+    plugin: str
+    device: str
+
+    def __str__(self) -> str:
+        return f"{self.plugin}/{self.device}"
+
+    def described(self, devices: int) -> Described:
+        """So many devices. Raises `PlacementError` where no topology has as many."""
+        device = load_devices()[self.platform].devices[self.device]
+        if device.config:
+            text = resources.files("export_core.environments").joinpath("data/gpus", device.config).read_text()
+            return Described(self.device, {"target_config": text, "topology": f"1x{devices}x1"})
+        for name, count in device.topologies.items():
+            if count >= devices:
+                return Described(name, {})
+        raise PlacementError(f"no topology of {self.device} with {devices} devices is known here.")
+
+
+@dataclass(frozen=True)
+class Where:
+    """A reader on a platform: what an environment is built for, and one worker serves. On a CPU there is nothing to choose."""
+
+    reader: Release
+    platform: str = "cpu"
+    mode: Mode = Mode.RUN
+    target: Target | None = None
+
+    @property
+    def name(self) -> str:
+        """What is in its environment: nothing for a CPU, else the plugin; with what the plugin needs to run, where it is to."""
+        if self.target is None:
+            return ""
+        return self.target.plugin + ("" if self.mode is Mode.COMPILE else "-run")
+
+    def requirements(self) -> tuple[str, ...]:
+        """The plugin of exactly this release, beside jax and jaxlib.
+
+        TPU: what the jax wheel of that jaxlib pins. CUDA: the nvidia-* wheels, 2 GB and more, only where something is to run.
+        """
+        if self.target is None:
+            return ()
+        plugin = self.target.plugin
+        if plugin == "libtpu":
+            pin = libtpu_for(self.reader.jaxlib)
+            return (f"libtpu=={pin}" if pin else f"jax[tpu]=={self.reader.jax}",)
+        extra = "[with-cuda]" if plugin.startswith("cuda") and self.mode is not Mode.COMPILE else ""
+        return tuple(f"jax-{plugin}-{part}=={self.reader.jaxlib}" for part in (f"plugin{extra}", "pjrt"))
+
+    def variables(self) -> dict[str, str]:
+        """What the process of a cell is started with, beside what all are."""
+        if self.platform == "cpu":
+            return {}
+        if self.mode is not Mode.COMPILE:
+            return {"JAX_PLATFORMS": f"{self.platform},cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        if self.platform == "tpu":
+            # libtpu asks the machine for these, and complains; what it compiles for is the described topology.
+            return {
+                "TPU_SKIP_MDS_QUERY": "1",
+                "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+                "TPU_WORKER_HOSTNAMES": "localhost",
+                "TPU_WORKER_ID": "0",
+                "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # it guards chips, and none is touched
+            }
+        if self.platform != "cuda":
+            return {}
+        # Until 0.9.2 the plugin asks the driver for versions when it is found, and is given up where there is none. Until 0.8.3 XLA
+        # would measure which kernel is the fastest, and there is nothing to measure on.
+        return {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1", "XLA_FLAGS": "--xla_gpu_autotune_level=0"}
+
+
+def asked_platform(text: str) -> tuple[str, Mode]:
+    """``cuda:run`` as a platform and a mode; a platform alone runs where it can. Raises `PlacementError` for anything else."""
+    platform, _, mode = text.partition(":")
+    if platform not in PLATFORMS:
+        raise PlacementError(f"--platforms: expected some of {', '.join(PLATFORMS)}, found {platform!r}.")
+    if mode not in ("", *Mode):
+        raise PlacementError(
+            f"--platforms {text}: expected {platform}, {platform}:run (incomplete where it is not) or {platform}:compile, found {mode!r}."
+        )
+    if platform == "cpu":
+        if mode == Mode.COMPILE:
+            raise PlacementError("--platforms cpu:compile: every machine has a CPU, and cells run there: expected cpu.")
+        return platform, Mode.RUN
+    return platform, Mode(mode or Mode.AUTO)
+
+
+def find_targets(asked: tuple[str, ...]) -> dict[str, Target]:
+    """The target of each platform but the CPU. `asked` are ``tpu=v6e``, ``cuda=a100``, ``cuda=cuda13`` or ``cuda=cuda13/b200``.
+
+    Raises `PlacementError` for what is none.
+    """
+    known = load_devices()
+    found = {name: Target(name, each.plugins[0], next(iter(each.devices))) for name, each in known.items()}
+    for text in asked:
+        platform, _, wanted = text.partition("=")
+        if platform not in known or not wanted:
+            raise PlacementError(
+                f"--target: expected {', '.join(known)} and a device, such as cuda=a100 or cuda=cuda13/b200, found {text!r}."
+            )
+        of = known[platform]
+        plugin, device = found[platform].plugin, found[platform].device
+        for word in wanted.split("/"):
+            if word in of.plugins:
+                plugin = word
+            elif word in of.devices:
+                device = word
+            else:
+                raise PlacementError(
+                    f"--target {text}: expected a device of {', '.join(of.devices)}, or a plugin of {', '.join(of.plugins)}, "
+                    f"found {word!r}."
+                )
+        found[platform] = Target(platform, plugin, device)
+    return found
+
+
+@functools.cache
+def load_devices() -> dict[str, Platform]:
+    """The table that ships with this package, by platform."""
+    text = resources.files("export_core.environments").joinpath("data/devices.yaml").read_bytes()
+    return msgspec.yaml.decode(text, type=dict[str, Platform])

@@ -1,0 +1,68 @@
+"""What has changed in what a test exports since its golden was written? Jaxprs first, since people read them best; then StableHLO."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from export_core.goldens import JaxprSummary, Manifest
+from export_core.inspection.listings import jaxpr_difference, module_difference
+
+JAXPR, MODULE = "jaxpr.txt", "module.mlir"
+
+
+def source_difference(folder: Path, files_now: Mapping[str, bytes], then: Manifest, now: Manifest) -> list[str]:
+    """Lines that show what is exported now beside what a golden holds; none where both listings say the same.
+
+    Args:
+        folder: the golden's. A listing that it lacks, as one that was added without its source does, is left out.
+        files_now: files as `produce` gives them, by name.
+        then: the golden's manifest.
+        now: today's.
+    """
+    lines = summary_difference(then.jaxpr, now.jaxpr)
+    for name, what, difference in ((JAXPR, "jaxpr", jaxpr_difference), (MODULE, "StableHLO", module_difference)):
+        old, new = _read(folder / name), files_now.get(name)
+        if old is not None and new is not None and (differing := difference(old, new.decode())):
+            lines += [f"{what} (- golden, + now; {folder / name}):", *(f"  {line}" for line in differing)]
+    if lines and then.writer.id != now.writer.id:
+        lines.append(
+            f"The golden is by jax {then.writer.jax}, this is jax {now.writer.jax}: part of these differences may be jax's own."
+        )
+    return lines
+
+
+def summary_difference(then: JaxprSummary | None, now: JaxprSummary | None) -> list[str]:
+    """A line each for primitives, constants and effects that are not what they were: ``primitives: tanh 2 → 3; new: erf 1``."""
+    if then is None or now is None:
+        return []
+    lines = []
+    changed = [
+        f"{name} {count} → {now.primitives[name]}"
+        for name, count in sorted(then.primitives.items())
+        if now.primitives.get(name, count) != count
+    ]
+    new = [f"{name} {count}" for name, count in sorted(now.primitives.items()) if name not in then.primitives]
+    gone = [f"{name} {count}" for name, count in sorted(then.primitives.items()) if name not in now.primitives]
+    told = [
+        ", ".join(changed),
+        *(f"{what}: {', '.join(some)}" for what, some in (("new", new), ("gone", gone)) if some),
+    ]
+    if any(told):
+        lines.append(f"primitives: {'; '.join(filter(None, told))}")
+    for what, old, today in (("constants", then.constants, now.constants), ("effects", then.effects, now.effects)):
+        if Counter(old) != Counter(today):
+            lines.append(f"{what}: golden {_listed(old)}; now {_listed(today)}")
+    return lines
+
+
+def _listed(some: tuple[str, ...]) -> str:
+    return ", ".join(name if count == 1 else f"{count} × {name}" for name, count in Counter(some).items()) or "none"
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return None

@@ -1,0 +1,93 @@
+"""How are cells run on this machine: from earlier runs where it may be, else cold?"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from export_core.environments.build import cache_folder
+from export_core.environments.download_size import download, told
+from export_core.environments.environment import (
+    PUBLISHED,
+    Environment,
+    Sources,
+    build_environment,
+    standing_environment,
+)
+from export_core.environments.hardware import settled
+from export_core.environments.placement import Where
+from export_core.matrix.cached_replay import Keys, replay_new
+from export_core.matrix.cell import Cell, Outcome
+from export_core.matrix.limits import Limits
+from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.replay import Equipped, replay
+from export_core.releases import Calendar, Release
+from export_core.tolerances import Tolerances
+
+
+def replay_here(
+    cells: Sequence[Cell],
+    calendar: Calendar,
+    sources: Sources = PUBLISHED,
+    *,
+    limits: Limits,
+    allow: Mapping[str, str],
+    tolerances: Tolerances,
+    cache: bool,
+    dump: Path | None = None,
+    notify: Callable[[str], None] = lambda text: None,
+    ready: Callable[[Release], None] = lambda release: None,
+) -> Generator[Outcome, None, None]:
+    """One outcome for each cell. Environments are built from `sources`; `cache`: take outcomes of equal cells from earlier runs.
+
+    A cell that is to run where it can, and else to be compiled, is settled here: its outcome has the mode in which it was run.
+    What is to be dumped, into the folder `dump`, is run whatever is known of it, and not kept.
+    `ready` is told each reader whose environment stands, from several threads.
+    """
+    stopping = threading.Event()
+    cells = [replace(cell, mode=settled(cell.mode, cell.platform)) for cell in cells]
+
+    def build(where: Where) -> Environment:
+        def about_to(wanted: tuple[str, ...], python: str) -> None:
+            if where.name and (size := told(download(wanted, python, sources.options()))):
+                notify(
+                    f"environment of jaxlib {where.reader.jaxlib} for {where.name}: {size}, unless uv has it already"
+                )
+
+        environment = build_environment(where.reader, calendar, sources, stopping, where, about_to, notify)
+        ready(where.reader)
+        return environment
+
+    def run(cells: Sequence[Cell], equipped: Equipped) -> Generator[Outcome, None, None]:
+        return replay(
+            cells,
+            lambda reader: equipped(Where(reader)),
+            calendar,
+            equipped=equipped,
+            limits=limits,
+            allow=allow,
+            tolerances=tolerances,
+            notify=notify,
+            dump=dump,
+            stopping=stopping,
+        )
+
+    if dump:
+        yield from run(cells, build)
+        return
+    kept = OutcomeCache(cache_folder(), notify)
+    try:
+        yield from replay_new(
+            cells,
+            kept,
+            Keys(calendar, limits, tolerances, allow),
+            standing=lambda where: standing_environment(where.reader, calendar, sources, where),
+            equipped=build,
+            replay=run,
+            notify=notify,
+            anew=not cache,
+        )
+    finally:
+        kept.close()

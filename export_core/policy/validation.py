@@ -1,0 +1,187 @@
+"""What must hold in a policy that its types do not say?"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+
+import msgspec
+
+from export_core.policy.model import CustomCallChange, KnownFailure, Policy, Quirk
+from export_core.policy.source import Key
+from export_core.releases import ReleaseError
+from export_core.releases.calendar import version_key
+from export_core.tolerances import PLATFORMS, problem_of_tolerances, read_amount
+
+LONGEST_DAYS = 90
+"""How long an entry may hold that nobody approved for good."""
+
+LONGEST_WINDOW = 36_500
+"""Days of a window: a century, so that no date leaves the calendar that Python has."""
+
+PLACEHOLDER = "TODO"
+"""How text begins that somebody has still to write: `jaxexport judge --propose` leaves it."""
+
+Problems = Iterator[tuple[Key, str]]
+
+
+def problems(policy: Policy) -> Problems:
+    """Everything that is wrong, each with its place, in the order of the keys."""
+    if not policy.goldens.strip():
+        yield ("goldens",), "expected a folder, found none."
+    for name in ("backward", "forward"):
+        if not 0 <= (days := getattr(policy.windows, name)) <= LONGEST_WINDOW:
+            yield ("windows", name), f"expected 0 to {LONGEST_WINDOW} days, found {days}."
+    if not [each for each in policy.readers.split(",") if each.strip()]:
+        yield ("readers",), "expected window, all or jaxlib versions, found none."
+    if policy.platforms is not None:
+        yield from _platforms(("platforms",), policy.platforms, least=1)
+    yield from _required(policy)
+    yield from _amounts((), policy, ("rtol", "atol"))
+    if problem := problem_of_tolerances(policy.tolerances):
+        *where, said = problem.split(": ")
+        yield ("tolerances", *where), said
+    for target, reason in policy.allow.items():
+        yield from _text(("allow", target), reason)
+    yield from _releases(policy)
+    for number, quirk in enumerate(policy.quirks):
+        yield from _quirk(("quirks", number), quirk)
+    for number, entry in enumerate(policy.known_failures):
+        yield from _known_failure(("known_failures", number), entry)
+    for number, change in enumerate(policy.custom_call_changes):
+        yield from _change(("custom_call_changes", number), change, policy.custom_call_changes[:number])
+    for number, version in enumerate(policy.retention.deployed):
+        yield from _version(("retention", "deployed", number), version)
+    for number, pin in enumerate(policy.retention.pinned):
+        yield from _patterns(("retention", "pinned", number, "goldens"), pin.goldens, least=1)
+        yield from _texts(("retention", "pinned", number), pin, "reason")
+
+
+def _required(policy: Policy) -> Problems:
+    required = policy.required
+    for name in ("readers", "writers"):
+        yield from _patterns(("required", name), getattr(required, name), least=0)
+    yield from _platforms(("required", "platforms"), required.platforms, least=0)
+    if required.cells < 0:
+        yield ("required", "cells"), f"expected a number of 0 or more, found {required.cells}."
+
+
+def _known_failure(key: Key, entry: KnownFailure) -> Problems:
+    for name in ("cases", "writers", "readers"):
+        yield from _patterns((*key, name), getattr(entry, name), least=1)
+    yield from _platforms((*key, "platforms"), entry.platforms, least=1)
+    yield from _texts(key, entry, "message", "reason", "owner", "issue")
+    if entry.at_most < 1:
+        yield (*key, "at_most"), f"expected a number of 1 or more, found {entry.at_most}."
+    yield from _expiry(key, entry)
+
+
+def _quirk(key: Key, quirk: Quirk) -> Problems:
+    yield from _texts(key, quirk, "case", "writer", "reason", "owner", "issue")
+    relaxing = ("rtol", "atol", "ulp")
+    yield from _amounts(key, quirk, relaxing)
+    yield from _patterns((*key, "allow"), quirk.allow, least=0)
+    if not quirk.allow and all(getattr(quirk, name) is None for name in relaxing):
+        yield key, "expected what it relaxes: rtol, atol, ulp or allow, found none of them."
+    yield from _expiry(key, quirk)
+
+
+def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
+    """Of what ends: at most 90 days, or for good with somebody's name."""
+    yield from _day((*key, "added"), entry.added)
+    if entry.permanent:
+        if entry.expires is not None:
+            yield (*key, "expires"), "expected no day, since it is permanent: true. Keep one of the two."
+        if entry.approver is None:
+            yield key, "permanent: true needs an approver."
+        else:
+            yield from _text((*key, "approver"), entry.approver)
+    elif entry.expires is None:
+        yield key, f"expected expires (at most {LONGEST_DAYS} days after added), or permanent: true with an approver."
+    elif not 0 <= (days := (entry.expires - entry.added).days) <= LONGEST_DAYS:
+        yield (
+            (*key, "expires"),
+            f"{entry.expires} is {days} days after added; expected 0 to {LONGEST_DAYS}, or permanent: true with an approver.",
+        )
+
+
+def _change(key: Key, change: CustomCallChange, before: tuple[CustomCallChange, ...]) -> Problems:
+    yield from _texts(key, change, "old", "reason", "owner", "issue")
+    if change.new is not None:
+        yield from _text((*key, "new"), change.new)
+    if change.new == change.old:
+        yield (
+            (*key, "new"),
+            f"expected a name other than old, found {change.new!r} twice. A target whose meaning changes gets a new name: artifacts that "
+            "are out there call it by the old one.",
+        )
+    yield from _day((*key, "introduced"), change.introduced)
+    if change.release is not None:
+        yield from _day((*key, "release"), change.release)
+        if change.release < change.introduced:
+            yield (
+                (*key, "release"),
+                f"expected {change.introduced} (introduced) or later, or null while it is not known, found {change.release}.",
+            )
+    for number, other in enumerate(before):
+        if other.old == change.old:
+            yield (*key, "old"), f"{change.old!r} already changes in custom_call_changes[{number}]."
+
+
+def _releases(policy: Policy) -> Problems:
+    for name in ("jaxlib", "jax"):
+        for version, release in getattr(policy.releases, name).items():
+            key = ("releases", name, version)
+            for each in (version, getattr(release, "minimum_jaxlib", version)):
+                yield from _version(key, each)
+            yield from _day((*key, "built"), release.built)
+
+
+def _version(key: Key, version: str) -> Problems:
+    try:
+        version_key(version)
+    except ReleaseError as error:
+        yield key, f"{str(error)[0].lower()}{str(error)[1:]}"
+
+
+def _amounts(key: Key, table: Policy | Quirk, names: tuple[str, ...]) -> Problems:
+    for name in names:
+        if (value := getattr(table, name)) is not None:
+            try:
+                read_amount(value, whole=name == "ulp")
+            except ValueError as error:
+                yield (*key, name), str(error)
+
+
+def _platforms(key: Key, names: object, *, least: int) -> Problems:
+    listed = list(names) if isinstance(names, (dict, tuple)) else []
+    if len(listed) < least:
+        yield key, f"expected some of {', '.join(PLATFORMS)}, found none."
+    for name in listed:
+        if name not in PLATFORMS:
+            yield key, f"expected some of {', '.join(PLATFORMS)}, found {name!r}."
+
+
+def _patterns(key: Key, patterns: tuple[str, ...], *, least: int) -> Problems:
+    if len(patterns) < least:
+        yield key, 'expected at least one name or glob, found none. ["*"] is all.'
+    for number, pattern in enumerate(patterns):
+        if not pattern.strip():
+            yield (*key, number), "expected a name or a glob, found none."
+
+
+def _texts(key: Key, entry: msgspec.Struct, *names: str) -> Problems:
+    for name in names:
+        yield from _text((*key, name), getattr(entry, name))
+
+
+def _text(key: Key, text: str) -> Problems:
+    if not text.strip():
+        yield key, "expected text, found none."
+    elif text.strip().upper().startswith(PLACEHOLDER):
+        yield key, f"expected what only you can say, found {text.strip()[:40]!r}."
+
+
+def _day(key: Key, day: datetime.date) -> Problems:
+    if not 2000 <= day.year < 2200:  # so that adding a window never leaves the calendar that Python has
+        yield key, f"expected a day between 2000-01-01 and 2199-12-31, found {day}."

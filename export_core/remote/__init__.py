@@ -1,0 +1,1 @@
+"""The same cells on other machines: jobs, clusters, and the Dask engine."""

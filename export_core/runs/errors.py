@@ -1,0 +1,13 @@
+"""The errors of this folder."""
+
+from export_core.errors import ExportCompatError
+
+
+class RunError(ExportCompatError):
+    """The folder of a run that cannot be read, written or continued as asked."""
+
+
+class ResultsNotWritten(RunError):  # noqa: N818 - it names what happened
+    """The folder of results takes no more: the run is incomplete, and can be resumed."""
+
+    exit_code = 3

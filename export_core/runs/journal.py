@@ -1,0 +1,200 @@
+"""What has a run done already? Its plan, written down before it starts, and its results, appended as they come.
+
+A run can be killed at any moment: what is in the folder then is the plan of the run and whole lines of its results, the last of which
+may be torn. `--resume` goes on from there, and only with the same plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import filelock
+import msgspec
+
+from export_core.atomic import write_whole
+from export_core.matrix.fingerprints import tool
+from export_core.matrix.limits import Limits
+from export_core.matrix.plan import Plan
+from export_core.runs.errors import ResultsNotWritten, RunError
+
+PLAN = "plan.json"
+RESULTS = "results.jsonl"
+SUMMARY = "summary.json"
+LOCK = ".lock"
+
+
+_DECIDING = {
+    "tool": "another version of pytest-jaxexport",
+    "as_of": "another --as-of",
+    "selection": "another selection",
+    "goldens": "other goldens",
+    "cells": "other cells",
+    "policy": "another policy",
+    "limits": "another --timeout or --memory",
+}
+_HASHED = ("goldens", "cells", "policy")
+
+
+class PlanRecord(msgspec.Struct, frozen=True):
+    """What decides the results of a run. `goldens` are hashes by golden, `cells` and `policy` are hashes; `limits` those of one cell.
+
+    `tool` is our version and a hash of our code.
+    `cells` stands for the content of wheel files too. Of a shard, `cells` and `planned` are those of the plan that it is a part of.
+    """
+
+    tool: str
+    as_of: str
+    selection: dict[str, Any]
+    goldens: dict[str, str]
+    cells: str
+    planned: int
+    policy: str
+    limits: dict[str, float]
+    shard: str = ""
+
+    @property
+    def digest(self) -> str:
+        """A hash of all that decides the results, whichever shards they come from."""
+        return _hash(msgspec.structs.replace(self, shard=""))
+
+    def differs_in(self, other: PlanRecord) -> str:
+        """What is not the same in another plan, in words; empty where nothing that decides is. Shards are not compared."""
+        for name, what in _DECIDING.items():
+            then, now = getattr(self, name), getattr(other, name)
+            if then != now:
+                return what + ("" if name in _HASHED else f": {then}, now {now}")
+        return ""
+
+
+def record_of(plan: Plan, policy: Any, limits: Limits, shard: str = "") -> PlanRecord:
+    """What decides the results of this plan, or of a shard of it."""
+    described = msgspec.json.decode(msgspec.json.encode(plan.selection.described()))  # as it is read back
+    return PlanRecord(
+        tool=tool(),
+        as_of=str(plan.as_of),
+        selection=described,
+        goldens={golden.id: _hash(golden.manifest) for golden in plan.goldens},
+        cells=_hash([[cell.id for cell in plan.cells], [plan.sources.content(reader) for reader in plan.readers]]),
+        planned=len(plan.cells),
+        policy=_hash(policy),
+        limits={"timeout": limits.timeout, "memory": float(limits.memory)},  # as it is read back
+        shard=shard,
+    )
+
+
+def recorded(folder: Path) -> PlanRecord | None:
+    """The plan of the last run in a results folder, or None where there is none that can be read."""
+    try:
+        return msgspec.json.decode((folder / PLAN).read_bytes(), type=PlanRecord)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+class Journal:
+    """The results folder of one run, which no other run may use meanwhile.
+
+    Raises `RunError` where another run has it, where it cannot be written to, and for a plan to be resumed that is another one.
+    """
+
+    def __init__(self, folder: Path, record: PlanRecord, *, resume: bool = False) -> None:
+        self._folder = folder
+        self._lock = filelock.FileLock(folder / LOCK)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(blocking=False)
+        except filelock.Timeout:
+            raise RunError(
+                f"--results {folder}: another run is writing its results there. Wait for it, or choose another folder."
+            ) from None
+        except OSError as error:
+            raise RunError(_cannot_write(folder, error)) from error
+        try:
+            self.resumed = resume and self._continues(record)
+            if not self.resumed:
+                self._begin(record)
+            self._file = self._opened()
+        except BaseException as error:
+            self._lock.release()
+            if isinstance(error, OSError):
+                raise RunError(_cannot_write(folder, error)) from error
+            raise
+
+    def keep(self, wanted: Callable[[bytes], bool]) -> list[bytes]:
+        """The whole lines of results so far that are `wanted`, once each; the file holds just these from now on."""
+        lines, rest = _whole_lines(self._folder / RESULTS)
+        kept = list(dict.fromkeys(line for line in lines if wanted(line)))
+        if rest or kept != lines:
+            self._replace(kept)
+        return kept
+
+    def append(self, line: bytes) -> None:
+        """Add a result, without a line break in it, and hand it to the system: who is killed now leaves it behind.
+
+        Raises `ResultsNotWritten`, as `finish` does, where there is no room for it.
+        """
+        data = line + b"\n"
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError as error:
+            raise ResultsNotWritten(_cannot_write(self._folder, error)) from error
+
+    def finish(self, lines: Iterable[bytes]) -> None:
+        """Put the results into their last order, all or nothing."""
+        self._replace(lines)
+
+    def close(self) -> None:
+        """Give the folder free."""
+        self._file.close()
+        self._lock.release()
+
+    def _continues(self, record: PlanRecord) -> bool:
+        """Whether the last run here is to be continued. False where none had begun."""
+        before = recorded(self._folder)
+        if before is None:
+            return False
+        what = before.differs_in(record)
+        if not what and before.shard != record.shard:
+            what = f"--shard {before.shard or 'not given'}, now {record.shard or 'not given'}"
+        if what:
+            raise RunError(
+                f"--resume: the last run in {self._folder} had another plan: {what}. "
+                "Give the options it had, or run without --resume to begin anew."
+            )
+        return True
+
+    def _begin(self, record: PlanRecord) -> None:
+        # In this order: a plan that can be resumed never stands beside the results of another one.
+        for name in (PLAN, RESULTS, SUMMARY):
+            (self._folder / name).unlink(missing_ok=True)
+        write_whole(self._folder / PLAN, [msgspec.json.format(msgspec.json.encode(record), indent=2), b"\n"])
+
+    def _replace(self, lines: Iterable[bytes]) -> None:
+        self._file.close()
+        try:
+            write_whole(self._folder / RESULTS, (line + b"\n" for line in lines))
+            self._file = self._opened()
+        except OSError as error:
+            raise ResultsNotWritten(_cannot_write(self._folder, error)) from error
+
+    def _opened(self) -> FileIO:
+        """The results to append to, with nothing held back: what did not fit would be written once more, and torn."""
+        return (self._folder / RESULTS).open("ab", buffering=0)
+
+
+def _whole_lines(path: Path) -> tuple[list[bytes], bytes]:
+    """The lines that end with a line break, and what comes after the last of them."""
+    *lines, rest = path.read_bytes().split(b"\n")
+    return lines, rest
+
+
+def _cannot_write(folder: Path, error: OSError) -> str:
+    return f"--results {folder}: cannot write there: {error.strerror or error}."
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()

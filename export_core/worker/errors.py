@@ -1,0 +1,7 @@
+"""The error of this folder."""
+
+from export_core.environments.errors import InfrastructureFault
+
+
+class WorkerDied(InfrastructureFault):
+    """A worker ended while cells were still out."""

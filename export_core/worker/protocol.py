@@ -1,0 +1,94 @@
+"""The messages between coordinator and worker: what a cell asks for, how far it came, and what came back."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from enum import StrEnum
+from typing import Literal, Protocol
+
+import msgspec
+
+from export_core.environments.environment import Environment
+from export_core.environments.placement import Described
+
+
+class Stage(StrEnum):
+    """How far a cell got, in order."""
+
+    ENVIRONMENT = "environment"
+    READ = "read"
+    AUDIT = "audit"
+    DESERIALIZE = "deserialize"
+    MODULE = "module"
+    LOWER = "lower"
+    COMPILE = "compile"
+    RUN = "run"
+    COMPARE = "compare"
+
+
+class CheckRequest(msgspec.Struct, frozen=True):
+    """One call of the artifact (see worker.py). Paths; without `outputs` it must be refused; `dump` is a folder that is there."""
+
+    name: str
+    vjp: int
+    inputs: str
+    outputs: str | None
+    mesh: tuple[tuple[str, int], ...]
+    place: Literal["own", "whole", "spread"]
+    dump: str | None = None
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What a worker is told of a cell. `timeout` in seconds; `memory` in bytes of resident size, 0 for no limit.
+
+    `checks` are the calls in order, the plain one first; `register` names modules and the files they are imported from.
+    `described` is a device of the platform to compile for, None to run where it is.
+    """
+
+    artifact: str
+    checks: tuple[CheckRequest, ...]
+    register: tuple[tuple[str, str], ...]
+    devices: int
+    x64: bool
+    timeout: float
+    memory: int
+    platform: str = "cpu"
+    described: Described | None = None
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What a worker answers: the stage and the check reached, and how the process ended (see worker.py).
+
+    `refusals` are the messages of the calls that were to be refused; `shardings` says where the outputs of the plain call lay;
+    `device` and `driver` what a platform other than the CPU had.
+    """
+
+    stage: Stage
+    end: Literal["ok", "error", "fault", "crash", "timeout", "memory"]
+    check: str = ""
+    refusals: dict[str, str] = {}
+    shardings: tuple[str, ...] = ()
+    device: str = ""
+    driver: str = ""
+    type: str | None = None
+    message: str | None = None
+    signal: int | None = None
+    stderr: str = ""
+    seconds: float = 0.0
+
+
+class Worker(Protocol):
+    """One reader on one platform, ready to run cells."""
+
+    def submit(self, request: Request) -> Future[Reply]:
+        """Run a cell in a cold process. The future raises `WorkerDied` when the worker is lost."""
+
+    def close(self) -> None:
+        """End the worker and everything it started."""
+
+
+class WorkerStarter(Protocol):
+    """Something that gives a worker for an environment."""
+
+    def __call__(self, environment: Environment, slots: int, *, fork: bool) -> Worker:
+        """Start a worker for up to `slots` cells at once. Raises `WorkerDied` when it does not start."""

@@ -1,0 +1,39 @@
+"""Workers that outlive a replay, for many small replays in one reader."""
+
+from __future__ import annotations
+
+from export_core.environments.environment import Environment
+from export_core.worker.client import ForkingWorker, start_worker
+from export_core.worker.protocol import Worker
+
+
+class WarmWorkers:
+    """Starts a worker once and hands it out again, for many small replays in one reader."""
+
+    def __init__(self) -> None:
+        self._worker: Worker | None = None
+        self._environment: Environment | None = None
+
+    def start(self, environment: Environment, slots: int, *, fork: bool) -> Worker:
+        """A `WorkerStarter`. The worker that it gives ignores `close`; one that has died, or is of another environment, is replaced."""
+        ended = isinstance(self._worker, ForkingWorker) and self._worker.ended
+        if self._worker is None or ended or self._environment != environment:
+            self.close()
+            self._worker, self._environment = start_worker(environment, slots, fork=fork), environment
+        return _Borrowed(self._worker)
+
+    def close(self) -> None:
+        """End the kept worker."""
+        if self._worker is not None:
+            self._worker.close()
+        self._worker = None
+
+
+class _Borrowed:
+    """A worker that somebody else closes."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.submit = worker.submit
+
+    def close(self) -> None:
+        """Leave it open."""

@@ -1,0 +1,436 @@
+"""Factors of the same matrix pass, however they were turned; wrong ones do not, however close they look."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from export_core.comparing.compare import Difference, compare_leaves
+from export_core.comparing.errors import CompareError
+from export_core.comparing.factors import FACTORS
+from export_core.goldens import Comparison
+from export_core.goldens.arrays import leaf_of
+from export_core.tolerances import COMPARATORS
+
+
+def compared(expected, actual, compare, **how) -> Difference:
+    wanted, found = ([leaf_of(array) for array in side] for side in (expected, actual))
+    return compare_leaves(wanted, found, Comparison(compare, **how))
+
+
+def adjoint(matrix):
+    return np.conj(np.swapaxes(matrix, -1, -2))
+
+
+def matrix(dtype, n=5, m=None):
+    random = np.random.default_rng(7)
+    a = random.standard_normal((2, n, m or n)) + (
+        1j * random.standard_normal((2, n, m or n)) if "complex" in dtype else 0
+    )
+    return a.astype(dtype)
+
+
+def phases(dtype, n):
+    angles = np.random.default_rng(8).uniform(0, 2 * np.pi, (2, n))
+    return (np.exp(1j * angles) if "complex" in dtype else np.sign(np.cos(angles))).astype(dtype)
+
+
+EACH = pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+
+
+@EACH
+def test_eigenvectors_may_turn_and_may_not_be_wrong(dtype):
+    a = matrix(dtype)
+    values, vectors = np.linalg.eigh(a + np.conj(np.swapaxes(a, -1, -2)))
+    turned = vectors * phases(dtype, 5)[:, None, :]
+    assert not compared([values, vectors], [values, turned], "allclose").ok, "plain comparison does not know"
+    assert compared([values, vectors], [values, turned], "eigh").ok
+    assert compared([vectors, values], [turned, values], "eigh").ok, "as lax orders them"
+    assert not compared([values, vectors], [values, np.roll(vectors, 1, -1)], "eigh").ok
+    assert not compared([values, vectors], [values, vectors * 1.01], "eigh").ok
+    assert not compared([values, vectors], [values * values.dtype.type(1.01), vectors], "eigh").ok
+    wrong = turned.copy()
+    wrong[1, 2, 3] *= -1
+    assert not compared([values, vectors], [values, wrong], "eigh").ok
+
+
+@EACH
+@pytest.mark.parametrize("full", [False, True], ids=["thin", "full"])
+@pytest.mark.parametrize("shape", [(5, 5), (5, 3), (3, 5)], ids=str)
+def test_singular_vectors_may_turn_together_and_may_not_be_wrong(dtype, full, shape):
+    u, s, vh = np.linalg.svd(matrix(dtype, *shape), full_matrices=full)
+    turn = phases(dtype, s.shape[-1])
+    u2, vh2 = u.copy(), vh.copy()
+    u2[..., : s.shape[-1]] *= turn[:, None, :]
+    vh2[..., : s.shape[-1], :] *= np.conj(turn)[:, :, None]
+    assert compared([u, s, vh], [u2, s, vh2], "svd").ok
+    assert not compared([u, s, vh], [u2, s, vh], "svd").ok, "one side alone does not turn"
+    assert not compared([u, s, vh], [u2, s * s.dtype.type(1.01), vh2], "svd").ok
+    assert not compared([u, s, vh], [u2 * u.dtype.type(2), s, vh2 / vh.dtype.type(2)], "svd").ok, "U is orthogonal"
+
+
+@EACH
+@pytest.mark.parametrize("shape", [(5, 5), (5, 3), (3, 5)], ids=str)
+def test_q_and_r_may_turn_together_and_may_not_be_wrong(dtype, shape):
+    q, r = np.linalg.qr(matrix(dtype, *shape))
+    turn = phases(dtype, q.shape[-1])
+    q2, r2 = q * turn[:, None, :], np.conj(turn)[:, :, None] * r
+    assert compared([q, r], [q2, r2], "qr").ok
+    assert not compared([q, r], [q2, r], "qr").ok
+    assert not compared([q, r], [q2 * q.dtype.type(2), r2 / r.dtype.type(2)], "qr").ok, "Q is orthogonal"
+    rotated = np.linalg.qr(matrix(dtype, q.shape[-1]))[0]
+    assert not compared([q, r], [q @ rotated, np.conj(np.swapaxes(rotated, -1, -2)) @ r], "qr").ok, "R is triangular"
+
+
+def test_vectors_that_the_product_does_not_show_must_be_orthonormal_too():
+    values, vectors = np.array([0.0, 1.0, 2.0]), np.eye(3)
+    stretched = vectors * np.array([2.0, 1.0, 1.0])  # the eigenvalue of the first is 0
+    assert not compared([values, vectors], [values, stretched], "eigh").ok
+    for shape, side in (((5, 3), 0), ((3, 5), 2)):  # the last vectors of a full factor meet no singular value
+        factors = list(np.linalg.svd(matrix("float64", *shape)))
+        other = [factor.copy() for factor in factors]
+        other[side][..., -1 if side else slice(None), slice(None) if side else -1] *= 2
+        assert not compared(factors, other, "svd").ok, shape
+
+
+def test_r_must_be_zero_below_its_diagonal():
+    q, r = np.linalg.qr(matrix("float64"))
+    r2 = r.copy()
+    r2[..., 3, 0] = 1e-14
+    assert not compared([q, r], [q, r2], "qr").ok
+
+
+def test_factors_of_an_empty_matrix_agree():
+    empty = np.zeros((0, 0), np.float32)
+    assert compared([np.zeros(0, np.float32), empty], [np.zeros(0, np.float32), empty], "eigh").ok
+
+
+# --- pivots, blocks and any order -------------------------------------------------------------------------------------
+
+
+def lu_of(a, prefer=max):
+    """(LU, pivots, permutation) with partial pivoting, as lax.linalg.lu gives them; `prefer` chooses between rows that tie."""
+    batch, (m, n) = a.shape[:-2], a.shape[-2:]
+    out, pivots, order = (
+        a.copy(),
+        np.zeros((*batch, min(m, n)), np.int32),
+        np.tile(np.arange(m, dtype=np.int32), (*batch, 1)),
+    )
+    for at in np.ndindex(batch):
+        for k in range(min(m, n)):
+            sizes = np.abs(out[at][k:, k])
+            row = k + prefer(np.flatnonzero(sizes == sizes.max()))
+            pivots[at][k] = row
+            out[at][[k, row]], order[at][[k, row]] = out[at][[row, k]], order[at][[row, k]]
+            if out[at][k, k] != 0:
+                out[at][k + 1 :, k] /= out[at][k, k]
+                out[at][k + 1 :, k + 1 :] -= np.outer(out[at][k + 1 :, k], out[at][k, k + 1 :])
+    return [out, pivots, order]
+
+
+@EACH
+@pytest.mark.parametrize("shape", [(5, 5), (5, 3), (3, 5)], ids=str)
+def test_rows_that_tie_for_a_pivot_may_be_taken_either_way(dtype, shape):
+    a = np.round(matrix(dtype, *shape).real * 2).astype(dtype)
+    a[..., :2, 0] = 9
+    first, last = lu_of(a, min), lu_of(a, max)
+    assert not compared(first, last, "allclose").ok
+    assert compared(first, last, "lu").ok
+    assert compared(first[:2], last[:2], "lu").ok, "(LU, pivots)"
+
+
+@EACH
+def test_wrong_factors_and_pivots_of_lu_are_seen(dtype):
+    a = matrix(dtype, 5, 4)
+    right = lu_of(a)
+    assert compared(right, lu_of(a * a.dtype.type(1)), "lu").ok
+    for place in range(3):
+        wrong = [part.copy() for part in right]
+        wrong[place][1, 2] = (wrong[place][1, 2] + 1) % 5 if place else wrong[place][1, 2] * 1.01
+        assert not compared(right, wrong, "lu").ok, place
+        assert not compared(right, [*right[:place], np.zeros_like(right[place]), *right[place + 1 :]], "lu").ok
+    for out_of_range in (-1, 5, 99):
+        wrong = [right[0], right[1].copy(), right[2]]
+        wrong[1][0, 0] = out_of_range
+        assert not compared(right, wrong, "lu").ok
+        assert not compared(right[:2], wrong[:2], "lu").ok
+    together = [right[0], right[1][::-1].copy(), right[2][::-1].copy()]  # belong together, but to the other matrix
+    assert not compared(right, together, "lu").ok
+
+
+def test_a_factorization_without_pivoting_is_not_the_same():
+    a = np.array([[1e-3, 1.0], [1.0, 1.0]])
+    unpivoted = [np.array([[1e-3, 1.0], [1e3, 1 - 1e3]]), np.array([0, 1], np.int32), np.array([0, 1], np.int32)]
+    found = compared(lu_of(a), unpivoted, "lu", rtol=1e-5)
+    assert str(found).startswith("lu: |L| above 1: 1 of 4 elements differ")
+
+
+def schur_of(blocks, seed=3):
+    """(T, Q) of a real matrix with these diagonal blocks, and something above them."""
+    size = sum(len(block) for block in blocks)
+    random = np.random.default_rng(seed)
+    upper, at = np.triu(random.standard_normal((size, size)), 1), 0
+    for block in blocks:
+        upper[at : at + len(block), at : at + len(block)] = block
+        at += len(block)
+    return [upper, np.linalg.qr(random.standard_normal((size, size)))[0]]
+
+
+PAIR, TURNED = np.array([[1.0, 2.0], [-0.5, 1.0]]), np.array([[1.0, -0.5], [2.0, 1.0]])
+ONE = np.array([[3.0]])
+
+
+def test_schur_vectors_may_turn_and_the_pairs_of_rows_may_swap():
+    triangle, vectors = schur_of([PAIR, ONE, PAIR * 2, ONE * 2])
+    signs = np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0])
+    assert compared([triangle, vectors], [signs[:, None] * triangle * signs, vectors * signs], "schur").ok
+    swap = [1, 0]
+    pair = schur_of([PAIR])
+    swapped = [np.array(TURNED), pair[1][:, swap]]
+    assert compared(pair, swapped, "schur").ok
+    wrong = np.roll(vectors, 1, -1)
+    assert not compared([triangle, vectors], [triangle, wrong], "schur").ok
+    assert not compared([triangle, vectors], [triangle, vectors * 2], "schur").ok
+    assert not compared([triangle, vectors], [triangle * (1 + 1e-6), vectors], "schur").ok
+    assert not compared([triangle, vectors], [triangle, np.zeros_like(vectors)], "schur").ok
+
+
+def test_any_matrix_is_not_its_own_schur_form():
+    triangle, vectors = schur_of([PAIR, ONE, ONE])
+    full, unit = vectors @ triangle @ vectors.T, np.eye(4)
+    assert str(compared([triangle, vectors], [full, unit], "schur")).startswith("schur: T below its blocks: 3 of 16")
+    real = schur_of([ONE, ONE * 2])
+    whole = real[1] @ real[0] @ real[1].T  # a 2x2 block, with real eigenvalues
+    found = compared(real, [whole, np.eye(2)], "schur")
+    assert str(found).startswith("schur: 2x2 blocks of T that should be split: 1 of 1 elements differ")
+    chained = schur_of([PAIR, ONE])
+    chained[0][2, 1] = 1e-20
+    assert not compared(schur_of([PAIR, ONE]), chained, "schur").ok, "two blocks may not share a row"
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_complex_schur_form_is_triangular(dtype):
+    random = np.random.default_rng(5)
+    vectors = np.linalg.qr(random.standard_normal((2, 4, 4)) + 1j * random.standard_normal((2, 4, 4)))[0].astype(dtype)
+    triangle = np.triu(matrix(dtype, 4))
+    turn = phases(dtype, 4)
+    turned = np.conj(turn)[:, :, None] * triangle * turn[:, None, :]
+    assert compared([triangle, vectors], [np.triu(turned), vectors * turn[:, None, :]], "schur").ok
+    below = triangle.copy()
+    below[1, 2, 1] = 1e-12
+    assert not compared([triangle, vectors], [below, vectors], "schur").ok
+
+
+def eig_of(a):
+    """(w, V left, V right), as lax.linalg.eig gives them."""
+    values, right = np.linalg.eig(a)
+    values, right = values.astype(np.result_type(a, np.complex64)), right.astype(np.result_type(a, np.complex64))
+    left = adjoint(np.linalg.inv(right))
+    return [values, left / np.linalg.norm(left, axis=-2, keepdims=True), right]
+
+
+@EACH
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_eigenpairs_of_any_matrix_may_come_in_any_order_and_turn(dtype, count):
+    found = eig_of(matrix(dtype))[:count]
+    order, turn = np.array([3, 0, 4, 1, 2]), phases(found[0].dtype.name, 5)[:, None, :]
+    other = [found[0][..., order], *(part[..., order] * turn for part in found[1:])]
+    assert not compared(found, other, "allclose").ok
+    assert compared(found, other, "eig").ok
+    assert not compared(found, [other[0] * other[0].dtype.type(1.01), *other[1:]], "eig").ok
+    for place in range(1, count):
+        for wrong in (np.zeros_like(other[place]), other[place] * 2, np.roll(other[place], 1, -1), found[place]):
+            assert not compared(found, [*other[:place], wrong, *other[place + 1 :]], "eig").ok, place
+
+
+def test_conjugate_pairs_may_swap_and_must_take_their_vectors_along():
+    values, left, right = eig_of(np.array([[1.0, 2.0, 0.0], [-2.0, 1.0, 0.5], [0.0, 0.0, 3.0]]))
+    at = [int(np.flatnonzero(values.imag == part)[0]) for part in (values.imag.max(), values.imag.min())]
+    order = np.arange(3)
+    order[at] = at[::-1]
+    nudged = values[order] + np.array([1e-14, -1e-14, 0])  # so that their real parts sort in another order
+    assert compared([values, left, right], [nudged, left[:, order], right[:, order]], "eig").ok
+    assert not compared([values, left, right], [nudged, left[:, order], right], "eig").ok
+    assert not compared([values, left, right], [nudged, left, right[:, order]], "eig").ok
+
+
+def test_eigenvalues_that_lie_closer_than_the_tolerance_are_paired_as_well_as_can_be():
+    one, other = np.array([0.0, 1e-6, 1.0]), np.array([0.4e-6, -0.6e-6, 1.0])
+    assert compared([one], [other], "eig", rtol=0.0, atol=0.7e-6).ok
+    assert not compared([one], [other], "eig", rtol=0.0, atol=0.5e-6).ok
+
+
+def test_vectors_that_are_nearly_dependent_are_not_believed_without_end():
+    values, vectors = np.array([1.0, 1.0 + 1e-12, 2.0]), np.eye(3)
+    vectors[:, 1] = vectors[:, 0] + np.array([0, 1e-12, 0])
+    assert compared([values, vectors], [values, vectors], "eig").ok
+    assert not compared([values, vectors], [values * (1 + 1e-7), vectors], "eig").ok
+
+
+@EACH
+def test_columns_that_tie_for_a_pivot_of_qr_may_be_taken_either_way(dtype):
+    a = matrix(dtype, 5, 3)[0]
+    a[:, 1] = a[:, 0] * (1 if "float" in dtype else 1j)
+    a[:, 2] /= 10
+    found = []
+    for order in ([0, 2, 1], [1, 2, 0]):
+        q, r = np.linalg.qr(a[:, order])
+        found.append([q, r, np.array(order, np.int32)])
+    assert compared(*found, "qr").ok
+    q, r, order = found[0]
+    assert not compared([q, r, order], [q, r, order[[1, 0, 2]]], "qr").ok
+    assert not compared([q, r, order], [q, r, np.zeros_like(order)], "qr").ok
+    unsorted = np.linalg.qr(a[:, [2, 0, 1]])
+    assert not compared([q, r, order], [*unsorted, np.array([2, 0, 1], np.int32)], "qr").ok, "the diagonal of R grows"
+
+
+def test_of_a_matrix_without_full_rank_q_may_be_chosen():
+    a = np.array([[1.0, 1.0, 2.0], [1.0, 1.0, 3.0], [1.0, 1.0, 5.0]])
+    q, r = np.linalg.qr(a)
+    r[1, 1] = 0.0
+    angle = np.array([[1, 0, 0], [0, 0.6, -0.8], [0, 0.8, 0.6]])
+    turned = np.triu(np.linalg.qr(angle.T @ r)[1])
+    other = q @ angle @ np.linalg.qr(angle.T @ r)[0]
+    assert compared([q, r], [other, turned], "qr", rtol=1e-9).ok
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+def factors_of(name, dtype="float64"):
+    a = matrix(dtype, 4)
+    return {
+        "eigh": lambda: list(np.linalg.eigh(a + adjoint(a))),
+        "eig": lambda: eig_of(a),
+        "svd": lambda: list(np.linalg.svd(a)),
+        "qr": lambda: list(np.linalg.qr(a)),
+        "lu": lambda: lu_of(a),
+        "schur": lambda: [np.stack([part, part]) for part in schur_of([PAIR, ONE, ONE])],
+    }[name]()
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_nothing_like_factors_passes(name):
+    right = factors_of(name)
+    assert compared(right, right, name).ok
+    with np.errstate(all="ignore"):
+        for what in (0, 1, np.nan, np.inf, -np.inf):
+            assert not compared(
+                right,
+                [np.full_like(part, what) for part in right if part.dtype.kind in "fc"]
+                + [part for part in right if part.dtype.kind == "i"],
+                name,
+            ).ok, what
+    for place, part in enumerate(right):
+        assert not compared(right, [*right[:place], part[::-1].copy(), *right[place + 1 :]], name).ok or (
+            name == "schur"  # both of the batch are the same there
+        )
+
+
+@pytest.mark.parametrize("name", FACTORS)
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_one_wrong_element_anywhere_is_seen(name, data):
+    right = factors_of(name)
+    place = data.draw(st.integers(0, len(right) - 1))
+    part = right[place].copy()
+    index = tuple(data.draw(st.integers(0, size - 1)) for size in part.shape)
+    if part.dtype.kind == "i":
+        part[index] = (part[index] + 1) % 4
+    else:
+        wrong = data.draw(st.sampled_from(["nan", "inf", "off", "negative"]))
+        off = part[index] + 1e-3 * np.abs(part).max()
+        part[index] = {"nan": np.nan, "inf": np.inf, "off": off, "negative": -part[index]}[wrong]
+        if np.isclose(part[index], right[place][index], rtol=1e-6, atol=1e-12):
+            return  # the negative of nothing
+    assert not compared(right, [*right[:place], part, *right[place + 1 :]], name).ok
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_each_matrix_of_a_batch_is_measured_by_itself(name):
+    right = factors_of(name)
+    large = {"eigh": 0, "eig": 0, "svd": 1, "qr": 1, "lu": 0, "schur": 0}[name]  # what the scale of the matrix is in
+    right[large] = right[large].copy()
+    right[large][0] *= 2.0**30
+    if name == "lu":  # U has the scale, and L has none
+        right[large][0] = np.tril(right[large][0] / 2.0**30, -1) + np.triu(right[large][0])
+    wrong = [part.copy() for part in right]
+    wrong[large][1] *= 1.001
+    assert compared(right, right, name, rtol=1e-9).ok
+    assert not compared(right, wrong, name, rtol=1e-5).ok
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_factors_that_are_not_finite_anywhere_agree_with_their_like_only(name):
+    right = factors_of(name)
+    failed = [np.full_like(part, np.nan) if part.dtype.kind in "fc" else part for part in right]
+    assert compared(failed, failed, name).ok, "LAPACK failed in both"
+    assert not compared(failed, right, name).ok
+    found = compared(right, failed, name)
+    assert "NaN where a number was expected" in str(found)
+    assert str(found).startswith(f"{name}: output 0, where it is not finite")
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_units_in_the_last_place_are_those_of_the_largest_element(name):
+    narrow = {"float64": "float32", "complex128": "complex64", "int32": "int32"}
+    right = [part.astype(narrow[part.dtype.name]) for part in factors_of(name)]
+    wrong = [part * part.dtype.type(1 + 2e-6) if part.dtype.kind in "fc" else part for part in right]
+    assert compared(right, right, name, ulp=0).ok
+    assert not compared(right, wrong, name, ulp=4).ok
+    assert compared(right, wrong, name, ulp=100).ok
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_factors_of_no_matrix_and_of_an_empty_one_agree(name):
+    for shape in ((0, 4, 4), (2, 0, 0)):
+        empty = [np.zeros([*shape[:1], *shape[1 : part.ndim]], part.dtype) for part in factors_of(name)]
+        assert compared(empty, empty, name).ok, shape
+
+
+def test_which_part_of_a_factorization_differs_is_told():
+    values, vectors = np.linalg.eigh(np.diag([1.0, 2.0]))
+    found = compared([values, vectors], [values + 1, vectors], "eigh")
+    assert str(found).splitlines()[0] == (
+        "eigh: eigenvalues: 2 of 2 elements differ (max abs error 1, max rel error 1; allowed rtol 1e-10, atol 2e-10)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "meaning"),
+    [
+        ("eigh", "(w, V) or (V, w)"),
+        ("svd", "(U, s, V^H)"),
+        ("qr", "(Q, R) or (Q, R, permutation)"),
+        ("lu", "(LU, pivots) or (LU, pivots, permutation)"),
+        ("schur", "(T, Q)"),
+        ("eig", "(w,), (w, V) or (w, V left, V right)"),
+    ],
+)
+def test_outputs_that_are_no_such_factors_are_an_error(name, meaning):
+    matrix_and_more = [np.zeros(3, np.float32), *[np.zeros((2, 7), np.float32)] * 4]
+    with pytest.raises(CompareError) as told:
+        compared(matrix_and_more, matrix_and_more, name)
+    assert (
+        str(told.value) == f"compare={name!r}: expected the outputs {meaning}, found float32[3]{', float32[2,7]' * 4}."
+    )
+    texts = [np.array([True])] * len(factors_of(name))
+    with pytest.raises(CompareError) as told:
+        compared(texts, texts, name)
+    assert str(told.value).startswith(f"compare={name!r}: expected the outputs {meaning}, found bool[1]")
+    vectors = [np.zeros(3 + place, np.float32) for place in range(2 if name != "svd" else 3)]
+    with pytest.raises(CompareError) as told:
+        compared(vectors, vectors, name)
+    assert str(told.value).startswith(f"compare={name!r}: expected the outputs {meaning}, found float32[3], float32[4]")
+
+
+def test_an_unknown_comparator_is_an_error_with_the_nearest_name():
+    with pytest.raises(CompareError) as told:
+        compared([np.zeros(1)], [np.zeros(1)], "scur")
+    assert str(told.value) == (
+        "compare='scur': expected one of allclose, exact, eigh, eig, svd, qr, lu, schur, or your own function as "
+        "'module:function'. Did you mean 'schur'?"
+    )
+    assert set(COMPARATORS) == {"allclose", "exact", *FACTORS}

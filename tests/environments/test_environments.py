@@ -1,0 +1,203 @@
+"""A reader's environment holds a jax of its own and nothing of ours; one that fails says why."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from pathlib import Path
+
+import filelock
+import pytest
+from making import make_wheel, release
+
+from export_core.environments import build as module
+from export_core.environments import environment as environments
+from export_core.environments.build import LAST_LINES, build, cache_folder
+from export_core.environments.environment import build_environment, cell_variables, requirements, this_interpreter
+from export_core.environments.errors import EnvironmentFailed
+from export_core.releases import load_calendar
+
+CHECK = "import sys, tiny; print(sys.prefix)"
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "environments"
+
+
+@pytest.fixture
+def tiny(tmp_path) -> tuple[str]:
+    """A wheel made here, so that nothing is downloaded."""
+    path = tmp_path / "tiny-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("tiny.py", "")
+        wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("tiny-1.0.dist-info/RECORD", "tiny.py,,\n")
+    return (str(path),)
+
+
+def test_a_reader_gets_just_its_jax_its_jaxlib_and_what_the_calendar_says():
+    assert requirements(release("0.12.0.1"), load_calendar()) == (
+        "jax==0.12.0.1",
+        "jaxlib==0.12.0.1",
+        "numpy",
+        "flatbuffers",
+    )
+    assert requirements(release("0.10.1"), load_calendar())[:2] == ("jax==0.10.2", "jaxlib==0.10.1")
+
+
+def test_nothing_of_the_callers_jax_xla_or_python_reaches_a_cell(monkeypatch):
+    for name in ("JAX_ENABLE_X64", "XLA_FLAGS", "PYTHONPATH", "PYTHONHOME", "TF_CPP_MIN_LOG_LEVEL", "LIBTPU_INIT_ARGS"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("SOME_LICENSE", "kept")
+    variables = cell_variables()
+    assert not {name for name in variables if name.startswith(("XLA", "TF_", "LIBTPU"))}
+    assert (variables["JAX_PLATFORMS"], variables["SOME_LICENSE"]) == ("cpu", "kept")
+    assert "JAX_ENABLE_X64" not in variables
+    assert "PYTHONPATH" not in variables
+    assert this_interpreter(release("0.12.0.1")).variables["PYTHONPATH"] == "1", "here it is part of the interpreter"
+
+
+def test_the_cache_is_where_the_variable_says_or_with_the_users_caches(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("JAXEXPORT_CACHE")
+    assert "jaxexport" in str(cache_folder())
+
+
+def test_an_environment_is_built_once_and_found_by_its_content(cache, tiny):
+    first = build("empty", sys.executable, tiny, CHECK)
+    assert Path(first.checked) == first.folder
+    stamp = (first.folder / "ready.json").stat().st_mtime_ns
+    assert build("empty", sys.executable, tiny, CHECK) == first
+    assert (first.folder / "ready.json").stat().st_mtime_ns == stamp
+    assert build("empty", sys.executable, tiny, CHECK, salt="other").folder != first.folder
+
+
+def test_what_a_killed_build_left_is_built_anew(cache, tiny):
+    first = build("empty", sys.executable, tiny, CHECK)
+    (first.folder / "ready.json").unlink()
+    (first.folder / "half").write_text("left")
+    assert build("empty", sys.executable, tiny, CHECK) == first
+    assert not (first.folder / "half").exists()
+
+
+def lost(file: Path) -> None:
+    file.unlink()
+
+
+def cut(file: Path) -> None:
+    """In place: by hard links, the installer's cache has lost it too."""
+    os.truncate(file, 1)
+
+
+@pytest.mark.parametrize(
+    ("breaks", "what"),
+    [
+        (lost, "lib/python*/site-packages/tiny/__init__.py"),
+        (lost, "lib/python*/site-packages/tiny-1.0.dist-info/RECORD"),
+        (lost, "bin/python"),
+        (cut, "lib/python*/site-packages/tiny/__init__.py"),
+        (cut, "ready.json"),
+    ],
+    ids=["a file gone", "a record gone", "the interpreter gone", "a file cut", "half a note of the build"],
+)
+def test_an_environment_that_broke_after_it_was_built_is_built_anew(cache, tmp_path, breaks, what):
+    tiny = (str(make_wheel(tmp_path, "tiny", "1.0")),)
+    first = build("tiny", sys.executable, tiny, "import tiny; print(tiny.__version__)")
+    assert first.checked == "1.0"
+    (file,) = first.folder.glob(what)
+    breaks(file)
+    again = build("tiny", sys.executable, tiny, "import tiny; print(tiny.__version__)")
+    assert again == first
+    assert module.damage_in(first.folder) == ""
+
+
+def test_a_build_that_fails_twice_leaves_nothing_and_says_both(cache, tiny, tmp_path):
+    count = f"import pathlib; n = pathlib.Path({str(tmp_path / 'count')!r}); n.write_text(n.read_text() + 'x' if n.exists() else 'x')"
+    with pytest.raises(EnvironmentFailed) as told:
+        build("broken", sys.executable, tiny, f"{count}; raise ImportError('try ' + n.read_text())")
+    first, then = str(told.value).split("\nthen ")
+    assert first.startswith("infrastructure: tried twice, first importing ")
+    assert first.endswith("ImportError: try x")
+    assert then.endswith("ImportError: try xx")
+    assert [path for path in cache.iterdir() if path.is_dir()] == []
+
+
+def test_a_build_that_nobody_wants_any_more_ends_at_once(cache, tiny):
+    stopping = threading.Event()
+    threading.Timer(1.0, stopping.set).start()
+    started = time.monotonic()
+    with pytest.raises(EnvironmentFailed, match="the run was stopped"):
+        build("slow", sys.executable, tiny, "import time; time.sleep(60)", stopping=stopping)
+    assert time.monotonic() - started < 15
+    assert [path for path in cache.iterdir() if path.is_dir()] == []
+
+
+def test_a_check_that_hangs_fails_the_environment(cache, tiny, monkeypatch):
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.5)
+    with pytest.raises(EnvironmentFailed, match=r"tried twice, and each time importing .* took longer than 0\.5 s"):
+        build("hangs", sys.executable, tiny, "import time; time.sleep(60)")
+
+
+def test_a_long_wait_for_another_process_that_builds_is_told_once(cache, tiny, monkeypatch):
+    monkeypatch.setattr(module, "LONG_WAIT_SECONDS", 0.3)
+    folder = module.folder_of("taken", sys.executable, tiny, CHECK)
+    folder.parent.mkdir(parents=True)
+    said: list[str] = []
+    with filelock.FileLock(f"{folder}.lock", thread_local=False) as lock:
+        threading.Timer(1.5, lock.release).start()
+        build("taken", sys.executable, tiny, CHECK, notify=said.append)
+    assert said == [f"waiting for another process that builds {folder}, and holds {folder}.lock"]
+
+
+def test_a_place_where_no_environment_can_be_built_is_told(cache, tiny):
+    cache.parent.write_text("a file where the folder should be")
+    with pytest.raises(EnvironmentFailed, match=r"infrastructure: no environment can be built in .*environments: "):
+        build("tiny", sys.executable, tiny, CHECK)
+
+
+def test_a_build_that_fails_ends_with_the_builders_last_lines(cache):
+    with pytest.raises(EnvironmentFailed) as told:
+        build("missing", sys.executable, ("/nowhere/missing-1.0-py3-none-any.whl",), CHECK)
+    lines = str(told.value).splitlines()
+    failed = "installing /nowhere/missing-1.0-py3-none-any.whl failed with status 1:"
+    assert lines[0] == f"infrastructure: tried twice, and each time {failed}"
+    assert 1 < len(lines) <= LAST_LINES + 1
+    assert "missing-1.0" in "\n".join(lines[1:])
+
+
+def test_an_environment_that_does_not_import_is_failed_and_shows_the_error(cache, tiny):
+    with pytest.raises(EnvironmentFailed, match=r"ImportError: libmissing.so"):
+        build("broken", sys.executable, tiny, "raise ImportError('libmissing.so')")
+    assert not list(cache.glob("broken-*/ready.json"))
+
+
+def test_an_environment_with_another_jax_than_asked_for_is_failed(cache, monkeypatch):
+    monkeypatch.setattr(module, "_install", lambda folder, *_: _fake(folder))
+    monkeypatch.setattr(environments, "_CHECK", "import json; print(json.dumps(['0.1', '0.2']))")
+    with pytest.raises(
+        EnvironmentFailed, match=r"expected jax 0\.12\.0\.1 and jaxlib 0\.12\.0\.1, found jax 0\.1 and jaxlib 0\.2"
+    ):
+        build_environment(release("0.12.0.1"), load_calendar())
+
+
+def _fake(folder: Path) -> None:
+    subprocess.run([module.uv_command(), "venv", "--quiet", "--python", sys.executable, folder], check=True)
+
+
+def test_two_processes_that_want_the_same_environment_build_it_once(cache, tiny):
+    script = (
+        f"from export_core.environments.build import build; build('empty', {sys.executable!r}, {tiny!r}, {CHECK!r})"
+    )
+    both = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]
+    assert [process.wait(timeout=60) for process in both] == [0, 0]
+    (ready,) = cache.glob("empty-*/ready.json")
+    assert json.loads(ready.read_text())["requirements"] == list(tiny)

@@ -1,0 +1,109 @@
+"""A CPython is found as people have it: on PATH, by pyenv, by uv; and a shim that leads nowhere is passed over."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from export_core.environments.errors import EnvironmentFailed
+from export_core.environments.interpreters import find_python, python_for
+
+WANTED = "3.77"  # nobody has it
+
+
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def python(path: Path, version: str = f"{WANTED}.1") -> Path:
+    return script(path, f"echo Python {version}")
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A machine with an empty PATH, no pyenv, and a uv that can download nothing."""
+    find_python.cache_clear()
+    (tmp_path / "path").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
+    script(tmp_path / "uv-command", "echo 'error: no download found for 3.77' >&2; exit 2")
+    yield tmp_path
+    find_python.cache_clear()
+
+
+def find(machine: Path, version: str = WANTED) -> str:
+    return find_python(version, str(machine / "uv-command"))
+
+
+def test_the_running_interpreters_own_version_needs_no_search(machine):
+    found = find(machine, f"{sys.version_info.major}.{sys.version_info.minor}")
+    assert Path(found) == Path(sys._base_executable)
+
+
+def test_one_on_path_is_found(machine):
+    expected = python(machine / "path" / f"python{WANTED}")
+    assert find(machine) == str(expected)
+
+
+def test_one_of_pyenv_is_found_though_nothing_is_on_path(machine):
+    expected = python(machine / "pyenv" / "versions" / f"{WANTED}.1" / "bin" / f"python{WANTED}")
+    assert find(machine) == str(expected)
+
+
+def test_one_of_uv_is_found(machine):
+    expected = python(machine / "uv" / f"cpython-{WANTED}.1-linux" / "bin" / f"python{WANTED}")
+    assert find(machine) == str(expected)
+
+
+@pytest.mark.parametrize(
+    "shim",
+    [
+        "echo 'pyenv: version 3.77 is not installed' >&2; exit 127",
+        "echo Python 3.6.1",
+        "exit 0",
+        "echo Python 3.77.1; exit 1",
+    ],
+    ids=["not activated", "another version", "silent", "fails"],
+)
+def test_a_shim_that_leads_nowhere_is_passed_over(machine, shim):
+    script(machine / "path" / f"python{WANTED}", shim)
+    expected = python(machine / "pyenv" / "versions" / f"{WANTED}.0" / "bin" / f"python{WANTED}")
+    assert find(machine) == str(expected)
+
+
+def test_a_file_that_cannot_be_run_is_passed_over(machine):
+    (machine / "path" / f"python{WANTED}").write_text("no program")
+    expected = python(machine / "pyenv" / "versions" / f"{WANTED}.0" / "bin" / f"python{WANTED}")
+    assert find(machine) == str(expected)
+
+
+def test_where_there_is_none_uv_is_asked_to_download_one(machine):
+    script(machine / "uv-command", f'[ "$*" = "python install {WANTED}" ]')
+    assert find(machine) == WANTED
+
+
+def test_where_there_is_none_at_all_the_error_says_where_was_looked_and_what_to_do(machine):
+    with pytest.raises(EnvironmentFailed) as told:
+        find(machine)
+    assert "CPython 3.77 is needed and was not found" in str(told.value)
+    assert "error: no download found for 3.77" in str(told.value)
+    assert "put python3.77 on PATH" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("pythons", "chosen"),
+    [
+        (("3.10", "3.12", "3.13"), "3.12"),
+        (("3.9", "3.10"), "3.10"),
+        (("3.13", "3.14"), "3.14"),
+        (("3.8", "3.9", "3.10", "3.11"), "3.11"),
+    ],
+)
+def test_a_release_runs_on_3_12_where_it_can_and_on_its_newest_elsewhere(pythons, chosen):
+    assert python_for(pythons) == chosen

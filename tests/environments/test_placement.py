@@ -1,0 +1,234 @@
+"""Where a cell runs or what it is compiled for: what may be asked, and what an environment then holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+from importlib import resources
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from making import day, golden, release, result
+from rich.console import Console
+
+from export_core.environments import hardware as hardware_module
+from export_core.environments.download_size import told
+from export_core.environments.environment import cell_variables, this_interpreter
+from export_core.environments.errors import PlacementError
+from export_core.environments.hardware import lacking, settled
+from export_core.environments.placement import Mode, Where, asked_platform, find_targets, load_devices
+from export_core.goldens import Options
+from export_core.judge import reproduce_command, summarize
+from export_core.matrix import Cell, Selection, Verdict, make_plan
+from export_core.matrix.driverless import find_driverless, load_driverless
+from export_core.matrix.replay import replay
+from export_core.policy import Policy
+from export_core.releases import Windows, load_calendar
+from export_core.report import print_plan
+from export_core.report.findings import findings
+from export_core.worker.protocol import Stage
+
+NEWEST = release("0.12.0.1")
+
+
+def target(text=""):
+    platform = text.partition("=")[0]
+    return find_targets((text,) if "=" in text else ())[platform]
+
+
+def test_a_platform_runs_where_it_can_unless_a_mode_is_named():
+    assert asked_platform("cpu") == ("cpu", Mode.RUN)
+    assert asked_platform("cuda") == ("cuda", Mode.AUTO)
+    assert asked_platform("cuda:run") == ("cuda", Mode.RUN)
+    assert asked_platform("tpu:compile") == ("tpu", Mode.COMPILE)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("gpu", "expected some of cpu, cuda, rocm, tpu, found 'gpu'"),
+        ("cuda:fast", r"cuda:run \(incomplete where it is not\) or cuda:compile, found 'fast'"),
+        ("cpu:compile", "every machine has a CPU"),
+    ],
+)
+def test_what_is_no_platform_is_refused_with_what_is_one(text, said):
+    with pytest.raises(PlacementError, match=said):
+        asked_platform(text)
+
+
+def test_each_platform_has_a_usual_target_and_others_are_named_by_device_or_plugin():
+    assert {name: str(each) for name, each in find_targets(()).items()} == {
+        "tpu": "libtpu/v5e",
+        "cuda": "cuda12/h100",
+        "rocm": "rocm7/mi300x",
+    }
+    assert str(target("cuda=a100")) == "cuda12/a100"
+    assert str(target("cuda=cuda13")) == "cuda13/h100"
+    assert str(target("cuda=cuda13/b200")) == "cuda13/b200"
+
+
+@pytest.mark.parametrize("text", ["v6e", "cpu=x86", "tpu=", "tpu=h100", "cuda=cuda11"])
+def test_what_is_no_target_is_refused_with_those_that_are(text):
+    with pytest.raises(PlacementError, match=r"--target.* expected .*found"):
+        find_targets((text,))
+
+
+@given(st.sampled_from([(name, device) for name, each in load_devices().items() for device in each.devices]))
+def test_every_described_device_comes_alone_and_in_fours_and_eights(named):
+    platform, device = named
+    for count in (1, 4, 8):
+        described = target(f"{platform}={device}").described(count)
+        assert described.name
+        if platform != "tpu":
+            assert described.options["topology"] == f"1x{count}x1"
+
+
+def test_more_devices_than_any_topology_has_are_refused():
+    with pytest.raises(PlacementError, match="no topology of v5e with 4096 devices"):
+        target("tpu=v5e").described(4096)
+
+
+def test_every_gpu_is_described_by_the_same_fields():
+    fields = {}
+    for path in resources.files("export_core.environments").joinpath("data/gpus").iterdir():
+        fields[path.name] = set(re.findall(r"^ *(\w+)[:{ ]", path.read_text(), re.MULTILINE)) - {"dnn_version_info"}
+    names = {each.config for platform in load_devices().values() for each in platform.devices.values() if each.config}
+    assert set(fields) == names
+    nvidia = [found for name, found in fields.items() if name != "mi300x.txtpb"]
+    assert all(found == nvidia[0] for found in nvidia)
+
+
+def test_an_environment_holds_the_plugin_of_just_that_release_and_what_it_runs_with_only_to_run():
+    assert Where(NEWEST).requirements() == ()
+    tpu = Where(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
+    assert tpu.requirements() == ("libtpu==0.0.50.1",)
+    later = dataclasses.replace(NEWEST, jaxlib="0.13.0.dev20261120", jax="0.13.0.dev20261120")
+    assert dataclasses.replace(tpu, reader=later).requirements() == ("jax[tpu]==0.13.0.dev20261120",)
+    cuda = Where(release("0.10.1"), "cuda", Mode.COMPILE, target("cuda=cuda12"))
+    assert cuda.requirements() == ("jax-cuda12-plugin==0.10.1", "jax-cuda12-pjrt==0.10.1"), "of the jaxlib, not the jax"
+    assert cuda.name == "cuda12"
+    runs = dataclasses.replace(cuda, mode=Mode.RUN)
+    assert runs.requirements()[0] == "jax-cuda12-plugin[with-cuda]==0.10.1"
+    assert runs.name == "cuda12-run"
+
+
+def test_a_cell_that_compiles_starts_no_client_there_and_one_that_runs_leaves_memory_to_others(monkeypatch):
+    monkeypatch.setenv("TPU_NAME", "mine")
+    compiles = cell_variables(Where(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e")))
+    assert compiles["JAX_PLATFORMS"] == "cpu"
+    assert "TPU_NAME" not in compiles
+    runs = cell_variables(Where(NEWEST, "tpu", Mode.RUN, target("tpu=v5e")))
+    assert (runs["JAX_PLATFORMS"], runs["TPU_NAME"]) == ("tpu,cpu", "mine")
+    cuda = cell_variables(Where(NEWEST, "cuda", Mode.RUN, target("cuda=h100")))
+    assert cuda["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
+
+
+def plan(*goldens, **selection):
+    return make_plan(goldens, load_calendar(), Windows(), Selection(readers="0.12.0.1", **selection), day("2026-11-21"))
+
+
+def test_a_plan_has_the_goldens_of_each_platform_and_counts_those_that_were_not_exported_for_it():
+    both, tpu = (golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu", "tpu")), ("b", ("tpu",))))
+    made = plan(both, tpu, platforms=("cpu", "tpu:compile"), targets=("tpu=v6e",))
+    assert [(cell.golden.manifest.case, cell.platform, cell.mode, str(cell.target)) for cell in made.cells] == [
+        ("a", "cpu", "run", "None"),
+        ("a", "tpu", "compile", "libtpu/v6e"),
+        ("b", "tpu", "compile", "libtpu/v6e"),
+    ]
+    assert made.unexported == {"cpu": 1, "tpu": 0}
+    assert made.without_cells == ""
+
+
+def test_goldens_without_a_cell_on_the_platforms_asked_for_are_told():
+    made = plan(
+        *(golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu",)), ("b", ("tpu", "cuda"))))
+    )
+    said = "1 golden has no cell on the platforms asked for (exported for cuda, tpu): nothing is said of them."
+    assert made.without_cells == said
+    screen = io.StringIO()
+    print_plan(Console(file=screen, width=80), made)
+    assert said in screen.getvalue().splitlines()
+    judged = [result(case="a", writer="0.12.0.1", reader="0.12.0.1")]
+    summary = summarize(
+        judged, planned=1, policy=Policy(), as_of=made.as_of, selection={"whole": True}, seconds=0,
+        without_cells=made.without_cells,
+    )  # fmt: skip
+    assert summary.exit_code == 0
+    assert [(each.title, each.text) for each in findings(judged, summary)] == [("NOT COVERED", said)]
+
+
+def test_the_command_that_reproduces_a_cell_names_its_mode():
+    cell = Cell(golden(), NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
+    assert "--platforms tpu:compile" in reproduce_command(cell)
+    assert reproduce_command(Cell(golden(), NEWEST, "cpu")).endswith("--platforms cpu")
+
+
+def test_hardware_is_asked_in_another_process_and_says_what_is_missing():
+    for platform in ("cuda", "rocm", "tpu"):
+        lack = lacking(platform)
+        assert settled(Mode.AUTO, platform) is (Mode.COMPILE if lack else Mode.RUN)
+        assert settled(Mode.RUN, platform) is Mode.RUN
+    assert lacking("cpu") == ""
+
+
+@pytest.mark.parametrize(
+    ("probe", "said"),
+    [
+        ("import os; os.kill(os.getpid(), 11)", "its driver ended the process that asked, with status -11"),
+        ("import time; time.sleep(60)", "its driver has not answered for 0 s"),
+    ],
+)
+def test_a_driver_that_crashes_or_hangs_when_it_is_asked_is_no_hardware(monkeypatch, probe, said):
+    monkeypatch.setattr(hardware_module, "_PROBE", probe)
+    monkeypatch.setattr(hardware_module, "ANSWER_SECONDS", 0.4 if "sleep" in probe else 30)
+    assert hardware_module.lacking.__wrapped__("cuda") == said
+
+
+def test_what_must_run_and_cannot_is_not_run_and_nothing_is_built_for_it():
+    platform = next((name for name in ("rocm", "tpu", "cuda") if lacking(name)), "")
+    if not platform:
+        pytest.skip("this machine has everything")
+
+    def never(*_):
+        raise AssertionError("an environment was built")
+
+    cell = Cell(golden(), NEWEST, platform, Mode.RUN, find_targets(())[platform])
+    (outcome,) = replay([cell], never, load_calendar(), equipped=never)
+    assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+    assert outcome.message.startswith(f"{platform} cannot run here: {lacking(platform)}")
+    assert f"--platforms {platform}:compile" in outcome.message
+
+
+def test_a_release_without_the_plugin_is_not_run_with_jaxs_own_words(goldens, here):
+    cell = Cell(goldens["both"], here, "tpu", Mode.COMPILE, find_targets(())["tpu"])
+    (outcome,) = replay(
+        [cell], this_interpreter, load_calendar(), equipped=lambda where: this_interpreter(where.reader)
+    )
+    if outcome.verdict is Verdict.COMPILED:
+        pytest.skip("this interpreter has libtpu")
+    assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
+    said = f"jaxlib {here.jaxlib} has no tpu here: RuntimeError: JAX TPU support not installed"
+    assert outcome.message.startswith(said)
+
+
+def test_what_only_a_driver_could_do_is_known_by_release():
+    said = "JaxRuntimeError: INTERNAL: cuSolver internal error"
+    assert find_driverless("cuda", "compile", said, day("2026-03-18"))
+    assert not find_driverless("cuda", "compile", said, day("2026-04-16")), "0.10.0 compiles it"
+    assert not find_driverless("tpu", "compile", said, day("2026-03-18"))
+    memories = (
+        "ValueError: Could not find memory addressable by device NVIDIA H100 80GB HBM3. "
+        "Device NVIDIA H100 80GB HBM3 can address the following memory kinds: %s. Got memory kind: device"
+    )
+    assert find_driverless("cuda", "compile", memories % "", day("2026-01-28"))
+    assert not find_driverless("cuda", "compile", memories % "", day("2026-02-28")), "0.9.1 does not ask"
+    assert not find_driverless("cuda", "compile", memories % "pinned_host", day("2026-01-28")), "it has memories"
+    assert all(entry.meaning and re.compile(entry.message) for entry in load_driverless())
+
+
+def test_what_is_about_to_be_fetched_is_told_with_the_largest_first():
+    sizes = {"libtpu": 214_000_000, "jaxlib": 87_000_000, "numpy": 16_000_000}
+    assert told(sizes) == "317 MB to fetch (libtpu 214 MB, jaxlib 87 MB)"
+    assert told({}) == ""

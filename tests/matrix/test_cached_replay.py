@@ -1,0 +1,350 @@
+"""What has the same content is run once: in one run, and from one run to the next."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from making import ARTIFACTS, REGISTERING, files, golden, manifest, release, write_golden
+
+from export_core.environments.environment import Environment, this_interpreter
+from export_core.environments.placement import Where
+from export_core.goldens import Comparison, Golden, GoldenStore, Options
+from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
+from export_core.matrix import Cell, Limits, Outcome, Verdict, fingerprints
+from export_core.matrix import cached_replay as reuse
+from export_core.matrix.cached_replay import Keys, replay_new
+from export_core.matrix.limits import Runs
+from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.replay import replay
+from export_core.releases import Release, load_calendar
+from export_core.worker.protocol import Stage
+
+FILES = {ARTIFACT: "a", INPUTS: "i", OUTPUTS: "o"}
+PLAIN = golden("t.a", files=FILES)
+READER = release("0.12.0.1")
+LIMITS = Limits(timeout=60.0, memory=1 << 30)
+
+
+# --- what decides an outcome ------------------------------------------------------------------------------------------
+
+
+def environment(lock: str = "lock", reader: Release = READER, **variables: str) -> Environment:
+    return Environment(reader, Path("python"), variables, lock)
+
+
+def key(made: Golden = PLAIN, limits: Limits = LIMITS, where: Environment | None = None, allow: str = "") -> str:
+    where = where or environment()
+    return Keys(load_calendar(), limits, allow={allow: "why"}).of(Cell(made, where.release, "cpu"), where)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        key(golden("t.a", files={**FILES, ARTIFACT: "b"})),
+        key(golden("t.a", files={**FILES, INPUTS: "b"})),
+        key(golden("t.a", files={**FILES, OUTPUTS: "b"})),
+        key(golden("t.a", files=FILES, comparison=Comparison(rtol=0.1))),
+        key(golden("t.a", files=FILES, flags={"jax_enable_x64": True})),
+        key(golden("t.a", files=FILES, options=Options(("cpu", "tpu")))),
+        key(limits=dataclasses.replace(LIMITS, memory=2 << 30)),
+        key(where=environment("other packages")),
+        key(where=environment(LD_PRELOAD="other.so")),
+        key(where=environment(reader=dataclasses.replace(READER, jax="0.11.2"))),
+        key(allow="my_target"),
+    ],
+    ids=[
+        "artifact",
+        "inputs",
+        "outputs",
+        "comparison",
+        "x64",
+        "options",
+        "memory",
+        "packages",
+        "loader",
+        "date",
+        "allow",
+    ],
+)
+def test_whatever_decides_an_outcome_gives_it_another_key(other):
+    assert other != key()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "other"),
+    [
+        (os, "cpu_count", lambda: 7),
+        (fingerprints, "version", lambda package: "0"),
+        (reuse, "code", lambda: "other code"),
+    ],
+    ids=["processors", "packages that compare", "code"],
+)
+def test_another_machine_or_code_gives_an_outcome_another_key(monkeypatch, module, name, other):
+    before = key()
+    monkeypatch.setattr(module, name, other)
+    monkeypatch.setattr(reuse, "machine", reuse.machine.__wrapped__)
+    assert key() != before
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        key(golden("t.other", files=FILES)),
+        key(golden("t.a", files={**FILES, "module.mlir": "x", "jaxpr.txt": "y"})),
+        key(limits=dataclasses.replace(LIMITS, timeout=5.0, jobs=7)),
+        key(where=environment(HOME="/elsewhere")),
+    ],
+    ids=["name", "files for the eye", "timeout and jobs", "other variables"],
+)
+def test_what_decides_nothing_leaves_the_key(same):
+    assert same == key()
+
+
+def test_goldens_that_expect_something_else_still_run_the_same():
+    runs = Runs(LIMITS)
+    first, *others = (
+        runs.of(Cell(golden(case, files=files, comparison=how), READER, "cpu"))
+        for case, files, how in [
+            ("t.a", FILES, Comparison()),
+            ("t.b", {**FILES, OUTPUTS: "b"}, Comparison("exact")),
+            ("t.c", {**FILES, INPUTS: "b"}, Comparison()),
+            ("t.d", {**FILES, ARTIFACT: "b"}, Comparison()),
+        ]
+    )
+    assert [other == first for other in others] == [True, False, False]
+
+
+def test_a_file_that_no_manifest_lists_is_shared_with_nobody():
+    runs = Runs(LIMITS)
+    unlisted = [golden(case, files={INPUTS: "i", OUTPUTS: "o"}) for case in ("t.a", "t.b")]
+    assert len({runs.of(Cell(made, READER, "cpu")) for made in unlisted}) == 2
+
+
+# --- one run ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def twins(goldens, tmp_path) -> list[Golden]:
+    """Three goldens with one artifact and its inputs; the last expects other outputs."""
+    waves = goldens["waves"]
+    store = GoldenStore(tmp_path / "golden")
+    content = {name: (waves.folder / name).read_bytes() for name in (ARTIFACT, INPUTS, OUTPUTS)}
+    wrong = {OUTPUTS: to_npz([leaf_of(np.array([7.0, 8.0], np.float32))] * 2)}
+    made = [("one", {}), ("two", {}), ("wrong", wrong)]
+    return [
+        write_golden(store, msgspec.structs.replace(waves.manifest, case=case), {**content, **other})
+        for case, other in made
+    ]
+
+
+class Counting:
+    """Counts the requests that reach a worker."""
+
+    def __init__(self, start) -> None:
+        self.start = start
+        self.requests: list[str] = []
+
+    def __call__(self, environment, slots, *, fork):
+        worker = self.start(environment, slots, fork=fork)
+
+        class Counted:
+            def submit(_, request):  # noqa: N805
+                self.requests.append(request.artifact)
+                return worker.submit(request)
+
+            def close(_):  # noqa: N805
+                worker.close()
+
+        return Counted()
+
+
+def verdicts(outcomes) -> dict[str, Verdict]:
+    return {outcome.cell.golden.manifest.case: outcome.verdict for outcome in outcomes}
+
+
+def test_cells_with_the_same_artifact_and_inputs_run_once_and_are_each_compared_with_their_own_outputs(
+    twins, goldens, here, kept
+):
+    start = Counting(kept.start)
+    cells = [Cell(each, here, "cpu") for each in (*twins, goldens["both"])]
+    found = list(replay(cells, this_interpreter, load_calendar(), limits=LIMITS, start=start))
+    assert len(start.requests) == 2
+    assert Counter(outcome.cell.golden.id for outcome in found) == Counter(cell.golden.id for cell in cells)
+    assert verdicts(found) == {
+        "one": Verdict.PASS,
+        "two": Verdict.PASS,
+        "wrong": Verdict.NUMERICS,
+        "both": Verdict.PASS,
+    }
+    numerics = next(outcome for outcome in found if outcome.verdict is Verdict.NUMERICS)
+    assert "expected 8.0" in numerics.message
+
+
+# --- from one run to the next -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Outcome], list[str], list[str]]]:
+    """Replays goldens through a cache. Answers outcomes, requests and what was asked to be built."""
+
+    def run(*goldens: Golden, lock: str = "lock", standing: bool = True, allow: tuple[str, ...] = ()):
+        accepted = dict.fromkeys(allow, "why")
+        start = Counting(kept.start)
+        built: list[str] = []
+        said: list[str] = []
+
+        def stands(where: Where) -> Environment:
+            return dataclasses.replace(this_interpreter(where.reader), lock=lock)
+
+        def build(where: Where) -> Environment:
+            built.append(where.reader.jaxlib)
+            return stands(where)
+
+        cache = OutcomeCache(tmp_path / "cache", said.append)
+        outcomes = list(
+            replay_new(
+                [Cell(each, here, "cpu") for each in goldens],
+                cache,
+                Keys(load_calendar(), LIMITS, allow=accepted),
+                standing=stands if standing else lambda where: None,
+                equipped=build,
+                replay=lambda cells, equipped: replay(
+                    cells,
+                    lambda reader: equipped(Where(reader)),
+                    load_calendar(),
+                    limits=LIMITS,
+                    start=start,
+                    allow=accepted,
+                    equipped=equipped,
+                ),
+            )
+        )
+        cache.close()
+        assert not said
+        assert sorted(outcome.cell.golden.id for outcome in outcomes) == sorted(each.id for each in goldens)
+        return {outcome.cell.golden.manifest.case: outcome for outcome in outcomes}, start.requests, built
+
+    return run
+
+
+def test_the_same_again_runs_nothing_and_builds_nothing(again, twins, goldens):
+    cells = (*twins, goldens["both"], goldens["other_count"])
+    first, requests, built = again(*cells)
+    assert (len(requests), len(built)) == (3, 1)
+    second, requests, built = again(*cells)
+    assert (requests, built) == ([], [])
+    assert second == first, "the very outcomes, messages, numbers and seconds"
+    assert second["wrong"].verdict is Verdict.NUMERICS
+
+
+def test_only_what_is_new_is_run(again, twins, goldens):
+    again(*twins)
+    found, requests, _ = again(*twins, goldens["both"])
+    assert requests == [str(goldens["both"].artifact.resolve())]
+    assert len(found) == 4
+
+
+def test_other_packages_run_everything_anew(again, twins):
+    again(twins[0])
+    assert len(again(twins[0], lock="other")[1]) == 1
+
+
+def test_an_environment_that_does_not_stand_is_built_and_what_ran_in_it_is_kept(again, twins):
+    _, requests, built = again(twins[0], standing=False)
+    assert (len(requests), len(built)) == (1, 1)
+    assert again(twins[0])[1] == []
+
+
+def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
+    """Whether an outcome is kept that ends when its environment has been asked for so many times."""
+
+    def ends(cells, equipped):
+        for _ in range(asked):
+            equipped(cells[0].where)
+        yield Outcome(cells[0], Stage.COMPARE, Verdict.PASS)
+
+    def never(cells, equipped):
+        ran.extend(cells)
+        yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
+
+    ran: list[Cell] = []
+    for replayed in (ends, never):
+        stands = {"standing": lambda where: environment(), "equipped": lambda where: environment()}
+        list(replay_new([Cell(made, READER, "cpu")], cache, Keys(load_calendar(), LIMITS), replay=replayed, **stands))
+    return not ran
+
+
+@pytest.mark.parametrize(
+    ("registered", "compare", "listed", "kept"),
+    [
+        ((), "allclose", True, True),
+        ((), "mypackage:alike", True, False),
+        ((REGISTERING,), "allclose", True, True),
+        ((REGISTERING,), "allclose", False, False),
+        ((REGISTERING,), "mypackage:alike", True, False),
+        ((REGISTERING, REGISTERING + "import mypackage"), "allclose", True, False),
+        ((None,), "allclose", True, False),
+    ],
+    ids=[
+        "plain",
+        "compares",
+        "registers",
+        "of no known content",
+        "both",
+        "registers another that imports",
+        "its module is gone",
+    ],
+)
+def test_what_the_code_of_a_user_decides_is_run_each_time_unless_all_of_it_is_in_the_golden(
+    tmp_path, registered, compare, listed, kept
+):
+    names = tuple(f"nodes_{number}" for number in range(len(registered)))
+    for name, text in zip(names, registered, strict=True):
+        if text:
+            (tmp_path / f"{name}.register.py").write_text(text)
+    content = {**FILES, **({f"{name}.register.py": "m" for name in names} if listed else {})}
+    made = golden(
+        "t.a", files=content, options=Options(("cpu",), register=names), comparison=Comparison(compare=compare)
+    )
+    cache = OutcomeCache(tmp_path)
+    assert kept_of(dataclasses.replace(made, folder=tmp_path), cache) is kept
+    cache.close()
+
+
+def test_another_module_to_register_is_another_key():
+    registers = Options(("cpu",), register=("nodes",))
+    one, other = (golden("t.a", files={**FILES, "nodes.register.py": content}, options=registers) for content in "mn")
+    assert key(one) != key(other)
+
+
+def test_of_an_environment_that_was_asked_for_again_nothing_is_kept(tmp_path):
+    cache = OutcomeCache(tmp_path)
+    assert not kept_of(PLAIN, cache, asked=2)
+    cache.close()
+
+
+def test_an_environment_that_nobody_took_a_lock_of_keeps_nothing(again, twins):
+    again(twins[0], lock="")
+    assert len(again(twins[0], lock="")[1]) == 1
+
+
+def test_what_the_audit_refused_is_run_once_it_is_allowed_and_refused_again_when_it_is_not(again, tmp_path):
+    content = {**files(), ARTIFACT: (ARTIFACTS / "0.12.0.1" / "cholesky.jaxexport").read_bytes()}
+    older = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.cholesky", "0.4.24"), content)
+    for allow, audited in (((), True), (("lapack_spotrf_ffi", "lapack_strsm_ffi"), False), ((), True)):
+        found, *_ = again(older, allow=allow)
+        assert (found["t.cholesky"].stage is Stage.AUDIT) is audited, found["t.cholesky"].message
+
+
+def test_what_was_not_run_is_run_the_next_time(again, twins, goldens):
+    first, *_ = again(goldens["wrong_comparator"])
+    assert first["wrong_comparator"].verdict is Verdict.NOT_RUN
+    assert len(again(goldens["wrong_comparator"])[1]) == 1

@@ -1,0 +1,202 @@
+"""Kept outcomes are read back as they were, by several processes at once, and a broken file never stops a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from making import golden, release
+
+from export_core.comparing.compare import Difference, Row
+from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix.outcome_cache import FILE, KEPT_DAYS, OutcomeCache
+from export_core.worker.protocol import Stage
+
+CELL = Cell(golden(), release("0.12.0.1"), "cpu")
+WRONG = Difference(
+    False,
+    math.inf,
+    math.nan,
+    2**64 - 1,
+    "",
+    1,
+    "f32[2]",
+    1,
+    2,
+    Row((0, 1), "1.0", "nan"),
+    (Row((), "a", "b"),),
+    ("NaN",),
+    "rtol 1",
+)
+NUMERICS = Outcome(CELL, Stage.COMPARE, Verdict.NUMERICS, "a\nb é", None, "said\x00", WRONG, 0.25)
+PASS = Outcome(CELL, Stage.COMPARE, Verdict.PASS, difference=Difference(True, 0.0, 0.0), seconds=1.5)
+CRASH = Outcome(CELL, Stage.RUN, Verdict.CRASH, "died by signal 11 (SIGSEGV)", 11)
+
+
+def kept(folder: Path, *keys: str) -> dict[str, Outcome]:
+    said: list[str] = []
+    cache = OutcomeCache(folder, said.append)
+    found = {key: each.of(CELL) for key, each in cache.get(keys).items()}
+    cache.close()
+    assert not said
+    return found
+
+
+def keep(folder: Path, **outcomes: Outcome) -> list[str]:
+    said: list[str] = []
+    cache = OutcomeCache(folder, said.append)
+    for key, outcome in outcomes.items():
+        cache.put(key, outcome)
+    cache.close()
+    return said
+
+
+def test_an_outcome_is_read_back_as_it_was(tmp_path):
+    assert keep(tmp_path / "new", wrong=NUMERICS, right=PASS, dead=CRASH) == []
+    found = kept(tmp_path / "new", "wrong", "right", "dead", "unknown")
+    wanted = {"dead": CRASH, "right": PASS, "wrong": NUMERICS}
+    assert repr(dict(sorted(found.items()))) == repr(wanted), "repr, since nan is not itself"
+
+
+def test_more_keys_than_a_query_takes_are_all_found(tmp_path):
+    keys = [f"key{number}" for number in range(1203)]
+    keep(tmp_path, **dict.fromkeys(keys, PASS))
+    assert set(kept(tmp_path, *keys)) == set(keys)
+
+
+TIMEOUT = Outcome(CELL, Stage.RUN, Verdict.TIMEOUT, "still in stage run after 2 s, killed", seconds=2.0)
+NOT_RUN = Outcome(CELL, Stage.ENVIRONMENT, Verdict.NOT_RUN, "no wheel")
+
+
+@pytest.mark.parametrize("outcome", [NOT_RUN, TIMEOUT], ids=["not_run", "timeout"])
+def test_what_says_more_of_the_moment_than_of_the_cell_is_never_taken(tmp_path, outcome):
+    keep(tmp_path, key=outcome)
+    assert kept(tmp_path, "key") == {}
+
+
+def test_a_timeout_takes_the_place_of_what_was_known_and_not_run_does_not(tmp_path):
+    keep(tmp_path, hung=PASS, missed=PASS)
+    keep(tmp_path, hung=TIMEOUT, missed=NOT_RUN)
+    assert set(kept(tmp_path, "hung", "missed")) == {"missed"}
+
+
+def put(folder: Path, outcome: Outcome) -> str:
+    cache = OutcomeCache(folder)
+    flaky = cache.put("key", outcome).flaky
+    cache.close()
+    return flaky
+
+
+def test_a_verdict_that_differs_from_the_last_one_is_flaky_and_says_since_when(tmp_path):
+    today = datetime.datetime.now(datetime.UTC).date()
+    assert put(tmp_path, CRASH) == ""
+    assert put(tmp_path, dataclasses.replace(CRASH, signal=6, message="died by signal 6 (SIGABRT)")) == ""
+    assert put(tmp_path, PASS) == f"was crash on {today}"
+    assert kept(tmp_path, "key")["key"].flaky == f"was crash on {today}", "and whoever takes it from here is told"
+    assert put(tmp_path, NOT_RUN) == "", "that is no verdict"
+    assert put(tmp_path, PASS) == "", "as the last time"
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.execute("UPDATE outcomes SET day = day - 3")
+    connection.close()
+    assert put(tmp_path, NUMERICS) == f"was pass on {today - datetime.timedelta(days=3)}"
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "flaky"),
+    [(2.0, 1.5, True), (2.0, 2.5, False), (1.5, 2.0, True)],
+    ids=["ended sooner than the timeout", "needed longer than it had", "the same time was enough before"],
+)
+def test_a_timeout_is_another_verdict_only_where_the_other_one_had_no_more_time(tmp_path, first, then, flaky):
+    passed = dataclasses.replace(PASS, seconds=min(first, then) if flaky else max(first, then))
+    hung = dataclasses.replace(TIMEOUT, seconds=2.0)
+    before, after = (hung, passed) if first == 2.0 else (passed, hung)
+    put(tmp_path, before)
+    assert bool(put(tmp_path, after)) is flaky
+
+
+def test_several_processes_keep_at_once(tmp_path):
+    script = (
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[3]); from making import golden, release\n"
+        "from export_core.matrix import Cell, Outcome, Verdict\n"
+        "from export_core.worker.protocol import Stage\n"
+        "from export_core.matrix.outcome_cache import OutcomeCache\n"
+        "def complain(text): raise SystemExit(text)\n"
+        "cache = OutcomeCache(Path(sys.argv[1]), complain)\n"
+        "cell = Cell(golden(), release('0.12.0.1'), 'cpu')\n"
+        "for number in range(200): cache.put(f'{sys.argv[2]}-{number}', Outcome(cell, Stage.RUN, Verdict.ERROR, sys.argv[2]))\n"
+    )
+    tests = str(Path(__file__).parents[1])
+    both = [subprocess.Popen([sys.executable, "-c", script, tmp_path, name, tests]) for name in ("one", "two")]
+    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    found = kept(tmp_path, *(f"{name}-{number}" for name in ("one", "two") for number in range(200)))
+    assert len(found) == 400
+    assert {(key[:3], outcome.message) for key, outcome in found.items()} == {("one", "one"), ("two", "two")}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"no database" * 500,
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:100] + bytes(len(data) - 100),
+    ],
+    ids=["something else", "cut", "emptied"],
+)
+def test_a_broken_file_is_set_aside_and_a_new_one_begun(tmp_path, damage):
+    keep(tmp_path, **{f"key{number}": NUMERICS for number in range(100)})
+    path = tmp_path / FILE
+    assert not path.with_name(f"{FILE}-wal").exists(), "it was closed well"
+    broken = damage(path.read_bytes())
+    path.write_bytes(broken)
+    said: list[str] = []
+    cache = OutcomeCache(tmp_path, said.append)
+    assert cache.get(["key1"]) == {}
+    cache.put("key", PASS)
+    assert set(cache.get(["key"])) == {"key"}
+    cache.close()
+    assert len(said) == 1
+    assert "was broken" in said[0]
+    (aside,) = tmp_path.glob(f"{FILE}.broken-*")
+    assert str(aside) in said[0]
+    assert aside.read_bytes() == broken
+
+
+def test_a_row_that_is_not_as_it_was_written_is_never_an_outcome(tmp_path):
+    keep(tmp_path, key=NUMERICS, other=PASS)
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        (data,) = connection.execute("SELECT kept FROM outcomes WHERE key = 'key'").fetchone()
+        assert b"numerics" in data
+        changed = (data.replace(b"numerics", b"compiled"),)
+        connection.execute("UPDATE outcomes SET kept = ? WHERE key = 'key'", changed)
+    connection.close()
+    said: list[str] = []
+    cache = OutcomeCache(tmp_path, said.append)
+    assert cache.get(["key", "other"]) == {}
+    cache.close()
+    assert "is not as it was written" in said[0]
+    assert len(list(tmp_path.glob("*.broken-*"))) == 1
+
+
+def test_where_nothing_can_be_kept_it_is_said_once_and_the_run_goes_on(tmp_path):
+    (tmp_path / "file").write_text("")
+    said: list[str] = []
+    cache = OutcomeCache(tmp_path / "file", said.append)
+    cache.put("key", PASS)
+    assert cache.get(["key"]) == {}
+    cache.close()
+    assert len(said) == 1
+    assert said[0].startswith("outcomes are not kept, and those of earlier runs not used: ")
+
+
+def test_what_is_old_is_dropped(tmp_path):
+    keep(tmp_path, old=PASS, new=PASS)
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.execute("UPDATE outcomes SET day = day - ? WHERE key = 'old'", (KEPT_DAYS + 1,))
+    connection.close()
+    assert set(kept(tmp_path, "old", "new")) == {"new"}

@@ -1,0 +1,47 @@
+"""What a registration module may do and still be known by its content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from making import REGISTERING
+
+from export_core.matrix.self_contained import decided_by_content
+
+
+@pytest.mark.parametrize(
+    "reaching",
+    [
+        "import os",
+        "import os.path as path",
+        "from os import environ",
+        "from . import targets",
+        "import numpy as np\ntable = np.load('table.npy')",
+        "from numpy import fromfile as read",
+        "from jax._src.xla_bridge import os",
+        "jax._src.xla_bridge.os.getenv('X')",
+        "open('table')",
+        "import numpy as np\nnp.ctypeslib.load_library('libtargets', '.')",
+        "import numpy as np\nnow = np.datetime64('now')",
+        "__loader__.get_data('table')",
+        "here = __file__",
+        "__import__('mypackage')",
+        "def late():\n    import ctypes",
+        "exec('import mypackage')",
+        "import mypackage.targets",
+        "this is no Python",
+        "\0",
+    ],
+)
+def test_a_module_that_reaches_for_anything_is_not_decided_by_its_content(reaching):
+    assert decided_by_content(REGISTERING.encode())
+    assert not decided_by_content(f"{REGISTERING}\n{reaching}\n".encode())
+
+
+def test_the_modules_of_this_projects_own_goldens_are_decided_by_their_content():
+    modules = sorted((Path(__file__).parents[2] / "golden").glob("*/*/*.register.py"))
+    names = {path.name for path in modules}
+    assert names == {f"{name}.register.py" for name in ("compat_effects", "compat_kernels", "compat_nodes")}
+    others = {path.name for path in modules if not decided_by_content(path.read_bytes())}
+    assert others == {"compat_kernels.register.py"}, "it looks for a file of the plugin, and at variables"

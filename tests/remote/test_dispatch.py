@@ -1,0 +1,309 @@
+"""Cells on any executor: goldens travel as bytes, and each cell ends in exactly one outcome whatever the engine loses."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import shutil
+import sys
+import threading
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+
+from export_core.environments.environment import this_interpreter
+from export_core.goldens import Golden
+from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix.fingerprints import tool
+from export_core.matrix.outcome_cache import Kept
+from export_core.matrix.replay import replay
+from export_core.releases import load_calendar
+from export_core.remote import dispatch as executors_module
+from export_core.remote.cluster import Anywhere
+from export_core.remote.dispatch import batches, cluster_at, replay_on
+from export_core.remote.errors import RemoteError
+from export_core.remote.job import Done, How, Job, make_job, run_job
+from export_core.worker.protocol import Stage
+
+CASES = ("waves", "every_dtype", "other_numbers", "no_artifact", "x64")
+LIMITS = Limits(jobs=1, timeout=60)
+
+
+HOW = How(load_calendar(), LIMITS, {}, {}, tool())
+
+
+def replay_in_this_interpreter(cells, calendar, sources, *, cache, **options):
+    return replay(cells, this_interpreter, calendar, **options)
+
+
+def run_here(job: Job) -> Done:
+    """A job in a process that has no environment to build."""
+    return run_job(job, replay_in_this_interpreter)
+
+
+def on(cluster, cells, **options):
+    outcomes = list(replay_on(cluster, cells, HOW, **{"run": run_here, **options}))
+    assert sorted(outcome.cell.id for outcome in outcomes) == sorted(cell.id for cell in cells)
+    return {(outcome.cell.golden.manifest.case, outcome.cell.platform): outcome for outcome in outcomes}
+
+
+@pytest.fixture
+def cells(goldens, here) -> list[Cell]:
+    return [Cell(goldens[case], here, "cpu") for case in CASES]
+
+
+PASSED = Kept(Stage.COMPARE, Verdict.PASS, "", None, "", None, 0.1)
+
+
+def passes(job: Job) -> Done:
+    """What a job comes to where nothing goes wrong, without running it."""
+    return Done(tuple(PASSED for _ in job.goldens))
+
+
+def test_another_process_gives_the_outcomes_of_a_local_run(cells):
+    local = {outcome.cell.id: outcome for outcome in replay(cells, this_interpreter, load_calendar(), limits=LIMITS)}
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        found = on(Anywhere(pool), cells)
+    assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS, Verdict.NUMERICS, Verdict.ERROR}
+    for outcome in found.values():
+        assert dataclasses.replace(outcome, seconds=0) == dataclasses.replace(local[outcome.cell.id], seconds=0)
+
+
+def test_a_job_runs_where_the_goldens_are_not(goldens, here, tmp_path):
+    folder = tmp_path / "away"
+    shutil.copytree(goldens["waves"].folder, folder)
+    travelled = pickle.dumps(make_job([Cell(Golden(goldens["waves"].manifest, folder), here, "cpu")], HOW))
+    shutil.rmtree(folder)
+    (ended,) = run_here(pickle.loads(travelled)).ended
+    assert (ended.verdict, ended.message) == (Verdict.PASS, "")
+
+
+def test_a_worker_with_other_code_runs_nothing_and_says_which_it_has(cells):
+    job = make_job(cells[:1], dataclasses.replace(HOW, tool="0.0.1 of yesterday"))
+    (ended,) = run_here(job).ended
+    assert ended.verdict is Verdict.NOT_RUN
+    assert "and who asks has 0.0.1 of yesterday: install the same on all machines" in ended.message
+
+
+class Loses(ThreadPoolExecutor):
+    """Loses the first `times` jobs, as an engine does whose machine goes away."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(1)
+        self.times = times
+        self.sent = 0
+
+    def submit(self, fn, /, *args):
+        self.sent += 1
+        if self.sent <= self.times:
+            lost: Future[Done] = Future()
+            lost.set_exception(ConnectionError("the machine went away"))
+            return lost
+        return super().submit(fn, *args)
+
+
+def test_a_job_that_is_lost_is_sent_once_more(cells):
+    said: list[str] = []
+    found = on(Anywhere(Loses(1)), cells[:2], run=passes, notify=said.append)
+    assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
+    (line,) = said
+    assert line.startswith("2 cells of jaxlib ")
+    assert line.endswith(" on cpu: lost (ConnectionError: the machine went away); sent once more")
+
+
+def test_a_job_that_is_lost_twice_is_not_run_and_the_message_says_infrastructure(cells):
+    pool = Loses(9)
+    found = on(Anywhere(pool), cells[:2], run=passes)
+    assert {(outcome.verdict, outcome.message) for outcome in found.values()} == {
+        (Verdict.NOT_RUN, "infrastructure: lost 2 times, the last time by ConnectionError: the machine went away")
+    }
+    assert pool.sent == 2, "once more, and not for ever"
+
+
+class WithoutTpu(Anywhere):
+    def trouble(self, platform):
+        return f"no worker has {platform}" if platform == "tpu" else ""
+
+
+def test_a_platform_that_no_machine_has_is_not_run_at_once_and_the_others_are(goldens, here):
+    both = [Cell(goldens["both"], here, platform) for platform in ("tpu", "cpu")]
+    with ThreadPoolExecutor(1) as pool:
+        found = on(WithoutTpu(pool), both, run=passes)
+    assert found["both", "cpu"].verdict is Verdict.PASS
+    assert (found["both", "tpu"].verdict, found["both", "tpu"].message) == (
+        Verdict.NOT_RUN,
+        "infrastructure: no worker has tpu",
+    )
+
+
+class TwoMachines(Anywhere):
+    """The first is one on which no environment can be built, and jobs go there first."""
+
+    def others(self, platform, machine):
+        return [name for name in ("first", "second") if name != machine]
+
+    def executor(self, platform, machines=()):
+        return Second() if machines else self.pool
+
+
+class Vanishes(TwoMachines):
+    """The second machine goes away with the job that it has."""
+
+    def others(self, platform, machine):
+        return () if Silent.sent else super().others(platform, machine)
+
+    def executor(self, platform, machines=()):
+        return Silent() if machines else self.pool
+
+
+class Silent:
+    sent = False
+
+    def submit(self, fn, /, *args):
+        Silent.sent = True
+        return Future()
+
+
+class First:
+    def submit(self, fn, /, *args):
+        lacks = Kept(Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no room on the disk", None, "", None, 0.0)
+        done = fn(*args)
+        return finished(dataclasses.replace(done, ended=(*done.ended[:-2], lacks, lacks), where="first"))
+
+
+class Second:
+    def submit(self, fn, /, *args):
+        return finished(dataclasses.replace(fn(*args), where="second"))
+
+
+def finished(done: Done) -> Future[Done]:
+    future: Future[Done] = Future()
+    future.set_result(done)
+    return future
+
+
+def test_cells_that_a_machine_could_not_run_are_tried_on_another(cells):
+    said: list[str] = []
+    sent: list[int] = []
+
+    def counted(job):
+        sent.append(len(job.goldens))
+        return passes(job)
+
+    runnable = [cell for cell in cells if cell.golden.manifest.case != "no_artifact"]
+    found = on(TwoMachines(First()), runnable, run=counted, notify=said.append)
+    assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
+    assert sent == [len(runnable), 2], "and only those"
+    (line,) = said
+    assert line.endswith("not run on first (infrastructure: no room on the disk); tried on another machine")
+
+
+def test_cells_that_no_machine_can_run_are_not_run_and_both_machines_are_told(cells):
+    fails = Kept(Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no such wheel", None, "", None, 0.0)
+    found = on(TwoMachines(First()), cells[:2], run=lambda job: Done((fails,) * len(job.goldens)))
+    assert {outcome.message for outcome in found.values()} == {
+        "infrastructure: no such wheel\nbefore that on first: infrastructure: no room on the disk"
+    }
+
+
+def test_cells_whose_other_machine_goes_away_are_not_waited_for(cells):
+    found = on(Vanishes(First()), cells[:2], run=passes)
+    assert {(outcome.verdict, outcome.message) for outcome in found.values()} == {
+        (Verdict.NOT_RUN, "infrastructure: no room on the disk")
+    }
+
+
+class Vanishing(Anywhere):
+    """In order until a first job has ended; from then on nothing will end."""
+
+    def trouble(self, platform):
+        return "the scheduler is lost" if self.pool.ended.is_set() else ""
+
+
+class OneThenSilence:
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+
+    def submit(self, fn, /, *args):
+        future: Future[Done] = Future()
+        if not self.ended.is_set():
+            future.set_result(fn(*args))
+            self.ended.set()
+        return future
+
+
+def test_what_is_out_or_waiting_when_the_engine_is_lost_is_not_run(cells, monkeypatch):
+    monkeypatch.setattr(executors_module, "MOST_CELLS", 1)
+    runnable = [cell for cell in cells if cell.golden.manifest.case != "no_artifact"]
+    found = on(Vanishing(OneThenSilence()), runnable, run=passes)
+    verdicts = [outcome.verdict for outcome in found.values()]
+    assert (verdicts.count(Verdict.PASS), verdicts.count(Verdict.NOT_RUN)) == (1, len(runnable) - 1)
+    assert any(outcome.message == "infrastructure: the scheduler is lost" for outcome in found.values())
+
+
+def test_a_job_holds_so_many_cells_and_bytes_and_only_one_reader_on_one_platform(goldens, here, monkeypatch):
+    both = [Cell(goldens["both"], here, platform) for platform in ("tpu", "cpu")]
+    assert [len(batch) for batch in batches(both)] == [1, 1]
+    many = [Cell(goldens["waves"], here, "cpu")] * 250
+    assert [len(batch) for batch in batches(many)] == [100, 100, 50]
+    monkeypatch.setattr(executors_module, "MOST_BYTES", 1)
+    assert [len(batch) for batch in batches(many[:3])] == [1, 1, 1]
+
+
+def test_goldens_are_read_only_when_there_is_room_for_them(cells, monkeypatch):
+    monkeypatch.setattr(executors_module, "MOST_CELLS", 1)
+    out, most = set(), []
+
+    def reads(batch, how):
+        out.add(batch[0].id)
+        most.append(len(out))
+        return make_job(batch, how)
+
+    monkeypatch.setattr(executors_module, "make_job", reads)
+
+    class Counts(ThreadPoolExecutor):
+        def submit(self, fn, /, *args):
+            name = sorted(out)[0]
+            future = super().submit(fn, *args)
+            future.add_done_callback(lambda _: out.discard(name))
+            return future
+
+    with Counts(1) as pool:
+        on(Anywhere(pool, slots=2), cells, run=passes)
+    assert len(most) == len(cells) - 1, "what is no artifact does not travel"
+    assert max(most) <= 2
+
+
+def test_a_run_that_is_stopped_takes_back_what_has_not_begun(goldens, here, monkeypatch):
+    monkeypatch.setattr(executors_module, "MOST_CELLS", 1)
+    begun = threading.Semaphore(0)
+    goes_on = threading.Event()
+
+    def waits(job):
+        begun.release()
+        goes_on.wait(20)
+        return passes(job)
+
+    four = [Cell(goldens[case], here, "cpu") for case in ("waves", "both", "keys", "x64")]
+    with ThreadPoolExecutor(1) as pool:
+        goes_on.set()
+        outcomes = replay_on(Anywhere(pool, slots=3), four, HOW, run=waits)
+        next(outcomes)
+        goes_on.clear()
+        outcomes.close()
+        goes_on.set()
+    assert begun._value < 4
+
+
+def test_an_executor_is_local_or_a_dask_address_and_anything_else_is_refused():
+    assert cluster_at("local") is None
+    for text in ("ray:tcp://127.0.0.1:1", "dask", "dask:127.0.0.1", ""):
+        with pytest.raises(RemoteError, match="--executor: expected local or dask:ADDRESS, such as dask:tcp://"):
+            cluster_at(text)
+
+
+def test_where_dask_is_missing_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(RemoteError, match=r"pip install 'pytest-jaxexport\[dask\]'"):
+        cluster_at("dask:tcp://127.0.0.1:1")

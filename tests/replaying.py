@@ -1,0 +1,93 @@
+"""Goldens by the jax of this interpreter, and readers that are this interpreter too."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from export_core.environments.environment import Environment, this_interpreter
+from export_core.goldens import Golden, GoldenStore
+from export_core.matrix import Cell, Limits, Outcome
+from export_core.matrix.replay import replay
+from export_core.releases import Release, load_calendar
+from export_core.worker.warm_workers import WarmWorkers
+
+HERE = Path(__file__).parent
+FLAKY = Path(tempfile.gettempdir()) / f"jaxexport-test-flaky-{os.getpid()}"
+"""While this file is there, one of the cells that misbehave hangs."""
+
+
+@pytest.fixture(scope="session")
+def here() -> Release:
+    """The release that this interpreter has."""
+    return Release(version("jaxlib"), version("jax"), load_calendar().built(version("jaxlib")))
+
+
+@pytest.fixture(scope="session")
+def golden_folder(tmp_path_factory) -> Path:
+    """Written once for all processes of xdist, whose own folders lie beside each other."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = shared / "goldens-of-here"
+    with (shared / "goldens-of-here.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            beside = shared / "goldens-being-written"
+            shutil.rmtree(beside, ignore_errors=True)
+            subprocess.run([sys.executable, HERE / "write_goldens.py", beside], check=True)
+            beside.rename(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def goldens(golden_folder) -> dict[str, Golden]:
+    return {golden.manifest.case: golden for golden in GoldenStore(golden_folder).goldens()}
+
+
+def misbehaving(release: Release) -> Environment:
+    """This interpreter, with the cells that misbehave by name."""
+    plain = this_interpreter(release)
+    more = {"PYTHONPATH": str(HERE / "misbehaving"), "JAXEXPORT_TEST_FLAKY": str(FLAKY)}
+    return dataclasses.replace(plain, variables={**plain.variables, **more})
+
+
+@pytest.fixture
+def flaky() -> Iterator[Path]:
+    """The file that decides what a flaky cell does."""
+    yield FLAKY
+    FLAKY.unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="session")
+def kept() -> Iterator[WarmWorkers]:
+    """One forking worker for all tests that do not ask for one of their own."""
+    workers = WarmWorkers()
+    yield workers
+    workers.close()
+
+
+@pytest.fixture
+def run(goldens, here, kept) -> Callable[..., dict[str, Outcome]]:
+    """Replays the named goldens here. Every cell must come back exactly once."""
+
+    def run(*cases: str, environment_of=misbehaving, **options) -> dict[str, Outcome]:
+        if environment_of is misbehaving and options.get("fork", True):
+            options.setdefault("start", kept.start)
+        given = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "fork") if name in options}
+        limits = {"jobs": 2, "timeout": 60.0, **given}
+        cells = [Cell(goldens[case], here, "cpu") for case in cases]
+        outcomes = list(replay(cells, environment_of, load_calendar(), limits=Limits(**limits), **options))
+        assert sorted(outcome.cell.id for outcome in outcomes) == sorted(cell.id for cell in cells)
+        return {outcome.cell.golden.manifest.case: outcome for outcome in outcomes}
+
+    return run

@@ -1,0 +1,214 @@
+"""What is different from an earlier run: every pair of a then and a now has one word, and what makes a difference doubtful is said."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import msgspec
+import pytest
+from making import day, result
+
+from export_core.environments.placement import Mode
+from export_core.judge import Judgement, Result, ShardOf, summarize
+from export_core.matrix import Verdict
+from export_core.policy import KnownFailure, Policy
+from export_core.runs.baseline import Change, change_of, compare_runs
+from export_core.runs.errors import RunError
+from export_core.runs.journal import PLAN, PlanRecord
+from export_core.runs.results import result_line, write_summary
+from export_core.worker.protocol import Stage
+
+KEPT = result()
+BONUS = result(reader="0.12.0.1", judgement=Judgement.BONUS, promised=False)
+COMPILED = result(Verdict.COMPILED, mode=Mode.COMPILE)
+NOT_RUN = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, stage=Stage.ENVIRONMENT, message="no environment")
+
+
+def failed(verdict: Verdict = Verdict.CRASH, judgement: Judgement = Judgement.BROKEN, **changes) -> Result:
+    return result(verdict, judgement, **{"stage": Stage.RUN, "message": "died", **changes})
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "change"),
+    [
+        (KEPT, KEPT, Change.UNCHANGED),
+        (KEPT, failed(), Change.REGRESSED),
+        (KEPT, failed(judgement=Judgement.KNOWN), Change.REGRESSED),
+        (BONUS, failed(judgement=Judgement.OUTSIDE), Change.REGRESSED),
+        (KEPT, NOT_RUN, Change.REGRESSED),
+        (failed(), NOT_RUN, Change.REGRESSED),
+        (failed(judgement=Judgement.KNOWN), failed(), Change.REGRESSED),
+        (failed(judgement=Judgement.OUTSIDE), failed(), Change.REGRESSED),
+        (failed(Verdict.REFUSED), failed(Verdict.CRASH), Change.REGRESSED),
+        (failed(Verdict.CRASH), failed(Verdict.NUMERICS), Change.REGRESSED),
+        (failed(Verdict.REFUSED, Judgement.OUTSIDE), failed(Verdict.ERROR, Judgement.OUTSIDE), Change.REGRESSED),
+        (failed(), KEPT, Change.FIXED),
+        (failed(judgement=Judgement.KNOWN), KEPT, Change.FIXED),
+        (failed(judgement=Judgement.OUTSIDE), BONUS, Change.FIXED),
+        (NOT_RUN, KEPT, Change.NEW),
+        (NOT_RUN, failed(), Change.NEW),
+        (NOT_RUN, NOT_RUN, Change.UNCHANGED),
+        (None, failed(), Change.NEW),
+        (None, NOT_RUN, Change.NEW),
+        (failed(), failed(judgement=Judgement.KNOWN), Change.CHANGED),
+        (failed(), failed(judgement=Judgement.OUTSIDE), Change.CHANGED),
+        (failed(Verdict.NUMERICS), failed(Verdict.REFUSED), Change.CHANGED),
+        (failed(), failed(message="died otherwise"), Change.CHANGED),
+        (failed(), failed(stage=Stage.COMPILE), Change.CHANGED),
+        (failed(message="died\nat 0x1"), failed(message="died\nat 0x2"), Change.UNCHANGED),
+        (KEPT, BONUS, Change.CHANGED),
+        (KEPT, COMPILED, Change.CHANGED),
+        (COMPILED, KEPT, Change.CHANGED),
+    ],
+)
+def test_every_pair_has_one_word(then, now, change):
+    assert change_of(then, now) is change
+
+
+STANDINGS = [KEPT, BONUS, COMPILED, NOT_RUN] + [
+    failed(verdict, judgement)
+    for verdict in (Verdict.NUMERICS, Verdict.REFUSED, Verdict.ERROR, Verdict.CRASH, Verdict.TIMEOUT)
+    for judgement in (Judgement.BROKEN, Judgement.KNOWN, Judgement.OUTSIDE)
+]
+
+
+def test_what_fails_now_is_never_fixed_and_no_change_is_a_regression_in_both_directions():
+    for then, now in itertools.product(STANDINGS, repeat=2):
+        change, back = change_of(then, now), change_of(now, then)
+        works = now.judgement in (Judgement.KEPT, Judgement.BONUS)
+        assert works or change is not Change.FIXED
+        assert not works or change is not Change.REGRESSED
+        assert {change, back} != {Change.REGRESSED}
+        assert (change is Change.UNCHANGED) == (then == now)
+
+
+# --- two runs ---------------------------------------------------------------------------------------------------------
+
+
+def run(
+    folder: Path, *results: Result, planned: int | None = None, policy: Policy | None = None, shard=None, **plan
+) -> tuple[list[Result], object]:
+    folder.mkdir()
+    (folder / "results.jsonl").write_bytes(b"".join(result_line(each) + b"\n" for each in results))
+    made = summarize(
+        results,
+        planned=len(results) if planned is None else planned,
+        policy=policy or Policy(),
+        as_of=day("2026-11-21"),
+        selection={"whole": True},
+        seconds=1,
+        shard=shard,
+    )
+    write_summary(folder, made)
+    record = PlanRecord("0", "2026-11-21", {}, {each.golden: "hash" for each in results}, "", 1, "", {})
+    (folder / PLAN).write_bytes(msgspec.json.encode(msgspec.structs.replace(record, **plan)))
+    return list(results), made
+
+
+def compared(folder: Path, results, summary, policy: Policy | None = None):
+    return compare_runs(folder / "new", folder / "old", results, summary, policy or Policy())
+
+
+def test_two_runs_are_compared_by_golden_reader_and_platform(tmp_path):
+    a, b, c, d = (result(case=f"t.{name}") for name in "abcd")
+    run(tmp_path / "old", a, failed(case="t.b"), c)
+    other_reader = result(case="t.a", reader="0.11.0")
+    found = compared(tmp_path, *run(tmp_path / "new", failed(case="t.a"), b, other_reader, d))
+    assert {(each.result.golden, each.result.reader.jaxlib): str(each.change) for each in found.cells} == {
+        ("t.a/0.9.2-cpu", "0.10.2"): "regressed",
+        ("t.b/0.9.2-cpu", "0.10.2"): "fixed",
+        ("t.a/0.9.2-cpu", "0.11.0"): "new",
+        ("t.d/0.9.2-cpu", "0.10.2"): "new",
+        ("t.c/0.9.2-cpu", "0.10.2"): "gone",
+    }
+    assert found.counts == {"regressed": 1, "fixed": 1, "new": 2, "gone": 1, "changed": 0, "unchanged": 0}
+    assert found.caveats == []
+
+
+def test_nothing_stands_between_two_runs_of_the_same_plan(tmp_path):
+    run(tmp_path / "old", KEPT)
+    found = compared(tmp_path, *run(tmp_path / "new", KEPT))
+    assert (found.caveats, found.counts["unchanged"]) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ({"planned": 3}, {}, "the baseline is incomplete: 2 of 3 planned cells have no result that counts"),
+        ({}, {"planned": 2}, "this run is incomplete: 1 of 2"),
+        ({"shard": ShardOf(1, 2)}, {}, "the baseline is only shard 1/2 of its plan"),
+        ({"goldens": {KEPT.golden: "x"}}, {}, f"1 goldens are not what they were, such as {KEPT.golden}"),
+        ({"as_of": "2026-10-01"}, {}, "another plan: as of 2026-10-01, now 2026-11-21"),
+        ({"tool": "0.9"}, {}, "another plan: tool 0.9, now 0"),
+        ({"selection": {"readers": "all"}}, {"selection": {"readers": "window"}}, "readers all, now window"),
+        ({"limits": {"timeout": 1.0}}, {"limits": {"timeout": 2.0}}, "timeout 1.0, now 2.0"),
+    ],
+)
+def test_what_makes_a_difference_doubtful_is_said(old, new, said, tmp_path):
+    run(tmp_path / "old", KEPT, **old)
+    found = compared(tmp_path, *run(tmp_path / "new", KEPT, **new))
+    assert len(found.caveats) == 1
+    assert said in found.caveats[0]
+
+
+def test_cells_of_a_golden_that_is_another_one_are_marked(tmp_path):
+    other = result(case="t.other")
+    run(tmp_path / "old", KEPT, other, goldens={KEPT.golden: "x", other.golden: "hash"})
+    found = compared(tmp_path, *run(tmp_path / "new", KEPT, other))
+    assert [each.other_golden for each in found.cells] == [True, False]
+
+
+def test_without_a_plan_nobody_knows_whether_the_goldens_are_the_same(tmp_path):
+    run(tmp_path / "old", KEPT)
+    (tmp_path / "old" / PLAN).unlink()
+    found = compared(tmp_path, *run(tmp_path / "new", KEPT))
+    assert "plan.json is missing in one of the runs" in found.caveats[0]
+
+
+def test_both_runs_are_judged_by_the_policy_of_the_new_one(tmp_path):
+    crash = failed(message="signal 11")
+    entry = KnownFailure(
+        ("*",), ("*",), ("*",), "crash", "run", "signal 11", "r", "o", "i", day("2026-10-01"), expires=day("2026-12-01")
+    )
+    known = msgspec.structs.replace(crash, judgement=Judgement.KNOWN)
+    run(tmp_path / "old", known, policy=Policy(known_failures=(entry,)))
+    found = compared(tmp_path, *run(tmp_path / "new", crash))
+    assert found.counts["unchanged"] == 1, "nothing about the cell has changed"
+    assert found.caveats == [
+        "another policy (known_failures): the baseline is judged by this one here, which makes 1 of its judgements others"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda old: (old / "summary.json").unlink(), "found a run that has not finished"),
+        (lambda old: (old / "results.jsonl").write_bytes(b""), "expected the 1 results that summary.json tells of"),
+        (lambda old: (old / "results.jsonl").write_bytes(b"{}\n"), "results.jsonl:1: not a result"),
+        (lambda old: (old / "results.jsonl").unlink(), "expected the results of a matrix run, found none"),
+    ],
+)
+def test_a_baseline_that_is_no_finished_run_is_refused(damage, said, tmp_path):
+    run(tmp_path / "old", KEPT)
+    damage(tmp_path / "old")
+    with pytest.raises(RunError, match=said):
+        compared(tmp_path, *run(tmp_path / "new", KEPT))
+
+
+def test_an_empty_baseline_one_with_a_cell_twice_and_the_run_itself_are_refused(tmp_path):
+    new = run(tmp_path / "new", KEPT)
+    with pytest.raises(RunError, match="expected an earlier run, found the one that is judged"):
+        compare_runs(tmp_path / "new", tmp_path / "old" / ".." / "new", *new, Policy())
+    run(tmp_path / "old", planned=0)
+    with pytest.raises(RunError, match="and at least one, found 0"):
+        compared(tmp_path, *new)
+    run(tmp_path / "twice", KEPT, KEPT)
+    with pytest.raises(RunError, match="expected each cell once, found 2 results of 1 cells"):
+        compare_runs(tmp_path / "new", tmp_path / "twice", *new, Policy())
+
+
+def test_runs_that_have_no_cell_in_common_are_refused(tmp_path):
+    run(tmp_path / "old", result(case="t.other"))
+    with pytest.raises(RunError, match=r"expected cells that .*new has too, found none: there is nothing to compare"):
+        compared(tmp_path, *run(tmp_path / "new", KEPT))

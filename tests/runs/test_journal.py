@@ -1,0 +1,182 @@
+"""A results folder belongs to one run at a time, and a run that was killed goes on from its last whole line."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from making import day, golden
+
+from export_core.goldens import Comparison
+from export_core.matrix import Limits, Selection, fingerprints, make_plan
+from export_core.policy import Policy, WindowDays
+from export_core.releases import Windows, load_calendar
+from export_core.runs.errors import RunError
+from export_core.runs.journal import PLAN, RESULTS, SUMMARY, Journal, PlanRecord, record_of, recorded
+
+LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
+
+
+def record(
+    goldens=(golden("t.a"), golden("t.b")),  # noqa: B008 - they are frozen
+    as_of: datetime.date = day("2026-11-21"),  # noqa: B008
+    policy: Policy = Policy(),  # noqa: B008
+    timeout: float = 60,
+    jobs: int = 1,
+    **selection,
+) -> PlanRecord:
+    plan = make_plan(goldens, load_calendar(), Windows(), Selection(**{"readers": "0.12.0.1", **selection}), as_of)
+    return record_of(plan, policy, Limits(timeout=timeout, jobs=jobs))
+
+
+def begun(folder: Path, *lines: bytes, made: PlanRecord | None = None) -> None:
+    journal = Journal(folder, made or record())
+    for line in lines:
+        journal.append(line)
+    journal.close()
+
+
+def resumed(folder: Path, made: PlanRecord | None = None) -> list[bytes]:
+    journal = Journal(folder, made or record(), resume=True)
+    try:
+        return journal.keep(lambda line: True) if journal.resumed else []
+    finally:
+        journal.close()
+
+
+def test_the_plan_is_there_before_the_first_result_and_every_line_is_out_at_once(tmp_path):
+    journal = Journal(tmp_path / "deep" / "folder", record())
+    assert recorded(tmp_path / "deep" / "folder") == record()
+    for number, line in enumerate(LINES):
+        journal.append(line)
+        assert (tmp_path / "deep" / "folder" / RESULTS).read_bytes().splitlines() == LINES[: number + 1]
+    journal.close()
+
+
+def test_a_run_goes_on_after_its_last_whole_line(tmp_path):
+    begun(tmp_path, *LINES)
+    with (tmp_path / RESULTS).open("ab") as file:
+        file.write(b'{"n":4,"torn')
+    journal = Journal(tmp_path, record(), resume=True)
+    assert journal.keep(lambda line: True) == LINES
+    journal.append(b'{"n":5}')
+    journal.close()
+    assert (tmp_path / RESULTS).read_bytes() == b'{"n":1}\n{"n":2}\n{"n":3}\n{"n":5}\n'
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_wherever_the_file_ends_every_whole_line_is_kept_and_no_other(tmp_path, data):
+    begun(tmp_path, *LINES)
+    whole = (tmp_path / RESULTS).read_bytes()
+    end = data.draw(st.integers(0, len(whole)))
+    (tmp_path / RESULTS).write_bytes(whole[:end])
+    assert resumed(tmp_path) == LINES[: whole[:end].count(b"\n")]
+    assert (tmp_path / RESULTS).read_bytes() == b"".join(line + b"\n" for line in LINES[: whole[:end].count(b"\n")])
+
+
+def test_lines_that_are_not_wanted_leave_the_file_too(tmp_path):
+    begun(tmp_path, *LINES, LINES[0])
+    journal = Journal(tmp_path, record(), resume=True)
+    assert journal.keep(lambda line: line != LINES[1]) == [LINES[0], LINES[2]]
+    journal.close()
+    assert (tmp_path / RESULTS).read_bytes().splitlines() == [LINES[0], LINES[2]]
+
+
+def test_a_run_that_begins_anew_leaves_nothing_of_the_last_one(tmp_path):
+    begun(tmp_path, *LINES)
+    (tmp_path / SUMMARY).write_text("{}")
+    begun(tmp_path)
+    assert (tmp_path / RESULTS).read_bytes() == b""
+    assert not (tmp_path / SUMMARY).exists()
+
+
+@pytest.mark.parametrize("left", ["nothing", "no plan", "a plan that is none"])
+def test_where_no_run_has_begun_it_begins(tmp_path, left):
+    if left != "nothing":
+        begun(tmp_path, *LINES)
+        (tmp_path / PLAN).unlink() if left == "no plan" else (tmp_path / PLAN).write_text("{")
+    assert resumed(tmp_path) == []
+    assert recorded(tmp_path) == record()
+    assert (tmp_path / RESULTS).read_bytes() == b"", "results without their plan are nobody's"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"as_of": day("2026-11-22")}, "another --as-of: 2026-11-21, now 2026-11-22"),
+        ({"readers": "0.12.0"}, "another selection: "),
+        ({"goldens": [golden("t.a"), golden("t.b", comparison=Comparison(rtol=0.5))]}, "other goldens."),
+        ({"goldens": [golden("t.a")]}, "other goldens."),
+        ({"policy": Policy(windows=WindowDays(30, 30))}, "another policy."),
+        ({"timeout": 5}, "another --timeout or --memory: "),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_another_plan_is_not_resumed_and_the_message_says_what_differs(tmp_path, change, said):
+    begun(tmp_path, *LINES)
+    with pytest.raises(RunError) as told:
+        Journal(tmp_path, record(**change), resume=True)
+    assert f"--resume: the last run in {tmp_path} had another plan: {said}" in str(told.value)
+    assert "run without --resume to begin anew" in str(told.value)
+    assert resumed(tmp_path) == LINES, "and the folder is as it was, and free"
+
+
+def test_another_version_of_the_tool_does_not_resume(tmp_path):
+    begun(tmp_path, made=msgspec.structs.replace(record(), tool="0.0"))
+    with pytest.raises(RunError, match=r"another version of pytest-jaxexport: 0\.0, now"):
+        Journal(tmp_path, record(), resume=True)
+
+
+def test_other_code_of_the_same_version_does_not_resume(tmp_path, monkeypatch):
+    begun(tmp_path, *LINES)
+    monkeypatch.setattr(fingerprints, "code", lambda: "0123456789abcdef")
+    with pytest.raises(RunError, match=r"another version of pytest-jaxexport: .*, now .* \(0123456789ab\)"):
+        resumed(tmp_path)
+
+
+def test_how_many_cells_run_at_once_is_not_part_of_the_plan(tmp_path):
+    begun(tmp_path, *LINES)
+    assert resumed(tmp_path, record(jobs=7)) == LINES
+
+
+def test_a_second_run_in_the_same_folder_is_refused_while_the_first_lives(tmp_path):
+    script = (
+        "import sys; from pathlib import Path; sys.path[:0] = sys.argv[2:]\n"
+        "from test_journal import Journal, record\n"
+        "journal = Journal(Path(sys.argv[1]), record()); print('begun', flush=True); sys.stdin.read()"
+    )
+    here = Path(__file__).parent
+    with subprocess.Popen(
+        [sys.executable, "-c", script, tmp_path, here, here.parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as first:
+        assert first.stdout
+        assert first.stdout.readline() == b"begun\n"
+        for resume in (False, True):
+            with pytest.raises(
+                RunError, match=r"another run is writing its results there\. Wait for it, or choose another"
+            ):
+                Journal(tmp_path, record(), resume=resume)
+        first.kill()
+    begun(tmp_path, *LINES)
+
+
+def test_the_finished_results_replace_the_growing_ones(tmp_path):
+    journal = Journal(tmp_path, record())
+    for line in reversed(LINES):
+        journal.append(line)
+    journal.finish(LINES)
+    journal.close()
+    assert (tmp_path / RESULTS).read_bytes().splitlines() == LINES
+
+
+def test_a_place_where_no_results_can_be_written_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match=r"--results .*: cannot write there"):
+        Journal(tmp_path / "file", record())

@@ -1,0 +1,171 @@
+"""Shards of a plan, run one by one and merged, are the undivided run; anything else is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from export_core.cli.app import main
+from export_core.environments.environment import this_interpreter
+from export_core.matrix import local_replay as local
+from export_core.runs.errors import RunError
+from export_core.runs.journal import PLAN, RESULTS, SUMMARY, recorded
+from export_core.runs.merge import merge_shards
+from export_core.runs.results import read_summary, write_summary
+
+CASES = ("waves", "both", "keys", "other_numbers", "x64")
+COUNT = 3
+
+
+def jaxexport(*words: str | Path) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["jaxexport", *map(str, words)])
+        patch.setattr(local, "build_environment", lambda release, *_: this_interpreter(release))
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture(scope="module")
+def ran(golden_folder, here, tmp_path_factory) -> Path:
+    """A folder with the results of a whole run, and of each shard."""
+    folder = tmp_path_factory.mktemp("runs")
+    chosen = [word for case in CASES for word in ("--cases", case)]
+    shutil.copytree(golden_folder, folder / "golden")
+    shutil.rmtree(folder / "golden" / "no_artifact")
+    options = [*chosen, "--readers", here.jaxlib, "--no-cache", "--quiet"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert jaxexport("matrix", *options, "--results", "whole") == 1
+        codes = [
+            jaxexport("matrix", *options, "--results", f"{index}", "--shard", f"{index}/{COUNT}")
+            for index in range(1, COUNT + 1)
+        ]
+    assert sorted(codes) == [0, 0, 1], "each shard is judged by its own cells"
+    return folder
+
+
+@pytest.fixture
+def shards(ran, tmp_path) -> list[Path]:
+    """The shards, to be changed."""
+    return [Path(shutil.copytree(ran / str(index), tmp_path / str(index))) for index in range(1, COUNT + 1)]
+
+
+def timeless(folder: Path) -> tuple[list[dict[str, object]], dict[str, object]]:
+    lines = [json.loads(line) for line in (folder / RESULTS).read_bytes().splitlines()]
+    summary = json.loads((folder / SUMMARY).read_bytes())
+    return [{**line, "seconds": 0} for line in lines], {**summary, "seconds": 0}
+
+
+def test_merged_shards_are_the_undivided_run_with_its_exit_code(ran, shards, tmp_path, capsys):
+    out = tmp_path / "merged"
+    assert jaxexport("merge", *reversed(shards), "--results", out) == 1
+    assert timeless(out) == timeless(ran / "whole")
+    assert len(timeless(out)[0]) == len(CASES)
+    assert (out / PLAN).read_bytes() == (ran / "whole" / PLAN).read_bytes()
+    assert "BROKEN: at least one promise is broken." in capsys.readouterr().out
+
+
+def test_a_shard_says_which_it_is_of_which_plan(ran, shards):
+    whole = read_summary(ran / "whole")
+    for index, folder in enumerate(shards, 1):
+        summary = read_summary(folder)
+        assert (summary.plan, summary.shard.index, summary.shard.count) == (whole.plan, index, COUNT)
+    assert whole.shard is None
+    assert sum(read_summary(folder).planned for folder in shards) == whole.planned
+
+
+def test_merged_results_can_be_judged_again(shards, tmp_path, capsys):
+    jaxexport("merge", *shards, "--results", tmp_path / "merged")
+    assert jaxexport("judge", tmp_path / "merged") == 1
+
+
+@pytest.mark.parametrize("lost", ["folder", SUMMARY])
+def test_a_shard_that_is_missing_or_was_killed_makes_the_run_incomplete_and_is_named(shards, tmp_path, capsys, lost):
+    if lost == "folder":
+        shutil.rmtree(shards[1])
+    else:
+        (shards[1] / SUMMARY).unlink()
+    out = tmp_path / "merged"
+    assert jaxexport("merge", *shards, "--results", out) == 3
+    assert "gap: of 3 shards 1 are missing or did not finish: --shard 2/3." in capsys.readouterr().out
+    lines, summary = timeless(out)
+    assert len(lines) == summary["results"] < summary["planned"] == len(CASES)
+    assert not summary["selection"]["whole"]
+    assert jaxexport("judge", out) == 3
+
+
+def test_without_one_finished_shard_nothing_is_known_and_that_is_incomplete_too(tmp_path, capsys):
+    (tmp_path / "shard-1").mkdir()
+    assert jaxexport("merge", tmp_path / "shard-1", tmp_path / "shard-*", "--results", tmp_path / "out") == 3
+    assert "expected finished shards of a plan, each with its summary.json, found none" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_shard_given_twice_is_refused(shards, tmp_path):
+    again = Path(shutil.copytree(shards[1], tmp_path / "again"))
+    with pytest.raises(RunError, match=f"overlap: shard 2/3 is given twice, here and in {shards[1]}"):
+        merge_shards([*shards, again])
+
+
+def other(folder: Path, **changes: object) -> None:
+    """Make it a shard of another plan."""
+    record = msgspec.structs.replace(recorded(folder), **changes)
+    (folder / PLAN).write_bytes(msgspec.json.encode(record))
+    write_summary(folder, msgspec.structs.replace(read_summary(folder), plan=record.digest))
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"as_of": "2026-01-01"}, "another --as-of: DAY, now 2026-01-01"),
+        ({"policy": "0" * 64}, "another policy"),
+        ({"goldens": {"t.other": "0" * 64}}, "other goldens"),
+        ({"cells": "0" * 64}, "other cells"),
+        ({"selection": {"readers": "all"}}, "another selection"),
+        ({"limits": {"timeout": 5.0, "memory": 0.0}}, "another --timeout or --memory"),
+        ({"tool": "0.0.1"}, "another version of pytest-jaxexport"),
+    ],
+)
+def test_shards_of_different_plans_are_refused_and_what_differs_is_named(shards, changes, what):
+    day = recorded(shards[0]).as_of
+    other(shards[2], **changes)
+    with pytest.raises(RunError, match="mixed plans: expected the plan of") as refused:
+        merge_shards(shards)
+    assert f"found {what.replace('DAY', str(day))}" in str(refused.value)
+
+
+def test_a_plan_that_was_cut_otherwise_is_refused(shards):
+    summary = read_summary(shards[2])
+    other(shards[2], shard="3/4")
+    write_summary(shards[2], msgspec.structs.replace(summary, shard=msgspec.structs.replace(summary.shard, count=4)))
+    with pytest.raises(RunError, match=r"mixed plans: .* found cut into 3 shards, now 4"):
+        merge_shards(shards)
+
+
+def test_a_run_that_is_no_shard_is_refused(ran):
+    with pytest.raises(RunError, match="expected one shard of a plan, found a whole run"):
+        merge_shards([ran / "whole"])
+
+
+def test_results_that_were_lost_or_moved_between_shards_are_refused(shards):
+    lines = (shards[0] / RESULTS).read_bytes().splitlines(keepends=True)
+    (shards[0] / RESULTS).write_bytes(b"".join(lines[1:]))
+    with pytest.raises(RunError, match=rf"expected {len(lines)} results of shard 1/3, found {len(lines) - 1}"):
+        merge_shards(shards)
+    others = (shards[1] / RESULTS).read_bytes().splitlines(keepends=True)
+    (shards[0] / RESULTS).write_bytes(b"".join([*lines[1:], others[0]]))
+    with pytest.raises(RunError, match="expected one result for each of 5 planned cells, found 5 results of 4 cells"):
+        merge_shards(shards)
+
+
+def test_a_shard_is_never_written_over(shards, capsys):
+    before = timeless(shards[0])
+    assert jaxexport("merge", *shards, "--results", shards[0]) == 2
+    assert "this is one of the shards, which are not written over" in capsys.readouterr().err
+    assert timeless(shards[0]) == before

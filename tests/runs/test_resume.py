@@ -1,0 +1,206 @@
+"""A matrix that is killed at any moment and resumed ends as one that nobody disturbed; run again, it runs nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from making import make_wheel
+
+from export_core.environments.build import cache_folder
+from export_core.environments.environment import build_environment
+from export_core.goldens import GoldenStore
+from export_core.matrix import Cell, Limits, Verdict
+from export_core.matrix.replay import replay
+from export_core.releases import load_calendar
+
+WRITE_GOLDENS = Path(__file__).parents[1] / "write_goldens.py"
+CASES = ("waves", "both", "keys", "every_dtype", "cholesky", "eigh", "x64", "other_numbers", "other_count")
+KILLS = 10
+
+pytestmark = pytest.mark.matrix
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    subprocess.run([sys.executable, WRITE_GOLDENS, folder / "golden"], check=True)
+    shutil.rmtree(folder / "golden" / "no_artifact")  # it would be refused
+    return folder
+
+
+@pytest.fixture
+def start(project, tmp_path) -> Callable[..., subprocess.Popen[str]]:
+    """Starts a matrix over the goldens above, with the user's environments and a cache of its own."""
+
+    def started(results: str, *words: str, cache: str = "cache") -> subprocess.Popen[str]:
+        home = tmp_path / cache
+        if not home.exists():
+            home.mkdir()
+            (home / "environments").symlink_to(cache_folder() / "environments")
+        chosen = [word for case in CASES for word in ("--cases", case)]
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "export_core",
+                "matrix",
+                *chosen,
+                "--readers",
+                "0.12.0.1",
+                "--results",
+                results,
+                *words,
+            ],
+            cwd=project,
+            env={**os.environ, "JAXEXPORT_CACHE": str(home)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    return started
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    out, _ = process.communicate(timeout=300)
+    return process.returncode, out
+
+
+def results(folder: Path) -> tuple[list[dict[str, object]], dict[str, object]]:
+    """Everything that a run left, but for the seconds it took."""
+    lines = [json.loads(line) for line in (folder / "results.jsonl").read_bytes().splitlines()]
+    summary = json.loads((folder / "summary.json").read_bytes())
+    return [{**line, "seconds": 0} for line in lines], {**summary, "seconds": 0}
+
+
+def test_killed_at_ten_random_moments_and_resumed_it_ends_the_same(start, project):
+    code, out = ended(start("undisturbed"))
+    assert code == 1, out
+    before = time.monotonic()
+    assert ended(start("again", "--no-cache"))[0] == 1
+    whole = time.monotonic() - before
+    wanted = results(project / "undisturbed")
+    assert results(project / "again") == wanted
+    assert len(wanted[0]) == len(CASES)
+    moments = random.Random()
+    left = []
+    for number in range(KILLS):
+        words = ("--no-cache",) if number % 2 else ()
+        moment = moments.uniform(0, whole)
+        process = start("killed", *words, cache=f"cache{number}")
+        time.sleep(moment)
+        process.kill()
+        ended(process)
+        file = project / "killed" / "results.jsonl"
+        left.append(file.read_bytes().count(b"\n") if file.exists() else 0)
+        code, out = ended(start("killed", "--resume", *words, cache=f"cache{number}"))
+        assert code == 1, (moment, out)
+        assert results(project / "killed") == wanted, f"killed after {moment:.3f} s"
+    assert any(0 < count < len(CASES) for count in left), f"no kill met the middle of a run: {left}"
+
+
+def test_the_same_matrix_again_runs_no_cell_and_starts_no_worker(start, project):
+    first, _ = ended(start("first"))
+    code, out = ended(start("second"))
+    assert (first, code) == (1, 1)
+    assert f"{len(CASES)} of {len(CASES)} cells have been run before with the same content" in out
+    assert "is ready" not in out
+    same = [(project / name / "results.jsonl").read_bytes() for name in ("first", "second")]
+    assert same[0] == same[1], "seconds too: they are those of the run that was"
+    code, out = ended(start("third", "--no-cache"))
+    assert "is ready" in out
+    assert results(project / "third") == results(project / "first")
+
+
+def test_a_second_run_in_the_same_folder_is_refused(start, project):
+    first = start("shared", "--no-cache")
+    lock = project / "shared" / "plan.json"
+    until = time.monotonic() + 60
+    while not lock.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    code, out = ended(start("shared", "--no-cache"))
+    assert code == 2
+    assert "--results shared: another run is writing its results there." in out
+    assert ended(first)[0] == 1
+    assert len(results(project / "shared")[0]) == len(CASES)
+
+
+def test_two_runs_at_once_share_what_is_kept_and_both_are_right(start, project):
+    both = [start("one"), start("two")]
+    assert [ended(process)[0] for process in both] == [1, 1]
+    one, two = results(project / "one"), results(project / "two")
+    assert one == two
+    assert [line["verdict"] for line in one[0]].count("not_run") == 0
+    assert "run before with the same content" in ended(start("three"))[1]
+    assert results(project / "three") == one
+
+
+def test_an_environment_that_loses_a_file_while_cells_run_is_mended_and_no_cell_is_blamed(
+    project, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "home"))
+    calendar = load_calendar()
+    reader = calendar.release("0.12.0.1")
+    standing = build_environment(reader, calendar)
+    # jax imports it with the first artifact only.
+    (lazy,) = standing.python.parents[1].glob("lib/python*/site-packages/jaxlib/mlir/dialects/mhlo.py")
+    lazy.unlink()
+    asked = []
+
+    def environment_of(release):
+        asked.append(release)
+        return standing if len(asked) == 1 else build_environment(release, calendar)
+
+    goldens = [golden for golden in GoldenStore(project / "golden").goldens() if golden.manifest.case in CASES]
+    cells = [Cell(golden, reader, "cpu") for golden in goldens]
+    said: list[str] = []
+    found = list(replay(cells, environment_of, calendar, limits=Limits(jobs=2), notify=said.append))
+    assert {outcome.verdict for outcome in found} == {Verdict.PASS, Verdict.NUMERICS}
+    assert len(asked) == 2
+    assert any("tried again: the environment broke: " in text and "mhlo.py" in text for text in said), said
+
+
+def test_results_can_be_followed_while_they_grow(start, project):
+    process = start("followed", "--no-cache", "--jobs", "1")
+    seen = set()
+    file = project / "followed" / "results.jsonl"
+    while process.poll() is None:
+        if file.exists():
+            whole = file.read_bytes().rpartition(b"\n")[0].splitlines()
+            assert all(json.loads(line)["judgement"] for line in whole)
+            seen.add(len(whole))
+        time.sleep(0.01)
+    process.communicate()
+    assert len(seen & set(range(1, len(CASES)))) > 2, seen
+
+
+def test_a_reader_from_wheel_files_runs_what_is_in_them(start, project, tmp_path):
+    nightly = "0.13.0.dev20261120"
+    version = {"jaxlib/version.py": f"__version__ = {nightly!r}\n"}
+    wheel = make_wheel(tmp_path, "jaxlib", nightly, modules=version)
+    export = {
+        "jax/__init__.py": f"import types; __version__ = {nightly!r}; config = types.SimpleNamespace(update=print)\n",
+        "jax/export.py": "def deserialize(data): raise ValueError('a nightly that deserializes nothing')\n",
+    }
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    make_wheel(wheels, "jax", nightly, needs="jaxlib>=0.12.0", modules=export)
+    words = ("--readers", str(wheel), "--wheels", str(wheels), "--as-of", "2026-11-21")
+    code, out = ended(start("nightly", *words))
+    assert code == 1, out
+    found, summary = results(project / "nightly")
+    assert {(line["verdict"], line["message"]) for line in found} == {
+        ("error", "ValueError: a nightly that deserializes nothing")
+    }
+    assert {line["reader"]["built"] for line in found} == {"2026-11-20"}
+    assert f"--readers {wheel}" in found[0]["reproduce"]
+    assert summary["calendar"]["newest_jaxlib"] == nightly

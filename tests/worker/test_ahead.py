@@ -1,0 +1,200 @@
+"""Processes that are forked before their cell is known: one cell each, none that outlives its worker or speaks for a cell."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from commands import wait_for
+
+from export_core.environments.environment import this_interpreter
+from export_core.matrix import Cell
+from export_core.matrix.checks import request_of
+from export_core.worker.client import ForkingWorker
+from export_core.worker.processes import PROGRAM
+from export_core.worker.protocol import Stage
+
+
+class Started:
+    """A worker in which two cells have run: the first has taught it what to import, with the second a process was forked ahead."""
+
+    def __init__(self, environment, golden, folder: Path) -> None:
+        self.worker = ForkingWorker(environment)
+        self.pid = self.worker._process.pid
+        self.request = request_of(Cell(golden, environment.release, "cpu"), folder, timeout=60, memory=0)
+        assert [self.run().end for _ in range(2)] == ["ok", "ok"]
+        self.ahead = only_child(self.pid)
+        wait_for(lambda: threads(self.ahead) > 1, "a client in the process that waits")
+
+    def run(self, **changes):
+        return self.worker.submit(msgspec.structs.replace(self.request, **changes)).result(timeout=120)
+
+
+@pytest.fixture
+def started(here, goldens, tmp_path):
+    made = Started(this_interpreter(here), goldens["waves"], tmp_path)
+    yield made
+    made.worker.close()
+
+
+def children(pid: int) -> list[int]:
+    """The processes below this one that have not ended."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found if alive(int(child))]
+
+
+def only_child(pid: int) -> int:
+    """The process that is left when those whose cell is done have ended."""
+    return wait_for(lambda: children(pid)[1:] == [] and children(pid), "one process that waits")[0]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def threads(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
+def test_one_process_waits_with_its_client_and_runs_one_cell_whose_time_begins_then(started):
+    assert threads(started.pid) == 1, "the worker itself stays cold"
+    time.sleep(0.3)
+    given = time.monotonic()
+    assert started.run().seconds <= time.monotonic() - given
+    assert only_child(started.pid) != started.ahead
+
+
+def test_a_cell_that_asks_for_what_comes_before_the_client_gets_a_process_of_its_own(started, tmp_path):
+    (tmp_path / "own.py").write_text("import jax._src.xla_bridge\nassert not jax._src.xla_bridge._backends\n")
+    assert started.run(devices=2).end == "ok"
+    assert started.run(register=(("own", str(tmp_path / "own.py")),)).end == "ok"
+    assert only_child(started.pid) == started.ahead
+
+
+def test_no_more_processes_wait_than_half_of_the_cells_that_run(started):
+    futures = [started.worker.submit(started.request) for _ in range(6)]
+    assert {future.result(timeout=120).end for future in futures} == {"ok"}
+    wait_for(lambda: 1 <= len(children(started.pid)) <= 3, "processes that wait")
+
+
+def test_who_waits_has_copied_the_pages_that_an_earlier_cell_wrote(here, goldens, tmp_path):
+    plain = this_interpreter(here)
+    unnoted = dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(tmp_path)})
+    started = Started(unnoted, goldens["waves"], tmp_path)
+    unaware = own_bytes(started.ahead)
+    assert started.run().end == "ok"
+    aware = only_child(started.pid)
+    wait_for(lambda: threads(aware) > 1, "a client in the process that waits")
+    assert own_bytes(aware) > unaware + (4 << 20)
+    assert started.run().end == "ok"
+    started.worker.close()
+
+
+def own_bytes(pid: int) -> int:
+    """How much of its memory a process shares with nobody."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty:"))
+
+
+PAGES = """
+import ctypes, importlib.util, mmap, os, sys
+spec = importlib.util.spec_from_file_location("worker", sys.argv[1])
+worker = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(worker)
+size, shared = mmap.PAGESIZE, mmap.mmap(-1, 64 * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE)
+start = ctypes.addressof(ctypes.c_char.from_buffer(shared))
+shared[:] = bytes(range(64)) * size
+assert any(begin <= start and start + 64 * size <= end for begin, end in worker.private_mappings())
+
+
+def in_a_fork(do):
+    pid = os.fork()
+    if pid == 0:
+        do()
+        found = worker.copied_pages([[start, start + 64 * size]])
+        print([((address - start) // size, length // size) for address, length in found], shared[:] == bytes(range(64)) * size, flush=True)
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def write():
+    for page in (3, 5, 40):
+        shared[page * size] = 255
+
+
+in_a_fork(lambda: None)
+in_a_fork(write)
+in_a_fork(lambda: worker.copy_pages([[start + 3 * size, 3 * size], [start + 40 * size, size]]))
+in_a_fork(lambda: worker.copy_pages([[size, size], [start + 7 * size, size]]))  # nothing is mapped there
+in_a_fork(lambda: worker.copy_pages([[start, 1 << 40]]))  # more than any cell writes
+print(worker.copied_pages([["no", "address"]]))
+"""
+
+
+def test_pages_are_copied_and_hold_what_they_held():
+    said = subprocess.run(
+        [sys.executable, "-c", PAGES, str(PROGRAM)], capture_output=True, text=True, check=True
+    ).stdout
+    assert said.splitlines() == [
+        "[] True",
+        "[(3, 3), (40, 1)] False",
+        "[(3, 3), (40, 1)] True",
+        "[(7, 1)] True",
+        "[] True",
+        "[]",
+    ]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stuck"])
+def test_a_process_that_is_lost_before_its_cell_begins_says_nothing_about_the_cell(started, how):
+    os.kill(started.ahead, how)
+    reply = started.run(timeout=4.0)
+    assert (reply.end, reply.stage, reply.signal) == ("ok", Stage.RUN, None)
+    assert started.ahead not in children(started.pid)
+
+
+@pytest.mark.parametrize("how", ["killed", "closed"])
+def test_a_process_that_waits_does_not_outlive_its_worker(started, how):
+    if how == "killed":
+        os.kill(started.pid, signal.SIGKILL)
+    else:  # what happens too when the coordinator is killed
+        started.worker._process.stdin.close()
+    wait_for(lambda: not alive(started.ahead), "the end of the process that waited")
+
+
+@pytest.mark.parametrize(("platform", "left"), [("cpu", 1), ("cuda", 0)])
+def test_the_process_of_a_cell_on_an_accelerator_is_gone_when_its_reply_comes(here, goldens, tmp_path, platform, left):
+    slow = "import os, time\nleave = os._exit\nos._exit = lambda status: (time.sleep(2), leave(status))\n"
+    (tmp_path / "sitecustomize.py").write_text(slow)
+    plain = this_interpreter(here)
+    worker = ForkingWorker(dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(tmp_path)}))
+    request = request_of(Cell(goldens["waves"], here, "cpu"), tmp_path, timeout=60, memory=0)
+    reply = worker.submit(msgspec.structs.replace(request, platform=platform)).result(timeout=60)
+    found = len(children(worker._process.pid))
+    worker.close()
+    assert (reply.end, found) == ("ok" if platform == "cpu" else "error", left), reply
+
+
+@pytest.mark.parametrize(
+    ("variables", "end"),
+    [({"JAX_PLATFORMS": "no_such"}, "error"), ({"XLA_FLAGS": "--xla_no_such"}, "crash")],
+    ids=["refuses", "dies"],
+)
+def test_where_the_client_cannot_start_each_cell_says_so_in_its_own_stage(here, goldens, tmp_path, variables, end):
+    plain = this_interpreter(here)
+    worker = ForkingWorker(dataclasses.replace(plain, variables={**plain.variables, **variables}))
+    request = request_of(Cell(goldens["waves"], here, "cpu"), tmp_path, timeout=60, memory=0)
+    replies = [worker.submit(request).result(timeout=60) for _ in range(3)]
+    worker.close()
+    assert [(reply.end, reply.stage) for reply in replies] == [(end, Stage.LOWER)] * 3
+    assert "no_such" in (replies[-1].message or "") + replies[-1].stderr

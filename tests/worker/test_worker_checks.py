@@ -1,0 +1,197 @@
+"""What a cell calls beside the plain call: derivatives, refusals, meshes, registrations; and a planted fault in each is found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec
+from msgspec import structs
+
+from export_core.environments.environment import this_interpreter
+from export_core.export import Asked, Case, Use, produce, with_checks
+from export_core.goldens import GoldenStore
+from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.store import sha256
+from export_core.matrix import Cell, Limits, Outcome, Verdict
+from export_core.matrix.replay import replay
+from export_core.releases import load_calendar
+
+X = np.linspace(0, 1, 4, dtype=np.float32)
+MODULE = "boxes_of_the_worker"
+NODES = """
+import jax
+from jax import export
+
+class Box:
+    def __init__(self, value):
+        self.value = value
+
+jax.tree_util.register_pytree_node(Box, lambda box: ((box.value,), None), lambda _, children: Box(*children))
+export.register_pytree_node_serialization(
+    Box, serialized_name="tests.WorkersBox", serialize_auxdata=lambda _: b"", deserialize_auxdata=lambda _: None
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
+    """Every golden below, replayed in one worker."""
+    store = GoldenStore(tmp_path_factory.mktemp("checks"))
+    folder = tmp_path_factory.mktemp("modules")
+    (folder / f"{MODULE}.py").write_text(NODES)
+    sys.path.insert(0, str(folder))
+    boxes = __import__(MODULE)
+    sys.path.remove(str(folder))
+
+    def write(
+        case: str,
+        function: Callable[..., Any],
+        *args: Any,
+        uses: tuple[Use, ...] = (),
+        planted: dict[str, bytes] | None = None,
+        manifest: Callable[[Any], Any] = lambda manifest: manifest,
+        **asked: Any,
+    ) -> None:
+        made = Case(case, f"test_a.py::{case}", None, jax.jit(function), args, {}, Asked(**asked))
+        produced = with_checks(produce(made, load_calendar(), reproducible=False), list(uses))
+        files = {**produced.files, **(planted or {})}
+        hashed = structs.replace(produced.manifest, files={name: sha256(data) for name, data in files.items()})
+        store.write(manifest(hashed), files)
+
+    wrong = to_npz([leaf_of(np.full(4, 9, np.float32))])
+    write("derivatives", jnp.sin, X, vjp_order=2)
+    write("wrong_derivative", jnp.sin, X, vjp_order=2, planted={"vjp1.outputs.npz": wrong})
+    write(
+        "wrong_second_derivative",
+        jnp.sin,
+        X,
+        vjp_order=2,
+        planted={"vjp2.outputs.npz": to_npz([leaf_of(X), leaf_of(X)])},
+    )
+    write(
+        "derivative_that_is_there",
+        jnp.sin,
+        X,
+        vjp_order=2,
+        manifest=lambda m: _check(m, "vjp3", vjp=2, inputs="vjp2.inputs.npz"),
+    )
+
+    symbolic = {"symbolic_shapes": ("b",), "constraints": ("b >= 2",)}
+    refused = Use((X[:1],), {}, "b >= 2")
+    write("shapes", jnp.cos, X, uses=(Use((X[:2],), {}), refused), **symbolic)
+    allowed = {"refused1.inputs.npz": to_npz([leaf_of(X[:3])])}
+    write("not_refused", jnp.cos, X, uses=(refused,), planted=allowed, **symbolic)
+    write(
+        "refused_otherwise",
+        jnp.cos,
+        X,
+        uses=(refused,),
+        manifest=lambda m: _check(m, "refused1", refused="b >= 7"),
+        **symbolic,
+    )
+
+    write(
+        "refused_by_no_file",
+        jnp.cos,
+        X,
+        uses=(refused,),
+        manifest=lambda m: _check(m, "refused1", inputs="gone.npz"),
+        **symbolic,
+    )
+
+    sharded = {"mesh": {"a": 2}, "in_specs": (PartitionSpec("a"),)}
+    write("sharded", lambda x: (x * 2, x.sum()), X, vjp_order=1, **sharded)
+    write("moved", jnp.tan, X, manifest=lambda m: structs.replace(m, out_shardings=("0:[0:4] 1:[0:4]",)), **sharded)
+    write("spread", lambda x: x - x.mean(), X, spread_over=2)
+
+    write("registered", lambda box: boxes.Box(box.value * 2), boxes.Box(X), register=(MODULE,))
+    broken = {f"{MODULE}.register.py": b"raise ImportError('not on this reader')"}
+    write("unimportable", lambda box: boxes.Box(box.value * 3), boxes.Box(X), register=(MODULE,), planted=broken)
+    nothing = {f"{MODULE}.register.py": b""}
+    write("unregistered", lambda box: boxes.Box(box.value * 4), boxes.Box(X), register=(MODULE,), planted=nothing)
+
+    write("elsewhere", jnp.exp, X, platforms=("tpu",), refused_on=("cpu",))
+    write("here_after_all", jnp.exp, X, platforms=("cpu",), manifest=_refused_here)
+    write("lifted", jnp.exp, X, platforms=("tpu",), disabled_checks={"platform": "the same everywhere"})
+
+    cells = [Cell(golden, here, "cpu") for golden in store.goldens()]
+    found = replay(cells, this_interpreter, load_calendar(), limits=Limits(jobs=2, timeout=120))
+    return {outcome.cell.golden.manifest.case: outcome for outcome in found}
+
+
+def _check(manifest: Any, name: str, **changes: Any) -> Any:
+    checks = (structs.replace(check, **changes) if check.name == name else check for check in manifest.checks)
+    return structs.replace(manifest, checks=tuple(checks))
+
+
+def _refused_here(manifest: Any) -> Any:
+    return structs.replace(manifest, options=structs.replace(manifest.options, refused_on=("cpu",)))
+
+
+@pytest.mark.parametrize("case", ["derivatives", "shapes", "sharded", "spread", "registered", "elsewhere", "lifted"])
+def test_what_is_right_passes_whole(outcomes, case):
+    outcome = outcomes[case]
+    assert outcome.verdict is Verdict.PASS, (outcome.stage, outcome.message, outcome.stderr)
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("wrong_derivative", "vjp1: output 0 float32[4]: 4 of 4 elements differ"),
+        ("wrong_second_derivative", "vjp2: output 0 float32[4]: "),
+    ],
+)
+def test_another_derivative_is_told_with_its_order(outcomes, case, message):
+    outcome = outcomes[case]
+    assert outcome.verdict is Verdict.NUMERICS
+    assert outcome.message.startswith(message)
+
+
+@pytest.mark.parametrize("case", ["not_refused", "derivative_that_is_there", "here_after_all"])
+def test_a_call_that_must_be_refused_and_is_not_is_an_error(outcomes, case):
+    outcome = outcomes[case]
+    assert outcome.verdict is Verdict.ERROR
+    assert "expected this call to be refused, and it was not" in outcome.message
+
+
+def test_a_refusal_for_another_reason_is_an_error_with_what_was_said(outcomes):
+    outcome = outcomes["refused_otherwise"]
+    assert outcome.verdict is Verdict.ERROR
+    assert outcome.message.startswith("refused1: expected a refusal with 'b >= 7' in its message, found ValueError: ")
+    assert "b >= 2" in outcome.message
+
+
+def test_a_fault_of_the_machine_in_a_call_that_must_be_refused_is_no_refusal(outcomes):
+    outcome = outcomes["refused_by_no_file"]
+    assert outcome.verdict is Verdict.NOT_RUN
+    assert "FileNotFoundError: [Errno 2]" in outcome.message
+
+
+def test_an_output_in_other_parts_is_an_error_with_both(outcomes):
+    outcome = outcomes["moved"]
+    assert outcome.verdict is Verdict.ERROR
+    assert outcome.message == "output 0 lies elsewhere on its mesh: expected 0:[0:4] 1:[0:4], got 0:[0:2] 1:[2:4]"
+
+
+def test_a_registration_that_cannot_be_imported_says_nothing_of_the_artifact_and_is_not_run(outcomes):
+    assert outcomes["unimportable"].verdict is Verdict.NOT_RUN
+    assert outcomes["unimportable"].message == (
+        f"the module {MODULE} cannot be imported in this reader: ImportError: not on this reader"
+    )
+
+
+def test_a_registration_that_does_not_register_is_an_error(outcomes):
+    assert outcomes["unregistered"].verdict is Verdict.ERROR
+    assert "tests.WorkersBox" in outcomes["unregistered"].message
+
+
+def test_the_copy_in_the_golden_is_imported_and_no_module_of_the_reader(outcomes):
+    assert Path(sys.modules[MODULE].__file__).parent.name.startswith("modules"), "no reader has this folder on its path"
+    assert outcomes["registered"].verdict is Verdict.PASS

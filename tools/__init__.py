@@ -1,0 +1,1 @@
+"""Scripts for maintainers; none of them is in the wheel."""

@@ -1,0 +1,66 @@
+"""What do the files that people and other programs read and write look like? JSON Schemas of manifest, policy, results, inspections.
+
+``python -m tools.schemas [FOLDER]`` writes them; a test keeps those in schema/ equal to what the types say.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from export_core.goldens import Manifest
+from export_core.inspection.facts import Inspection
+from export_core.judge import Result, Summary
+from export_core.judge.forecast import Forecast
+from export_core.policy import Policy
+from export_core.policy.json_schema import DIALECT, TITLE, policy_schema
+from export_core.releases.dated import DatedCalendar
+from export_core.report.changes import ComparisonTold
+from export_core.report.planned import Planned
+
+KINDS: dict[str, tuple[type, str]] = {
+    "comparison": (
+        ComparisonTold,
+        "what `jaxexport judge NEW --baseline OLD --json` prints: what is different from an earlier run",
+    ),
+    "forecast": (
+        Forecast,
+        "what `jaxexport forecast --json` prints: the days ahead on which something happens to the goldens",
+    ),
+    "inspect": (Inspection, "what `jaxexport inspect --json` prints: everything that is told of one artifact"),
+    "manifest": (Manifest, "golden.yaml: what a golden is, who wrote it, and the SHA-256 of its files"),
+    "plan": (Planned, "what `jaxexport plan --json` prints: the cells of a matrix before it runs"),
+    "policy": (Policy, TITLE),
+    "releases": (
+        DatedCalendar,
+        "what `jaxexport releases list --json` prints: the calendar with its windows as of a day",
+    ),
+    "result": (Result, "one line of results.jsonl: a judged cell"),
+    "summary": (Summary, "summary.json: what was planned, what came of it, the exit code"),
+}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of one of `KINDS`."""
+    kind, title = KINDS[name]
+    if kind is Policy:
+        return policy_schema()
+    return {"$schema": DIALECT, "title": title, **msgspec.json.schema(kind)}
+
+
+def written(name: str) -> bytes:
+    """The bytes of its file in schema/."""
+    return msgspec.json.format(msgspec.json.encode(schema(name)), indent=2) + b"\n"
+
+
+def main(folder: Path) -> None:
+    """Write each schema to ``<name>.schema.json``."""
+    for name in KINDS:
+        (folder / f"{name}.schema.json").write_bytes(written(name))
+
+
+if __name__ == "__main__":
+    main(Path(*sys.argv[1:] or ["schema"]))

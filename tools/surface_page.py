@@ -1,0 +1,106 @@
+"""Make the table of what was exported and who ran it from a matrix run: python tools/surface_page.py RESULTS_DIR… FILE.md."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from export_core.judge import Judgement, Result
+from export_core.releases import load_calendar
+from export_core.runs.results import read_results, read_summary
+
+COMPAT = Path(__file__).parents[1] / "tests" / "compat"
+GOOD = (Judgement.KEPT, Judgement.BONUS)
+
+HEAD = """# What is exported, and who runs it
+
+Made by `python tools/surface_page.py .jaxexport docs/surface.md` after `nox -s compat_matrix -- --as-of {as_of}`: {cells} cells, each
+a golden of this repository in a fresh process of a reader.
+
+A section is a module of `tests/compat`, a row is a writer, a column is a reader: both are jaxlib releases, in the order
+of their build dates. A number counts the goldens that passed there with everything that they ask for: outputs,
+derivatives, further shapes, refusals, meshes. In parentheses: outside the promise for these two dates.
+"""
+
+
+def table(results: Sequence[Result], as_of: str) -> str:
+    """The page, from the cells of a matrix run."""
+    parts = [HEAD.format(as_of=as_of, cells=len(results))]
+    sections: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        sections[result.case.split(".")[2]].append(result)
+    for module in sorted(sections):
+        parts.append(section(module, sections[module]))
+    return "\n".join(parts)
+
+
+def section(module: str, results: Sequence[Result]) -> str:
+    """One module of cases: what it is about, a row for each writer, and what did not pass."""
+    built = load_calendar().built
+    writers = sorted({result.writer.jaxlib for result in results}, key=built)
+    readers = sorted({result.reader.jaxlib for result in results}, key=built)
+    names = dict.fromkeys(result.case.split(".", 3)[3] for result in results)
+    lines = [f"## {about(module)}", "", f"`tests/compat/{module}.py`: {', '.join(names)}.", ""]
+    lines += ["| writer ↓ reader → | " + " | ".join(readers) + " |", "|---" * (len(readers) + 1) + "|"]
+    lines += [
+        row(writer, readers, [result for result in results if result.writer.jaxlib == writer]) for writer in writers
+    ]
+    return "\n".join([*lines, "", *others(results)])
+
+
+def row(writer: str, readers: Sequence[str], results: Sequence[Result]) -> str:
+    """The cells of one writer's goldens, counted by reader."""
+    cells = [cell([result for result in results if result.reader.jaxlib == reader]) for reader in readers]
+    return f"| {writer} | " + " | ".join(cells) + " |"
+
+
+def cell(results: Sequence[Result]) -> str:
+    """``9``, ``8, 1 crash (known)``, ``(9)`` outside the promise, nothing where nothing was asked."""
+    if not results:
+        return ""
+    counts = Counter(word(result) for result in results)
+    told = ", ".join(f"{count} {what}".strip() for what, count in sorted(counts.items()))
+    return told if all(result.promised for result in results) else f"({told})"
+
+
+def word(result: Result) -> str:
+    """Nothing for a pass; else the verdict, and what it means where that is not plain."""
+    if result.judgement in GOOD:
+        return "" if result.verdict == "pass" else str(result.verdict)
+    return f"{result.verdict}, {result.judgement}" if result.judgement is Judgement.KNOWN else str(result.verdict)
+
+
+def others(results: Sequence[Result]) -> Iterator[str]:
+    """What did not pass: the cases that ended alike in the same readers in one line, with the first line of the message."""
+    readers: dict[tuple[str, ...], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for result in results:
+        if result.judgement not in GOOD:
+            first = (result.message.splitlines() or [""])[0]
+            short = first if len(first) <= 160 else first[:157] + "..."
+            end = (result.writer.jaxlib, str(result.verdict), str(result.stage), str(result.judgement), short)
+            readers[end][result.case.split(".", 3)[3]].append(result.reader.jaxlib)
+    built = load_calendar().built
+    for end in sorted(readers):
+        writer, verdict, stage, judgement, message = end
+        alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for name, found in sorted(readers[end].items()):
+            alike[tuple(sorted(found, key=built))].append(name)
+        for where, names in alike.items():
+            yield f"- {', '.join(names)} by {writer} in {', '.join(where)}: {verdict} in stage {stage}, {judgement}: `{message}`"
+    if readers:
+        yield ""
+
+
+def about(module: str) -> str:
+    """What the module says of itself."""
+    text = ast.get_docstring(ast.parse((COMPAT / f"{module}.py").read_text(encoding="utf-8")))
+    return (text or module).splitlines()[0].rstrip(".")
+
+
+if __name__ == "__main__":
+    *folders, page = map(Path, sys.argv[1:])
+    found = [result for folder in folders for result in read_results(folder)]
+    page.write_text(table(found, str(read_summary(folders[0]).as_of)), encoding="utf-8")

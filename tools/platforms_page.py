@@ -18,7 +18,7 @@ import msgspec
 
 from export_core.environments.environment import build_environment
 from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.placement import Mode, Target, Where, load_devices
+from export_core.environments.placement import Mode, Placement, Target, load_devices
 from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import find_policy
@@ -85,9 +85,9 @@ def devices(readers: Sequence[str]) -> Iterator[str]:
             usual = plugin in ("libtpu", "cuda12")
             for reader in readers if usual else readers[-1:]:
                 targets = {name: Target(platform, plugin, name) for name in names}
-                where = Where(calendar.release(reader), platform, Mode.COMPILE, targets[names[0]])
+                placement = Placement(calendar.release(reader), platform, Mode.COMPILE, targets[names[0]])
                 try:
-                    environment = build_environment(where.reader, calendar, where=where)
+                    environment = build_environment(placement.reader, calendar, placement=placement)
                 except EnvironmentFailed:
                     yield f"| {reader} |" + " no plugin |" * len(names)
                     continue

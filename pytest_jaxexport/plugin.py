@@ -232,5 +232,5 @@ def _recorder(item: pytest.Item) -> Recorder:
 
     config = item.config
     if REPLAYER not in config.stash:
-        config.stash[REPLAYER] = Replayer(config.stash[SETTINGS].policy, config.stash[SETTINGS].dump_ir)
+        config.stash[REPLAYER] = Replayer(config.stash[SETTINGS])
     return Recorder(item, item.stash[MARKED], config.stash[SETTINGS], config.stash[REPLAYER])

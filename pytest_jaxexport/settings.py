@@ -22,7 +22,11 @@ _OPTIONS = ("goldens", "export_platforms", "export_rtol", "export_atol", "export
 
 
 class Settings(NamedTuple):
-    """What a pytest run was told, beside its markers. `told` are the command line's words, to be repeated in advice."""
+    """What a pytest run was told, beside its markers.
+
+    `told` are the command line's words, to be repeated in advice; `policy_file` is the file that `policy` was read from,
+    None where there is none; `directory` is where pytest was called.
+    """
 
     goldens: Path
     update: bool
@@ -32,6 +36,8 @@ class Settings(NamedTuple):
     atol: float | None
     told: tuple[str, ...] = ()
     dump_ir: Path | None = None
+    policy_file: Path | None = None
+    directory: Path = Path()
 
     def asked_for(self, marked: Marked) -> Asked:
         """How a test's function is to be exported."""
@@ -130,6 +136,8 @@ def read_settings(config: pytest.Config) -> Settings:
             f"--{name.replace('_', '-')}={value}" for name in _OPTIONS if (value := config.getoption(name)) is not None
         ),
         dump_ir=_dump_folder(config),
+        policy_file=_found_policy_file(config),
+        directory=config.invocation_params.dir,
     )
 
 
@@ -137,10 +145,10 @@ def _dump_folder(config: pytest.Config) -> Path | None:
     if not (named := config.getoption("dump_ir")):
         return None
     from export_core.errors import ExportCompatError
-    from export_core.matrix.dump import dump_folder
+    from export_core.matrix.dump import make_dump_folder
 
     try:
-        return dump_folder(config.invocation_params.dir / str(named))
+        return make_dump_folder(config.invocation_params.dir / str(named))
     except ExportCompatError as error:
         raise pytest.UsageError(str(error)) from error
 
@@ -153,6 +161,12 @@ def _read_policy(config: pytest.Config) -> Policy:
         return find_policy(config.rootpath, _policy_file(config))
     except ExportCompatError as error:
         raise pytest.UsageError(str(error)) from error
+
+
+def _found_policy_file(config: pytest.Config) -> Path | None:
+    from export_core.policy import policy_file
+
+    return policy_file(config.rootpath, _policy_file(config))
 
 
 def _has_policy(config: pytest.Config) -> bool:

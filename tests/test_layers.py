@@ -22,7 +22,7 @@ ROOMS = (
     ("runs",),
     ("inspection",),
     ("report",),
-    ("backfill",),
+    ("backfill", "session"),
     ("cli",),
     ("__main__",),
 )

@@ -110,9 +110,8 @@ def devices(readers: Sequence[str]) -> Iterator[str]:
 def main(folder: Path, page: Path) -> None:
     """Put the tables between the marks of the page."""
     policy = find_policy(Path())
-    windows, known = policy.window_lengths(), policy.known_failures
     summary = read_summary(folder)
-    results = [judge_again(result, windows, known) for result in read_results(folder)]
+    results = [judge_again(result, policy) for result in read_results(folder)]
     selection = msgspec.to_builtins(summary.selection)
     words = f"--readers {selection['readers']} --platforms {','.join(selection['platforms'])}"
     readers = sorted({result.reader.jaxlib for result in results}, key=load_calendar().built)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.options import as_of_option, day_of, goldens_option, policy_of, policy_option, verified_goldens
+from export_core.cli.options import as_of_option, day_of, goldens_option, policy_of, policy_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,11 +67,12 @@ def verify(goldens: str | None, policy_file: str | None) -> None:
     """Compare every file with its SHA-256, read every artifact, and find what belongs to no golden."""
     from export_core.goldens import GoldenError, GoldenStore
     from export_core.goldens.strays import strays, unlisted
+    from export_core.goldens.verify import verify_goldens
 
     store = GoldenStore(Path(goldens or policy_of(policy_file).goldens))
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     found = list(strays(store.root))
-    whole = verified_goldens(store)
+    whole = verify_goldens(store)
     found += unlisted(store)
     if found:
         raise GoldenError(
@@ -140,13 +141,14 @@ def prune(goldens: str | None, policy_file: str | None, as_of: str | None, delet
     Says why each of the others stays. Without --delete it only says what it would do.
     """
     from export_core.goldens import GoldenStore
+    from export_core.goldens.verify import verify_goldens
     from export_core.judge.retention import pins_of_nothing, retained
     from export_core.policy import PolicyError
 
     policy = policy_of(policy_file)
     store = GoldenStore(Path(goldens or policy.goldens))
     day = day_of(as_of)
-    goldens_here = verified_goldens(store)
+    goldens_here = verify_goldens(store)
     found = retained(goldens_here, policy, policy.calendar(), day)
     if idle := pins_of_nothing(goldens_here, policy):
         if delete:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from export_core.goldens import Manifest
-from export_core.matrix.quirks import quirks_of, relaxes
+from export_core.matrix.quirks import quirks_of, relaxation
 from export_core.policy import Quirk
 
 
@@ -30,7 +30,7 @@ def _of(manifest: Manifest, quirks: Sequence[Quirk]) -> list[Accepted]:
     told += [(_left_out(check), reason) for check, reason in options.disabled_checks.items()]
     accepted = [Accepted(what, reason, (manifest.case,)) for what, reason in told]
     golden = f"{manifest.case}/{manifest.writer.id}"
-    return accepted + [Accepted(f"quirk: {relaxes(quirk)}", _why(quirk), (golden,)) for quirk in quirks]
+    return accepted + [Accepted(f"quirk: {relaxation(quirk)}", _why(quirk), (golden,)) for quirk in quirks]
 
 
 def _why(quirk: Quirk) -> str:

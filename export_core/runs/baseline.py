@@ -101,14 +101,13 @@ def compare_runs(
     if folder.resolve() == baseline.resolve():
         raise RunError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
     recorded_then, before = read_run(baseline)
-    windows = policy.window_lengths()
-    judged_then = [judge_again(result, windows, policy.known_failures, policy.required) for result in recorded_then]
-    old = {cell_of(result): result for result in judged_then}
+    judged_then = [judge_again(result, policy) for result in recorded_then]
+    old = {result.key: result for result in judged_then}
     if len(old) != len(recorded_then):
         raise RunError(
             f"--baseline {baseline}: expected each cell once, found {len(recorded_then)} results of {len(old)} cells. Run it again."
         )
-    new = {cell_of(result): result for result in results}
+    new = {result.key: result for result in results}
     if old.keys().isdisjoint(new):
         raise RunError(
             f"--baseline {baseline}: expected cells that {folder} has too, found none: there is nothing to compare."
@@ -122,11 +121,6 @@ def compare_runs(
     cells += [Compared(Change.GONE, result, None) for cell, result in old.items() if cell not in new]
     rejudged = sum(then.judgement != now.judgement for then, now in zip(recorded_then, judged_then, strict=True))
     return Comparison(before, summary, cells, _caveats(before, summary, plans, other, rejudged, policy))
-
-
-def cell_of(result: Result) -> tuple[str, str, str, str]:
-    """What names a cell in any run: golden, the reader's jaxlib and jax, platform."""
-    return result.golden, result.reader.jaxlib, result.reader.jax, result.platform
 
 
 def change_of(then: Result | None, now: Result) -> Change:

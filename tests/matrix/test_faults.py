@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import functools
 import os
 import signal
 import sys
@@ -17,11 +18,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from replaying import StubEnvironments
 from write_goldens import GARBAGE
 
 from export_core.environments.environment import Environment
 from export_core.matrix import Cell, Limits, Verdict
-from export_core.matrix.cached_replay import Keys, replay_new
+from export_core.matrix.cached_replay import replay_unknown
+from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.replay import replay
 from export_core.releases import load_calendar
@@ -244,17 +247,13 @@ def test_a_cell_that_ends_otherwise_than_the_last_time_is_flaky_until_it_ends_tw
     def again(*, anew: bool) -> tuple[Verdict, str, int]:
         requests.clear()
         cache = OutcomeCache(tmp_path)
-        limits = Limits(timeout=3.0)
-        (outcome,) = replay_new(
+        options = ReplayOptions(load_calendar(), limits=Limits(timeout=3.0), cache=not anew)
+        (outcome,) = replay_unknown(
             [cell],
             cache,
-            Keys(load_calendar(), limits),
-            standing=lambda place: where,
-            equipped=lambda place: where,
-            replay=lambda cells, equipped: replay(
-                cells, lambda release: where, load_calendar(), limits=limits, start=start, equipped=equipped
-            ),
-            anew=anew,
+            StubEnvironments(lambda placement: where, lambda placement: where),
+            options,
+            functools.partial(replay, options=options, start=start),
         )
         cache.close()
         return outcome.verdict, outcome.flaky, len(requests)

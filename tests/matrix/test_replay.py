@@ -11,13 +11,13 @@ from pathlib import Path
 
 import making
 import pytest
+from replaying import replayed
 
 import export_core.matrix.replay as matrix_run
 from export_core.environments.environment import this_interpreter
 from export_core.environments.errors import EnvironmentFailed
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.checks import request_of
-from export_core.matrix.replay import replay
 from export_core.releases import load_calendar
 from export_core.worker import client as pool
 from export_core.worker.client import ForkingWorker, FreshInterpreters, start_worker
@@ -192,7 +192,7 @@ def test_no_cell_outlives_a_worker_that_was_killed(goldens, here, tmp_path):
 
 
 def _request(golden, folder):
-    return request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, timeout=60, memory=0)
+    return request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, Limits(timeout=60, memory=0))
 
 
 def _wait_for(what):
@@ -240,14 +240,14 @@ def test_a_jax_that_does_not_import_is_never_a_pass_and_shows_the_import_error(r
 
 def test_a_platform_that_cannot_be_run_here_is_not_run(goldens, here):
     cells = [Cell(goldens["both"], here, platform) for platform in ("cpu", "tpu")]
-    found = {outcome.cell.platform: outcome for outcome in replay(cells, this_interpreter, load_calendar())}
+    found = {outcome.cell.platform: outcome for outcome in replayed(cells, this_interpreter, load_calendar())}
     assert found["cpu"].verdict is Verdict.PASS
     assert (found["tpu"].verdict, found["tpu"].stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
 
 
 def test_a_run_that_is_stopped_ends_its_cells_at_once(goldens, here):
     cells = [Cell(goldens[case], here, "cpu") for case in ("waves", "hangs", "both")]
-    outcomes = replay(cells, this_interpreter, load_calendar(), limits=Limits(jobs=2, timeout=60))
+    outcomes = replayed(cells, this_interpreter, load_calendar(), limits=Limits(jobs=2, timeout=60))
     assert next(outcomes).verdict is Verdict.PASS
     started = time.monotonic()
     outcomes.close()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from making import day, golden, manifest, result
+from making import day, golden, manifest, result, summarize
 
 from export_core.goldens import Comparison, Options
-from export_core.judge import Accepted, accepted_in, summarize
+from export_core.judge import Accepted, accepted_in
 from export_core.matrix import MatrixError
-from export_core.matrix.quirks import relaxed
+from export_core.matrix.quirks import apply_quirks
 from export_core.policy import Policy, Quirk
 
 CASE = "t.f"
@@ -21,7 +21,7 @@ QUIRK = Quirk(
 
 def test_one_golden_is_relaxed_and_the_other_generations_are_not():
     goldens = [golden(CASE, "0.9.2"), golden(CASE, "0.10.1"), golden("t.g", "0.9.2")]
-    found = relaxed(goldens, [QUIRK])
+    found = apply_quirks(goldens, [QUIRK])
     assert found[1:] == goldens[1:]
     assert found[0].manifest.comparison == Comparison(rtol=1e-3)
     assert found[0].manifest.options.allow == {"t": "quirk: rounded otherwise; owner me, #7"}
@@ -30,7 +30,7 @@ def test_one_golden_is_relaxed_and_the_other_generations_are_not():
 def test_a_writer_may_be_named_by_its_folder():
     quirk = msgspec.structs.replace(QUIRK, writer="0.10.1-jax0.10.2-cpu")
     assert [
-        each.manifest.comparison.rtol for each in relaxed([golden(CASE, "0.9.2"), golden(CASE, "0.10.1")], [quirk])
+        each.manifest.comparison.rtol for each in apply_quirks([golden(CASE, "0.9.2"), golden(CASE, "0.10.1")], [quirk])
     ] == [None, 1e-3]
 
 
@@ -45,7 +45,7 @@ def test_a_writer_may_be_named_by_its_folder():
 )
 def test_a_quirk_by_dtype_leaves_the_other_dtypes_as_they_were(own, quirk, wanted):
     one = golden(CASE, "0.9.2", comparison=Comparison(rtol=own))
-    (found,) = relaxed([one], [msgspec.structs.replace(QUIRK, rtol=quirk)])
+    (found,) = apply_quirks([one], [msgspec.structs.replace(QUIRK, rtol=quirk)])
     assert found.manifest.comparison.rtol == wanted
 
 
@@ -55,8 +55,8 @@ def test_a_tolerance_for_what_takes_none_is_an_error_and_no_silence(compare):
     with pytest.raises(
         MatrixError, match=r"^export_compat\.yaml:3: expected a golden whose comparator takes tolerances"
     ):
-        relaxed([one], [QUIRK])
-    (found,) = relaxed([one], [msgspec.structs.replace(QUIRK, rtol=None)])
+        apply_quirks([one], [QUIRK])
+    (found,) = apply_quirks([one], [msgspec.structs.replace(QUIRK, rtol=None)])
     assert found.manifest.options.allow
 
 

@@ -7,7 +7,7 @@ import datetime
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from making import day, golden, make_wheel
+from making import day, golden, make_wheel, rules
 
 from export_core.goldens import Writer
 from export_core.judge import judge
@@ -90,7 +90,7 @@ def test_what_is_not_in_the_calendar_on_a_day_is_an_error_and_never_a_guess(cale
 def test_a_cell_says_direction_days_promised_and_until_when(built, away):
     made = golden(writer=Writer("9.9.8", "9.9.8", built, "3.12.0", "cpu"))
     reader = Release("9.9.9", "9.9.9", built + datetime.timedelta(days=away))
-    told = judge(Outcome(Cell(made, reader, "cpu"), Stage.COMPARE, Verdict.PASS), Windows(), (), lambda cell: "")
+    told = judge(Outcome(Cell(made, reader, "cpu"), Stage.COMPARE, Verdict.PASS), rules())
     assert told.direction == ("forward" if away < 0 else "backward" if away else "same")
     assert told.days == abs(away)
     assert told.promised == (-21 <= away <= 180)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from making import day, result
+from making import day, result, summarize
 
-from export_core.judge import Judgement, Result, summarize
+from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.report.html import html_page

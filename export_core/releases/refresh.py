@@ -15,8 +15,9 @@ from packaging.version import Version
 
 from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, version_key
 from export_core.releases.errors import ReleaseError
-from export_core.releases.index import Listed, RemoteFile, listed, shown
+from export_core.releases.index import IndexFile, RemoteFile, index_files
 from export_core.releases.wheels import Wheel, wheel_of, wheels_in
+from export_core.urls import without_credentials
 
 PACKAGES = ("jaxlib", "jax")
 
@@ -74,19 +75,21 @@ def seen_on_index(index: str, known: Calendar) -> Seen:
     fetched = size = 0
     for package in PACKAGES:
         have: Mapping[str, JaxlibRelease | JaxRelease] = known.jaxlib if package == "jaxlib" else known.jax
-        for version, files in _by_version(listed(index, package), have).items():
+        for version, files in _by_version(index_files(index, package), have).items():
             reasons = [file.yanked for file in files]
             yanked[package, version] = all(reasons) and reasons[0]
             for file in files:
                 if version in have and not _new_python(file.name, have[version]):
                     continue
-                remote = RemoteFile(file.url, login=index)
+                remote = RemoteFile(file.url, index=index)
                 with contextlib.closing(remote):
-                    wheel = wheel_of(cast(BinaryIO, remote), file.name, path=Path(file.name), where=shown(file.url))
+                    wheel = wheel_of(
+                        cast(BinaryIO, remote), file.name, path=Path(file.name), where=without_credentials(file.url)
+                    )
                 wheels.append(wheel)
                 fetched += remote.fetched
                 size += remote.size
-    return Seen(shown(index), tuple(wheels), yanked, fetched, size)
+    return Seen(without_credentials(index), tuple(wheels), yanked, fetched, size)
 
 
 def refreshed(known: Calendar, seen: Seen, measure: Callable[[Calendar, str], Measured] | None = None) -> Refreshed:
@@ -128,10 +131,12 @@ def refreshed(known: Calendar, seen: Seen, measure: Callable[[Calendar, str], Me
     return Refreshed(jaxlib, jax, tuple(said))
 
 
-def _by_version(files: Iterable[Listed], have: Mapping[str, JaxlibRelease | JaxRelease]) -> dict[str, list[Listed]]:
+def _by_version(
+    files: Iterable[IndexFile], have: Mapping[str, JaxlibRelease | JaxRelease]
+) -> dict[str, list[IndexFile]]:
     """The wheels that date a release, by its version, oldest number first."""
     oldest = min(map(version_key, have), default=Version("0"))
-    found: dict[str, list[Listed]] = {}
+    found: dict[str, list[IndexFile]] = {}
     for file in files:
         if _dates(file.name):
             version = parse_wheel_filename(file.name)[1]

@@ -18,7 +18,7 @@ from export_core.policy.source import Key, Source, has_table, read_source
 from export_core.policy.validation import problems
 from export_core.releases import load_calendar
 from export_core.releases.project_releases import FILE as RELEASES
-from export_core.releases.project_releases import beside, read_releases
+from export_core.releases.project_releases import additions, read_releases
 
 FILE = "export_compat.yaml"
 PROJECT_FILE = "pyproject.toml"
@@ -40,9 +40,9 @@ def _with_releases(policy: Policy, path: Path) -> Policy:
     """The policy with the releases of this file. What the policy says itself comes first."""
     if not path.exists():
         return policy
-    kept = beside(load_calendar(), read_releases(path), str(path))
+    added = additions(load_calendar(), read_releases(path), path)
     own = policy.releases
-    releases = ExtraReleases({**kept.jaxlib, **own.jaxlib}, {**kept.jax, **own.jax})
+    releases = ExtraReleases({**added.jaxlib, **own.jaxlib}, {**added.jax, **own.jax})
     return msgspec.structs.replace(policy, releases=releases)
 
 

@@ -18,8 +18,8 @@ from shipped import CALENDAR, SHIPPED, calendar_of, measured, shortened
 
 from export_core.releases import ReleaseError
 from export_core.releases.index import JSON, PUBLIC, IndexFile, RemoteFile, configured_index, index_files
-from export_core.releases.project_releases import renewed
-from export_core.releases.refresh import refreshed, seen_on_index
+from export_core.releases.project_releases import with_entries
+from export_core.releases.refresh import calendar_update, published_on_index
 from export_core.urls import without_credentials
 
 
@@ -112,18 +112,18 @@ def test_an_index_of_either_form_gives_the_same_lines_with_range_requests_and_wi
     make_wheel(wheels, "jaxlib", "0.12.0", stamps=("2026-10-16",), modules={"big": "x" * 400_000}, python="cp312")
     server = serve(form=form, ranges=ranges)
     short = shortened()
-    seen = seen_on_index(server.url, calendar_of(short))
-    found = refreshed(calendar_of(short), seen, measured)
-    assert renewed(short, found.jaxlib, found.jax) == SHIPPED.read_text()
+    seen = published_on_index(server.url, calendar_of(short))
+    update = calendar_update(calendar_of(short), seen, measured)
+    assert with_entries(short, update.jaxlib, update.jax) == SHIPPED.read_text()
     assert seen.size > 400_000
     assert (seen.fetched < 100_000) == ranges
     assert server.sent >= seen.fetched
 
 
 def test_an_index_is_asked_for_no_wheel_of_what_is_known(serve):
-    seen = seen_on_index(serve().url, CALENDAR)
+    seen = published_on_index(serve().url, CALENDAR)
     assert (seen.wheels, seen.fetched) == ((), 0)
-    assert refreshed(CALENDAR, seen).said == ()
+    assert calendar_update(CALENDAR, seen).changes == ()
 
 
 @pytest.mark.parametrize("form", ["json", "html"])
@@ -131,12 +131,12 @@ def test_what_an_index_withdrew_is_noted_with_its_reason_and_what_it_took_back_p
     yanked = {path.name: "crashes\n at import" for path in wheels.glob("jaxlib-0.12.0.1-*")}
     yanked["jax-0.12.0-py3-none-any.whl"] = ""
     yanked["jaxlib-0.12.0-cp312-none-any.whl"] = "one of several"
-    found = refreshed(CALENDAR, seen_on_index(serve(form=form, yanked=yanked).url, CALENDAR))
-    assert found.said == (
+    update = calendar_update(CALENDAR, published_on_index(serve(form=form, yanked=yanked).url, CALENDAR))
+    assert update.changes == (
         "changed  jaxlib 0.12.0.1  withdrawn: crashes at import",
         "changed  jax 0.12.0  withdrawn, no reason given",
     )
-    calendar = calendar_of(renewed(SHIPPED.read_text(), found.jaxlib, found.jax))
+    calendar = calendar_of(with_entries(SHIPPED.read_text(), update.jaxlib, update.jax))
     assert calendar.newest() == "0.12.0"
     assert calendar.release("0.12.0").jax == "0.12.0.1"
     assert calendar.built("0.12.0.1") == day("2026-10-20"), "still dated"
@@ -146,7 +146,7 @@ def test_pre_releases_and_what_is_older_than_the_calendar_are_left_on_the_index(
     make_wheel(wheels, "jaxlib", "0.13.0.dev20261120")
     make_wheel(wheels, "jaxlib", "0.13.0rc1")
     make_wheel(wheels, "jax", "0.3.0", needs="jaxlib>=0.3.0")
-    assert refreshed(CALENDAR, seen_on_index(serve().url, CALENDAR)).said == ()
+    assert calendar_update(CALENDAR, published_on_index(serve().url, CALENDAR)).changes == ()
 
 
 def test_user_and_password_of_an_index_go_to_its_own_server_and_into_no_message(serve):
@@ -154,7 +154,9 @@ def test_user_and_password_of_an_index_go_to_its_own_server_and_into_no_message(
     with pytest.raises(ReleaseError, match="the index answers 401"):
         index_files(server.url, "jaxlib")
     url = server.url.replace("//", "//me:p%2Fw@")
-    assert len(refreshed(calendar_of(shortened()), seen_on_index(url, calendar_of(shortened()))).said) == 6
+    assert (
+        len(calendar_update(calendar_of(shortened()), published_on_index(url, calendar_of(shortened()))).changes) == 6
+    )
     with pytest.raises(ReleaseError) as told:
         index_files(url.replace("/simple", "/elsewhere"), "nothing")
     assert "p%2Fw" not in str(told.value)

@@ -161,7 +161,7 @@ class _Run:
         if part:
             self.screen.print(f"shard {part} of {len(whole.cells)} cells", highlight=False)
         started = time.monotonic()
-        record = record_of(whole, policy.unplaced(), self.limits, shard=str(part or ""))
+        record = record_of(whole, policy.without_locations(), self.limits, shard=str(part or ""))
         with ExitStack() as opened:
             # In this order: who does not reach the cluster has lost no results.
             if cluster := cluster_at(self.executor):

@@ -20,7 +20,6 @@ _HEAD = """\
 goldens: {goldens}
 
 # The promise: how many days after (backward) and before (forward) its writer's build a reader may have been built. These are JAX's own.
-clock: jaxlib build date
 windows:
   backward: {backward} days
   forward: {forward} days

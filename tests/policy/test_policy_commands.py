@@ -50,7 +50,7 @@ def test_what_a_first_policy_comments_out_holds_once_it_is_taken_in_and_filled_i
     path = here / "export_compat.yaml"
     taken = re.sub(r"^# ?(?=(  )*(- )?[a-z0-9_]+:)", "", path.read_text(), flags=re.MULTILINE)
     path.write_text(taken)
-    with pytest.raises(PolicyError, match=r"quirks\[0\]\.reason: expected what only you can say, found 'TODO'"):
+    with pytest.raises(PolicyError, match=r"quirks\[0\]\.reason: expected your own text in the place of 'TODO'"):
         load_policy(path)
     path.write_text(taken.replace("TODO", "filled in"))
     policy = load_policy(path)
@@ -76,7 +76,7 @@ def test_what_has_expired_is_named_with_its_line(jaxexport, here):
     assert ended.code == 4
     assert ended.out.splitlines() == [
         "export_compat.yaml:2: known_failures[0] (r; owner o, i): expired on 2026-12-01, and this is as of 2026-12-02. Decide again.",
-        "export_compat.yaml: 1 known failures, 0 quirks, 0 allowed custom calls, 1 of them expired",
+        "export_compat.yaml: 1 known failure, 0 quirks, 0 allowed custom calls; 1 expired",
     ]
 
 

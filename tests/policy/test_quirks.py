@@ -15,7 +15,7 @@ from export_core.policy import Policy, Quirk
 CASE = "t.f"
 QUIRK = Quirk(
     CASE, "0.9.2", "rounded otherwise", "me", "#7", added=day("2026-10-01"), rtol=1e-3, allow=("t",),
-    expires=day("2026-12-01"), place="export_compat.yaml:3",
+    expires=day("2026-12-01"), location="export_compat.yaml:3",
 )  # fmt: skip
 
 

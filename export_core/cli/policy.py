@@ -1,4 +1,4 @@
-"""The commands `jaxexport policy init|check|show|schema`: write a first policy, check it, and show every value in use."""
+"""The commands `jaxexport policy init|check|show|schema`: write a first policy, check it, show the values in use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def policy_group() -> None:
 @policy_group.command()
 @goldens_option
 def init(goldens: str | None) -> None:
-    """Write a commented export_compat.yaml from the goldens here, and its JSON Schema for editors. Nothing is overwritten."""
+    """Write a commented export_compat.yaml from the goldens here, and its JSON Schema for editors.
+
+    Nothing is overwritten.
+    """
     from export_core.goldens import GoldenStore
     from export_core.phrases import plural
     from export_core.policy import FILE, Policy, PolicyError, policy_file
@@ -34,7 +37,8 @@ def init(goldens: str | None) -> None:
 
     if (present := policy_file(Path())) is not None:
         raise PolicyError(
-            f"{present}: this project has a policy. Nothing was written; `jaxexport policy show` shows every value in use."
+            f"{present}: this project has a policy. Nothing was written; `jaxexport policy show` shows every value in "
+            "use."
         )
     folder = goldens or Policy().goldens
     stored = GoldenStore(Path(folder)).goldens()

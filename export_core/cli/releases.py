@@ -1,4 +1,4 @@
-"""The commands `jaxexport releases list|refresh`: the calendar with its windows as of a day, and bringing it up to date."""
+"""The commands `jaxexport releases list|refresh`: the calendar with its windows as of a day, and its update."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def releases() -> None:
 @as_of_option
 @click.option("--json", "as_json", is_flag=True, help="As JSON (schema/releases.schema.json).")
 def list_releases(policy_file: str | None, as_of: str | None, as_json: bool) -> None:
-    """Every jaxlib that exists on a day: its build date, its jax, whose artifacts it is promised to run, and who runs its own."""
+    """List every jaxlib that exists on a day, with its promise.
+
+    Its build date, its jax, whose artifacts it is promised to run, and until when its own are promised to run.
+    """
     import msgspec
 
     from export_core.releases.release_list import calendar_lines, dated_calendar
@@ -44,15 +47,17 @@ def list_releases(policy_file: str | None, as_of: str | None, as_json: bool) -> 
 @click.option(
     "--into",
     metavar="FILE",
-    help="Update this copy of the shipped calendar. [default: export_releases.yaml beside the policy file, which adds to the calendar]",
+    help="Update this copy of the shipped calendar. [default: export_releases.yaml beside the policy file, which adds "
+    "to the calendar]",
 )
 @click.option(
     "--measure",
     is_flag=True,
-    help="Also install each new jaxlib and ask it for its StableHLO versions, which `jaxexport inspect` needs to name its readers.",
+    help="Also install each new jaxlib and ask it for its StableHLO versions, from which `jaxexport inspect` tells who "
+    "can read an artifact.",
 )
 def refresh(policy_file: str | None, index: str | None, wheels: str | None, into: str | None, measure: bool) -> None:
-    """Add the releases that were published since the calendar was made, dated by the newest time stamp inside their wheels."""
+    """Add the releases that were published since, dated by the newest time stamp inside their wheels."""
     from functools import partial
 
     from export_core.environments.environment import Sources

@@ -21,7 +21,7 @@ _LOCATED = ("known_failures", "quirks")
 
 
 def find_policy(folder: Path, named: str | None = None) -> Policy:
-    """The policy of a project: the named file, else that in `folder`, else the defaults; with the releases beside it."""
+    """The policy of a project with the releases beside it: the named file, else that in `folder`, else the defaults."""
     file = policy_file(folder, named)
     return load_policy(file) if file else _with_releases(Policy(), folder / RELEASES)
 
@@ -42,7 +42,10 @@ def _with_releases(policy: Policy, path: Path) -> Policy:
 
 
 def policy_file(folder: Path, named: str | None = None) -> Path | None:
-    """The named file, else export_compat.yaml or a pyproject.toml with [tool.jaxexport] in `folder`. Raises `PolicyError` for both."""
+    """The named file, else export_compat.yaml or a pyproject.toml with [tool.jaxexport] in `folder`.
+
+    Raises `PolicyError` where both are there.
+    """
     if named is not None:
         return Path(named)
     own, project = folder / FILE, folder / PROJECT_FILE
@@ -54,7 +57,8 @@ def policy_file(folder: Path, named: str | None = None) -> Path | None:
         return project if in_project else None
     if in_project:
         raise PolicyError(
-            f"{read_source(project).location(())}: expected one policy, found two: this table and {own}. Keep one of them."
+            f"{read_source(project).location(())}: expected one policy, found two: this table and {own}. Keep one of "
+            "them."
         )
     return own
 

@@ -1,4 +1,4 @@
-"""The tables and keys of a policy, each with what it means: schema/policy.schema.json is made from them, for editors."""
+"""The tables and keys of a policy, each with its meaning. schema/policy.schema.json is made from them, for editors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from export_core.tolerances import Tolerance
 
 PlatformMode = Literal["auto", "run", "compile"]
 
-# A file may have these values in several forms. `__post_init__` turns them into one, and the types for mypy name only that one.
+# A file may have these values in several forms. `__post_init__` turns them into one, and the types for mypy name only
+# that one.
 if TYPE_CHECKING:
     Days = int
     Platforms = Mapping[str, PlatformMode] | None
@@ -65,8 +66,8 @@ class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outside: Annotated[
         bool,
         Meta(
-            description="Whether a cell outside the window that was not run makes the run incomplete. Cells of the readers and writers "
-            "named here always do."
+            description="Whether a cell outside the window that was not run makes the run incomplete. Cells of the "
+            "readers and writers named here always do."
         ),
     ] = True
 
@@ -79,9 +80,10 @@ class ExtraReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Cells whose promise is broken and that must fail just so. `cases`, `writers` and `readers` take globs; versions are of jaxlib.
+    """Cells whose promise is broken and that must fail in exactly this way.
 
-    It ends on the day `expires`, at most 90 days after `added`, unless it is permanent and somebody approved that.
+    `cases`, `writers` and `readers` take globs; versions are of jaxlib. The entry ends on the day `expires`, at most 90
+    days after `added`, unless it is permanent and somebody approved that.
     """
 
     cases: Annotated[tuple[str, ...], Meta(description="Case ids or globs.")]
@@ -111,7 +113,10 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A relaxation for one golden: looser tolerances, or custom calls that its artifact may make. It ends as a known failure does."""
+    """A relaxation for one golden: looser tolerances, or custom calls that its artifact may make.
+
+    It ends as a known failure does.
+    """
 
     case: Annotated[str, Meta(description="The case id of the golden.")]
     writer: Annotated[
@@ -140,11 +145,11 @@ class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CustomCallChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A custom-call target that changes: the lowering calls `new` in the place of `old`; None where nothing takes its place.
+    """A custom-call target that changes: the lowering calls `new` in the place of `old`, or nothing (None).
 
-    `introduced` (D) is the build date of the first jaxlib that can run the new lowering, `release` (RELEASE) that of the first
-    one published with it, None while nobody knows. Source: the jax.export documentation, "Ensuring forward and backward
-    compatibility".
+    `introduced` (D) is the build date of the first jaxlib that can run the new lowering, `release` (RELEASE) that of
+    the first one published with it, None while nobody knows. Source: the jax.export documentation, "Ensuring forward
+    and backward compatibility".
     """
 
     old: Annotated[str, Meta(description="The target that goes.")]
@@ -172,7 +177,7 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deployed: Annotated[
         tuple[str, ...],
         Meta(
-            description="jaxlib versions that are in use: goldens in their windows stay, and the forecast is told for them too."
+            description="jaxlib versions that are in use: goldens in their windows stay, and the forecast covers them."
         ),
     ] = ()
     pinned: Annotated[tuple[Pin, ...], Meta(description="Goldens that are never pruned.")] = ()
@@ -194,8 +199,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     platforms: Annotated[
         Platforms,
         Meta(
-            description="Platforms to export for and to replay on: a list, or each with its mode: run, compile, or auto (run where this "
-            "machine can)."
+            description="Platforms to export for and to replay on: a list, or each with its mode: run, compile, or "
+            "auto (run where this machine can)."
         ),
     ] = None
     required: Annotated[Required, Meta(description="What a run must cover; without it, it is incomplete.")] = Required()

@@ -1,8 +1,8 @@
 """The errors of a policy against its JSON Schema: which keys are unknown, missing, or hold a value of another type.
 
-msgspec makes the `Policy`, and says what is wrong in an English sentence about the first error. The jsonschema library checks the same
-types by the schema that editors have, and gives every error as data: its path, what was expected, what was found. It takes 0.13 s to
-import, so this module is loaded only for a policy that msgspec has refused.
+msgspec makes the `Policy`, and says what is wrong in an English sentence about the first error. The jsonschema library
+checks the same types by the schema that editors have, and gives every error as data: its path, what was expected, what
+was found. It takes 0.13 s to import, so this module is loaded only for a policy that msgspec has refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TYPES = {
     "boolean": "true or false",
 }
 _OF_VALUES = ("type", "enum", "anyOf", "format", "pattern")
-"""Keywords whose error is that the value is another than the schema describes. The rest is rare: the library's sentence does."""
+"""Keywords that describe a whole value. The message of any other, such as the length of a list, is the library's."""
 
 _REMOVED: dict[Key, str] = {("clock",): "no longer a key: windows always count jaxlib build dates. Delete the line."}
 

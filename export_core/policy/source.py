@@ -75,8 +75,8 @@ def read_source(file: Path) -> Source:
         ) from None
     if not text.strip():
         raise PolicyError(
-            f"{file}: expected a policy, found an empty file. `jaxexport policy init` writes a first one where there is none; "
-            "without a file every key has its default."
+            f"{file}: expected a policy, found an empty file. `jaxexport policy init` writes a first one where there "
+            "is none; without a file every key has its default."
         )
     return _toml(file, text) if file.suffix == ".toml" else _yaml(file, text)
 

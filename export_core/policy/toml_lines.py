@@ -1,7 +1,7 @@
 """The line of each key in a TOML text that tomllib has accepted.
 
-Neither tomllib nor tomlkit, whose items keep their comments and blanks, says where an item is. Since the text is valid, this needs no
-values and no errors, only to tell keys and brackets from what is in quotes.
+Neither tomllib nor tomlkit, whose items keep their comments and blanks, says where an item is. Since the text is valid,
+this needs no values and no errors, only to tell keys and brackets from what is in quotes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rules of a policy that its types do not express: amounts in range, dates in order, text that somebody has filled in."""
+"""The rules of a policy that its types do not express: amounts in range, dates in order, no text left to write."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
     elif not 0 <= (days := (entry.expires - entry.added).days) <= LONGEST_DAYS:
         yield (
             (*key, "expires"),
-            f"expected a date 0 to {LONGEST_DAYS} days after added, or permanent: true with an approver, found {entry.expires}, "
-            f"{days} days after it.",
+            f"expected a date 0 to {LONGEST_DAYS} days after added, or permanent: true with an approver, found "
+            f"{entry.expires}, {days} days after it.",
         )
 
 
@@ -115,8 +115,8 @@ def _change(key: Key, change: CustomCallChange, before: tuple[CustomCallChange, 
     if change.new == change.old:
         yield (
             (*key, "new"),
-            f"expected a name other than old, found {change.new!r} twice. Give a target whose meaning changes a new name: artifacts that "
-            "exist already call it by the old one.",
+            f"expected a name other than old, found {change.new!r} twice. Give a target whose meaning changes a new "
+            "name: artifacts that exist already call it by the old one.",
         )
     yield from _day((*key, "introduced"), change.introduced)
     if change.release is not None:
@@ -124,7 +124,8 @@ def _change(key: Key, change: CustomCallChange, before: tuple[CustomCallChange, 
         if change.release < change.introduced:
             yield (
                 (*key, "release"),
-                f"expected {change.introduced} (introduced) or later, or null while it is not known, found {change.release}.",
+                f"expected {change.introduced} (introduced) or later, or null while it is not known, found "
+                f"{change.release}.",
             )
     for number, other in enumerate(before):
         if other.old == change.old:

@@ -15,14 +15,14 @@ from export_core.phrases import did_you_mean
 from export_core.releases.errors import ReleaseError
 
 StableHloVersions = tuple[str | None, str | None, str | None]
-"""What a jaxlib answers for its current, WEEK_4 and WEEK_12 versions; None where it has no such call, or was not measured."""
+"""The current, WEEK_4 and WEEK_12 versions of a jaxlib; None where it has no such call, or was not measured."""
 
 
 class JaxlibRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One published jaxlib.
 
-    `built` is the newest time stamp inside its x86-64 Linux wheel: JAX's compatibility windows count from it. `yanked` is the reason
-    for which the index withdrew it, true where it gives none.
+    `built` is the newest time stamp inside its x86-64 Linux wheel: JAX's compatibility windows count from it. `yanked`
+    is the reason for which the index withdrew it, true where it gives none.
     """
 
     built: datetime.date
@@ -87,7 +87,7 @@ class Calendar:
     day: datetime.date | None = None
 
     def versions(self) -> list[str]:
-        """All jaxlib versions that can be had, oldest build first: without the yanked, and those that no jax goes with (yet)."""
+        """All jaxlib versions that can be installed, oldest build first: neither yanked nor without a matching jax."""
         usable = [version for version, entry in self.jaxlib.items() if not entry.yanked and self._matching_jax(version)]
         return sorted(usable, key=lambda version: (self.jaxlib[version].built, version_key(version)))
 
@@ -99,7 +99,7 @@ class Calendar:
         return versions[-1]
 
     def built(self, jaxlib: str) -> datetime.date:
-        """The day this jaxlib was built. Raises `ReleaseError` when the calendar does not have it: a date is never guessed."""
+        """The day this jaxlib was built. Raises `ReleaseError` where the calendar lacks it: a date is never guessed."""
         return self._entry(jaxlib).built
 
     def pythons(self, jaxlib: str) -> tuple[str, ...]:
@@ -112,8 +112,9 @@ class Calendar:
         matching = self._matching_jax(jaxlib)
         if not matching:
             raise ReleaseError(
-                f"No jax release goes with jaxlib {jaxlib}: expected one with minimum jaxlib <= {jaxlib} and version >= {jaxlib}. "
-                "Name a folder with its wheel by --wheels, or add it under `releases:` in the policy file."
+                f"No jax release goes with jaxlib {jaxlib}: expected one with minimum jaxlib <= {jaxlib} and version "
+                f">= {jaxlib}. Name a folder with its wheel with --wheels, or add it under `releases:` in the policy "
+                "file."
             )
         newest = max(matching, key=lambda version: (self.jax[version].built, version_key(version)))
         return Release(jaxlib=jaxlib, jax=newest, built=entry.built)
@@ -126,18 +127,19 @@ class Calendar:
         built = self.built(jaxlib)
         if jax not in self.jax:
             raise ReleaseError(
-                f"jax {jax} is not in the release calendar{self._as_of()}.{did_you_mean(jax, self.jax)} For a newer one upgrade "
-                "pytest-jaxexport, or add it under `releases:` in the policy file."
+                f"jax {jax} is not in the release calendar{self._as_of()}.{did_you_mean(jax, self.jax)} For a newer "
+                "one upgrade pytest-jaxexport, or add it under `releases:` in the policy file."
             )
         minimum = self.jax[jax].minimum_jaxlib
         if version_key(jaxlib) < version_key(minimum):
             raise ReleaseError(
-                f"jaxlib {jaxlib} with jax {jax}: jax {jax} needs jaxlib {minimum} or newer, and refuses an older one when it is imported."
+                f"jaxlib {jaxlib} with jax {jax}: jax {jax} needs jaxlib {minimum} or newer, and refuses an older one "
+                "when it is imported."
             )
         if version_key(jaxlib) > version_key(jax):
             raise ReleaseError(
-                f"jaxlib {jaxlib} with jax {jax}: a jaxlib must not be newer than its jax, which refuses it when it is imported. "
-                f"Expected jax {jaxlib} or newer."
+                f"jaxlib {jaxlib} with jax {jax}: a jaxlib must not be newer than its jax, which refuses it when it is "
+                f"imported. Expected jax {jaxlib} or newer."
             )
         return Release(jaxlib=jaxlib, jax=jax, built=built)
 
@@ -186,9 +188,10 @@ class Calendar:
             known = self.versions()
             newest = f" The newest known is {known[-1]}, built {self.built(known[-1])}." if known else ""
             raise ReleaseError(
-                f"jaxlib {jaxlib} is not in the release calendar{self._as_of()}.{did_you_mean(jaxlib, self.jaxlib)}{newest} "
-                "`jaxexport releases list` shows all, and `jaxexport releases refresh` adds those that were published since. Give one "
-                "that is not published its date under `releases:` in the policy file."
+                f"jaxlib {jaxlib} is not in the release "
+                f"calendar{self._as_of()}.{did_you_mean(jaxlib, self.jaxlib)}{newest} `jaxexport releases list` shows "
+                "all, and `jaxexport releases refresh` adds those that were published since. Give one that is not "
+                "published its date under `releases:` in the policy file."
             ) from None
 
 

@@ -1,7 +1,7 @@
-"""A package index: which one to ask, the files that it lists for a package, and reading a file there without fetching all of it.
+"""A package index: which one to ask, the files of a package, and reading a file there without fetching all of it.
 
-Pages are parsed by pypi-simple. They are fetched by urllib and not by its client, which has neither range requests nor indexes in a
-folder (file://), and trusts other certificates than those of the system.
+Pages are parsed by pypi-simple. They are fetched by urllib and not by its client, which has neither range requests nor
+indexes in a folder (file://), and trusts other certificates than those of the system.
 """
 
 from __future__ import annotations
@@ -43,7 +43,11 @@ class IndexFile:
 
 
 def configured_index(project: Path) -> str:
-    """The index that uv installs from here: by its variables (or pip's), the project's or the user's uv.toml, else the public one."""
+    """The index that uv installs from in this project.
+
+    It is in uv's or pip's variables, in the project's configuration, the user's or the machine's; else it is the public
+    one.
+    """
     for variable in VARIABLES:
         if url := os.environ.get(variable, "").strip():
             return url
@@ -60,7 +64,10 @@ def configured_index(project: Path) -> str:
 
 
 def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
-    """The files of a package, from an index of PEP 691 (JSON) or PEP 503 (HTML). Raises `ReleaseError` where it does not answer."""
+    """The files of a package, from an index of PEP 691 (JSON) or PEP 503 (HTML).
+
+    Raises `ReleaseError` where the index does not answer, or has no such page.
+    """
     # These take half a second to import, and most commands ask no index.
     from pydantic import ValidationError  # what pypi-simple raises for a page of JSON
     from pypi_simple import ProjectPage, UnsupportedRepoVersionError
@@ -89,21 +96,23 @@ def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
 
 def _not_a_page(url: str, problem: str) -> ReleaseError:
     return ReleaseError(
-        f"{without_credentials(url)}: expected a page of a package index (PEP 503 or 691), found something else: {problem}."
+        f"{without_credentials(url)}: expected a page of a package index (PEP 503 or 691), found something else: "
+        f"{problem}."
     )
 
 
 class RemoteFile(io.RawIOBase):
-    """A file of an index that can be read from any position, by range requests where its server answers those, else fetched whole.
+    """A file of an index that can be read from any position.
 
-    `size` is the file's, `fetched` how many bytes came over the network. `index` is the URL that listed it, with user and password.
+    It is read by range requests where its server answers those, else fetched whole. `size` is the file's, `fetched` how
+    many bytes came over the network. `index` is the URL that listed it, with user and password.
     """
 
     def __init__(self, url: str, index: str = "") -> None:
         self._url = _with_credentials_of(index, url)
         self._position = 0
-        # The end of the file comes first: a zip file has its list of files there. A server without range requests answers 200 with the
-        # whole file; some answer 400, 416 or 501, and are asked again.
+        # The end of the file comes first: a zip file has its list of files there. A server without range requests
+        # answers 200 with the whole file; some answer 400, 416 or 501, and are asked again.
         with _open(self._url, {"Range": f"bytes=-{END}"}, also=(400, 416, 501)) as response:
             content_range = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", str(response.headers.get("Content-Range")))
             if response.status == 206 and content_range:
@@ -153,7 +162,8 @@ class RemoteFile(io.RawIOBase):
         self.fetched += len(self._block)
         if len(self._block) != last + 1 - self._position:
             raise ReleaseError(
-                f"{without_credentials(self._url)}: expected {last + 1 - self._position} bytes, found {len(self._block)}. Try again."
+                f"{without_credentials(self._url)}: expected {last + 1 - self._position} bytes, found "
+                f"{len(self._block)}. Try again."
             )
 
     def _whole(self) -> bytes:
@@ -181,8 +191,8 @@ def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> A
     except (OSError, http.client.HTTPException, ValueError) as error:
         why = getattr(error, "reason", error)
         raise ReleaseError(
-            f"{without_credentials(url)}: cannot be reached: {why}. Name another index with --index, or a folder with wheels "
-            "with --wheels."
+            f"{without_credentials(url)}: cannot be reached: {why}. Name another index with --index, or a folder with "
+            "wheels with --wheels."
         ) from None
 
 

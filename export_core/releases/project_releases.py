@@ -1,4 +1,4 @@
-"""The releases that a project knows beside the shipped calendar: the file export_releases.yaml, read, edited by lines, and written."""
+"""The releases that a project adds to the shipped calendar: reading, editing and writing its export_releases.yaml."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from export_core.releases.errors import ReleaseError
 
 FILE = "export_releases.yaml"
 HEADER = """\
-# Releases of jaxlib and jax that the calendar of the installed pytest-jaxexport does not have: `jaxexport releases refresh` writes them.
-# Commit this file: the windows of a judgement count from these days.
+# Releases of jaxlib and jax that the calendar of the installed pytest-jaxexport does not have: `jaxexport releases
+# refresh` writes them. Commit this file: the windows of a judgement count from these days.
 """
 
 
@@ -27,7 +27,8 @@ def read_releases(path: Path) -> CalendarFile:
         raise ReleaseError(f"{path}: cannot read this file of releases: {error.strerror}.") from None
     except msgspec.MsgspecError as error:
         raise ReleaseError(
-            f"{path}: {' '.join(str(error).split())}. Correct it, or delete the file and let `jaxexport releases refresh` write it."
+            f"{path}: {' '.join(str(error).split())}. Correct it, or delete the file and let `jaxexport releases "
+            "refresh` write it."
         ) from None
     for version in (*releases.jaxlib, *releases.jax, *(entry.minimum_jaxlib for entry in releases.jax.values())):
         version_key(version)
@@ -43,7 +44,8 @@ def additions(shipped: Calendar, releases: CalendarFile, path: Path) -> Calendar
     for version, entry in releases.jaxlib.items():
         known = shipped.jaxlib.get(version)
         _check_day(f"{path}: jaxlib {version}", known, entry)
-        # The shipped line was measured; what may have come since is that it was withdrawn, or built for another CPython.
+        # The shipped line was measured; what may have come since is that it was withdrawn, or built for another
+        # CPython.
         pythons = tuple(sorted({*known.python, *entry.python}, key=version_key)) if known else entry.python
         jaxlib[version] = msgspec.structs.replace(known or entry, yanked=entry.yanked, python=pythons)
     for version, jax_entry in releases.jax.items():
@@ -52,7 +54,7 @@ def additions(shipped: Calendar, releases: CalendarFile, path: Path) -> Calendar
 
 
 def with_entries(text: str, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> str:
-    """The text of a file of releases with these entries, each on its line by version; every other line stays as it is."""
+    """The text of a file of releases with these entries, each on a line in order of version; other lines stay."""
     lines = text.splitlines()
     for version, jaxlib_entry in jaxlib.items():
         _put_line(lines, "jaxlib", version, jaxlib_line(version, jaxlib_entry))
@@ -72,7 +74,8 @@ def write_releases(path: Path, text: str, expected: CalendarFile) -> None:
         releases = None
     if releases != expected:
         raise ReleaseError(
-            f"{path}: expected one release a line, as `jaxexport releases refresh` writes them, found another form. Nothing was written."
+            f"{path}: expected one release a line, as `jaxexport releases refresh` writes them, found another form. "
+            "Nothing was written."
         )
     try:
         write_whole(path, [text.encode()])
@@ -116,6 +119,6 @@ def _put_line(lines: list[str], section: str, version: str, line: str) -> None:
 def _check_day(name: str, shipped: JaxlibRelease | JaxRelease | None, entry: JaxlibRelease | JaxRelease) -> None:
     if shipped is not None and shipped.built != entry.built:
         raise ReleaseError(
-            f"{name} was built on {entry.built} there, and on {shipped.built} in the release calendar of this package. Correct or delete "
-            "the line."
+            f"{name} was built on {entry.built} there, and on {shipped.built} in the release calendar of this package. "
+            "Correct or delete the line."
         )

@@ -1,4 +1,4 @@
-"""Refreshing the calendar: the releases that were published since it was made, from a package index or a folder with wheels."""
+"""Refreshing the calendar: releases that were published since it was made, from an index or a folder with wheels."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ PACKAGES = ("jaxlib", "jax")
 class Published:
     """What was published: wheels of releases, oldest number first, and those that were withdrawn.
 
-    `yanked` is by package and version, False for one that is not; a folder does not say. `fetched` of `size` bytes came over the
-    network.
+    `yanked` is by package and version, False for one that is not; a folder does not say. `fetched` of `size` bytes came
+    over the network.
     """
 
     source: str
@@ -47,7 +47,10 @@ class CalendarUpdate:
 
 
 def published_in_folder(folder: Path) -> Published:
-    """The releases of the wheels in a folder. Raises `ReleaseError` where there is none of x86-64 Linux, or one has no date."""
+    """The releases of the wheels in a folder.
+
+    Raises `ReleaseError` where there is no wheel for x86-64 Linux, or one has no date.
+    """
     wheels = tuple(wheel for wheel in wheels_in(folder) if _dates_its_release(wheel.path.name))
     if not wheels:
         raise ReleaseError(
@@ -59,7 +62,8 @@ def published_in_folder(folder: Path) -> Published:
 def published_on_index(index: str, known: Calendar) -> Published:
     """The releases of an index that `known` lacks, read from the ends of their wheels, and what is withdrawn.
 
-    Left out are releases whose number is below the calendar's oldest, pre-releases, and wheels of CPythons that it has already.
+    Left out are releases whose number is below the calendar's oldest, pre-releases, and wheels of CPythons that it has
+    already.
     """
     wheels: list[Wheel] = []
     yanked: dict[tuple[str, str], bool | str] = {}
@@ -87,9 +91,9 @@ def calendar_update(
 ) -> CalendarUpdate:
     """Compare what was published with a calendar.
 
-    `measure` is called for each jaxlib that is new, with the calendar that has it. Raises `ReleaseError` for a release of the
-    calendar whose wheels have another day, or another oldest jaxlib: a known release does not change. Wheels for CPythons that it did
-    not have yet are added, and leave its day as it is, also where they were built later.
+    `measure` is called for each jaxlib that is new, with the calendar that has it. Raises `ReleaseError` for a release
+    of the calendar whose wheels have another day, or another oldest jaxlib: a known release does not change. Wheels for
+    CPythons that it did not have yet are added, and leave its day as it is, also where they were built later.
     """
     wheels_of = _by_release(published.wheels)
     jaxlib, jax = _merged_entries(known, wheels_of, published.yanked)
@@ -191,8 +195,9 @@ def _check_unchanged(package: str, wheels: list[Wheel], fact: str, expected: obj
     if expected != found:
         names = ", ".join(wheel.path.name for wheel in wheels)
         raise ReleaseError(
-            f"{package} {wheels[0].version}: expected {fact} {expected}, as the calendar says, found {fact} {found} in {names}. A known "
-            "release does not change: these wheels are not that release, or the calendar is wrong. Nothing was written."
+            f"{package} {wheels[0].version}: expected {fact} {expected}, as the calendar says, found {fact} {found} in "
+            f"{names}. A known release does not change: these wheels are not that release, or the calendar is wrong. "
+            "Nothing was written."
         )
 
 

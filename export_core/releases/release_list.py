@@ -13,9 +13,9 @@ from export_core.releases import Calendar, Windows, promise
 class DatedRelease(msgspec.Struct, frozen=True):
     """A release that exists on a day.
 
-    `runs` are the writers published by then whose artifacts it is promised to run, itself among them; its own artifacts are promised to
-    run in jaxlibs built from `promised_from` to `promised_until`, both days included. `promised_by_newest`: the newest jaxlib of that
-    day is one of those.
+    `runs` are the writers published by then whose artifacts it is promised to run, itself among them; its own artifacts
+    are promised to run in jaxlibs built from `promised_from` to `promised_until`, both days included.
+    `promised_by_newest`: the newest jaxlib of that day is one of those.
     """
 
     jaxlib: str

@@ -18,7 +18,7 @@ from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, v
 from export_core.releases.errors import ReleaseError
 
 OLDEST = datetime.date(2018, 12, 1)
-"""jaxlib was first published then. Builders that write no time stamps write one from before: 1980 (zip), 2010 (bazel)."""
+"""jaxlib was first published then. Builders without time stamps write one from before: 1980 (zip), 2010 (bazel)."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,9 @@ def read_open_wheel(file: BinaryIO, name: str, *, path: Path, source: str) -> Wh
     built = stamped or date_in_version(str(version))
     if built is None:
         raise ReleaseError(
-            f"{source}: the build date of this wheel is not known: no file in it has a time stamp, and its version {version} names no "
-            "day, as 0.13.0.dev20261120 does. Give the release a date under `releases:` in the policy file, and install it with --wheels."
+            f"{source}: the build date of this wheel is not known: no file in it has a time stamp, and its version "
+            f"{version} names no day, as 0.13.0.dev20261120 does. Give the release a date under `releases:` in the "
+            "policy file, and install it with --wheels."
         )
     minimum = _minimum_jaxlib(source, text) if package == "jax" else ""
     pythons = {match.group(1) for tag in tags if (match := re.fullmatch(r"cp3(\d+)", tag.interpreter))}

@@ -24,8 +24,8 @@ _TITLES = {
 def calendar_file(forecast: Forecast) -> bytes:
     """The bytes of an .ics file.
 
-    An event has the same UID in every forecast, also where its day has moved; the time stamp is the day of the forecast, so that the
-    same forecast makes the same bytes.
+    An event has the same UID in every forecast, also where its day has moved; the time stamp is the day of the
+    forecast, so that the same forecast makes the same bytes.
     """
     import icalendar  # takes 0.15 s, and `jaxexport forecast` needs it only for --ics
 

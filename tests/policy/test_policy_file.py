@@ -1,4 +1,4 @@
-"""What a policy file may say, and what is said of one that may not be: file, line, key, and the nearest key of that very table."""
+"""What a policy file may have in it, and the errors of one that is wrong: file, line, key, and the nearest key."""
 
 from __future__ import annotations
 
@@ -291,7 +291,8 @@ def test_every_error_is_reported_in_the_order_of_the_lines(said, tmp_path):
     assert message.replace(f"{tmp_path}/export_compat.yaml:", "").splitlines() == [
         "export_compat.yaml:2: windows.backward: expected a whole number or text such as '180 days', found [1].",
         "3: readers: expected text or a list, found 0.12. Put it in quotes.",
-        "5: known_failures[0].verdict: expected one of crash, error, numerics, refused, timeout, found 'crahs'. Did you mean 'crash'?",
+        "5: known_failures[0].verdict: expected one of crash, error, numerics, refused, timeout, found 'crahs'. Did "
+        "you mean 'crash'?",
         "5: known_failures[0]: expected the key `owner`, found none.",
         "6: known_failures[0].raeson: unknown key. Did you mean `reason`?",
         "8: golden: unknown key. Did you mean `goldens`?",

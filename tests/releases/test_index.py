@@ -108,7 +108,7 @@ def serve(wheels) -> Iterator[Callable[..., Server]]:
 
 @pytest.mark.parametrize("form", ["json", "html"])
 @pytest.mark.parametrize("ranges", [True, False])
-def test_an_index_of_either_form_gives_the_same_lines_with_range_requests_and_without(serve, wheels, form, ranges):
+def test_index_of_any_kind_gives_the_same_lines(serve, wheels, form, ranges):
     make_wheel(wheels, "jaxlib", "0.12.0", stamps=("2026-10-16",), modules={"big": "x" * 400_000}, python="cp312")
     server = serve(form=form, ranges=ranges)
     short = shortened()
@@ -127,7 +127,7 @@ def test_an_index_is_asked_for_no_wheel_of_what_is_known(serve):
 
 
 @pytest.mark.parametrize("form", ["json", "html"])
-def test_what_an_index_withdrew_is_noted_with_its_reason_and_what_it_took_back_partly_is_not(serve, wheels, form):
+def test_withdrawn_release_is_noted_with_its_reason(serve, wheels, form):
     yanked = {path.name: "crashes\n at import" for path in wheels.glob("jaxlib-0.12.0.1-*")}
     yanked["jax-0.12.0-py3-none-any.whl"] = ""
     yanked["jaxlib-0.12.0-cp312-none-any.whl"] = "one of several"
@@ -142,14 +142,14 @@ def test_what_an_index_withdrew_is_noted_with_its_reason_and_what_it_took_back_p
     assert calendar.built("0.12.0.1") == day("2026-10-20"), "still dated"
 
 
-def test_pre_releases_and_what_is_older_than_the_calendar_are_left_on_the_index(serve, wheels):
+def test_pre_releases_and_older_releases_are_left_out(serve, wheels):
     make_wheel(wheels, "jaxlib", "0.13.0.dev20261120")
     make_wheel(wheels, "jaxlib", "0.13.0rc1")
     make_wheel(wheels, "jax", "0.3.0", needs="jaxlib>=0.3.0")
     assert calendar_update(CALENDAR, published_on_index(serve().url, CALENDAR)).changes == ()
 
 
-def test_user_and_password_of_an_index_go_to_its_own_server_and_into_no_message(serve):
+def test_credentials_of_an_index_go_only_to_its_own_server(serve):
     server = serve(login="Basic bWU6cC93")
     with pytest.raises(ReleaseError, match="the index answers 401"):
         index_files(server.url, "jaxlib")

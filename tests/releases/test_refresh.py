@@ -62,7 +62,7 @@ def test_a_known_jax_with_another_oldest_jaxlib_is_an_error(tmp_path):
         calendar_update(CALENDAR, published_in_folder(tmp_path))
 
 
-def test_a_new_wheel_of_a_known_release_adds_its_cpython_and_says_so(tmp_path):
+def test_new_wheel_of_a_known_release_adds_its_cpython(tmp_path):
     make_wheel(tmp_path, "jaxlib", "0.12.0", stamps=("2026-10-16",), python="cp316")
     update = calendar_update(CALENDAR, published_in_folder(tmp_path))
     assert update.jaxlib["0.12.0"].python == ("3.12", "3.13", "3.14", "3.15", "3.16")
@@ -81,12 +81,12 @@ def test_a_new_wheel_of_a_known_release_does_not_change_its_day(tmp_path, stamp,
     assert update.changes == (f"changed  jaxlib 0.12.0  wheels for CPython 3.16{note}",)
 
 
-def test_some_wheels_of_a_known_release_may_be_older_than_the_one_that_dated_it(tmp_path):
+def test_older_wheel_of_a_known_release_changes_nothing(tmp_path):
     make_wheel(tmp_path, "jaxlib", "0.12.0", stamps=("2026-10-15",), python="cp313")
     assert calendar_update(CALENDAR, published_in_folder(tmp_path)).changes == ()
 
 
-def test_a_patch_on_an_old_branch_is_put_by_its_number_and_ordered_by_its_day(tmp_path):
+def test_patch_release_is_listed_by_number_ordered_by_day(tmp_path):
     make_wheel(tmp_path, "jaxlib", "0.8.4", stamps=("2026-11-19",))
     make_wheel(tmp_path, "jax", "0.8.4", stamps=("2026-11-19",), needs="jaxlib>=0.8.2")
     update = calendar_update(CALENDAR, published_in_folder(tmp_path))

@@ -161,7 +161,10 @@ ENTRY = """known_failures:
      reason: r, owner: o, issue: i, added: 2026-10-01,
      expires: 2026-12-30}
 """
-QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue: i,\n     added: 2026-10-01, expires: 2026-12-01}\n"
+QUIRK = """quirks:
+  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue: i,
+     added: 2026-10-01, expires: 2026-12-01}
+"""
 
 
 @pytest.mark.parametrize(
@@ -185,13 +188,17 @@ QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue
         ("windows: {}\ngoldens: a\nwindows: {}", "3: windows: duplicate key: also in line 1. Keep one."),
         ("allow: {1: x}", "1: expected text as a key, found 1. Put it in quotes."),
         # values of another type
-        ("windows:\n  backward: long", "2: windows.backward: expected a whole number or text such as '180 days', found 'long'."),
-        ("windows: {backward: 1.5}", "1: windows.backward: expected a whole number or text such as '180 days', found 1.5."),
+        ("windows:\n  backward: long",
+         "2: windows.backward: expected a whole number or text such as '180 days', found 'long'."),
+        ("windows: {backward: 1.5}",
+         "1: windows.backward: expected a whole number or text such as '180 days', found 1.5."),
         ("windows: {backward: -1}", "1: windows.backward: expected 0 to 36500 days, found -1."),
         ("windows: {forward: 99999}", "1: windows.forward: expected 0 to 36500 days, found 99999."),
-        ("clock: jaxlib build date", "1: clock: no longer a key: windows always count jaxlib build dates. Delete the line."),
+        ("clock: jaxlib build date",
+         "1: clock: no longer a key: windows always count jaxlib build dates. Delete the line."),
         ("platforms: cpu", "1: platforms: expected a table or a list, found 'cpu'."),
-        ("platforms:\n  cpu: runn", "2: platforms.cpu: expected one of auto, compile, run, found 'runn'. Did you mean 'run'?"),
+        ("platforms:\n  cpu: runn",
+         "2: platforms.cpu: expected one of auto, compile, run, found 'runn'. Did you mean 'run'?"),
         ("platforms: [gpu]", "1: platforms: expected some of cpu, cuda, rocm, tpu, found 'gpu'."),
         ("platforms: []", "1: platforms: expected some of cpu, cuda, rocm, tpu, found none."),
         ("readers: [0.12]", "1: readers[0]: expected text, found 0.12. Put it in quotes."),
@@ -206,15 +213,19 @@ QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue
         ),
         ("tolerances:\n  gpu: {}", "2: tolerances.gpu: expected a platform of cpu, cuda, rocm, tpu."),
         ("allow:\n  a: ''", "2: allow.a: expected text, found none."),
-        ("releases: {jaxlib: {nightly: {built: 2026-11-01}}}", "1: releases.jaxlib.nightly: expected a version such as 0.12.0.1"),
-        ("releases: {jaxlib: {0.9.9: {built: 9999-01-01}}}", "1: releases.jaxlib.0.9.9.built: expected a date between 2000-01-01"),
+        ("releases: {jaxlib: {nightly: {built: 2026-11-01}}}",
+         "1: releases.jaxlib.nightly: expected a version such as 0.12.0.1"),
+        ("releases: {jaxlib: {0.9.9: {built: 9999-01-01}}}",
+         "1: releases.jaxlib.0.9.9.built: expected a date between 2000-01-01"),
         ("releases: {jaxlib: {0.9.9: {built: 2026-11-01, stablehlo: []}}}", "1: releases.jaxlib.0.9.9.stablehlo: [] "),
         ("rtol: {float32: high}", "1: rtol.float32: expected a number, found 'high'."),
         ("goldens:", "1: goldens: expected text, found nothing."),
         ("required: {cells: 2.0}", "1: required.cells: expected a whole number, found 2.0."),
         # known failures and quirks
-        (ENTRY.replace("verdict: crash", "verdict: crsh"), "2: known_failures[0].verdict: expected one of crash, error, numerics"),
-        (ENTRY.replace("cases: [a]", "cases: []"), '2: known_failures[0].cases: expected at least one name or glob, found none. ["*"]'),
+        (ENTRY.replace("verdict: crash", "verdict: crsh"),
+         "2: known_failures[0].verdict: expected one of crash, error, numerics"),
+        (ENTRY.replace("cases: [a]", "cases: []"),
+         '2: known_failures[0].cases: expected at least one name or glob, found none. ["*"]'),
         (ENTRY.replace("message: m", "message: ''"), "2: known_failures[0].message: expected text, found none."),
         (ENTRY.replace("owner: o", "owner: ' '"), "3: known_failures[0].owner: expected text, found none."),
         (
@@ -222,9 +233,12 @@ QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue
             "3: known_failures[0].reason: expected your own text in the place of 'todo later'.",
         ),
         (ENTRY.replace("2026-12-30", "2026-12-31"), "found 2026-12-31, 91 days after it."),
-        (ENTRY.replace("2026-12-30", "2026-09-30"), "4: known_failures[0].expires: expected a date 0 to 90 days after added, or permanent"),
-        (ENTRY.replace("expires: 2026-12-30", ""), "2: known_failures[0]: expected expires (at most 90 days after added), or permanent"),
-        (ENTRY.replace("expires: 2026-12-30", "permanent: true"), "2: known_failures[0]: permanent: true needs an approver."),
+        (ENTRY.replace("2026-12-30", "2026-09-30"),
+         "4: known_failures[0].expires: expected a date 0 to 90 days after added, or permanent"),
+        (ENTRY.replace("expires: 2026-12-30", ""),
+         "2: known_failures[0]: expected expires (at most 90 days after added), or permanent"),
+        (ENTRY.replace("expires: 2026-12-30", "permanent: true"),
+         "2: known_failures[0]: permanent: true needs an approver."),
         (
             ENTRY.replace("expires: 2026-12-30", "permanent: true, approver: ''"),
             "4: known_failures[0].approver: expected text, found none.",
@@ -233,14 +247,18 @@ QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue
             ENTRY.replace("expires", "permanent: true, approver: b, expires"),
             "4: known_failures[0].expires: expected no date, since it is permanent",
         ),
-        (ENTRY.replace("2026-10-01", "lately"), "3: known_failures[0].added: expected a date such as 2026-10-25, found 'lately'."),
+        (ENTRY.replace("2026-10-01", "lately"),
+         "3: known_failures[0].added: expected a date such as 2026-10-25, found 'lately'."),
         (
             ENTRY.replace("2026-10-01", "2026-10-01 12:00:00"),
             "3: known_failures[0].added: expected a date such as 2026-10-25, found 2026-10-01 12:00:00.",
         ),
-        (ENTRY.replace("2026-10-01", "2026-02-30"), "3: expected a value such as 2026-10-25 or 180, found 2026-02-30: day is out of range"),
-        (ENTRY.replace("owner: o", "owner: o, at_most: 0"), "3: known_failures[0].at_most: expected a number of 1 or more, found 0."),
-        (QUIRK.replace("rtol: 1, ", ""), "2: quirks[0]: expected what it relaxes: rtol, atol, ulp or allow, found none of them."),
+        (ENTRY.replace("2026-10-01", "2026-02-30"),
+         "3: expected a value such as 2026-10-25 or 180, found 2026-02-30: day is out of range"),
+        (ENTRY.replace("owner: o", "owner: o, at_most: 0"),
+         "3: known_failures[0].at_most: expected a number of 1 or more, found 0."),
+        (QUIRK.replace("rtol: 1, ", ""),
+         "2: quirks[0]: expected what it relaxes: rtol, atol, ulp or allow, found none of them."),
         (QUIRK.replace("rtol: 1", "rtol: -1"), "2: quirks[0].rtol: expected a finite number of 0 or more, found -1.0."),
         (QUIRK.replace("2026-12-01", "2027-12-01"), "found 2027-12-01, 426 days after it."),
         # what is no YAML, and what YAML would take in silence
@@ -252,7 +270,8 @@ QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue
         ("goldens: a".encode("utf-16"), "1: expected text in UTF-8"),
         (b"goldens: \x00", " not YAML: "),
         ("a: &a [*a]", "1: its aliases make it endless, or longer than 100000 values."),
-        ("\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}' if n else 'x'] * 10)}]" for n in range(9)), "its aliases make it endless"),
+        ("\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}' if n else 'x'] * 10)}]" for n in range(9)),
+         "its aliases make it endless"),
         ("[" * 500, " not a policy: it is nested deeper than any policy needs to be."),
         ("", " expected a policy, found an empty file."),
         (b"\xef\xbb\xbf \n", " expected a policy, found an empty file."),
@@ -272,7 +291,8 @@ def test_what_a_policy_may_not_say_is_one_line_with_its_place(said, text, messag
     [
         ("[tool.jaxexport]\n\ngolden = 'x'", "3: golden: unknown key. Did you mean `goldens`?"),
         ("[tool]\njaxexport.windows.backwards = 3", "2: windows.backwards: unknown key. Did you mean `backward`?"),
-        ("[[tool.jaxexport.quirks]]\ncase = 'a'\n[[tool.jaxexport.quirks]]\ncasus = 'a'", "1: quirks[0]: expected the keys `writer`, "),
+        ("[[tool.jaxexport.quirks]]\ncase = 'a'\n[[tool.jaxexport.quirks]]\ncasus = 'a'",
+         "1: quirks[0]: expected the keys `writer`, "),
         ("[tool]\njaxexport = 3", "2: expected a table, found 3."),
         ("[tool.jaxexport\n", "1: not TOML: "),
         ("[tool.jaxexport]\ngoldens = 'a'\ngoldens = 'b'", "3: not TOML: "),
@@ -308,12 +328,25 @@ def test_a_hundred_errors_are_counted_after_the_first_twenty(said):
 def test_what_msgspec_refuses_the_schema_explains():
     """Neither of the two readers of a policy takes what the other refuses."""
     wrong = [
-        ("goldens", 1), ("windows", {"backward": True}), ("windows", {"forward": "21"}), ("readers", {}), ("platforms", {"cpu": 1}),
-        ("platforms", [1]), ("required", {"cells": 1.0}), ("required", {"outside": 1}), ("rtol", {"float32": None}), ("rtol", True),
-        ("releases", {"jax": {"1": {"built": "20261101", "minimum_jaxlib": "1"}}}), ("releases", {"jax": {"1": None}}),
-        ("releases", {"jaxlib": {"1": {"built": datetime.datetime(2026, 1, 1)}}}), ("goldens", datetime.date(2026, 1, 1)),
-        ("quirks", [{}]), ("tolerances", {"tpu": []}), ("retention", {"pinned": [{"goldens": []}]}), ("backfill_install", "numpy"),
-    ]  # fmt: skip
+        ("goldens", 1),
+        ("goldens", datetime.date(2026, 1, 1)),
+        ("windows", {"backward": True}),
+        ("windows", {"forward": "21"}),
+        ("readers", {}),
+        ("platforms", {"cpu": 1}),
+        ("platforms", [1]),
+        ("required", {"cells": 1.0}),
+        ("required", {"outside": 1}),
+        ("rtol", {"float32": None}),
+        ("rtol", True),
+        ("releases", {"jax": {"1": {"built": "20261101", "minimum_jaxlib": "1"}}}),
+        ("releases", {"jax": {"1": None}}),
+        ("releases", {"jaxlib": {"1": {"built": datetime.datetime(2026, 1, 1)}}}),
+        ("quirks", [{}]),
+        ("tolerances", {"tpu": []}),
+        ("retention", {"pinned": [{"goldens": []}]}),
+        ("backfill_install", "numpy"),
+    ]
     for key, value in wrong:
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert({key: value}, Policy)

@@ -79,7 +79,12 @@ def test_what_a_quirk_relaxes_is_told_as_accepted_with_its_end():
 )
 def test_expired_or_unused_quirk_makes_the_list_stale(case, as_of, said):
     told = summarize(
-        [result(case=case)], planned=1, policy=Policy(quirks=(QUIRK,)), as_of=day(as_of), selection={"whole": True}, seconds=0
-    )  # fmt: skip
+        [result(case=case)],
+        planned=1,
+        policy=Policy(quirks=(QUIRK,)),
+        as_of=day(as_of),
+        selection={"whole": True},
+        seconds=0,
+    )
     wanted = [f"export_compat.yaml:3: quirks[0] (rounded otherwise; owner me, #7): {said}"] if said else []
     assert (told.stale, told.exit_code) == (wanted, 4 if said else 0)

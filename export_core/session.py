@@ -155,7 +155,7 @@ def run_matrix(
         journal, results = None, []
         if options.results:
             shard = str(options.shard or "")
-            plan_record = record_of(whole, policy.unplaced(), options.limits, shard)
+            plan_record = record_of(whole, policy.without_locations(), options.limits, shard)
             facts = replace(facts, plan=plan_record.digest)
             journal = stack.enter_context(Journal(options.results, plan_record, resume=options.resume))
             results = results_so_far(journal, plan) if journal.resumed else []

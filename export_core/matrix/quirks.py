@@ -51,7 +51,7 @@ def _relax(manifest: Manifest, quirks: Sequence[Quirk]) -> Manifest:
         looser = {name: value for name in _TOLERANCES if (value := getattr(quirk, name)) is not None}
         if looser and (comparison.compare in _WITHOUT_TOLERANCE or ":" in comparison.compare):
             raise MatrixError(
-                f"{quirk.place or 'quirks'}: expected a golden whose comparator takes tolerances, found {manifest.case} with "
+                f"{quirk.location or 'quirks'}: expected a golden whose comparator takes tolerances, found {manifest.case} with "
                 f"{comparison.compare!r}, which looks at none: {relaxation(quirk)} would change nothing. List a known failure instead."
             )
         comparison = msgspec.structs.replace(

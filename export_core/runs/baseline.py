@@ -204,10 +204,10 @@ def _plans_differ(then: Summary, now: Summary, plans: tuple[PlanRecord | None, P
 
 def _keys_that_differ(then: Summary, policy: Policy) -> list[str]:
     try:
-        old = msgspec.convert(then.policy, Policy).unplaced()
+        old = msgspec.convert(then.policy, Policy).without_locations()
     except msgspec.MsgspecError:
         return ["of another version of pytest-jaxexport"]
-    now = policy.unplaced()
+    now = policy.without_locations()
     return [name for name in Policy.__struct_fields__ if getattr(old, name) != getattr(now, name)]
 
 

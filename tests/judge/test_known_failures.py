@@ -110,7 +110,7 @@ def test_a_cell_that_another_entry_excuses_still_fails_otherwise_than_this_one_s
 
 
 def test_an_entry_is_named_by_its_file_and_line():
-    (said,) = stale(result(), entry=msgspec.structs.replace(ENTRY, place="export_compat.yaml:12"))
+    (said,) = stale(result(), entry=msgspec.structs.replace(ENTRY, location="export_compat.yaml:12"))
     assert said.startswith("export_compat.yaml:12: known_failures[0] (LAPACK starts late; owner me, ")
 
 

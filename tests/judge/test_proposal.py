@@ -100,11 +100,11 @@ def test_what_is_proposed_is_refused_until_somebody_fills_it_in(tmp_path):
     text = proposal([crash()], summary([crash()]))
     for name in ("reason", "owner", "issue"):
         path.write_text(text)
-        with pytest.raises(PolicyError, match=r"expires: expected a day such as 2026-10-25, found 'TODO a day"):
+        with pytest.raises(PolicyError, match=r"expires: expected a date such as 2026-10-25, found 'TODO a day"):
             load_policy(path)
         path.write_text(text.replace("TODO a day, at most 90 days after added", "2026-12-01"))
         with pytest.raises(
-            PolicyError, match=rf"known_failures\[0\]\.{name}: expected what only you can say, found 'TODO"
+            PolicyError, match=rf"known_failures\[0\]\.{name}: expected your own text in the place of 'TODO"
         ):
             load_policy(path)
         text = "\n".join(

@@ -188,4 +188,5 @@ def test_without_an_index_or_a_day_in_its_version_an_unknown_reader_is_an_error(
 
 def test_an_index_is_written_down_without_its_password():
     assert without_credentials("https://a:b@c/d") == "https://c/d"
+    assert without_credentials("https://a:b@b@c/d") == "https://c/d"
     assert without_credentials("https://c/d@e") == "https://c/d@e"

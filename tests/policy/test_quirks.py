@@ -15,7 +15,7 @@ from export_core.policy import Policy, Quirk
 CASE = "t.f"
 QUIRK = Quirk(
     CASE, "0.9.2", "rounded otherwise", "me", "#7", added=day("2026-10-01"), rtol=1e-3, allow=("t",),
-    expires=day("2026-12-01"), place="export_compat.yaml:3",
+    expires=day("2026-12-01"), location="export_compat.yaml:3",
 )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def test_a_quirk_by_dtype_leaves_the_other_dtypes_as_they_were(own, quirk, wante
 
 
 @pytest.mark.parametrize("compare", ["exact", "module:function"])
-def test_a_tolerance_for_what_takes_none_is_an_error_and_no_silence(compare):
+def test_tolerance_for_a_comparator_without_one_is_an_error(compare):
     one = golden(CASE, "0.9.2", comparison=Comparison(compare=compare))
     with pytest.raises(
         MatrixError, match=r"^export_compat\.yaml:3: expected a golden whose comparator takes tolerances"
@@ -77,9 +77,14 @@ def test_what_a_quirk_relaxes_is_told_as_accepted_with_its_end():
         ("another", "2026-11-21", "matches no golden of this run. Delete it."),
     ],
 )
-def test_a_quirk_that_has_expired_or_has_no_golden_makes_the_list_stale(case, as_of, said):
+def test_expired_or_unused_quirk_makes_the_list_stale(case, as_of, said):
     told = summarize(
-        [result(case=case)], planned=1, policy=Policy(quirks=(QUIRK,)), as_of=day(as_of), selection={"whole": True}, seconds=0
-    )  # fmt: skip
+        [result(case=case)],
+        planned=1,
+        policy=Policy(quirks=(QUIRK,)),
+        as_of=day(as_of),
+        selection={"whole": True},
+        seconds=0,
+    )
     wanted = [f"export_compat.yaml:3: quirks[0] (rounded otherwise; owner me, #7): {said}"] if said else []
     assert (told.stale, told.exit_code) == (wanted, 4 if said else 0)

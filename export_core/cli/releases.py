@@ -55,7 +55,7 @@ def refresh(policy_file: str | None, index: str | None, wheels: str | None, into
 
     from export_core.environments.environment import Sources
     from export_core.environments.formats import measure as ask
-    from export_core.inspection.screen import plural
+    from export_core.phrases import plural
     from export_core.policy import releases_file
     from export_core.releases import Calendar
     from export_core.releases.calendar import CalendarFile

@@ -190,9 +190,9 @@ def _writer(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Write
     """Who wrote it: the one that was named, or else the one that the artifact tells."""
     from export_core.goldens import GoldenError, Writer
     from export_core.inspection.describe import find_writer
-    from export_core.releases.dates import dates_of
+    from export_core.releases.entries import calendar_entries
 
-    found = find_writer(artifact, dates_of(calendar))
+    found = find_writer(artifact, calendar_entries(calendar))
     jaxlib = jaxlib or found["jaxlib"]
     if jaxlib is None:
         fitting = ", ".join(found["candidates"]) or "none that the calendar has"

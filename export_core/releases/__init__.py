@@ -4,7 +4,8 @@ The names come from their modules when they are first asked for: `jaxexport insp
 libraries take longer to load than an artifact takes to read.
 """
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, Release, load_calendar
     from export_core.releases.errors import ReleaseError

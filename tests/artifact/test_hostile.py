@@ -205,7 +205,7 @@ def _changed(**fields: object) -> bytes:
     path = next(path for path in FILES if path.parent.name == "0.12.0.1" and path.stem == "platforms")
     envelope = read(path).envelope
     assert envelope is not None
-    return encode(envelope.replace(**fields))
+    return encode(envelope._replace(**fields))
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from export_core.cli.options import as_of_option, day_of, goldens_option, policy_of, policy_option, verified_goldens
+from export_core.phrases import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,7 +54,7 @@ def list_goldens(project: _Project) -> None:
         manifest = golden.manifest
         calls = ", ".join(manifest.custom_calls) or "no custom calls"
         click.echo(f"{golden.id}  built {manifest.writer.built}  for {','.join(manifest.options.platforms)}  {calls}")
-    click.echo(f"{len(goldens)} goldens")
+    click.echo(plural(len(goldens), "golden"))
 
 
 @goldens_group.command()
@@ -84,16 +85,16 @@ def verify(project: _Project) -> None:
     from export_core.goldens.strays import strays, unlisted_files
 
     # Before anything is opened: the store itself completes an update that was killed between two renames.
-    found = list(strays(project.store.root))
+    stray_files = list(strays(project.store.root))
     goldens = verified_goldens(project.store)
-    found += unlisted_files(project.store)
-    if found:
+    stray_files += unlisted_files(project.store)
+    if stray_files:
         raise GoldenError(
-            "\n".join(map(str, found))
-            + f"\n{len(goldens)} goldens are as they were written; these {len(found)} files and folders belong "
-            "to none of them. Delete them, or move them elsewhere."
+            "\n".join(map(str, stray_files))
+            + f"\nThese files and folders belong to no golden: delete them, or move them elsewhere. "
+            f"{plural(len(goldens), 'golden')}, every file as it was written."
         )
-    click.echo(f"{len(goldens)} goldens, every file as it was written")
+    click.echo(f"{plural(len(goldens), 'golden')}, every file as it was written")
 
 
 @goldens_group.command(name="add")
@@ -165,7 +166,8 @@ def prune(project: _Project, as_of: str | None, delete: bool, quiet: bool) -> No
 def _find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
     """The goldens of a case, and the named one of them: the newest, or that of a writer.
 
-    The path of a golden's folder, as a shell completes it, is a name too. Raises `GoldenError` for an unknown case or writer.
+    The path of a golden's folder, as a shell completes it, is a name too. Raises `GoldenError` for an unknown case or
+    writer.
     """
     from export_core.goldens import GoldenError
 
@@ -192,10 +194,10 @@ def _writer_of(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Wr
     clues = find_writer(artifact, dates_of(calendar))
     jaxlib = jaxlib or clues["jaxlib"]
     if jaxlib is None:
-        fitting = ", ".join(clues["candidates"]) or "none in the calendar"
+        candidates = ", ".join(clues["candidates"]) or "none in the calendar"
         raise GoldenError(
-            f"{artifact.name}: expected an artifact that names its writer, found one that several releases can have written. "
-            f"Name the jaxlib with --writer; these fit: {fitting}."
+            f"{artifact.name}: expected an artifact that names its writer, found one that several releases can have "
+            f"written. Name the jaxlib with --writer; these fit: {candidates}."
         )
     platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
     return Writer(

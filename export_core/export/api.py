@@ -1,6 +1,7 @@
 """jax.export under the names that the installed jax has for it: the one place of the writer that knows the old ones.
 
-`jax.export` exists since 0.4.30. From 0.4.24 to 0.4.29 it was `jax.experimental.export`, with other names for the same things.
+`jax.export` exists since 0.4.30. From 0.4.24 to 0.4.29 it was `jax.experimental.export`, with other names for the same
+things.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ MIGRATION = (
 )
 """Old and new names: the thing, its name from 0.4.24 to 0.4.29, its name since 0.4.30.
 
-Source: the migration guide in the documentation of jax.export, and the releases themselves (tests/every_release looks the names
-up in them). 0.4.30 has most of the old names beside the new ones.
+Source: the migration guide in the documentation of jax.export, and the releases themselves (tests/every_release looks
+the names up in them). 0.4.30 has most of the old names beside the new ones.
 """
 
 _OLD_SETTINGS = {new: old for _, old, new in MIGRATION if new.startswith("jax_")}
@@ -125,7 +126,10 @@ def serialize(exported: Any, vjp_order: int = 0) -> bytes:
 
 
 def derivative(data: bytes, order: int) -> Any:
-    """The derivative of that order of an artifact, as an `Exported`. Raises `ValueError` where the artifact has none."""
+    """The derivative of that order of an artifact, as an `Exported`.
+
+    Raises `ValueError` where the artifact has none.
+    """
     exported = export_module().deserialize(bytearray(data))
     for _ in range(order):
         exported = exported.vjp()

@@ -19,7 +19,10 @@ _IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": 
 
 @dataclass(frozen=True)
 class Arguments:
-    """The arguments of a call. `static` holds the positions and names that are static (`static_argnums` of `jax.jit`)."""
+    """The arguments of a call.
+
+    `static` holds the positions and names that are static (`static_argnums` of `jax.jit`).
+    """
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
@@ -58,7 +61,8 @@ class Arguments:
 def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any) -> Arguments:
     """Tell the static arguments from the others.
 
-    A jitted function does not say which arguments are static, in any release: the one choice that leaves the tree that it takes is it.
+    A jitted function does not say which arguments are static, in any release: the one choice that leaves the tree that
+    it takes is it.
 
     Args:
         test: for messages.
@@ -84,7 +88,7 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
 
 
 def _possible_static(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[frozenset[int | str]]:
-    """Every set of arguments that may be static, by position and name; those that can be nothing else are in all of them."""
+    """Every set of arguments that may be static, by position and name; those that must be are in all of them."""
     named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
     hashable = {key: value for key, value in named if _may_be_static(value)}
     optional = [key for key, value in hashable.items() if _may_be_array(value)]
@@ -112,7 +116,8 @@ def _may_be_array(value: Any) -> bool:
 def is_array(leaf: object) -> bool:
     """Whether JAX takes this as an array."""
     if isinstance(leaf, (np.ndarray, np.generic)):
-        # JAX has no objects, text, dates or records. Its own dtypes are registered (isbuiltin 2); float0 is a record to NumPy.
+        # JAX has no objects, text, dates or records. Its own dtypes are registered (isbuiltin 2); float0 is a record to
+        # NumPy.
         return leaf.dtype.kind not in "OSUMmV" or leaf.dtype.isbuiltin == 2 or leaf.dtype == jax.dtypes.float0
     return isinstance(leaf, (jax.Array, bool, int, float, complex))
 

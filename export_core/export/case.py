@@ -1,4 +1,4 @@
-"""A case: the function, example arguments and options that a marked test exports, and checks that jax.export can take them."""
+"""A case: the function, arguments and options that a marked test exports, and checks that jax.export can take them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _LONGEST_ID = 120  # characters of an id before its digest: file systems take 25
 class ExportOptions:
     """How a function is exported. Every field is a keyword of the marker, and explained there.
 
-    `in_specs` holds a `PartitionSpec` for each positional argument that is an array or a tree of arrays, None for one that is
-    replicated. `symbolic_shapes` is what `jax.export.symbolic_args_specs` takes.
+    `in_specs` holds a `PartitionSpec` for each positional argument that is an array or a tree of arrays, None for one
+    that is replicated. `symbolic_shapes` is what `jax.export.symbolic_args_specs` takes.
     """
 
     platforms: tuple[str, ...] | None = None
@@ -42,7 +42,10 @@ class ExportOptions:
 
 @dataclass(frozen=True)
 class Case:
-    """One function with its example arguments. `test` is the pytest node id, `name` tells several calls in one test apart."""
+    """One function with its example arguments.
+
+    `test` is the pytest node id, `name` tells several calls in one test apart.
+    """
 
     id: str
     test: str
@@ -67,15 +70,15 @@ def check_arguments(test: str, arguments: Arguments) -> None:
     for path, leaf in jax.tree_util.tree_flatten_with_path(arguments.dynamic)[0]:
         if not is_array(leaf):
             raise ExportError(
-                f"{test}: argument {_path_text(path)} is {_value_text(leaf)}; expected an array (jax.Array, numpy.ndarray) or a "
-                "Python number, since the golden stores its value. Close over it, make it static (static_argnums of jax.jit), "
-                "or bind it with functools.partial before jax.jit."
+                f"{test}: argument {_path_text(path)} is {_value_text(leaf)}; expected an array (jax.Array, "
+                "numpy.ndarray) or a Python number, since the golden stores its value. Close over it, make it static "
+                "(static_argnums of jax.jit), or bind it with functools.partial before jax.jit."
             )
     check_tree(test, "argument", arguments.dynamic)
 
 
 def check_tree(test: str, what: str, tree: Any) -> None:
-    """Raise `ExportError` for a dict with a key that is not a string: jax.export traces it and then cannot serialize it."""
+    """Raise `ExportError` for a dict with a key that is not a string: jax.export traces it, but cannot serialize it."""
     for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]:
         for entry in path:
             if isinstance(entry, jax.tree_util.DictKey) and not isinstance(entry.key, str):

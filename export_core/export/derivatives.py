@@ -1,7 +1,7 @@
 """Derivatives of a function, computed without its artifact: the expected results of the ones that the artifact holds.
 
-The derivative of order k takes the arguments of order k-1 followed by a cotangent for each of its outputs, and gives a cotangent
-for each of its arguments, as `jax.export.Exported.vjp` has it.
+The derivative of order k takes the arguments of order k-1 followed by a cotangent for each of its outputs, and gives a
+cotangent for each of its arguments, as `jax.export.Exported.vjp` has it.
 """
 
 from __future__ import annotations

@@ -22,13 +22,13 @@ from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 NO_VJP = "No VJP is available"
 WRONG_DEVICES = r"(exported|lowered) for \d+ devices"
 MISMATCH = "(?i)mismatch|do not match|incompatible"
-"""Messages of jax's refusals, as regular expressions for all releases: a missing derivative, another number of devices, other shapes
-or dtypes."""
+"""Messages of jax's refusals, as regular expressions for all releases: a missing derivative, another number of devices,
+other shapes or dtypes."""
 
 
 @dataclass(frozen=True)
 class ExtraCall:
-    """One more call of the exported function; `refused` is a regular expression of the refusal that must come, or None."""
+    """One more call of the exported function. `refused` is a regular expression of the expected refusal, or None."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
@@ -91,7 +91,8 @@ def _call_check(produced: ProducedGolden, call: ExtraCall, number: int, files: d
     expected, actual = map(jax.tree_util.tree_structure, (produced.arguments.dynamic, arguments.dynamic))
     if actual != expected:
         raise ExportError(
-            f"{produced.case.test}: call {number} has other arguments than the first one: expected {expected}, found {actual}."
+            f"{produced.case.test}: call {number} has other arguments than the first one: "
+            f"expected {expected}, found {actual}."
         )
     arguments = place_arguments(produced.case, arguments)
     if call.refused is not None:
@@ -104,14 +105,14 @@ def _call_check(produced: ProducedGolden, call: ExtraCall, number: int, files: d
 
 
 def _mesh_checks(produced: ProducedGolden) -> list[Check]:
-    """Calls on other meshes: of several devices for an artifact for one, of other axes or one device for an artifact for several."""
+    """Calls on other meshes: several devices for an artifact for one, other axes or one device for one for several."""
     options = produced.manifest.options
     spread = produced.case.options.spread_over
     if spread:
         if options.mesh:
             raise ExportError(
-                f"{produced.case.test}: spread_over={spread}: only a function that was exported for one device can be called "
-                f"with arguments sharded over several; this one was exported for {options.devices} devices."
+                f"{produced.case.test}: spread_over={spread}: only a function that was exported for one device can be "
+                f"called with arguments sharded over several; this one was exported for {options.devices} devices."
             )
         return [Check("spread", outputs=OUTPUTS, mesh={"spread": spread}, spread=True)]
     if options.devices == 1:
@@ -140,7 +141,8 @@ def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[Ext
         call = calls[int(check.name.removeprefix("refused")) - 1]
         arguments = Arguments(call.args, dict(call.kwargs), arguments.static)
     try:
-        # Deserialized, as in a reader: before that jax knows more of the dimensions, refuses more, and with other messages.
+        # Deserialized, as in a reader: before that jax knows more of the dimensions, refuses more, and with other
+        # messages.
         exported = api.derivative(produced.files[ARTIFACT], check.vjp)
         args, kwargs = arguments.copy().dynamic
         if check.mesh:
@@ -152,7 +154,8 @@ def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[Ext
         if check.expects(message):
             return
         raise ExportError(
-            f"{where}: expected a refusal with {check.refused!r} in its message, found {type(error).__name__}: {message}"
+            f"{where}: expected a refusal with {check.refused!r} in its message, "
+            f"found {type(error).__name__}: {message}"
         ) from error
     raise ExportError(f"{where}: expected this call of the exported function to be refused, and it was not.")
 

@@ -1,7 +1,8 @@
 """A jaxpr as text and in figures: the same text from every run, in the same layout from every release of jax.
 
-jax's own printer shows addresses of functions, orders of sets, options of NumPy, and whether equal inner jaxprs happen to be one
-object. The grammar is that of https://docs.jax.dev/en/latest/jaxpr.html; variables are named in the order they are printed in.
+jax's own printer shows addresses of functions, orders of sets, options of NumPy, and whether equal inner jaxprs happen
+to be one object. The grammar is that of https://docs.jax.dev/en/latest/jaxpr.html; variables are named in the order
+they are printed in.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ NOT_SHOWN = {"jvp_jaxpr_thunk", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "out_trees",
 """Parameters that depend on the process: jax's own closures around rules that are not traced, and how NumPy prints."""
 
 UNREMARKABLE = {"inline": "False Inline.FALSE Inline.AUTO Inline.DEFAULT", "keep_unused": "False"}
-"""Parameters with the values that nearly every jit has, under all names that releases give them. They are not printed."""
+"""Parameters with the values that nearly every jit has, under all names that releases give them.
+
+They are not printed.
+"""
 
 _VARIABLE = re.compile(r"(?<![^\s(])[a-z]+(?=[ ,):]|$)")
 
@@ -45,8 +49,9 @@ def describe_jaxpr(closed_jaxpr: Any) -> JaxprDescription:
     """Describe a jaxpr with all its inner ones.
 
     Args:
-        closed_jaxpr: the result of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...).jaxpr`, in any release since 0.4.24. Its
-            class has moved (jax.core, jax._src.core) and its twin ClosedJaxpr is gone since 0.12, so it is recognised by its fields.
+        closed_jaxpr: the result of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...).jaxpr`, in any release since
+            0.4.24. Its class has moved (jax.core, jax._src.core) and its twin ClosedJaxpr is gone since 0.12, so it is
+            recognised by its fields.
     """
     jaxprs = _JaxprTable(_open(closed_jaxpr))
     summary = JaxprSummary(
@@ -58,7 +63,7 @@ def describe_jaxpr(closed_jaxpr: Any) -> JaxprDescription:
 
 
 class _JaxprTable:
-    """Every inner jaxpr by its key, a hash of its text: equal ones are one, whether or not they are one object in jax."""
+    """Every inner jaxpr by its key, a hash of its text: equal ones are one, also where jax has several objects."""
 
     def __init__(self, top: Any) -> None:
         self.top = top
@@ -154,7 +159,8 @@ def _lines(jaxpr: Any, fresh: Iterator[str], show: Show) -> list[str]:
 def _bound(equation: Any) -> tuple[str, Mapping[str, Any]]:
     """The primitive's name and parameters.
 
-    Since 0.10 some primitives (custom_root's) are objects in the parameter `_prim` of another, which would print as an address.
+    Since 0.10 some primitives (custom_root's) are objects in the parameter `_prim` of another, which would print as an
+    address.
     """
     primitive = equation.params.get("_prim")
     if not hasattr(primitive, "pp_params"):

@@ -16,13 +16,16 @@ from export_core.export.errors import ExportError
 
 
 def concrete_mesh(test: str, axes: Mapping[str, int]) -> Mesh:
-    """A mesh of the first devices of this process. `axes` maps names to sizes. Raises `ExportError` for too few devices."""
+    """A mesh of the first devices of this process.
+
+    `axes` maps names to sizes. Raises `ExportError` for too few devices.
+    """
     count = math.prod(axes.values())
     devices = jax.devices()
     if len(devices) < count:
         raise ExportError(
-            f"{test}: a mesh {dict(axes)} needs {count} devices; this process has {len(devices)}. Give it logical devices "
-            f"before jax starts: export_devices = {count} in pytest's ini file, or "
+            f"{test}: a mesh {dict(axes)} needs {count} devices; this process has {len(devices)}. Give it logical "
+            f"devices before jax starts: export_devices = {count} in pytest's ini file, or "
             f"XLA_FLAGS=--xla_force_host_platform_device_count={count}."
         )
     return Mesh(np.array(devices[:count]).reshape(tuple(axes.values())), tuple(axes))
@@ -40,11 +43,12 @@ def place_arguments(case: Case, arguments: Arguments) -> Arguments:
 
 
 def abstract_arguments(case: Case, arguments: Arguments) -> Arguments:
-    """`jax.ShapeDtypeStruct` in place of the arguments, on a mesh without devices where jax has such meshes, else on devices."""
+    """`jax.ShapeDtypeStruct` in place of the arguments: on a mesh without devices if jax has those, else on devices."""
     axes = case.options.mesh
     if not axes:
         return arguments
-    # With GSPMD, jax makes no derivative of what it exported for a mesh without devices: it fails on an assertion of its own.
+    # With GSPMD, jax makes no derivative of what it exported for a mesh without devices: it fails on an assertion of
+    # its own.
     without_devices = None if case.options.vjp_order and not _uses_shardy() else _abstract_mesh(axes)
     mesh = without_devices or concrete_mesh(case.test, axes)
     return _map_leaves(
@@ -55,7 +59,7 @@ def abstract_arguments(case: Case, arguments: Arguments) -> Arguments:
 
 
 def mesh_of(case: Case, arguments: Arguments, devices: int) -> dict[str, int]:
-    """The mesh that an artifact for this number of devices was exported for: the case's, its arguments', or one axis of all."""
+    """The mesh of an artifact for this number of devices: that of the case, that of its arguments, or one axis."""
     if devices == 1:
         return {}
     if case.options.mesh:

@@ -1,4 +1,4 @@
-"""Parameters of a jaxpr's equations as text, the same in every process: no addresses, paths, hash orders or long arrays."""
+"""Parameters of a jaxpr's equations as text, the same in every process: no addresses, paths or hash orders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def value_text(value: Any) -> str:
 
 
 def is_unspecified(value: Any) -> bool:
-    """Whether a parameter is not worth printing: None, "unspecified", an empty mesh, an empty container, one of these or False."""
+    """Whether a parameter is not worth printing.
+
+    None, "unspecified", an empty mesh, an empty container, and one with nothing but these or False.
+    """
     if isinstance(value, (tuple, list, Mapping, Set)):
         parts = value.values() if isinstance(value, Mapping) else value
         return all(part is False or is_unspecified(part) for part in parts)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import platform as host
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jaxlib.version
+from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
 from export_core.export import api
@@ -48,7 +49,8 @@ _WITHOUT_LOCATIONS = {
 class ProducedGolden:
     """A golden of this process's writer, not stored yet: the case as exported and run now.
 
-    `inputs` and `outputs` are flat. `exported` (jax's `Exported`) and `arguments` are for the checks that `add_checks` adds.
+    `inputs` and `outputs` are flat. `exported` (jax's `Exported`) and `arguments` are for the checks that `add_checks`
+    adds.
     """
 
     case: Case
@@ -78,8 +80,8 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
     Args:
         case: what to export.
         calendar: dates the writer.
-        reproducible: keep paths of this machine out of the bytes. It empties jax's caches, so it is set only when a golden
-            is to be written. (`jax_traceback_in_locations_limit` has no effect on what jax has already traced.)
+        reproducible: keep paths of this machine out of the bytes. It empties jax's caches, so it is set only when a
+            golden is to be written. (`jax_traceback_in_locations_limit` has no effect on what jax has already traced.)
 
     Raises:
         ExportError: jax.export refuses the case. What the function itself raises when it is traced or run is passed on.
@@ -94,6 +96,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         specs = _specs(case, arguments)
         exported, data = _export(case, specs, writer)
         module, jaxpr = api.module_text(exported), _jaxpr(case, specs)
+    options = _options(case, arguments, _platforms(case, writer), exported.nr_devices)
     inputs = leaves_as_declared(arguments, exported)
     outputs = tuple(map(leaf_from, run(case, arguments)))
     files = {
@@ -105,20 +108,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         **registration_files(case),
     }
     artifact = read_bytes(data, name=case.id)
-    assert artifact.envelope is not None  # jax.export has just written it
-    manifest = Manifest(
-        case=case.id,
-        test=case.test,
-        name=case.name,
-        writer=writer,
-        flags=_flags(),
-        options=_options(case, arguments, _platforms(case, writer), exported.nr_devices),
-        comparison=case.comparison,
-        signature=signature_of(artifact.envelope),
-        custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
-        files={name: sha256(content) for name, content in files.items()},
-        jaxpr=jaxpr.summary,
-    )
+    manifest = structs.replace(_manifest(case, writer, options, artifact, files), jaxpr=jaxpr.summary)
     return ProducedGolden(case, manifest, files, artifact, inputs, outputs, exported, arguments)
 
 
@@ -143,7 +133,8 @@ def _arguments(case: Case) -> Arguments:
     try:
         dynamic_tree = api.dynamic_tree(case.function, case.args, dict(case.kwargs))
     except TypeError as error:
-        # jax's words for an argument that is no array. Ours name the argument; if none is wrong, the function raised this itself.
+        # jax's words for an argument that is no array. Ours name the argument; if none is wrong, the function raised
+        # this itself.
         if re.search("abstract array|valid JAX type", str(error)):
             check_arguments(case.test, Arguments(case.args, dict(case.kwargs)))
         raise
@@ -186,6 +177,22 @@ def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, bytes]:
         TypeError,
     ) as error:  # whatever releases since 0.4.24 refuse with
         raise ExportError(_refusal(case, writer, error)) from error
+
+
+def _manifest(case: Case, writer: Writer, options: Options, artifact: Artifact, files: Mapping[str, bytes]) -> Manifest:
+    assert artifact.envelope is not None  # jax.export has just written it
+    return Manifest(
+        case=case.id,
+        test=case.test,
+        name=case.name,
+        writer=writer,
+        flags=_flags(),
+        options=options,
+        comparison=case.comparison,
+        signature=signature_of(artifact.envelope),
+        custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
+        files={name: sha256(content) for name, content in files.items()},
+    )
 
 
 def _platforms(case: Case, writer: Writer) -> tuple[str, ...]:
@@ -235,15 +242,16 @@ def _refusal(case: Case, writer: Writer, error: Exception) -> str:
     if _CALLBACK.search(text):
         return (
             f"{case.test}: this function calls back into Python (jax.debug.print, jax.debug.callback, pure_callback or "
-            f"io_callback), and no artifact can hold a Python function: {text.splitlines()[0]}. Leave the call out when "
-            "exporting, or export the parts around it."
+            f"io_callback), and no artifact can hold a Python function: {text.splitlines()[0]}. Leave the call out "
+            "when exporting, or export the parts around it."
         )
     targets = dict.fromkeys(re.findall(r"custom_call @([\w.$-]+)", text))
     if not targets or "no compatibility guarantees" not in text:
         return f"{case.test}: jax.export (jax {writer.jax}) refused this function: {type(error).__name__}: {error}"
     allow = dict.fromkeys(targets, "why its behaviour is pinned")  # to be pasted, with a reason in place of this one
     return (
-        f"{case.test}: this function makes custom calls that jax {writer.jax} does not promise to keep: {', '.join(targets)}. "
+        f"{case.test}: this function makes custom calls that jax {writer.jax} does not promise to keep: "
+        f"{', '.join(targets)}. "
         f"Avoid them when exporting, or allow each with a reason: allow={allow}."
     )
 
@@ -266,7 +274,8 @@ def _flags() -> dict[str, bool | int | str | None]:
 
 
 def _jaxpr(case: Case, specs: Arguments) -> JaxprDescription:
-    # jax.jit has trace() since 0.4.30, and knows what is static. Before, the jit itself is an equation of the printed jaxpr.
+    # jax.jit has trace() since 0.4.30, and knows what is static. Before, the jit itself is an equation of the printed
+    # jaxpr.
     if hasattr(case.function, "trace"):
         return describe_jaxpr(case.function.trace(*specs.args, **specs.kwargs).jaxpr)
     static = tuple(key for key in specs.static if isinstance(key, int))

@@ -1,7 +1,7 @@
 """Modules that a reader imports before it reads an artifact: they register tree nodes, effects or custom-call targets.
 
-The golden holds a copy of each, since a golden must not depend on the source code that made it; the worker imports the copy under
-the module's own name, since that is part of what jax serializes of an effect.
+The golden holds a copy of each, since a golden must not depend on the source code that made it; the worker imports the
+copy under the module's own name, since that is part of what jax serializes of an effect.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def _source(case: Case, name: str) -> bytes:
     path = getattr(module, "__file__", None)
     if path is None or not path.endswith(".py"):
         raise ExportError(
-            f"{case.test}: register={name!r}: expected the name of a module that this test has imported from a .py file, "
-            f"found {'none' if module is None else repr(path)}. The reader imports a copy of it, which may import only jax, "
-            "numpy and the standard library."
+            f"{case.test}: register={name!r}: expected the name of a module that this test has imported from a .py "
+            f"file, found {'none' if module is None else repr(path)}. The reader imports a copy of it, which may "
+            "import only jax, numpy and the standard library."
         )
     return Path(path).read_bytes()

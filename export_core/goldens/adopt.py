@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from export_core.artifact import Artifact, Aval
+from export_core.artifact import Artifact, Aval, Envelope
 from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, to_npz
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Comparison, Manifest, Options, Writer, signature_of
@@ -27,22 +27,18 @@ def adopt_artifact(
 
     Args:
         artifact: a serialized `jax.export.Exported`.
-        inputs: an .npz with the flat arguments in order, as `np.savez(file, *leaves)` names them (arr_0, arr_1, …) or as goldens
-            do (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes; PRNG keys as their key data.
+        inputs: an .npz with the flat arguments in order, as `np.savez(file, *leaves)` names them (arr_0, arr_1, …) or
+            as goldens do (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes; PRNG keys as their key
+            data.
         outputs: the flat results, likewise.
         case: the name of the golden's folder.
         writer: who exported it.
         register: modules that a reader imports first; the golden holds a copy of each.
 
     Raises:
-        GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, or the name cannot be a folder's.
+        GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, or the name is no folder's.
     """
-    envelope = artifact.envelope
-    if envelope is None:
-        raise GoldenError(
-            f"{artifact.name}: expected a serialized jax.export.Exported, found a bare StableHLO module, which does not say "
-            "how it is called. Export the function again, or wrap the module."
-        )
+    envelope = _envelope_of(artifact)
     _check_case_name(case)
     sizes: dict[
         str, int
@@ -51,14 +47,12 @@ def adopt_artifact(
     files[INPUTS] = to_npz(_read_leaves("--inputs", inputs, envelope.in_avals, sizes))
     files[OUTPUTS] = to_npz(_read_leaves("--outputs", outputs, envelope.out_avals, sizes))
     files |= {f"{module.stem}.register.py": _read_module(module) for module in register}
-    # A reader with x64 off would narrow these arguments before the artifact sees them.
-    wide = any(aval.dtype in _WIDE for aval in (*envelope.in_avals, *envelope.out_avals))
     manifest = Manifest(
         case=case,
         test="",
         name=None,
         writer=writer,
-        flags={"jax_enable_x64": wide},
+        flags={"jax_enable_x64": _needs_x64(envelope)},
         options=Options(platforms=envelope.platforms, register=tuple(module.stem for module in register)),
         comparison=Comparison(),
         signature=signature_of(envelope),
@@ -66,6 +60,20 @@ def adopt_artifact(
         files={name: sha256(content) for name, content in files.items()},
     )
     return manifest, files
+
+
+def _envelope_of(artifact: Artifact) -> Envelope:
+    if artifact.envelope is None:
+        raise GoldenError(
+            f"{artifact.name}: expected a serialized jax.export.Exported, found a bare StableHLO module, which does "
+            "not say how it is called. Export the function again, or wrap the module."
+        )
+    return artifact.envelope
+
+
+def _needs_x64(envelope: Envelope) -> bool:
+    """Whether it takes or returns 64-bit values, which jax narrows with x64 off, before the artifact sees them."""
+    return any(aval.dtype in _WIDE for aval in (*envelope.in_avals, *envelope.out_avals))
 
 
 def _check_case_name(case: str) -> None:
@@ -90,8 +98,9 @@ def _read_leaves(option: str, path: Path, avals: Sequence[Aval], sizes: dict[str
     arrays = _read_arrays(option, path)
     if len(arrays) != len(avals):
         raise GoldenError(
-            f"{option} {path}: expected {len(avals)} arrays ({', '.join(map(str, avals)) or 'none'}), found {len(arrays)}. "
-            "They are the leaves of the arguments or results, in order: np.savez(file, *jax.tree.leaves(values))."
+            f"{option} {path}: expected {len(avals)} arrays ({', '.join(map(str, avals)) or 'none'}), "
+            f"found {len(arrays)}. They are the leaves of the arguments or results, in order: "
+            "np.savez(file, *jax.tree.leaves(values))."
         )
     leaves = [
         _leaf(f"{option} {path}: array {number}", array, aval)
@@ -114,7 +123,7 @@ def _read_leaves(option: str, path: Path, avals: Sequence[Aval], sizes: dict[str
 
 
 def _read_arrays(option: str, path: Path) -> list[Any]:
-    """The arrays in order: NumPy arrays under numpy's own names (arr_0), leaves under those of goldens (0000.bfloat16)."""
+    """The arrays in order: NumPy arrays from numpy's names (arr_0), leaves from those of goldens (0000.bfloat16)."""
     if not path.is_file():
         raise GoldenError(f"{option} {path}: expected an .npz of arrays, found no such file.")
     try:
@@ -133,7 +142,10 @@ def _read_arrays(option: str, path: Path) -> list[Any]:
 
 
 def _leaf(where: str, value: Any, aval: Aval) -> Leaf:
-    """One array as a leaf with the dtype of `aval`. The shape is checked later, when the symbolic dimensions are known."""
+    """One array as a leaf with the dtype of `aval`.
+
+    The shape is checked later, when the symbolic dimensions are known.
+    """
     if isinstance(value, Leaf):
         if value.dtype != aval.dtype:
             raise GoldenError(f"{where}: expected {aval}, found {value}.")
@@ -176,7 +188,8 @@ def _size(dim: int | str, sizes: Mapping[str, int]) -> int | None:
 def _value(node: ast.AST, sizes: Mapping[str, int]) -> int:
     """The value of a dimension's expression as jax prints it: names, integers, + - * ^, floordiv, mod, max, min.
 
-    Walks the tree instead of calling eval: the text comes from a file that nobody has vouched for. Raises `ValueError` for more.
+    Walks the tree instead of calling eval: the text comes from a file that nobody has vouched for. Raises `ValueError`
+    for more.
     """
     match node:
         case ast.Constant(value=int(number)):

@@ -1,7 +1,8 @@
 """Arrays of every JAX dtype in an .npz: bit for bit, without pickle, the same bytes on every machine.
 
 A dtype that plain NumPy lacks is stored as the unsigned integers of the same bytes; the member's name says what it is:
-``0003.bfloat16``. PRNG keys are stored as their key data (`jax.random.key_data`, uint32), float0 as False of that shape.
+``0003.bfloat16``. PRNG keys are stored as their key data (`jax.random.key_data`, uint32), float0 as False of that
+shape.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class Leaf:
     def numpy(self) -> Array:
         """The values in the dtype they are meant in, without a copy; PRNG keys as uint32 and float0 as bool.
 
-        Needs ml_dtypes, which comes with jax, for the dtypes that NumPy lacks. Raises `GoldenError` where ml_dtypes lacks it too.
+        Needs ml_dtypes, which comes with jax, for the dtypes that NumPy lacks. Raises `GoldenError` where ml_dtypes
+        lacks it too.
         """
         if self.dtype in PLAIN or self.dtype in KEYS or self.dtype == "float0":
             return self.data
@@ -60,8 +62,8 @@ class Leaf:
         meant = getattr(ml_dtypes, self.dtype, None)
         if meant is None or np.dtype(meant).itemsize != self.data.itemsize:
             raise GoldenError(
-                f"Expected {self.data.dtype} holding a dtype that ml_dtypes {ml_dtypes.__version__} has, found {self.dtype}. "
-                "Upgrade ml_dtypes, or restore the golden."
+                f"Expected {self.data.dtype} holding a dtype that ml_dtypes {ml_dtypes.__version__} has, "
+                f"found {self.dtype}. Upgrade ml_dtypes, or restore the golden."
             )
         return self.data.view(np.dtype(meant))
 
@@ -116,7 +118,10 @@ def to_npz(leaves: Iterable[Leaf]) -> bytes:
 
 
 def from_npz(source: Path | bytes) -> tuple[Leaf, ...]:
-    """The leaves that `to_npz` or the worker wrote, in order. Never unpickles. Raises `GoldenError` for anything else."""
+    """The leaves that `to_npz` or the worker wrote, in order.
+
+    Never unpickles. Raises `GoldenError` for anything else.
+    """
     where = source if isinstance(source, Path) else "<bytes>"
     try:
         with np.load(source if isinstance(source, Path) else io.BytesIO(source), allow_pickle=False) as archive:

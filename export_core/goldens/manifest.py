@@ -24,7 +24,10 @@ _QUOTED_SOURCE = re.compile(r"^.*\n[ \t]*\^[ \t]*$", re.MULTILINE)
 
 
 class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who exported it: versions of jax, jaxlib and Python, and the platform. `built` is the jaxlib's date in the calendar."""
+    """Who exported it: versions of jax, jaxlib and Python, and the platform.
+
+    `built` is the jaxlib's date in the calendar.
+    """
 
     jax: str
     jaxlib: str
@@ -42,9 +45,10 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How it was exported. A field that has its default is not written down.
 
-    `allow` and `disabled_checks` map custom-call targets and checks to the reason why they are accepted. `mesh` maps axis names
-    to sizes, in order; empty for one device. `register` names the modules that the reader imports first; the golden holds a copy
-    of each. `refused_on` lists platforms that it was not exported for, and on which its refusal is checked.
+    `allow` and `disabled_checks` map custom-call targets and checks to the reason why they are accepted. `mesh` maps
+    axis names to sizes, in order; empty for one device. `register` names the modules that the reader imports first; the
+    golden holds a copy of each. `refused_on` lists platforms that it was not exported for, and on which its refusal is
+    checked.
     """
 
     platforms: tuple[str, ...]
@@ -69,10 +73,10 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One more call of the artifact, after the plain one with `inputs.npz`, and the result that it must have.
 
-    `vjp` is the order of the derivative that is called, 0 for the function itself. `inputs` and `outputs` are files of the
-    golden: flat arrays; without `inputs` those of the plain call are taken. Without `outputs` the call must be refused, with a
-    message that the regular expression `refused` matches. `mesh` is the mesh of the call where it is another one;
-    `spread` shards the arguments over it.
+    `vjp` is the order of the derivative that is called, 0 for the function itself. `inputs` and `outputs` are files of
+    the golden: flat arrays; without `inputs` those of the plain call are taken. Without `outputs` the call must be
+    refused, with a message that the regular expression `refused` matches. `mesh` is the mesh of the call where it is
+    another one; `spread` shards the arguments over it.
     """
 
     name: str
@@ -94,8 +98,8 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How outputs are compared: the comparator's name, or ``module:function``, and tolerances.
 
-    A number holds for every dtype, a mapping for those that it names; null stands for the default of each dtype (of `ulp`: none).
-    `rtol` and `atol` are added as in `numpy.allclose`; `ulp` is in units in the last place.
+    A number holds for every dtype, a mapping for those that it names; null stands for the default of each dtype (of
+    `ulp`: none). `rtol` and `atol` are added as in `numpy.allclose`; `ulp` is in units in the last place.
     """
 
     compare: str = "allclose"
@@ -114,7 +118,7 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def signature_of(envelope: Envelope) -> Signature:
-    """The signature that an artifact declares, read from its bytes, so that it is the same text whichever jax wrote it."""
+    """The signature that an artifact declares, read from its bytes: the same text whichever jax wrote it."""
     return Signature(
         inputs=tuple(map(str, envelope.in_avals)),
         outputs=tuple(map(str, envelope.out_avals)),
@@ -126,9 +130,9 @@ def signature_of(envelope: Envelope) -> Signature:
 class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The jaxpr that was exported, in figures.
 
-    `primitives` counts each primitive by name in all inner jaxprs too (of cond, while, scan, jit, custom_vjp and so on), once for
-    each place that uses one. `constants` has the types of the arrays closed over (``float32[3]``), `effects` their names in jax,
-    sorted.
+    `primitives` counts each primitive by name in all inner jaxprs too (of cond, while, scan, jit, custom_vjp and so
+    on), once for each place that uses one. `constants` has the types of the arrays closed over (``float32[3]``),
+    `effects` their names in jax, sorted.
     """
 
     primitives: dict[str, int]
@@ -137,7 +141,9 @@ class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of golden.yaml. `files` maps each file beside it to its SHA-256; nothing in it depends on the machine or the time.
+    """All of golden.yaml.
+
+    `files` maps each file beside it to its SHA-256; nothing in it depends on the machine or the time.
 
     `out_shardings` says for more than one device which part of each output is on which device.
     """
@@ -166,7 +172,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes text with line breaks, so that it reads back unchanged: PyYAML folds some of them (U+0085) in other styles."""
+    """Quotes text with line breaks, so that it reads back unchanged.
+
+    PyYAML folds some of them (U+0085) in other styles.
+    """
 
     def text(self, value: str) -> yaml.ScalarNode:
         """A YAML string."""
@@ -178,7 +187,7 @@ _Dumper.add_representer(str, _Dumper.text)
 
 
 def dump_manifest(manifest: Manifest) -> bytes:
-    """golden.yaml as bytes, the same for the same manifest: fields in order, `format` first, where people and old versions look."""
+    """golden.yaml as bytes, the same for the same manifest: fields in order, `format` first, where readers look."""
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
     ordered = {"format": data.pop("format"), **data}
     return yaml.dump(ordered, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120).encode()
@@ -202,7 +211,10 @@ def load_manifest(path: Path) -> Manifest:
 
 
 def refuse_newer_format(path: Path) -> None:
-    """Raise `GoldenError` for a manifest that a newer version of this tool wrote. A damaged or missing one may be overwritten."""
+    """Raise `GoldenError` for a manifest that a newer version of this tool wrote.
+
+    A damaged or missing one may be overwritten.
+    """
     try:
         _refuse_newer(path, msgspec.yaml.decode(path.read_bytes()))
     except (OSError, msgspec.MsgspecError):

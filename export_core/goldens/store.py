@@ -1,7 +1,7 @@
 """The folder of goldens: ``<root>/<case>/<writer>/`` holds one golden, written and deleted all or nothing.
 
-A golden is written into a hidden folder beside its place and swapped in by one rename, so that a process killed at any moment
-leaves the old golden or the new one.
+A golden is written into a hidden folder beside its place and swapped in by one rename, so that a process killed at any
+moment leaves the old golden or the new one.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ INPUTS = "inputs.npz"
 OUTPUTS = "outputs.npz"
 FOR_THE_EYE = ("module.mlir", "jaxpr.txt")
 
-# Hidden folders in a case's folder, by the step at which a killed process leaves them. The first and the last end in -PID-RANDOM,
-# so that another process can tell whether their owner is still alive; the second is found again by its golden's name.
+# Hidden folders in a case's folder, by the step at which a killed process leaves them. The first and the last end in
+# -PID-RANDOM, so that another process can tell whether their owner is still alive; the second is found again by its
+# golden's name.
 STAGED, SWAPPED_OUT, REMOVED = ".new-", ".old-", ".gone-"
 
 
@@ -70,7 +71,8 @@ class Golden:
     def verify(self) -> None:
         """Compare each file with its SHA-256.
 
-        Raises `GoldenError` for a listed file that is missing or changed, and for an artifact, inputs or outputs not listed.
+        Raises `GoldenError` for a listed file that is missing or changed, and for an artifact, inputs or outputs not
+        listed.
         """
         for name, expected in self.manifest.files.items():
             path = self.folder / name
@@ -92,7 +94,9 @@ class GoldenStore:
     root: Path
 
     def goldens(self) -> list[Golden]:
-        """Every golden, by case, then by the build date of its writer. Raises `GoldenError` at the first unreadable one.
+        """Every golden, by case, then by the build date of its writer.
+
+        Raises `GoldenError` at the first unreadable one.
 
         First completes replacements that were killed halfway, so even reading may rename folders.
         """
@@ -140,7 +144,7 @@ class GoldenStore:
         return WriteStatus.REPLACED if replaced else WriteStatus.NEW
 
     def remove(self, golden: Golden) -> None:
-        """Delete one golden all or nothing: its folder is hidden by a rename, then its files go, and an empty case folder too.
+        """Delete one golden all or nothing: a rename hides its folder, then its files go, and an empty case folder too.
 
         Raises `GoldenError` when the disk refuses; then the golden is as it was.
         """
@@ -176,7 +180,7 @@ class GoldenStore:
 
     @staticmethod
     def _recover(case: Path) -> None:
-        """Put back goldens whose replacement was killed between the two renames of a platform without an atomic swap."""
+        """Put back goldens whose replacement was killed between its two renames, where there is no atomic swap."""
         for old in sorted(case.glob(f"{SWAPPED_OUT}*")):
             place = case / old.name.removeprefix(SWAPPED_OUT)
             if place.exists():
@@ -212,7 +216,10 @@ def _clear_abandoned(target: Path) -> None:
 
 
 def is_abandoned(hidden: Path) -> bool:
-    """Whether the process that made this hidden folder is gone. False where the name holds no process id: a user's own folder."""
+    """Whether the process that made this hidden folder is gone.
+
+    False where the name holds no process id: a user's own folder.
+    """
     try:
         os.kill(int(hidden.name.rsplit("-", 2)[1]), 0)  # signal 0 only asks whether the process exists
     except ProcessLookupError:

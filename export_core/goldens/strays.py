@@ -13,7 +13,10 @@ from export_core.goldens.store import MANIFEST, REMOVED, STAGED, SWAPPED_OUT, Go
 
 @dataclass(frozen=True)
 class Stray:
-    """A file or folder of no golden. `leftover`: a write or deletion that was killed left it, and it can be deleted without loss."""
+    """A file or folder of no golden.
+
+    `leftover`: a write or deletion that was killed left it, and it can be deleted without loss.
+    """
 
     path: Path
     what: str
@@ -24,7 +27,9 @@ class Stray:
 
 
 def strays(root: Path) -> Iterator[Stray]:
-    """All strays that can be told without reading a manifest. A folder in a case's folder counts as a golden, whole or damaged.
+    """All strays that can be told without reading a manifest.
+
+    A folder in a case's folder counts as a golden, whole or damaged.
 
     Plain files beside the cases (a README, .gitattributes) are the user's own.
     """
@@ -38,7 +43,10 @@ def strays(root: Path) -> Iterator[Stray]:
 
 
 def unlisted_files(store: GoldenStore) -> Iterator[Stray]:
-    """Files in the folders of goldens that their manifests do not list. Raises `GoldenError` for a manifest that cannot be read."""
+    """Files in the folders of goldens that their manifests do not list.
+
+    Raises `GoldenError` for a manifest that cannot be read.
+    """
     for golden in store.goldens():
         for path in _sorted(golden.folder):
             if path.name not in {MANIFEST, *golden.manifest.files}:

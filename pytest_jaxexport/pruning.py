@@ -7,7 +7,7 @@ from pathlib import Path
 
 from export_core.errors import ExportCompatError
 from export_core.goldens import GoldenError, GoldenStore
-from export_core.goldens.strays import clear, strays
+from export_core.goldens.strays import delete_leftovers, strays
 from pytest_jaxexport.unused import Collected, Seen, is_gone, unused
 
 
@@ -40,7 +40,7 @@ def look_for_unused(goldens: Path, seen: Seen, collected: Collected, root: Path,
                 refused.append(str(error))
                 continue
         lines.append(f"{'deleted' if delete else 'unused'}: {told} exports it no more")
-    cleared = clear(left) if delete else []
+    cleared = delete_leftovers(left) if delete else []
     lines += [f"{'deleted' if stray in cleared else 'of no golden'}: {stray}" for stray in left]
     if (deletable or left) and not delete:
         lines.append("pytest --prune-goldens deletes what is unused, and what killed processes left")

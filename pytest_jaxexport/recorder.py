@@ -15,7 +15,7 @@ from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
 from export_core.comparing.compare import Difference, compare_leaves
 from export_core.errors import ExportCompatError
-from export_core.export import MISMATCH, Case, Produced, Use, case_id, outputs_for, produce, with_checks
+from export_core.export import MISMATCH, Case, ExtraCall, ProducedGolden, add_checks, case_id, outputs_for, produce
 from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
 from export_core.inspection.source_difference import source_difference
@@ -32,16 +32,16 @@ from pytest_jaxexport.settings import Settings
 class Exported:
     """What `export_golden` gives back: a place to say what else the exported function must do, or refuse."""
 
-    def __init__(self, produced: Produced) -> None:
+    def __init__(self, produced: ProducedGolden) -> None:
         self.produced = produced
-        self.uses: list[Use] = []
+        self.uses: list[ExtraCall] = []
 
     def also(self, *args: Any, **kwargs: Any) -> None:
         """One more call, with arguments of other shapes where the dimensions are symbolic, or of other values.
 
         Its outputs are kept in the golden and compared in every reader.
         """
-        self.uses.append(Use(args, kwargs))
+        self.uses.append(ExtraCall(args, kwargs))
 
     def refused(self, *args: Any, match: str = MISMATCH, **kwargs: Any) -> None:
         """A call that must be refused, in this process and in every reader: a shape outside the constraints, another dtype.
@@ -51,7 +51,7 @@ class Exported:
             match: a regular expression that must be found in the refusal's message, whichever release it comes from.
             kwargs: keyword arguments of the function.
         """
-        self.uses.append(Use(args, kwargs, match))
+        self.uses.append(ExtraCall(args, kwargs, match))
 
 
 class Recorder:
@@ -108,7 +108,7 @@ class Recorder:
         """Write what a passed test has exported, or hold it against its goldens."""
         __tracebackhide__ = True
         try:
-            whole = [with_checks(exported.produced, exported.uses) for exported in self._exported]
+            whole = [add_checks(exported.produced, exported.uses) for exported in self._exported]
             for produced in whole:
                 if self._settings.update:
                     self._write(produced)
@@ -117,7 +117,7 @@ class Recorder:
         except ExportCompatError as error:
             self._fail(str(error))
 
-    def _write(self, produced: Produced) -> None:
+    def _write(self, produced: ProducedGolden) -> None:
         written = self._store.write(produced.manifest, produced.files)
         case, writer = produced.manifest.case, produced.manifest.writer.id
         self.events.append({"case": case, "writer": writer, "written": written})
@@ -133,13 +133,13 @@ class Recorder:
             function=function,
             args=args,
             kwargs=kwargs,
-            asked=self._settings.asked_for(self._marked),
+            options=self._settings.asked_for(self._marked),
             comparison=self._settings.comparison_for(self._marked),
         )
         self.cases.append(made.id)
         return made
 
-    def _audit(self, produced: Produced) -> None:
+    def _audit(self, produced: ProducedGolden) -> None:
         """Before anything is compiled: refuse custom calls that nobody promised to keep, and a `main` that is not as declared."""
         jaxlib = produced.manifest.writer.jaxlib
         allow = produced.manifest.options.allow
@@ -149,7 +149,7 @@ class Recorder:
         if problems:
             self._fail("\n".join(problems))
 
-    def _check(self, produced: Produced) -> None:
+    def _check(self, produced: ProducedGolden) -> None:
         __tracebackhide__ = True
         manifest = produced.manifest
         generations = self._store.generations(manifest.case)
@@ -188,7 +188,7 @@ class Recorder:
             told = [broken(result) for result in wrong]
             self._fail("\n\n".join(f"{_title(result)}: {tell.text}" for result, tell in zip(wrong, told, strict=True)))
 
-    def _changes(self, produced: Produced, reference: Golden) -> list[str]:
+    def _changes(self, produced: ProducedGolden, reference: Golden) -> list[str]:
         """What differs from the reference: signature, custom calls, numbers, in this order."""
         now, then = produced.manifest, reference.manifest
         changes = [
@@ -217,7 +217,7 @@ class Recorder:
             changes += self._changed_checks(produced, reference)
         return changes
 
-    def _changed_checks(self, produced: Produced, reference: Golden) -> list[str]:
+    def _changed_checks(self, produced: ProducedGolden, reference: Golden) -> list[str]:
         """Derivatives and further calls that come out otherwise than in the golden, on the same inputs."""
         told = []
         for check in reference.manifest.checks:
@@ -236,7 +236,7 @@ class Recorder:
 
     def _compared(
         self,
-        produced: Produced,
+        produced: ProducedGolden,
         reference: Golden,
         expected: Sequence[Leaf],
         actual: Sequence[Leaf],

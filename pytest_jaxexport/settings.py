@@ -13,7 +13,7 @@ import pytest
 from pytest_jaxexport.marker import Amount, Marked, parse_platforms, parse_tolerance
 
 if TYPE_CHECKING:
-    from export_core.export import Asked
+    from export_core.export import ExportOptions
     from export_core.goldens import Comparison
     from export_core.policy import Policy
 
@@ -39,16 +39,16 @@ class Settings(NamedTuple):
     policy_file: Path | None = None
     directory: Path = Path()
 
-    def asked_for(self, marked: Marked) -> Asked:
+    def asked_for(self, marked: Marked) -> ExportOptions:
         """How a test's function is to be exported."""
-        from export_core.export import Asked
+        from export_core.export import ExportOptions
 
-        names = {field.name for field in fields(Asked)}
+        names = {field.name for field in fields(ExportOptions)}
         said = {name: value for name, value in marked._asdict().items() if name in names and value is not None}
         platforms = (
             marked.platforms or self.platforms or (tuple(self.policy.platforms) if self.policy.platforms else None)
         )
-        return Asked(**{**said, "platforms": platforms, "allow": {**self.policy.allow, **(marked.allow or {})}})
+        return ExportOptions(**{**said, "platforms": platforms, "allow": {**self.policy.allow, **(marked.allow or {})}})
 
     def comparison_for(self, marked: Marked) -> Comparison:
         """Comparator and tolerances of a test."""

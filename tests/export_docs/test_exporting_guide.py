@@ -49,6 +49,6 @@ def test_the_guide_runs_and_every_reader_here_keeps_what_it_promises(project):
 def test_the_guide_shows_every_keyword_that_changes_an_export():
     from dataclasses import fields
 
-    from export_core.export import Asked
+    from export_core.export import ExportOptions
 
-    assert [field.name for field in fields(Asked) if not re.search(rf"\b{field.name}=", PAGE)] == []
+    assert [field.name for field in fields(ExportOptions) if not re.search(rf"\b{field.name}=", PAGE)] == []

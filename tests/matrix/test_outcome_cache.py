@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from making import golden, release
 
-from export_core.comparing.compare import Difference, Row
+from export_core.comparing.compare import Difference, DifferingElement
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.outcome_cache import FILE, STORED_DAYS, OutcomeCache
 from export_core.worker.protocol import Stage
@@ -29,8 +29,8 @@ WRONG = Difference(
     "f32[2]",
     1,
     2,
-    Row((0, 1), "1.0", "nan"),
-    (Row((), "a", "b"),),
+    DifferingElement((0, 1), "1.0", "nan"),
+    (DifferingElement((), "a", "b"),),
     ("NaN",),
     "rtol 1",
 )

@@ -197,7 +197,7 @@ CALLS = [
     (
         "test_static",
         "failed",
-        "that can be any of several of the arguments: expected to tell the static ones from their kind.",
+        "several choices of static arguments leave that. Bind the static ones with functools.partial",
     ),
     ("test_unpromised", "failed", "allow={'lapack_sgeqp3_ffi': 'why its behaviour is pinned'"),
     (

@@ -16,7 +16,7 @@ from msgspec import structs
 from replaying import replayed
 
 from export_core.environments.environment import this_interpreter
-from export_core.export import Asked, Case, Use, produce, with_checks
+from export_core.export import Case, ExportOptions, ExtraCall, add_checks, produce
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import sha256
@@ -54,13 +54,13 @@ def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
         case: str,
         function: Callable[..., Any],
         *args: Any,
-        uses: tuple[Use, ...] = (),
+        uses: tuple[ExtraCall, ...] = (),
         planted: dict[str, bytes] | None = None,
         manifest: Callable[[Any], Any] = lambda manifest: manifest,
         **asked: Any,
     ) -> None:
-        made = Case(case, f"test_a.py::{case}", None, jax.jit(function), args, {}, Asked(**asked))
-        produced = with_checks(produce(made, load_calendar(), reproducible=False), list(uses))
+        made = Case(case, f"test_a.py::{case}", None, jax.jit(function), args, {}, ExportOptions(**asked))
+        produced = add_checks(produce(made, load_calendar(), reproducible=False), list(uses))
         files = {**produced.files, **(planted or {})}
         hashed = structs.replace(produced.manifest, files={name: sha256(data) for name, data in files.items()})
         store.write(manifest(hashed), files)
@@ -84,8 +84,8 @@ def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
     )
 
     symbolic = {"symbolic_shapes": ("b",), "constraints": ("b >= 2",)}
-    refused = Use((X[:1],), {}, "b >= 2")
-    write("shapes", jnp.cos, X, uses=(Use((X[:2],), {}), refused), **symbolic)
+    refused = ExtraCall((X[:1],), {}, "b >= 2")
+    write("shapes", jnp.cos, X, uses=(ExtraCall((X[:2],), {}), refused), **symbolic)
     allowed = {"refused1.inputs.npz": to_npz([leaf_of(X[:3])])}
     write("not_refused", jnp.cos, X, uses=(refused,), planted=allowed, **symbolic)
     write(

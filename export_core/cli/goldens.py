@@ -94,15 +94,15 @@ def prune(goldens: str | None, policy_file: str | None, as_of: str | None, delet
     Says why each of the others stays. Without --delete it only says what it would do.
     """
     from export_core.goldens import GoldenStore
-    from export_core.judge.retention import pins_of_nothing, retained
+    from export_core.judge.retention import retention_status, unmatched_pins
     from export_core.policy import PolicyError
 
     policy = policy_of(policy_file)
     store = GoldenStore(Path(goldens or policy.goldens))
     day = day_of(as_of)
     goldens_here = verified_goldens(store)
-    found = retained(goldens_here, policy, policy.calendar(), day)
-    if idle := pins_of_nothing(goldens_here, policy):
+    found = retention_status(goldens_here, policy, policy.calendar(), day)
+    if idle := unmatched_pins(goldens_here, policy):
         if delete:
             raise PolicyError(f"{' '.join(idle)} Say what should stay, or take the pin off: nothing was deleted.")
         for problem in idle:

@@ -81,7 +81,7 @@ def plan(as_json: bool, form: str | None, **selecting: Any) -> None:
     import msgspec
 
     from export_core.matrix.shards import parse_shard, part_of
-    from export_core.report.planned import github_jobs, planned, print_planned
+    from export_core.report.plan_report import github_jobs, plan_report, print_plan_report
 
     if form and selecting["shard"]:
         raise click.UsageError("--format github cuts the whole plan into shards: it goes without --shard.")
@@ -100,9 +100,9 @@ def plan(as_json: bool, form: str | None, **selecting: Any) -> None:
     if selecting["shard"]:
         made = part_of(made, parse_shard(selecting["shard"]))
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(planned(made, windows)), indent=2))
+        click.echo(msgspec.json.format(msgspec.json.encode(plan_report(made, windows)), indent=2))
     else:
-        print_planned(console(), made, windows)
+        print_plan_report(console(), made, windows)
 
 
 def selected(

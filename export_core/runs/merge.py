@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.judge.accepted import joined
+from export_core.judge.accepted import merge_accepted
 from export_core.judge.gate import INCOMPLETE, ShardOf, Summary, in_order, summarize
 from export_core.judge.result import Result
 from export_core.policy import Policy
@@ -76,7 +76,7 @@ def merge_shards(folders: Sequence[Path]) -> Merged:
         selection={**first.summary.selection, "whole": first.summary.selection["whole"] and not missing},
         seconds=sum(part.summary.seconds for part in parts),
         plan=first.record.digest,
-        accepted=joined(part.summary.accepted for part in parts),
+        accepted=merge_accepted(part.summary.accepted for part in parts),
         without_cells=first.summary.without_cells,
     )
     # Releases beside the policy's, such as wheels, were known when the shards ran.

@@ -1,4 +1,4 @@
-"""How a plan is told before it runs: its cells, its counts, and the jobs of a CI system that run it."""
+"""A plan before it runs: its cells, its counts, and the jobs of a CI system that run it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from export_core.matrix import Cell, Plan
 from export_core.matrix.shards import split
 from export_core.releases import Direction, Release, Windows, promise
 from export_core.report.terminal import print_plan
+from export_core.report.wording import counts_line
 
 MOST_JOBS = 256
 """Jobs of one matrix that GitHub Actions starts. Source: its documentation, "Running variations of jobs in a workflow"."""
@@ -39,10 +40,10 @@ class PlannedCell(msgspec.Struct, frozen=True):
     promised_until: datetime.date
 
 
-class Planned(msgspec.Struct, frozen=True):
+class PlanReport(msgspec.Struct, frozen=True):
     """What `jaxexport plan --json` prints. `counts` are cells by reader, writer, platform, direction, and whether they are promised.
 
-    `without_cells` tells of selected goldens that have none.
+    `without_cells` names the selected goldens that have no cell.
     """
 
     as_of: datetime.date
@@ -54,63 +55,63 @@ class Planned(msgspec.Struct, frozen=True):
     without_cells: str = ""
 
 
-def planned(plan: Plan, windows: Windows) -> Planned:
+def plan_report(plan: Plan, windows: Windows) -> PlanReport:
     """All that is known of a plan before it runs."""
-    cells = []
-    counts: dict[str, Counter[str]] = {
-        name: Counter() for name in ("reader", "writer", "platform", "direction", "promise")
-    }
-    for cell in plan.cells:
-        golden, reader = cell.golden.manifest, cell.reader
-        found = promise(golden.writer.built, reader.built, windows)
-        wrote = WriterOf(golden.writer.jax, golden.writer.jaxlib, golden.writer.platform, golden.writer.built)
-        cells.append(
-            PlannedCell(
-                golden.case,
-                cell.golden.id,
-                wrote,
-                ReaderOf(reader.jax, reader.jaxlib, reader.built),
-                cell.platform,
-                cell.mode,
-                found.direction,
-                found.days,
-                found.promised,
-                found.until,
-            )
-        )
-        counts["reader"][_spelled(plan, reader)] += 1
-        counts["writer"][golden.writer.id] += 1
-        counts["platform"][cell.platform] += 1
-        counts["direction"][found.direction] += 1
-        counts["promise"]["promised" if found.promised else "outside"] += 1
-    return Planned(
-        plan.as_of,
-        len(cells),
-        len(plan.goldens),
-        plan.selection.described(),
-        {name: dict(counter) for name, counter in counts.items()},
-        tuple(cells),
-        plan.without_cells,
+    cells = tuple(_planned_cell(cell, windows) for cell in plan.cells)
+    readers = [_reader_name(plan, cell.reader) for cell in plan.cells]
+    return PlanReport(
+        as_of=plan.as_of,
+        planned=len(cells),
+        goldens=len(plan.goldens),
+        selection=plan.selection.described(),
+        counts={
+            "reader": dict(Counter(readers)),
+            "writer": dict(Counter(cell.golden.manifest.writer.id for cell in plan.cells)),
+            "platform": dict(Counter(cell.platform for cell in cells)),
+            "direction": dict(Counter(str(cell.direction) for cell in cells)),
+            "promise": dict(Counter(_promise_name(cell) for cell in cells)),
+        },
+        cells=cells,
+        without_cells=plan.without_cells,
     )
 
 
-def print_planned(console: Console, plan: Plan, windows: Windows) -> None:
+def _planned_cell(cell: Cell, windows: Windows) -> PlannedCell:
+    manifest = cell.golden.manifest
+    window = promise(manifest.writer.built, cell.reader.built, windows)
+    return PlannedCell(
+        case=manifest.case,
+        golden=cell.golden.id,
+        writer=msgspec.convert(manifest.writer, WriterOf, from_attributes=True),
+        reader=msgspec.convert(cell.reader, ReaderOf, from_attributes=True),
+        platform=cell.platform,
+        mode=cell.mode,
+        direction=window.direction,
+        days=window.days,
+        promised=window.promised,
+        promised_until=window.until,
+    )
+
+
+def print_plan_report(console: Console, plan: Plan, windows: Windows) -> None:
     """Each cell on a line, then the counts."""
-    told = planned(plan, windows)
-    for cell in told.cells:
-        standing = "promised" if cell.promised else "outside"
+    report = plan_report(plan, windows)
+    for cell in report.cells:
         console.print(
             f"{cell.golden}  in {cell.reader.jaxlib} with jax {cell.reader.jax} on {cell.platform}  "
-            f"{cell.direction} {cell.days} days  {standing}",
+            f"{cell.direction} {cell.days} days  {_promise_name(cell)}",
             markup=False,
             highlight=False,
             soft_wrap=True,
         )
     console.print()
     print_plan(console, plan)
-    for name, counter in told.counts.items():
-        counts = ", ".join(f"{count} {value}" for value, count in counter.items())
-        console.print(f"by {name}: {counts}", markup=False, highlight=False, soft_wrap=True)
+    for name, counts in report.counts.items():
+        console.print(f"by {name}: {counts_line(counts)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _promise_name(cell: PlannedCell) -> str:
+    return "promised" if cell.promised else "outside"
 
 
 def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
@@ -123,31 +124,32 @@ def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, 
     that the job's machine must have; ``environments`` is the same for jobs that need the same ones: a part of a cache's key.
     """
     groups = {(cell.reader, cell.platform) for cell in plan.cells}
-    parts = split(plan.cells, min(len(groups), MOST_JOBS))
+    shards = split(plan.cells, min(len(groups), MOST_JOBS))
     jobs = []
-    for index, part in enumerate(parts, 1):
-        readers = ",".join(dict.fromkeys(_spelled(plan, cell.reader) for cell in part))
-        platforms = ",".join(dict.fromkeys(cell.platform for cell in part))
+    for index, cells in enumerate(shards, 1):
+        readers = ",".join(dict.fromkeys(_reader_name(plan, cell.reader) for cell in cells))
+        platforms = ",".join(dict.fromkeys(cell.platform for cell in cells))
         jobs.append(
             {
                 "name": f"jaxlib {readers} on {platforms}",
                 "shard": index,
-                "options": shlex.join([*options, "--shard", f"{index}/{len(parts)}"]),
+                "options": shlex.join([*options, "--shard", f"{index}/{len(shards)}"]),
                 "platforms": platforms,
-                "environments": _environments(plan, part),
-                "cells": len(part),
+                "environments": _environments_key(plan, cells),
+                "cells": len(cells),
             }
         )
     return {"include": jobs}
 
 
-def _environments(plan: Plan, cells: Sequence[Cell]) -> str:
-    """A name for what is installed to run these cells: letters that any cache takes, in a key without a comma."""
+def _environments_key(plan: Plan, cells: Sequence[Cell]) -> str:
+    """A name for what is installed to run these cells, in characters that any cache accepts in a key; a comma is not one."""
     readers = dict.fromkeys((cell.reader, cell.platform) for cell in cells)
     content = [[reader.pair, platform, plan.sources.content(reader)] for reader, platform in readers]
     digest = hashlib.sha256(msgspec.json.encode([version("pytest-jaxexport"), content])).hexdigest()[:12]
     return f"{cells[0].reader.pair}-{digest}" if len(readers) == 1 else f"{len(readers)}-readers-{digest}"
 
 
-def _spelled(plan: Plan, reader: Release) -> str:
+def _reader_name(plan: Plan, reader: Release) -> str:
+    """As the user named it on the command line, where it is not just a jaxlib version."""
     return plan.spelled.get(reader, reader.jaxlib)

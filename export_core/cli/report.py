@@ -1,4 +1,4 @@
-"""The command `jaxexport report`: a finished run in the terminal, as a page, or as files that CI systems show. Also prints baselines."""
+"""The command `jaxexport report`: a finished run in the terminal or in files; and how differences are printed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def report(folder: Path, html: str | None, markdown: str | None, junit: str | None) -> None:
     """Report a finished matrix run: in the terminal, or in files; - is standard output.
 
-    Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and `jaxexport judge`.
+    Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and
+    `jaxexport judge`.
     """
     from export_core.report import print_report
     from export_core.runs.results import read_run

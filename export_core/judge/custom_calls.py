@@ -1,7 +1,7 @@
 """Declared changes of custom-call targets: what must hold on a day, checked against the goldens of a run.
 
-The life of such a change, from the jax.export documentation ("Ensuring forward and backward compatibility"): D - 1, D, D + 21,
-RELEASE, RELEASE + 180, with the lengths of the policy's windows.
+The life of such a change, from the jax.export documentation ("Ensuring forward and backward compatibility"): D - 1, D,
+D + 21, RELEASE, RELEASE + 180, with the lengths of the policy's windows.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class ChangeStatus:
-    """What must hold on a day. From `new_from` on exports may use the new target, from `delete_from` on the old one may be deleted.
+    """What must hold on a day.
 
-    `delete_from` is None while the release is not known. `readers_old` and `readers_new`: what a reader built that day must run.
+    From `new_from` on exports may use the new target, from `delete_from` on the old one may be deleted. `delete_from`
+    is None while the release is not known. `readers_old` and `readers_new`: what a reader built that day must run.
     """
 
     phase: Phase
@@ -48,8 +49,9 @@ class ChangeStatus:
 class JudgedChange(msgspec.Struct, frozen=True):
     """A declared change as of a day, checked against those goldens of a run that existed then.
 
-    `must` says what must hold, `broken` which goldens break it. `goldens` call the old target, `measured` are those of them that a
-    promised reader with the new lowering ran: `passed` of `cells` cells. From `delete_from` on, `goldens` may be pruned.
+    `must` says what must hold, `broken` which goldens break it. `goldens` call the old target, `measured` are those of
+    them that a promised reader with the new lowering ran: `passed` of `cells` cells. From `delete_from` on, `goldens`
+    may be pruned.
     """
 
     old: str
@@ -68,10 +70,10 @@ class JudgedChange(msgspec.Struct, frozen=True):
 def status_of(
     change: CustomCallChange, windows: Windows, day: datetime.date, last_writer: datetime.date | None = None
 ) -> ChangeStatus:
-    """The status of a change on a day. `last_writer` is the build date of the last writer that is known to export the old target.
+    """The status of a change on a day. `last_writer`: when the last writer known to export the old target was built.
 
-    A writer built on D + 21 promises to run in readers built since D, which have the new target: from that day on exports may use it.
-    Where nothing replaces the old target, exports need not wait.
+    A writer built on D + 21 promises to run in readers built since D, which have the new target: from that day on
+    exports may use it. Where nothing replaces the old target, exports need not wait.
     """
     new_from = change.introduced + datetime.timedelta(days=windows.forward_days if change.new else 0)
     delete_from = None
@@ -104,7 +106,7 @@ def status_of(
 def judge_changes(
     results: Iterable[Result], changes: Sequence[CustomCallChange], windows: Windows, as_of: datetime.date
 ) -> list[JudgedChange]:
-    """Check each declared change against results. Writers and readers built after `as_of` did not exist that day and do not count."""
+    """Check each declared change against results. Writers and readers built after `as_of` do not count."""
     existing = [result for result in results if max(result.writer.built, result.reader.built) <= as_of]
     return [_judge(change, windows, as_of, existing) for change in changes]
 
@@ -146,7 +148,8 @@ def _exports(change: CustomCallChange, phase: Phase, new_from: datetime.date, wi
         return f"exports no longer have to use {change.old} since {new_from}"
     if phase is Phase.FORWARD:
         return (
-            f"exports use {change.old} until {new_from}, {windows.forward_days} days after {change.new} was introduced: "
+            f"exports use {change.old} until {new_from}, {windows.forward_days} days after {change.new} was "
+            "introduced: "
             f"readers built before {change.introduced} are still promised, and do not have it"
         )
     return f"exports may use {change.new} since {new_from}: every promised reader has it"
@@ -169,8 +172,10 @@ def _too_early(result: Result, change: CustomCallChange, status: ChangeStatus, w
     writer = result.writer
     back_to = writer.built - datetime.timedelta(days=windows.forward_days)
     return (
-        f"{result.golden}, written by jaxlib {writer.jaxlib} (built {writer.built}), calls {change.new}: expected {change.old} in "
+        f"{result.golden}, written by jaxlib {writer.jaxlib} (built {writer.built}), calls {change.new}: expected "
+        f"{change.old} in "
         f"exports until {status.new_from}. It is promised to readers built since {back_to}, and those built before "
-        f"{change.introduced} do not have {change.new}. Let the lowering use {change.old} where ctx.is_forward_compat() is true, export "
+        f"{change.introduced} do not have {change.new}. Let the lowering use {change.old} where "
+        "ctx.is_forward_compat() is true, export "
         f"without jax_export_ignore_forward_compatibility, or correct `introduced`."
     )

@@ -39,7 +39,10 @@ class Kind(StrEnum):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One thing that happens. `subject` is the jaxlib, known failure or custom call; with `kind` it stays the same on another day."""
+    """One thing that happens. `subject` is a jaxlib, known failure or custom call.
+
+    `kind` and `subject` identify an event: they stay the same where a later forecast moves it to another day.
+    """
 
     kind: Kind
     subject: str
@@ -50,8 +53,9 @@ class Event(msgspec.Struct, frozen=True):
 class Obligations(msgspec.Struct, frozen=True):
     """What a jaxlib built on a day must do, given the goldens and releases that exist.
 
-    It must run the `goldens` (a count) of the writers `runs`; what it exports must run in the published `readers`. It has `cases`
-    goldens to write. `unwritten` counts, for each published writer whose artifacts it must run, the cases without a golden by it.
+    It must run the `goldens` (a count) of the writers `runs`; what it exports must run in the published `readers`. It
+    has `cases` goldens to write. `unwritten` counts, for each published writer whose artifacts it must run, the cases
+    without a golden by it.
     """
 
     runs: tuple[str, ...]
@@ -62,10 +66,10 @@ class Obligations(msgspec.Struct, frozen=True):
 
 
 class DeployedReader(msgspec.Struct, frozen=True):
-    """A reader in use. It is promised to run what jaxlibs built until `promised_until` export: its build date plus the forward window.
+    """A reader in use. It is promised to run what jaxlibs built until `promised_until` export.
 
-    `writer` is the newest published release, built `days` before that last day, or after it where `days` is negative; `last_writer` is
-    the newest that is promised.
+    `writer` is the newest published release, built `days` before that last day, or after it where `days` is negative;
+    `last_writer` is the newest that is promised.
     """
 
     jaxlib: str
@@ -113,7 +117,8 @@ def forecast(
 ) -> Forecast:
     """Look ahead, with the goldens and releases that exist on `as_of`.
 
-    `deployed` are jaxlib versions in use beside those of the policy. Raises `ReleaseError` for one that does not exist that day.
+    `deployed` are jaxlib versions in use beside those of the policy. Raises `ReleaseError` for one that does not exist
+    that day.
     """
     then = calendar.as_of(as_of)
     in_use = tuple(dict.fromkeys((*readers_in_use(policy), *deployed)))
@@ -168,7 +173,8 @@ def _writer_events(goldens: Sequence[Golden], windows: Windows) -> Iterator[tupl
     for jaxlib, group in groups.items():
         built = group[0].manifest.writer.built
         text = (
-            f"writer {jaxlib} (built {built}) is outside the backward window of {windows.backward_days} days: no jaxlib built from "
+            f"writer {jaxlib} (built {built}) is outside the backward window of {windows.backward_days} days: no "
+            "jaxlib built from "
             f"this day on is promised to run its {plural(len(group), 'golden')}"
         )
         ids = tuple(golden.id for golden in group)
@@ -182,7 +188,8 @@ def _reader_events(
     for version in then.versions():
         closes = then.built(version) + datetime.timedelta(days=windows.forward_days + 1)
         text = (
-            f"reader {version} (built {then.built(version)}) is outside the forward window of {windows.forward_days} days: "
+            f"reader {version} (built {then.built(version)}) is outside the forward window of {windows.forward_days} "
+            "days: "
             "nothing that a jaxlib built from this day on exports is promised to run in it"
         )
         yield closes, Event(Kind.CLOSES, version, text)
@@ -190,7 +197,10 @@ def _reader_events(
     for version in live_readers(written, then, windows, as_of, ()):
         day = retirement_day(then.built(version), written, windows)
         if day is not None and version not in policy.retention.deployed:
-            text = f"reader {version} may be retired: no new jaxlib must run what it exports, nor any golden that it is promised to run"
+            text = (
+                f"reader {version} may be retired: no new jaxlib must run what it exports, "
+                "nor any golden that it is promised to run"
+            )
             yield day, Event(Kind.RETIRES, version, text)
 
 
@@ -227,7 +237,7 @@ def _custom_call_events(
 
 
 def _scope(entry: KnownFailure | Quirk) -> str:
-    """All that distinguishes an entry from others of its issue. An event's subject has it: it must not change between forecasts."""
+    """All that tells an entry from others of its issue. An event's subject must not change between forecasts."""
     if isinstance(entry, Quirk):
         return f"{entry.case}/{entry.writer}"
     named = (entry.cases, ("by", *entry.writers), ("in", *entry.readers), ("on", *entry.platforms))

@@ -34,10 +34,10 @@ def readers_in_use(policy: Policy) -> tuple[str, ...]:
 
 
 def retirement_day(reader: datetime.date, written: Sequence[datetime.date], windows: Windows) -> datetime.date | None:
-    """The first day on which a reader may be retired, or None where it is not promised to run anything that was written.
+    """The first day on which a reader may be retired, or None where it is promised to run nothing that was written.
 
-    From that day on no new jaxlib is promised to run what the reader's own release exports, nor any golden that the reader is promised
-    to run: nothing is lost by not running it any more.
+    From that day on no new jaxlib is promised to run what the reader's own release exports, nor any golden that the
+    reader is promised to run: nothing is lost by not running it any more.
     """
     days = [leaves_window_on(built, windows) for built in written if promise(built, reader, windows).promised]
     return max(*days, leaves_window_on(reader, windows)) if days else None
@@ -48,7 +48,8 @@ def live_readers(
 ) -> list[str]:
     """The readers to run on a day, oldest build first: those in use, and those that may not be retired yet.
 
-    Raises `ReleaseError` for one in use that the calendar does not have that day, and for a day before the first release.
+    Raises `ReleaseError` for one in use that the calendar does not have that day, and for a day before the first
+    release.
     """
     then = calendar.as_of(day)
     then.newest()  # raises where the day is before the first release
@@ -62,8 +63,9 @@ def retention_status(
 ) -> list[RetentionStatus]:
     """Every golden with the reasons why it must stay on a day, in the order given.
 
-    A golden must stay while a jaxlib built that day must run it, while it is in the window of a live reader, while it calls a custom-call
-    target that may not be deleted yet, when it is pinned, and when it is its case's last by a writer of its platform.
+    A golden must stay while a jaxlib built that day must run it, while it is in the window of a live reader, while it
+    calls a custom-call target that may not be deleted yet, when it is pinned, and when it is its case's last by a
+    writer of its platform.
     """
     windows = policy.window_lengths()
     written = sorted({golden.manifest.writer.built for golden in goldens})
@@ -121,10 +123,11 @@ def _window_reasons(
 def _target_reasons(golden: Golden, deletable: dict[str, datetime.date | None], day: datetime.date) -> Iterator[str]:
     for target, end in deletable.items():
         if target in golden.manifest.custom_calls and (end is None or day < end):
-            yield f"calls {target}, which readers must run {f'until {end}' if end else 'because no release is declared'}"
+            duration = f"until {end}" if end else "because no release is declared"
+            yield f"calls {target}, which readers must run {duration}"
 
 
 def deletion_day(change: CustomCallChange, goldens: Sequence[Golden], windows: Windows) -> datetime.date | None:
-    """The first day on which the old target of a change may be deleted. The last writer that uses it is taken from these goldens."""
+    """The first day on which the old target of a change may be deleted; these goldens show its last writer."""
     calling = [golden.manifest.writer.built for golden in goldens if change.old in golden.manifest.custom_calls]
     return status_of(change, windows, change.introduced, max(calling, default=None)).delete_from

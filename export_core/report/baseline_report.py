@@ -55,9 +55,10 @@ class CellState(msgspec.Struct, frozen=True):
 
 
 class ChangedCell(msgspec.Struct, frozen=True):
-    """A cell that is not what it was. `then` is null for one that only the new run has, `now` for one that only the baseline has.
+    """A cell that changed.
 
-    `other_golden`: the golden of that name is not the same in both runs. `reproduce` is the command that runs the newer one again.
+    `then` is null for a cell that only the new run has, `now` for one that only the baseline has. `other_golden`: the
+    golden of that name is not the same in both runs. `reproduce` is the command that runs the newer one again.
     """
 
     change: Change

@@ -1,4 +1,4 @@
-"""The findings of a run: what a person should know of it, in sentences with dates, arithmetic, evidence and the command to reproduce."""
+"""The findings of a run, in sentences: writer and reader, dates and arithmetic, evidence, the command to reproduce."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ class Finding:
 def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     """All findings of a run, the worst first.
 
-    Each broken promise is a finding of its own. Cells that were not run, that fail as the list of known failures says, or that fail
-    outside the window are grouped where they are similar; a refusal outside the window is none, since it is what is to be expected.
-    What no cell covers, declared changes of custom calls, goldens without a cell, and what was accepted on purpose follow.
+    Each broken promise is a finding of its own. Cells that were not run, that fail as the list of known failures says,
+    or that fail outside the window are grouped where they are similar; a refusal outside the window is none, since it
+    is what is to be expected. What no cell covers, declared changes of custom calls, goldens without a cell, and what
+    was accepted on purpose follow.
     """
     by_judgement = {
         judgement: [result for result in results if result.judgement is judgement] for judgement in Judgement
@@ -104,11 +105,12 @@ def goldens_and_readers(results: Sequence[Result]) -> str:
 
 
 def _flaky(results: Sequence[Result]) -> list[str]:
-    """All cells that had another verdict last time, in one text with a line for each; none where there is no such cell."""
+    """All cells that had another verdict last time, in one text with a line for each."""
     if not results:
         return []
     lines = [
-        f"{plural(len(results), 'cell')} had another verdict last time, with the same content. The judgement is that of this run's verdict."
+        f"{plural(len(results), 'cell')} had another verdict last time, with the same content. The judgement is that "
+        "of this run's verdict."
     ]
     lines += [
         f"  {result.golden} in jaxlib {result.reader.jaxlib} on {result.platform}: {result.verdict}, {result.flaky}"
@@ -120,10 +122,11 @@ def _flaky(results: Sequence[Result]) -> list[str]:
 
 
 def _change_text(change: JudgedChange) -> str:
-    """A declared change of a custom call: its phase, what must hold, what measures it, and when the old target may be deleted."""
+    """A declared change of a custom call: phase, what must hold, what measures it, when the old target may go."""
     measured = f"nothing: no promised reader that has the change ran a golden of {change.old}"
     if change.measured:
-        measured = f"{few(change.measured)}: {change.passed} of {change.cells} promised cells pass in readers that have the change"
+        passed = f"{change.passed} of {change.cells} promised cells pass in readers that have the change"
+        measured = f"{few(change.measured)}: {passed}"
     day = f"from {change.delete_from} on" if change.delete_from else "on a day that depends on the release"
     goldens = few(change.goldens) or "none"
     return "\n".join(

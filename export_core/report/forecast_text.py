@@ -10,7 +10,8 @@ from export_core.phrases import plural
 
 def forecast_lines(forecast: Forecast) -> Iterator[str]:
     """Each day on which something happens, and the obligations of a release of that day where they have changed."""
-    yield f"{plural(forecast.goldens, 'golden')} of {plural(forecast.cases, 'case')}, from {forecast.as_of} to {forecast.until}"
+    goldens, cases = plural(forecast.goldens, "golden"), plural(forecast.cases, "case")
+    yield f"{goldens} of {cases}, from {forecast.as_of} to {forecast.until}"
     for reader in forecast.deployed:
         yield _deployed_line(reader)
     yield ""
@@ -66,7 +67,8 @@ def _obligation_lines(release: Obligations) -> Iterator[str]:
 
 def _deployed_line(reader: DeployedReader) -> str:
     start = (
-        f"reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until {reader.promised_until} export; "
+        f"reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "
+        f"{reader.promised_until} export; "
         f"the last such release is {reader.last_writer}"
     )
     if reader.promised:

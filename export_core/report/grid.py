@@ -32,7 +32,7 @@ class GridBlock:
 
 @dataclass(frozen=True)
 class Grid:
-    """`titles` are the lines above each reader: its jaxlib, its build date, and its jax where one jaxlib comes with several."""
+    """The table. `titles` are the lines above each reader: jaxlib, build date, and jax where one jaxlib has several."""
 
     readers: list[ReaderOf]
     titles: dict[ReaderOf, tuple[str, ...]]

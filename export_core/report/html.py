@@ -31,11 +31,11 @@ MOST_FINDINGS = 300
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _PIECES = re.compile(r"(?=, written by | and read by | --)")
-"""Where texts are cut into pieces: pieces are often the same in many cells, and each different one is in the page once."""
+"""Where texts are cut into pieces. Many cells share pieces; the page has each different piece once."""
 
 
 class _PageData(msgspec.Struct):
-    """What the page's script reads. A cell is a list of details, each a label and the pieces of its text, as indices into `strings`."""
+    """What the page's script reads. A cell is a list of details: label and pieces of text, as indices of `strings`."""
 
     strings: list[str]
     cells: list[list[list[int]]]

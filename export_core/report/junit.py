@@ -1,7 +1,7 @@
 """A run as JUnit XML, which CI systems show: a test case for each cell, and one for the run as a whole.
 
-JUnit has four outcomes only: passed, failure, error and skipped. A cell that neither passed nor broke a promise is skipped, with its
-type and reason, so that it is never shown as passed. results.jsonl is the authority.
+JUnit has four outcomes only: passed, failure, error and skipped. A cell that neither passed nor broke a promise is
+skipped, with its type and reason, so that it is never shown as passed. results.jsonl is the authority.
 """
 
 from __future__ import annotations

@@ -12,14 +12,17 @@ from export_core.report.grid import grid
 from export_core.report.wording import JUDGEMENT_MEANINGS, counts_line, headline, plain_text
 
 MOST_BYTES = 1024 * 1024
-"""Of one step's summary; GitHub drops a larger one whole. Source: its documentation, "Workflow commands", step isolation and limits."""
+"""The limit for the summary of one step; GitHub drops a larger one whole.
+
+Source: its documentation, "Workflow commands", step isolation and limits.
+"""
 
 _RESERVED_BYTES = 4096
 """Room for the note that says what was cut."""
 
 
 def markdown_text(results: Sequence[Result], summary: Summary, most: int = MOST_BYTES) -> str:
-    """The document, at most `most` bytes of UTF-8. What does not fit is cut at the end, the least important, and a note says so."""
+    """The document, at most `most` bytes of UTF-8. What does not fit is cut at the end: the least important part."""
     line, counts = headline(summary)
     name, _, meaning = line.partition(":")
     parts = [f"## {name}\n\n**{name}**:{_escaped(meaning)}\n\n{_escaped(counts)}\n", _judgements(results)]

@@ -22,7 +22,7 @@ from export_core.report.terminal import print_plan
 from export_core.report.wording import counts_line
 
 MOST_JOBS = 256
-"""Jobs of one matrix that GitHub Actions starts. Source: its documentation, "Running variations of jobs in a workflow"."""
+"""Jobs of one matrix of GitHub Actions. Source: its documentation, "Running variations of jobs in a workflow"."""
 
 
 class PlannedCell(msgspec.Struct, frozen=True):
@@ -41,9 +41,10 @@ class PlannedCell(msgspec.Struct, frozen=True):
 
 
 class PlanReport(msgspec.Struct, frozen=True):
-    """What `jaxexport plan --json` prints. `counts` are cells by reader, writer, platform, direction, and whether they are promised.
+    """What `jaxexport plan --json` prints.
 
-    `without_cells` names the selected goldens that have no cell.
+    `counts` are cells by reader, writer, platform, direction, and whether they are promised. `without_cells` names the
+    selected goldens that have no cell.
     """
 
     as_of: datetime.date
@@ -119,9 +120,10 @@ def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, 
 
     ``{"include": [{"name", "shard", "options", "platforms", "environments", "cells"}, …]}``
 
-    Each job is a shard of the plan, so that `jaxexport merge` puts their results together: one reader on one platform, since its
-    environment is what costs, or several where there would be too many jobs. `options` select the whole plan; ``platforms`` are those
-    that the job's machine must have; ``environments`` is the same for jobs that need the same ones: a part of a cache's key.
+    Each job is a shard of the plan, so that `jaxexport merge` puts their results together: one reader on one platform,
+    since its environment is what costs, or several where there would be too many jobs. `options` select the whole plan;
+    ``platforms`` are those that the job's machine must have; ``environments`` is the same for jobs that need the same
+    ones: a part of a cache's key.
     """
     groups = {(cell.reader, cell.platform) for cell in plan.cells}
     shards = split(plan.cells, min(len(groups), MOST_JOBS))
@@ -143,7 +145,7 @@ def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, 
 
 
 def _environments_key(plan: Plan, cells: Sequence[Cell]) -> str:
-    """A name for what is installed to run these cells, in characters that any cache accepts in a key; a comma is not one."""
+    """A name for what is installed to run these cells, in characters that every cache accepts in a key: no comma."""
     readers = dict.fromkeys((cell.reader, cell.platform) for cell in cells)
     content = [[reader.pair, platform, plan.sources.content(reader)] for reader, platform in readers]
     digest = hashlib.sha256(msgspec.json.encode([version("pytest-jaxexport"), content])).hexdigest()[:12]

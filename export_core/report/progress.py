@@ -1,4 +1,4 @@
-"""The progress of a matrix run: a bar on a terminal, lines in a log. Environments, cells, failures so far, the time left."""
+"""The progress of a matrix run, as a bar or as lines in a log: environments, cells, failures so far, the time left."""
 
 from __future__ import annotations
 

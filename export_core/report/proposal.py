@@ -57,7 +57,7 @@ def _missing_part(summary: Summary) -> str:
 
 
 def _grouped(broken: Iterable[Result]) -> list[tuple[_Failure, list[Scope]]]:
-    """Each failure with cells that one entry's globs can cover, and no others: a failure whose cells need several entries comes again."""
+    """Failures with the cells of one entry each. The globs of an entry cover these cells and no others."""
     cells: dict[_Failure, set[Scope]] = {}
     for result in broken:
         failure = _Failure(str(result.verdict), str(result.stage), _expected_message(result))
@@ -72,7 +72,8 @@ def _grouped(broken: Iterable[Result]) -> list[tuple[_Failure, list[Scope]]]:
 def _blocks(scopes: set[Scope]) -> list[list[Scope]]:
     """Cells cut into blocks, each of which is every combination of its cases, writers, readers and platforms."""
     blocks = [tuple(frozenset({part}) for part in scope) for scope in sorted(scopes)]
-    # Readers are merged first, then writers, cases and platforms: that makes the fewest entries, since most failures are a release's.
+    # Readers are merged first, then writers, cases and platforms: that makes the fewest entries, since most failures
+    # are a release's.
     for axis in (2, 1, 0, 3):
         merged: dict[tuple[frozenset[str], ...], frozenset[str]] = {}
         for block in blocks:
@@ -87,7 +88,7 @@ def _blocks(scopes: set[Scope]) -> list[list[Scope]]:
 
 
 def _expected_message(result: Result) -> str:
-    """What an entry can expect of the message: its first line, without the size of the error where numbers are wrong."""
+    """The message that an entry expects: the first line, without the size of the error where numbers are wrong."""
     line = result.message.strip().splitlines()[0] if result.message.strip() else ""
     return line.partition(" (max abs")[0] if result.verdict is Verdict.NUMERICS else line
 

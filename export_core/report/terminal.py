@@ -101,8 +101,8 @@ def print_table(console: Console, results: Sequence[Result]) -> None:
                 cells = [_cell(row.cells.get(reader)) for reader in readers]
                 lines.append(_row(f"  {row.name}", label, cells, width))
         console.print()
-        # Not a table of rich: for 2,000 cells that takes longer than planning and judging them. In pieces, since a large table as one
-        # Text costs memory.
+        # Not a table of rich: for 2,000 cells that takes longer than planning and judging them. In pieces, since a
+        # large table as one Text costs memory.
         for piece in range(0, len(lines), _LINES_AT_ONCE):
             console.print(Text("\n").join(lines[piece : piece + _LINES_AT_ONCE]), no_wrap=True, overflow="crop")
     console.print(Text(LEGEND, style="bright_black"), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The wording of results, the same in every format: one cell or similar cells, their dates, their evidence, and the headline of a run."""
+"""The wording that all formats share: a cell with its dates and evidence, similar cells, the headline of a run."""
 
 from __future__ import annotations
 
@@ -54,13 +54,15 @@ JUDGEMENT_MEANINGS = {
 """What a judgement says, the worst first."""
 
 LEGEND = (
-    "ok agrees · num different numbers · ref refused · err error · sig killed by a signal · time timed out · - not run\n"
+    "ok agrees · num different numbers · ref refused · err error · sig killed by a signal · time timed out · - not "
+    "run\n"
     "comp compiled for a device that is not here\n"
     "[..] outside the window · ! broken promise · k known failure · ~ flaky: had another verdict last time"
 )
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
-# Control characters, surrogates, what XML 1.0 forbids, and the marks that reverse the direction of the text around them.
+# Control characters, surrogates, what XML 1.0 forbids, and the marks that reverse the direction of the text around
+# them.
 _UNPRINTABLE = re.compile(r"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069]")
 _LONGEST_LINE = 300
 
@@ -121,7 +123,7 @@ def _broken_promises(summary: Summary) -> int:
 
 
 def cell_mark(result: Result) -> str:
-    """A cell in a table: the verdict in a word, in brackets outside the window, marked where the judgement stands out."""
+    """A cell in a table: the verdict in a word, in brackets outside the window, with a mark for some judgements."""
     mark = VERDICT_MARKS[result.verdict]
     if result.verdict is Verdict.CRASH and result.signal:
         mark = f"sig{result.signal}"
@@ -156,7 +158,8 @@ def outcome_line(result: Result) -> str:
 
 def writer_and_reader(result: Result) -> str:
     """The case, the release that wrote it and the one that read it. Without a full stop: a sentence may go on."""
-    return f"{result.case}, written by {_release(result.writer)} and read by {_release(result.reader)} on {result.platform}"
+    writer, reader = _release(result.writer), _release(result.reader)
+    return f"{result.case}, written by {writer} and read by {reader} on {result.platform}"
 
 
 def cell_sentence(result: Result) -> str:
@@ -172,7 +175,7 @@ def _release(side: WriterOf | ReaderOf) -> str:
 
 
 def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, str]]:
-    """What a cell is judged by, each with its label: window, stage, message, stderr, and the command that reproduces it.
+    """What a cell is judged by, with labels: window, stage, message, stderr, and the command that reproduces it.
 
     `all_of_stderr`: all that the result has of it, not only the lines that explain an error.
     """

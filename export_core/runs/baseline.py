@@ -71,7 +71,7 @@ class CellDifference:
 
 @dataclass(frozen=True)
 class BaselineDifference:
-    """Two runs, both judged by the policy of the new one. `caveats` say why a change may not come from the cell itself."""
+    """Two runs, both judged by the policy of the new one. `caveats`: why a change may not come from the cell itself."""
 
     baseline: Summary
     now: Summary
@@ -97,7 +97,8 @@ def compare_with_baseline(
         summary: of the new run.
         policy: by which the earlier one is judged again, so that no difference comes from another policy.
 
-    Raises `RunError` for a baseline that is no finished run, is empty, is the new run itself, or has no cell that the new run has.
+    Raises `RunError` for a baseline that is no finished run, is empty, is the new run itself, or has no cell that the
+    new run has.
     """
     if folder.resolve() == baseline.resolve():
         raise RunError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
@@ -107,13 +108,15 @@ def compare_with_baseline(
     old = {cell_of(result): result for result in judged_then}
     if len(old) != len(recorded_then):
         raise RunError(
-            f"--baseline {baseline}: expected one result for each cell, found {len(recorded_then)} results of {len(old)} cells. "
+            f"--baseline {baseline}: expected one result for each cell, found {len(recorded_then)} results of "
+            f"{len(old)} cells. "
             "Run it again."
         )
     new = {cell_of(result): result for result in results}
     if old.keys().isdisjoint(new):
         raise RunError(
-            f"--baseline {baseline}: expected at least one cell that {folder} also has, found none. Name another baseline."
+            f"--baseline {baseline}: expected at least one cell that {folder} also has, found none. Name another "
+            "baseline."
         )
     plans = _Plans(now=recorded(folder), then=recorded(baseline))
     other_goldens = plans.other_goldens()
@@ -141,7 +144,8 @@ def cell_of(result: Result) -> tuple[str, str, str, str]:
 def change_of(then: Result | None, now: Result) -> Change:
     """By the order of judgements, then of verdicts: docs/judging.md has both as tables.
 
-    A cell that had not run has nothing to be compared with: its first result is new. Only what works now is called fixed.
+    A cell that had not run has nothing to be compared with: its first result is new. Only what works now is called
+    fixed.
     """
     if then is None or (_level(then) == _NO_RESULT and _level(now) != _NO_RESULT):
         return Change.NEW
@@ -157,7 +161,7 @@ def _level(result: Result) -> int:
 
 
 def _badness(result: Result) -> tuple[int, int]:
-    """The higher, the worse. Among cells that work none is worse: a device that is missing now, or was then, makes no difference."""
+    """The higher, the worse. All cells that work are equal: whether a device was there makes no difference."""
     level = _level(result)
     return level, 0 if level == _WORKS else -WORST_FIRST.index(result.verdict)
 

@@ -80,7 +80,8 @@ def test_the_five_days_of_a_change(date, phase, exports_old, readers_new, reader
         (
             "2026-02-04",
             [
-                "exports use scale_v1 until 2026-02-25, 21 days after scale_v2 was introduced: readers built before 2026-02-04 are "
+                "exports use scale_v1 until 2026-02-25, 21 days after scale_v2 was introduced: readers built before "
+                "2026-02-04 are "
                 "still promised, and do not have it",
                 "readers run scale_v2 too, and scale_v1 until 2026-08-27: the release of 2026-02-28 and 180 days",
             ],
@@ -179,9 +180,12 @@ def test_a_golden_that_calls_the_new_target_before_the_forward_window_has_passed
     late = change(introduced=day("2026-02-08"))  # 20 days before 0.9.1 was built
     (text,) = judged(ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.1", "0.9.2", "scale_v2"), declared=late).broken
     assert text == (
-        "tests.test_a.test_f/0.9.1-cpu, written by jaxlib 0.9.1 (built 2026-02-28), calls scale_v2: expected scale_v1 in exports until "
-        "2026-03-01. It is promised to readers built since 2026-02-07, and those built before 2026-02-08 do not have scale_v2. Let the "
-        "lowering use scale_v1 where ctx.is_forward_compat() is true, export without jax_export_ignore_forward_compatibility, or "
+        "tests.test_a.test_f/0.9.1-cpu, written by jaxlib 0.9.1 (built 2026-02-28), calls scale_v2: expected scale_v1 "
+        "in exports until "
+        "2026-03-01. It is promised to readers built since 2026-02-07, and those built before 2026-02-08 do not have "
+        "scale_v2. Let the "
+        "lowering use scale_v1 where ctx.is_forward_compat() is true, export without "
+        "jax_export_ignore_forward_compatibility, or "
         "correct `introduced`."
     )
 
@@ -230,7 +234,8 @@ def test_an_export_that_still_calls_the_old_target_after_the_release_keeps_it_lo
     last = result(writer="0.9.2").promised_until
     assert found.delete_from == last + datetime.timedelta(days=1) == day("2026-09-15")
     assert judged(ran("0.9.2", "0.9.2", "scale_v1"), as_of=day("2026-09-14")).must[1] == (
-        "readers run scale_v2 too, and scale_v1 until 2026-09-15: the release of 2026-02-28 and 180 days, and longer because exports "
+        "readers run scale_v2 too, and scale_v1 until 2026-09-15: the release of 2026-02-28 and 180 days, and longer "
+        "because exports "
         "continued to use it"
     )
 

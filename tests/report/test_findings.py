@@ -143,7 +143,8 @@ def test_cells_without_a_result_for_the_same_reason_are_one_finding():
     assert [finding.title for finding in found] == ["INCOMPLETE", "INCOMPLETE"]
     text = next(finding.text for finding in found if "12 cells" in finding.text)
     assert text.startswith(
-        "12 cells were not run: t.test_0/0.9.2-cpu, t.test_1/0.9.2-cpu, t.test_2/0.9.2-cpu and 3 more in jaxlib 0.10.0, 0.10.2."
+        "12 cells were not run: t.test_0/0.9.2-cpu, t.test_1/0.9.2-cpu, t.test_2/0.9.2-cpu and 3 more in jaxlib "
+        "0.10.0, 0.10.2."
     )
     assert "installing jax==0.10.0 failed with status 0" in text
     assert "  reproduce  jaxexport matrix --cases t.test_0 " in text

@@ -1,4 +1,4 @@
-"""A run as Markdown, JUnit XML and HTML: whatever is in it, the documents stay whole, and none shows more or less than it was."""
+"""A run as Markdown, JUnit XML and HTML: the documents stay whole and true, whatever is in the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is different from an earlier run: every pair of a then and a now has one word, and what makes a difference doubtful is said."""
+"""The difference from a baseline: one word for every pair of results, and caveats for what makes it doubtful."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import msgspec
 
 from export_core.environments.environment import build_environment
 from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.placement import Mode, Target, Where, load_devices
+from export_core.environments.placement import Mode, Placement, Target, load_devices
 from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import find_policy
@@ -110,9 +110,9 @@ def describable(reader: str, platform: str, plugin: str, names: Sequence[str]) -
     """The devices that a release can describe with this plugin; None where the plugin cannot be installed."""
     calendar = load_calendar()
     targets = {name: Target(platform, plugin, name) for name in names}
-    where = Where(calendar.release(reader), platform, Mode.COMPILE, targets[names[0]])
+    placement = Placement(calendar.release(reader), platform, Mode.COMPILE, targets[names[0]])
     try:
-        environment = build_environment(where.reader, calendar, where=where)
+        environment = build_environment(placement.reader, calendar, placement=placement)
     except EnvironmentFailed:
         return None
     questions = {}

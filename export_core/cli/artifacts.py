@@ -1,4 +1,4 @@
-"""The commands on single artifacts: inspect, audit, diff, and goldens add. None of them runs what is in a file."""
+"""The commands on single artifacts: inspect, audit, diff. None of them runs what is in a file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ import click
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from export_core.artifact import Artifact
-    from export_core.goldens import Writer
-    from export_core.releases import Calendar
 
 SAME, DIFFERENT = 0, 1
 FINE, NOT_FINE, BAD_INPUT = 0, 1, 2
@@ -100,74 +96,3 @@ def diff(context: click.Context, old: str, new: str) -> None:
     dates = shipped_dates()
     click.echo(differences(describe(before, dates, whole=False), describe(after, dates, whole=False)), nl=False)
     context.exit(DIFFERENT)
-
-
-@click.command(name="add")
-@click.option("--artifact", "file", metavar="FILE", required=True, help="What Exported.serialize() returned.")
-@click.option("--inputs", metavar="NPZ", required=True, help="The flat arguments, in order: np.savez(file, *leaves).")
-@click.option("--outputs", metavar="NPZ", required=True, help="The flat results that its writer saw, likewise.")
-@click.option("--case", metavar="NAME", required=True, help="What to call it: the name of its folder.")
-@click.option("--writer", metavar="JAXLIB", help="The jaxlib that wrote it. [default: what the artifact tells]")
-@click.option(
-    "--register",
-    metavar="PY",
-    multiple=True,
-    help="A module that readers import first: tree nodes, effects, targets. A copy is kept; may be given several times.",
-)
-@click.option("--goldens", metavar="DIR", help="Folder of goldens. [default: the policy's, else golden]")
-@click.option(
-    "--policy",
-    "policy_file",
-    metavar="FILE",
-    help="Policy file. [default: export_compat.yaml or [tool.jaxexport] in pyproject.toml, where there is one]",
-)
-def add_golden(
-    file: str,
-    inputs: str,
-    outputs: str,
-    case: str,
-    writer: str | None,
-    register: Sequence[str],
-    goldens: str | None,
-    policy_file: str | None,
-) -> None:
-    """A golden of an artifact whose source nobody has any more."""
-    from export_core.artifact import read
-    from export_core.goldens import GoldenStore
-    from export_core.goldens.adopt import adopted
-    from export_core.policy import find_policy
-
-    policy = find_policy(Path(), policy_file)
-    store = GoldenStore(Path(goldens or policy.goldens))
-    artifact = read(file)
-    by = _writer(artifact, policy.calendar(), writer)
-    manifest, files = adopted(artifact, Path(inputs), Path(outputs), case, by, [Path(module) for module in register])
-    written = store.write(manifest, files)
-    golden = next(found for found in store.generations(case) if found.manifest.writer == manifest.writer)
-    golden.verify()
-    click.echo(f"{golden.folder}: {written}, by jaxlib {manifest.writer.jaxlib}; every file is as it was written")
-
-
-def _writer(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Writer:
-    """Who wrote it: the one that was named, or else the one that the artifact tells."""
-    from export_core.goldens import GoldenError, Writer
-    from export_core.inspection.describe import find_writer
-    from export_core.releases.dates import dates_of
-
-    found = find_writer(artifact, dates_of(calendar))
-    jaxlib = jaxlib or found["jaxlib"]
-    if jaxlib is None:
-        fitting = ", ".join(found["candidates"]) or "none that the calendar has"
-        raise GoldenError(
-            f"{artifact.name}: expected an artifact that tells its writer, found one that several releases can have written. "
-            f"Name the jaxlib with --writer; these fit: {fitting}."
-        )
-    platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
-    return Writer(
-        # Who does not say which jax it was had, most likely, the one of the same number.
-        jax=found["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax),
-        jaxlib=jaxlib,
-        built=calendar.built(jaxlib),
-        python="unknown",
-        platform="cpu" if "cpu" in platforms or not platforms else platforms[0],
-    )

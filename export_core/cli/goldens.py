@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.artifacts import add_golden
 from export_core.cli.options import as_of_option, day_of, goldens_option, policy_of, policy_option, verified_goldens
 
 if TYPE_CHECKING:
-    from export_core.goldens import Golden, GoldenStore
+    from collections.abc import Sequence
+
+    from export_core.artifact import Artifact
+    from export_core.goldens import Golden, GoldenStore, Writer
+    from export_core.releases import Calendar
 
 
 @click.group(name="goldens")
 def goldens_group() -> None:
     """List, show, verify, add and prune goldens."""
-
-
-goldens_group.add_command(add_golden)
 
 
 @goldens_group.command(name="list")
@@ -82,6 +82,52 @@ def verify(goldens: str | None, policy_file: str | None) -> None:
     click.echo(f"{len(whole)} goldens, every file as it was written")
 
 
+@goldens_group.command(name="add")
+@click.option("--artifact", "file", metavar="FILE", required=True, help="What Exported.serialize() returned.")
+@click.option("--inputs", metavar="NPZ", required=True, help="The flat arguments, in order: np.savez(file, *leaves).")
+@click.option("--outputs", metavar="NPZ", required=True, help="The flat results that its writer saw, likewise.")
+@click.option("--case", metavar="NAME", required=True, help="What to call it: the name of its folder.")
+@click.option("--writer", metavar="JAXLIB", help="The jaxlib that wrote it. [default: what the artifact tells]")
+@click.option(
+    "--register",
+    metavar="PY",
+    multiple=True,
+    help="A module that readers import first: tree nodes, effects, targets. A copy is kept; may be given several times.",
+)
+@click.option("--goldens", metavar="DIR", help="Folder of goldens. [default: the policy's, else golden]")
+@click.option(
+    "--policy",
+    "policy_file",
+    metavar="FILE",
+    help="Policy file. [default: export_compat.yaml or [tool.jaxexport] in pyproject.toml, where there is one]",
+)
+def add_golden(
+    file: str,
+    inputs: str,
+    outputs: str,
+    case: str,
+    writer: str | None,
+    register: Sequence[str],
+    goldens: str | None,
+    policy_file: str | None,
+) -> None:
+    """A golden of an artifact whose source nobody has any more."""
+    from export_core.artifact import read
+    from export_core.goldens import GoldenStore
+    from export_core.goldens.adopt import adopted
+    from export_core.policy import find_policy
+
+    policy = find_policy(Path(), policy_file)
+    store = GoldenStore(Path(goldens or policy.goldens))
+    artifact = read(file)
+    by = _writer(artifact, policy.calendar(), writer)
+    manifest, files = adopted(artifact, Path(inputs), Path(outputs), case, by, [Path(module) for module in register])
+    written = store.write(manifest, files)
+    golden = next(found for found in store.generations(case) if found.manifest.writer == manifest.writer)
+    golden.verify()
+    click.echo(f"{golden.folder}: {written}, by jaxlib {manifest.writer.jaxlib}; every file is as it was written")
+
+
 @goldens_group.command()
 @goldens_option
 @policy_option
@@ -136,3 +182,28 @@ def _chosen(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
         there = ", ".join(g.manifest.writer.id for g in generations)
         raise GoldenError(f"{store.root / case}: no writer is called {writer!r}. There are goldens by {there}.")
     return generations, found
+
+
+def _writer(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Writer:
+    """Who wrote it: the one that was named, or else the one that the artifact tells."""
+    from export_core.goldens import GoldenError, Writer
+    from export_core.inspection.describe import find_writer
+    from export_core.releases.dates import dates_of
+
+    found = find_writer(artifact, dates_of(calendar))
+    jaxlib = jaxlib or found["jaxlib"]
+    if jaxlib is None:
+        fitting = ", ".join(found["candidates"]) or "none that the calendar has"
+        raise GoldenError(
+            f"{artifact.name}: expected an artifact that tells its writer, found one that several releases can have written. "
+            f"Name the jaxlib with --writer; these fit: {fitting}."
+        )
+    platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
+    return Writer(
+        # Who does not say which jax it was had, most likely, the one of the same number.
+        jax=found["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax),
+        jaxlib=jaxlib,
+        built=calendar.built(jaxlib),
+        python="unknown",
+        platform="cpu" if "cpu" in platforms or not platforms else platforms[0],
+    )

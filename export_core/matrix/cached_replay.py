@@ -12,7 +12,7 @@ import msgspec
 
 from export_core.environments.environment import Environment
 from export_core.environments.hardware import shared
-from export_core.environments.placement import Where
+from export_core.environments.placement import Placement
 from export_core.goldens import Golden, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cell import Cell, Outcome
@@ -64,7 +64,7 @@ def replay_new(
     cache: OutcomeCache,
     keys: Keys,
     *,
-    standing: Callable[[Where], Environment | None],
+    standing: Callable[[Placement], Environment | None],
     equipped: Equipped,
     replay: Callable[[Sequence[Cell], Equipped], Generator[Outcome, None, None]],
     notify: Callable[[str], None] = lambda text: None,
@@ -77,18 +77,18 @@ def replay_new(
     `anew`: every cell is run, whatever is known of it. So is what runs on an accelerator: no key holds its driver.
     """
     fresh = {name: _of_the_moment(golden) for name, golden in {cell.golden.id: cell.golden for cell in cells}.items()}
-    asked: Counter[Where] = Counter()
-    environments = {where: standing(where) for where in dict.fromkeys(cell.where for cell in cells)}
+    asked: Counter[Placement] = Counter()
+    environments = {placement: standing(placement) for placement in dict.fromkeys(cell.placement for cell in cells)}
 
     def key(cell: Cell) -> str:
         """Empty where the outcome is not kept, and while the environment does not stand."""
-        environment = environments[cell.where]
+        environment = environments[cell.placement]
         if (
-            asked[cell.where] > 1
+            asked[cell.placement] > 1
             or environment is None
             or not environment.lock
             or fresh[cell.golden.id]
-            or shared(cell.where)
+            or shared(cell.placement)
         ):
             return ""
         return keys.of(cell, environment)
@@ -104,9 +104,9 @@ def replay_new(
         else:
             left.append(cell)
 
-    def remembered(where: Where) -> Environment:
-        asked[where] += 1
-        environments[where] = environment = equipped(where)
+    def remembered(placement: Placement) -> Environment:
+        asked[placement] += 1
+        environments[placement] = environment = equipped(placement)
         return environment
 
     with closing(replay(left, remembered)) as outcomes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from export_core.comparing.compare import Difference
-from export_core.environments.placement import Mode, Target, Where
+from export_core.environments.placement import Mode, Placement, Target
 from export_core.goldens import Golden
 from export_core.releases import Release
 from export_core.worker.protocol import Stage
@@ -41,9 +41,9 @@ class Cell:
         return f"{self.golden.id} in {self.reader.pair} on {self.platform}"
 
     @property
-    def where(self) -> Where:
+    def placement(self) -> Placement:
         """What its environment and its worker are for."""
-        return Where(self.reader, self.platform, self.mode, self.target)
+        return Placement(self.reader, self.platform, self.mode, self.target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from export_core.environments.environment import (
     standing_environment,
 )
 from export_core.environments.hardware import settled
-from export_core.environments.placement import Where
+from export_core.environments.placement import Placement
 from export_core.matrix.cached_replay import Keys, replay_new
 from export_core.matrix.cell import Cell, Outcome
 from export_core.matrix.limits import Limits
@@ -49,21 +49,21 @@ def replay_here(
     stopping = threading.Event()
     cells = [replace(cell, mode=settled(cell.mode, cell.platform)) for cell in cells]
 
-    def build(where: Where) -> Environment:
+    def build(placement: Placement) -> Environment:
         def about_to(wanted: tuple[str, ...], python: str) -> None:
-            if where.name and (size := told(download(wanted, python, sources.options()))):
+            if placement.name and (size := told(download(wanted, python, sources.options()))):
                 notify(
-                    f"environment of jaxlib {where.reader.jaxlib} for {where.name}: {size}, unless uv has it already"
+                    f"environment of jaxlib {placement.reader.jaxlib} for {placement.name}: {size}, unless uv has it already"
                 )
 
-        environment = build_environment(where.reader, calendar, sources, stopping, where, about_to, notify)
-        ready(where.reader)
+        environment = build_environment(placement.reader, calendar, sources, stopping, placement, about_to, notify)
+        ready(placement.reader)
         return environment
 
     def run(cells: Sequence[Cell], equipped: Equipped) -> Generator[Outcome, None, None]:
         return replay(
             cells,
-            lambda reader: equipped(Where(reader)),
+            lambda reader: equipped(Placement(reader)),
             calendar,
             equipped=equipped,
             limits=limits,
@@ -83,7 +83,7 @@ def replay_here(
             cells,
             kept,
             Keys(calendar, limits, tolerances, allow),
-            standing=lambda where: standing_environment(where.reader, calendar, sources, where),
+            standing=lambda placement: standing_environment(placement.reader, calendar, sources, placement),
             equipped=build,
             replay=run,
             notify=notify,

@@ -15,7 +15,7 @@ from pathlib import Path
 from export_core.environments.environment import Environment, damage
 from export_core.environments.errors import EnvironmentFailed, InfrastructureFault, twice
 from export_core.environments.hardware import lacking, shared
-from export_core.environments.placement import Mode, Where
+from export_core.environments.placement import Mode, Placement
 from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_message
 from export_core.matrix.checks import request_of
@@ -28,7 +28,7 @@ from export_core.worker.errors import WorkerDied
 from export_core.worker.protocol import Reply, Stage, Worker, WorkerStarter
 
 EnvironmentOf = Callable[[Release], Environment]
-Equipped = Callable[[Where], Environment]
+Equipped = Callable[[Placement], Environment]
 End = Callable[[Outcome], None]
 
 
@@ -44,9 +44,9 @@ class _Try:
     alone: bool = False
 
     @property
-    def where(self) -> Where:
+    def placement(self) -> Placement:
         """The same for all of them."""
-        return self.cells[0].where
+        return self.cells[0].placement
 
 
 def replay(
@@ -81,16 +81,16 @@ def replay(
     What fails around a cell (its worker, its environment, a disk) is tried once more; a verdict never is.
     """
 
-    def environment_at(where: Where) -> Environment:
-        if where.platform == "cpu":
-            return environment_of(where.reader)
+    def environment_at(placement: Placement) -> Environment:
+        if placement.platform == "cpu":
+            return environment_of(placement.reader)
         if equipped is None:
-            raise EnvironmentFailed(f"this replay has no environment for {where.platform}: nothing was done for it")
-        if where.mode is Mode.RUN and (lack := lacking(where.platform)):
+            raise EnvironmentFailed(f"this replay has no environment for {placement.platform}: nothing was done for it")
+        if placement.mode is Mode.RUN and (lack := lacking(placement.platform)):
             raise EnvironmentFailed(
-                f"{where.platform} cannot run here: {lack}. --platforms {where.platform}:compile compiles for it."
+                f"{placement.platform} cannot run here: {lack}. --platforms {placement.platform}:compile compiles for it."
             )
-        return equipped(where)
+        return equipped(placement)
 
     run = _Run(
         environment_at,
@@ -137,15 +137,15 @@ class _Run:
         self.runs = Runs(limits)
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
-        groups: dict[Where, list[Cell]] = {}
+        groups: dict[Placement, list[Cell]] = {}
         for cell in cells:
-            groups.setdefault(cell.where, []).append(cell)
+            groups.setdefault(cell.placement, []).append(cell)
         builders = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="environment")
         lanes = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="reader")
         try:
-            built = {where: builders.submit(self._build, where) for where in groups}
-            for where, group in groups.items():
-                lanes.submit(self._lane, group, built[where])
+            built = {placement: builders.submit(self._build, placement) for placement in groups}
+            for placement, group in groups.items():
+                lanes.submit(self._lane, group, built[placement])
             for _ in cells:
                 yield self.done.get()
         finally:
@@ -153,9 +153,11 @@ class _Run:
             builders.shutdown(cancel_futures=True)
             lanes.shutdown(cancel_futures=True)
 
-    def _build(self, where: Where) -> Environment:
-        environment = self.environment_at(where)
-        self.notify(f"environment of jaxlib {where.reader.jaxlib}{f' for {where.name}' if where.name else ''} is ready")
+    def _build(self, placement: Placement) -> Environment:
+        environment = self.environment_at(placement)
+        self.notify(
+            f"environment of jaxlib {placement.reader.jaxlib}{f' for {placement.name}' if placement.name else ''} is ready"
+        )
         return environment
 
     def _lane(self, cells: list[Cell], environment: Future[Environment]) -> None:
@@ -212,7 +214,7 @@ class _Run:
             return tries
         try:
             # What broke of the environment meanwhile is mended.
-            return self._through_worker(tries, self.environment_at(tries[0].where), end)[1]
+            return self._through_worker(tries, self.environment_at(tries[0].placement), end)[1]
         except InfrastructureFault as fault:  # there was no worker for any of them
             for each in tries:
                 for cell in each.cells:
@@ -224,12 +226,12 @@ class _Run:
         lost: list[_Try] = []
         settled: list[Future[None]] = []
         with _scratch() as scratch:
-            worker = self._started(environment, tries[0].where)
+            worker = self._started(environment, tries[0].placement)
             try:
                 for number, each in enumerate(tries):
-                    self._take_slot(each.where)
+                    self._take_slot(each.placement)
                     if self.stopping.is_set() or any(one.alone for one in lost):
-                        self._leave_slot(each.where)
+                        self._leave_slot(each.placement)
                         break
                     settled.append(self._submit(worker, environment, each, Path(scratch) / str(number), end, lost))
                 for future in settled:
@@ -240,18 +242,18 @@ class _Run:
                 worker.close()
         return lost, tries[len(settled) :]
 
-    def _take_slot(self, where: Where) -> None:
+    def _take_slot(self, placement: Placement) -> None:
         # In this order everywhere: who waits for a device must not keep a slot that others could use.
-        if shared(where):
+        if shared(placement):
             self.turns.acquire()
         self.slots.acquire()
 
-    def _leave_slot(self, where: Where) -> None:
+    def _leave_slot(self, placement: Placement) -> None:
         self.slots.release()
-        if shared(where):
+        if shared(placement):
             self.turns.release()
 
-    def _started(self, environment: Environment, where: Where) -> Worker:
+    def _started(self, environment: Environment, placement: Placement) -> Worker:
         """A worker. Raises `WorkerDied` when it does not start twice."""
         try:
             return self.start(environment, self.limits.jobs, fork=self.limits.fork)
@@ -259,7 +261,7 @@ class _Run:
             if self.stopping.is_set():
                 raise
             try:
-                return self.start(self.environment_at(where), self.limits.jobs, fork=self.limits.fork)
+                return self.start(self.environment_at(placement), self.limits.jobs, fork=self.limits.fork)
             except InfrastructureFault as second:
                 raise WorkerDied(twice(str(first), str(second))) from second
 
@@ -280,7 +282,7 @@ class _Run:
             alone, problem = False, ""
             ran = future.exception() is None
             if ran:  # its processor is free for the next cell, while this thread compares
-                self._leave_slot(this.where)
+                self._leave_slot(this.placement)
             try:
                 for cell in this.cells:
                     try:
@@ -296,7 +298,7 @@ class _Run:
             finally:
                 shutil.rmtree(outputs, ignore_errors=True)
                 if not ran:  # not before it is known that this worker gets no more
-                    self._leave_slot(this.where)
+                    self._leave_slot(this.placement)
                 settled.set_result(None)
 
         self._asked(worker, this.cells[0], outputs).add_done_callback(finish)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, field, replace
 
-from export_core.environments.placement import Mode, Where
+from export_core.environments.placement import Mode, Placement
 from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_message
 from export_core.remote.cluster import Cluster
@@ -139,10 +139,10 @@ def _settled(cell: Cell, cluster: Cluster) -> Cell:
 
 def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
     """Cells by reader, platform and mode, at most `MOST_CELLS` and `MOST_BYTES` in one batch."""
-    groups: dict[Where, list[list[Cell]]] = {}
-    sizes: dict[Where, int] = {}
+    groups: dict[Placement, list[list[Cell]]] = {}
+    sizes: dict[Placement, int] = {}
     for cell in cells:
-        key = cell.where
+        key = cell.placement
         size = sum((cell.golden.folder / name).stat().st_size for name in cell.golden.manifest.files)
         parts = groups.setdefault(key, [[]])
         if parts[-1] and (len(parts[-1]) == MOST_CELLS or sizes[key] + size > MOST_BYTES):

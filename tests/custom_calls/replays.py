@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 from building import HERE, build_libraries, with_library
 
-from export_core.cli.artifacts import add_golden
+from export_core.cli.goldens import add_golden
 from export_core.environments.environment import Environment, build_environment
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, judge, reproduce_command, summarize

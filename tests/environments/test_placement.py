@@ -18,7 +18,7 @@ from export_core.environments.download_size import told
 from export_core.environments.environment import cell_variables, this_interpreter
 from export_core.environments.errors import PlacementError
 from export_core.environments.hardware import lacking, settled
-from export_core.environments.placement import Mode, Where, asked_platform, find_targets, load_devices
+from export_core.environments.placement import Mode, Placement, asked_platform, find_targets, load_devices
 from export_core.goldens import Options
 from export_core.judge import reproduce_command, summarize
 from export_core.matrix import Cell, Selection, Verdict, make_plan
@@ -101,12 +101,12 @@ def test_every_gpu_is_described_by_the_same_fields():
 
 
 def test_an_environment_holds_the_plugin_of_just_that_release_and_what_it_runs_with_only_to_run():
-    assert Where(NEWEST).requirements() == ()
-    tpu = Where(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
+    assert Placement(NEWEST).requirements() == ()
+    tpu = Placement(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
     assert tpu.requirements() == ("libtpu==0.0.50.1",)
     later = dataclasses.replace(NEWEST, jaxlib="0.13.0.dev20261120", jax="0.13.0.dev20261120")
     assert dataclasses.replace(tpu, reader=later).requirements() == ("jax[tpu]==0.13.0.dev20261120",)
-    cuda = Where(release("0.10.1"), "cuda", Mode.COMPILE, target("cuda=cuda12"))
+    cuda = Placement(release("0.10.1"), "cuda", Mode.COMPILE, target("cuda=cuda12"))
     assert cuda.requirements() == ("jax-cuda12-plugin==0.10.1", "jax-cuda12-pjrt==0.10.1"), "of the jaxlib, not the jax"
     assert cuda.name == "cuda12"
     runs = dataclasses.replace(cuda, mode=Mode.RUN)
@@ -116,12 +116,12 @@ def test_an_environment_holds_the_plugin_of_just_that_release_and_what_it_runs_w
 
 def test_a_cell_that_compiles_starts_no_client_there_and_one_that_runs_leaves_memory_to_others(monkeypatch):
     monkeypatch.setenv("TPU_NAME", "mine")
-    compiles = cell_variables(Where(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e")))
+    compiles = cell_variables(Placement(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e")))
     assert compiles["JAX_PLATFORMS"] == "cpu"
     assert "TPU_NAME" not in compiles
-    runs = cell_variables(Where(NEWEST, "tpu", Mode.RUN, target("tpu=v5e")))
+    runs = cell_variables(Placement(NEWEST, "tpu", Mode.RUN, target("tpu=v5e")))
     assert (runs["JAX_PLATFORMS"], runs["TPU_NAME"]) == ("tpu,cpu", "mine")
-    cuda = cell_variables(Where(NEWEST, "cuda", Mode.RUN, target("cuda=h100")))
+    cuda = cell_variables(Placement(NEWEST, "cuda", Mode.RUN, target("cuda=h100")))
     assert cuda["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
 
 
@@ -204,7 +204,7 @@ def test_what_must_run_and_cannot_is_not_run_and_nothing_is_built_for_it():
 def test_a_release_without_the_plugin_is_not_run_with_jaxs_own_words(goldens, here):
     cell = Cell(goldens["both"], here, "tpu", Mode.COMPILE, find_targets(())["tpu"])
     (outcome,) = replay(
-        [cell], this_interpreter, load_calendar(), equipped=lambda where: this_interpreter(where.reader)
+        [cell], this_interpreter, load_calendar(), equipped=lambda placement: this_interpreter(placement.reader)
     )
     if outcome.verdict is Verdict.COMPILED:
         pytest.skip("this interpreter has libtpu")

@@ -14,7 +14,7 @@ import pytest
 from making import ARTIFACTS, REGISTERING, files, golden, manifest, release, write_golden
 
 from export_core.environments.environment import Environment, this_interpreter
-from export_core.environments.placement import Where
+from export_core.environments.placement import Placement
 from export_core.goldens import Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
@@ -201,12 +201,12 @@ def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Outcome], list[
         built: list[str] = []
         said: list[str] = []
 
-        def stands(where: Where) -> Environment:
-            return dataclasses.replace(this_interpreter(where.reader), lock=lock)
+        def stands(placement: Placement) -> Environment:
+            return dataclasses.replace(this_interpreter(placement.reader), lock=lock)
 
-        def build(where: Where) -> Environment:
-            built.append(where.reader.jaxlib)
-            return stands(where)
+        def build(placement: Placement) -> Environment:
+            built.append(placement.reader.jaxlib)
+            return stands(placement)
 
         cache = OutcomeCache(tmp_path / "cache", said.append)
         outcomes = list(
@@ -214,11 +214,11 @@ def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Outcome], list[
                 [Cell(each, here, "cpu") for each in goldens],
                 cache,
                 Keys(load_calendar(), LIMITS, allow=accepted),
-                standing=stands if standing else lambda where: None,
+                standing=stands if standing else lambda placement: None,
                 equipped=build,
                 replay=lambda cells, equipped: replay(
                     cells,
-                    lambda reader: equipped(Where(reader)),
+                    lambda reader: equipped(Placement(reader)),
                     load_calendar(),
                     limits=LIMITS,
                     start=start,
@@ -268,7 +268,7 @@ def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
 
     def ends(cells, equipped):
         for _ in range(asked):
-            equipped(cells[0].where)
+            equipped(cells[0].placement)
         yield Outcome(cells[0], Stage.COMPARE, Verdict.PASS)
 
     def never(cells, equipped):
@@ -277,7 +277,7 @@ def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
 
     ran: list[Cell] = []
     for replayed in (ends, never):
-        stands = {"standing": lambda where: environment(), "equipped": lambda where: environment()}
+        stands = {"standing": lambda placement: environment(), "equipped": lambda placement: environment()}
         list(replay_new([Cell(made, READER, "cpu")], cache, Keys(load_calendar(), LIMITS), replay=replayed, **stands))
     return not ran
 

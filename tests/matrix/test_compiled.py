@@ -50,7 +50,7 @@ def replayed(
         lambda reader: build_environment(reader, CALENDAR),
         CALENDAR,
         limits=Limits(jobs=2),
-        equipped=lambda where: build_environment(where.reader, CALENDAR, where=where),
+        equipped=lambda placement: build_environment(placement.reader, CALENDAR, placement=placement),
     )
     return {outcome.cell.golden.manifest.case.rpartition(".")[2]: outcome for outcome in outcomes}
 

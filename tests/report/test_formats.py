@@ -308,7 +308,7 @@ def test_a_page_of_very_many_findings_says_that_it_lists_only_the_first():
     many = [cell(Verdict.CRASH, Judgement.BROKEN, f"t.{n:04}") for n in range(MOST_FINDINGS + 5)]
     page = html_page(many, summary(many))
     assert page.count("<details") == MOST_FINDINGS
-    assert "5 further findings are not listed here. The table has every cell." in page
+    assert "5 more findings are not listed here. The table has every cell." in page
     assert len(details_of(page)) == MOST_FINDINGS + 5
 
 

@@ -10,6 +10,7 @@ import re
 import statistics
 import subprocess
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -46,7 +47,7 @@ for name, options in json.load(sys.stdin).items():
 def tables(results: Sequence[Result], command: str, seconds: float) -> Iterator[str]:
     """Counts of verdicts by platform and reader; then what was not run and what failed, with the reasons."""
     readers = readers_of(results)
-    yield f"`{command}`: {len(results)} cells in {seconds:.0f} s on two cores, including those taken from earlier runs."
+    yield f"`{command}`:\n{len(results)} cells in {seconds:.0f} s on two cores, including those taken from earlier runs."
     for platform in PLATFORMS:
         counts = Counter(str(result.verdict) for result in results if result.platform == platform)
         yield f"\n{platform}: {', '.join(f'{count} {verdict}' for verdict, count in counts.most_common())}."
@@ -87,7 +88,8 @@ def failures(results: Sequence[Result]) -> Iterator[str]:
             kinds.setdefault(kind, set()).add((result.writer.jaxlib, result.reader.jaxlib))
     for (case, platform, judgement, verdict, message), pairs in sorted(kinds.items()):
         arrows = ", ".join(f"{writer} → {reader}" for writer, reader in sorted(pairs, key=lambda pair: built(pair[1])))
-        yield f"- {case} on {platform}, {arrows}: {verdict}, {judgement}: `{message}`"
+        line = f"- {case} on {platform}, {arrows}: {verdict}, {judgement}: `{message}`"
+        yield textwrap.fill(line, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def devices(readers: Sequence[str]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,8 +21,8 @@ HEAD = """# What is exported, and who runs it
 Made by `python tools/surface_page.py .jaxexport docs/surface.md` after `nox -s compat_matrix -- --as-of {as_of}`:
 {cells} cells, each a golden of this repository in a fresh process of a reader.
 
-Each section is a module of `tests/compat`, each row a writer, each column a reader: both are jaxlib releases, ordered by
-build date. A number counts the goldens that passed all their checks: outputs, derivatives, further shapes, refusals,
+Each section is a module of `tests/compat`, each row a writer, each column a reader: both are jaxlib releases, ordered
+by build date. A number counts the goldens that passed all their checks: outputs, derivatives, further shapes, refusals,
 meshes. In parentheses: outside the promise for these two dates.
 """
 
@@ -43,7 +44,7 @@ def section(module: str, results: Sequence[Result]) -> str:
     writers = sorted({result.writer.jaxlib for result in results}, key=built)
     readers = sorted({result.reader.jaxlib for result in results}, key=built)
     names = dict.fromkeys(result.case.split(".", 3)[3] for result in results)
-    lines = [f"## {about(module)}", "", f"`tests/compat/{module}.py`: {', '.join(names)}.", ""]
+    lines = [f"## {about(module)}", "", wrapped(f"`tests/compat/{module}.py`: {', '.join(names)}."), ""]
     lines += ["| writer ↓ reader → | " + " | ".join(readers) + " |", "|---" * (len(readers) + 1) + "|"]
     lines += [
         row(writer, readers, [result for result in results if result.writer.jaxlib == writer]) for writer in writers
@@ -90,9 +91,14 @@ def others(results: Sequence[Result]) -> Iterator[str]:
             same_readers[tuple(sorted(jaxlibs, key=built))].append(name)
         for read_by, names in same_readers.items():
             cells = f"{', '.join(names)} by {writer} in {', '.join(read_by)}"
-            yield f"- {cells}: {verdict} in stage {stage}, {judgement}: `{message}`"
+            yield wrapped(f"- {cells}: {verdict} in stage {stage}, {judgement}: `{message}`", indent="  ")
     if readers:
         yield ""
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """Prose in lines of at most 120 characters."""
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def about(module: str) -> str:

@@ -22,7 +22,7 @@ from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
 from export_core.matrix.checks import comparison_of
 from export_core.releases.stable_targets import stable_targets
-from export_core.report import broken, happened
+from export_core.report import broken_promise, outcome_line
 from pytest_jaxexport.marker import Marked
 from pytest_jaxexport.places import place, whole_name
 from pytest_jaxexport.replayer import Replayer
@@ -177,7 +177,7 @@ class Recorder:
             {
                 "case": manifest.case,
                 "judgements": Counter(str(result.judgement) for result in results),
-                "shown": [(result.golden, happened(result)) for result in results if _worth_showing(result)],
+                "shown": [(result.golden, outcome_line(result)) for result in results if _worth_showing(result)],
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
                 "elsewhere": len(generations) - len(results),
@@ -185,7 +185,7 @@ class Recorder:
         )
         wrong = [result for result in results if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE)]
         if wrong:
-            told = [broken(result) for result in wrong]
+            told = [broken_promise(result) for result in wrong]
             self._fail("\n\n".join(f"{_title(result)}: {tell.text}" for result, tell in zip(wrong, told, strict=True)))
 
     def _changes(self, produced: ProducedGolden, reference: Golden) -> list[str]:

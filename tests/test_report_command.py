@@ -77,7 +77,7 @@ def test_one_format_may_go_to_standard_output(command):
     assert command("report", "new", "--markdown", "-").stdout.startswith("## BROKEN")
     assert Xml.fromstring(command("report", "new", "--junit", "-").stdout).tag == "testsuites"
     ended = command("report", "new", "--junit", "-", "--html", "-")
-    assert (ended.exit_code, "it takes one format" in ended.stderr) == (2, True)
+    assert (ended.exit_code, "only one format can be written to it" in ended.stderr) == (2, True)
 
 
 def test_a_report_that_cannot_be_written_leaves_what_was_there(command):

@@ -138,14 +138,14 @@ def prune(project: _Project, as_of: str | None, delete: bool, quiet: bool) -> No
     Prints why each of the others is retained. Without --delete it only prints what it would delete.
     """
     from export_core.goldens.verify import verify_goldens
-    from export_core.judge.retention import pins_of_nothing, retained
+    from export_core.judge.retention import retention_status, unmatched_pins
     from export_core.policy import PolicyError
 
     policy = project.policy
     day = day_of(as_of)
     goldens = verify_goldens(project.store)
-    decisions = retained(goldens, policy, policy.calendar(), day)
-    if problems := pins_of_nothing(goldens, policy):
+    decisions = retention_status(goldens, policy, policy.calendar(), day)
+    if problems := unmatched_pins(goldens, policy):
         if delete:
             raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
         for problem in problems:
@@ -191,9 +191,9 @@ def _writer_of(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Wr
     """
     from export_core.goldens import GoldenError, Writer
     from export_core.inspection.describe import find_writer
-    from export_core.releases.dates import dates_of
+    from export_core.releases.entries import calendar_entries
 
-    clues = find_writer(artifact, dates_of(calendar))
+    clues = find_writer(artifact, calendar_entries(calendar))
     jaxlib = jaxlib or clues["jaxlib"]
     if jaxlib is None:
         candidates = ", ".join(clues["candidates"]) or "none in the calendar"

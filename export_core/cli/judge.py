@@ -39,11 +39,11 @@ def judge(
     The policy is the named one, else the project's here, else that of the run. Exit codes are those of `jaxexport matrix`, whatever a
     baseline says.
     """
-    from export_core.cli.report import print_comparison
+    from export_core.cli.report import print_difference
     from export_core.judge import RunFacts, calendar_facts, judge_again, summarize
     from export_core.report import print_headline, print_report
     from export_core.report.proposal import proposal
-    from export_core.runs.baseline import compare_runs
+    from export_core.runs.baseline import compare_with_baseline
     from export_core.runs.results import read_results, read_summary
 
     if as_json and not baseline:
@@ -56,14 +56,14 @@ def judge(
     day = day_of(as_of) if as_of else before.as_of
     facts = replace(RunFacts.from_summary(before), as_of=day, calendar=calendar_facts(policy.calendar(), day))
     summary = summarize(results, policy, facts)
-    comparison = compare_runs(Path(folder), Path(baseline), results, summary, policy) if baseline else None
+    comparison = compare_with_baseline(Path(folder), Path(baseline), results, summary, policy) if baseline else None
     if propose:
         click.echo(proposal(results, summary), nl=False)
         print_headline(console(stderr=True), summary)
     elif not as_json:
         print_report(console(), results, summary)
     if comparison:
-        print_comparison(comparison, as_json=as_json)
+        print_difference(comparison, as_json=as_json)
     sys.exit(summary.exit_code)
 
 

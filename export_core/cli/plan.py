@@ -82,7 +82,7 @@ def plan(as_json: bool, form: str | None, **values: Any) -> None:
     import msgspec
 
     from export_core.matrix.shards import part_of
-    from export_core.report.planned import github_jobs, planned, print_planned
+    from export_core.report.plan_report import github_jobs, plan_report, print_plan_report
     from export_core.session import plan_matrix
 
     if form and values["shard"]:
@@ -102,9 +102,9 @@ def plan(as_json: bool, form: str | None, **values: Any) -> None:
     if options.shard:
         cells = part_of(cells, options.shard)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(planned(cells, windows)), indent=2))
+        click.echo(msgspec.json.format(msgspec.json.encode(plan_report(cells, windows)), indent=2))
     else:
-        print_planned(console(), cells, windows)
+        print_plan_report(console(), cells, windows)
 
 
 def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.judge.accepted import joined
+from export_core.judge.accepted import merge_accepted
 from export_core.judge.gate import INCOMPLETE, RunFacts, ShardOf, Summary, in_order, summarize
 from export_core.judge.result import Result
 from export_core.policy import Policy
@@ -74,7 +74,7 @@ def merge_shards(folders: Sequence[Path]) -> Merged:
         # With a shard missing not every golden met its window.
         selection={**facts.selection, "whole": facts.selection["whole"] and not missing},
         seconds=sum(part.summary.seconds for part in parts),
-        accepted=joined(part.summary.accepted for part in parts),
+        accepted=merge_accepted(part.summary.accepted for part in parts),
         plan=first.record.digest,
         shard=None,
     )

@@ -1,4 +1,4 @@
-"""The page of a run in a real browser: it filters, it opens cells by mouse and by keyboard, and it asks for nothing else."""
+"""The page of a run in a real browser: filters, cells opened by mouse and keyboard, no request for anything else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READERS = ("0.9.2", "0.10.0", "0.10.1", "0.10.2")
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium as it is installed here, else Playwright's own. There is no skip: who asks for these tests has a browser."""
+    """Chromium as installed here, else Playwright's own. Never skipped: the marker says that a browser is there."""
     from playwright.sync_api import sync_playwright
 
     installed = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

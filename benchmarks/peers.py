@@ -1,4 +1,4 @@
-"""What does our matrix cost, against JAX's own back-compat runner on the same goldens?"""
+"""The cost of our matrix against JAX's own back-compat runner, on the same goldens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RUNS = 3
 
 
 def measure() -> list[Line]:
-    """Both as whole processes, in turn. Ours runs each golden in a cold process, theirs all of them in one warm process."""
+    """Both as processes, in turn. Ours runs every golden in a cold process, JAX's runs all in one warm process."""
     writer = installed_writer(load_policy(ROOT / "export_compat.yaml").calendar())
     with tempfile.TemporaryDirectory() as scratch:
         theirs = Path(scratch) / "theirs"

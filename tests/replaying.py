@@ -29,6 +29,8 @@ from export_core.worker.warm_workers import WarmWorkers
 HERE = Path(__file__).parent
 FLAKY = Path(tempfile.gettempdir()) / f"jaxexport-test-flaky-{os.getpid()}"
 """While this file is there, one of the cells that misbehave hangs."""
+AWAKE = FLAKY.with_suffix(".awake")
+"""Written by a cell that was to be killed in its sleep, and was not."""
 
 
 def replayed(

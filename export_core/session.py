@@ -31,7 +31,7 @@ from export_core.policy import Policy
 from export_core.releases import Release
 from export_core.remote.cluster import Cluster
 from export_core.remote.dispatch import cluster_at, replay_on
-from export_core.runs.journal import Journal, record_of, recorded
+from export_core.runs.journal import Journal, record_of, recorded_plan
 from export_core.runs.results import result_line, write_summary
 from export_core.runs.resume import cells_left, results_so_far
 from export_core.urls import without_credentials
@@ -140,7 +140,7 @@ def run_matrix(
     of results cannot be used, and `ResultsNotWritten` where it takes no more.
     """
     started = time.monotonic()
-    if options.resume and options.results and not options.as_of and (record := recorded(options.results)):
+    if options.resume and options.results and not options.as_of and (record := recorded_plan(options.results)):
         # A run that continues does so as of the day on which it began.
         options = replace(options, as_of=datetime.date.fromisoformat(record.as_of))
     whole = plan_matrix(policy, selection, options, goldens, interpreter)

@@ -88,7 +88,7 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind_and_goes_on_where_it_wa
     ended, said = run.ended()
     assert ended == code, said
     assert "Traceback" not in said
-    assert "ending the cells that run; once more ends at once" in said
+    assert "ending the cells that run; press Ctrl-C again to quit at once" in said
     kept = f"Interrupted: {PLANNED - 1} of {PLANNED} cells have a result"
     assert kept in said
     assert "1 are left: the same command with --resume goes on. Nothing was judged." in said

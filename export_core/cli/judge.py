@@ -36,8 +36,8 @@ def judge(
 ) -> None:
     """Judge the results of a matrix run again, with another policy or as of another day.
 
-    The policy is the named one, else the project's here, else that of the run. Exit codes are those of `jaxexport matrix`, whatever a
-    baseline says.
+    The policy is the named one, else that of the project in the working folder, else that of the run. Exit codes are
+    those of `jaxexport matrix`, whatever a baseline says.
     """
     from export_core.cli.report import print_difference
     from export_core.judge import RunFacts, calendar_facts, judge_again, summarize
@@ -68,20 +68,20 @@ def judge(
 
 
 def _policy(named: str | None, before: Summary) -> Policy:
-    """What to judge by. Raises `RunError` for a policy under which the cells would have run or compared otherwise."""
+    """The policy to judge by. Raises `RunError` for one under which the cells would have run or compared differently."""
     import msgspec
 
     from export_core.policy import Policy, load_policy, policy_file
 
-    then = msgspec.convert(before.policy, Policy)
+    earlier = msgspec.convert(before.policy, Policy)
     file = policy_file(Path(), named)
     if file is None:
-        return then
+        return earlier
     now = load_policy(file)
     for name in _REPLAYED:
-        if getattr(now.without_locations(), name) != getattr(then.without_locations(), name):
+        if getattr(now.without_locations(), name) != getattr(earlier.without_locations(), name):
             raise RunError(
-                f"{file}: {name}: expected what this run was made with, found something else. It says how cells run and compare: run "
-                "`jaxexport matrix` again, or judge by a policy with the same."
+                f"{file}: {name}: expected the value that this run was made with, found another one. It says how cells run "
+                "and compare: run `jaxexport matrix` again, or judge by a policy with the same value."
             )
     return now

@@ -24,8 +24,8 @@ from export_core.runs.errors import RunError
 def merge(folders: tuple[Path, ...], results: Path) -> None:
     """Join the results of all shards of a plan, and judge them as one run.
 
-    A shard that is missing or did not finish makes the run incomplete; one given twice, and shards of different plans, are refused. Exit
-    codes are those of `jaxexport matrix`.
+    A shard that is missing or did not finish makes the run incomplete; one given twice, and shards of different plans,
+    are refused. Exit codes are those of `jaxexport matrix`.
     """
     from export_core.report import print_report
     from export_core.runs.journal import Journal

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.output import lasting
+from export_core.cli.output import fail_safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,7 +61,7 @@ def console(*, stderr: bool = False) -> Console:
     """The console that people read. That they stop reading, or that a log has no room, never ends a run."""
     from rich.console import Console
 
-    output = lasting(sys.stderr if stderr else sys.stdout)
+    output = fail_safe(sys.stderr if stderr else sys.stdout)
     # Where output goes to a file or a CI log there is no width to respect; a table wants its columns side by side.
     made = Console(file=output)
     return made if made.is_terminal else Console(file=output, width=160)

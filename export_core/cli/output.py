@@ -1,4 +1,4 @@
-"""Where does text for people go when nobody reads it any more, or a log has no room? Nowhere; and what it is about goes on."""
+"""Output for people that never ends a command: a closed pipe or a full disk only loses the text."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import os
 from typing import IO, Any, TextIO, cast
 
 
-def lasting(stream: TextIO) -> IO[str]:
-    """The same stream; once it cannot be written to any more, what is written is forgotten. It writes any character somehow."""
+def fail_safe(stream: TextIO) -> IO[str]:
+    """The same stream, which drops text once it cannot be written to, and escapes what its encoding does not have."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
-    return cast("IO[str]", _Lasting(stream))
+    return cast("IO[str]", _FailSafe(stream))
 
 
-class _Lasting:
+class _FailSafe:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write, or forget it."""
+        """Write the text, or drop it."""
         try:
             return self._stream.write(text)
         except OSError:
@@ -27,7 +27,7 @@ class _Lasting:
             return len(text)
 
     def flush(self) -> None:
-        """Hand on what was written, or forget it."""
+        """Flush, or drop what cannot be written."""
         try:
             self._stream.flush()
         except OSError:
@@ -37,7 +37,7 @@ class _Lasting:
         return getattr(self._stream, name)
 
     def _give_up(self) -> None:
-        # What the stream still holds would fail once more when Python ends, and change the exit code.
+        # What is left in the buffer would fail again when Python ends, and change the exit code.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)

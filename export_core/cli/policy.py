@@ -68,7 +68,7 @@ def check(policy_file: str | None, as_of: str | None) -> None:
     from export_core.policy import policy_file as policy_path
 
     file, policy = policy_path(Path(), policy_file), find_policy(Path(), policy_file)
-    stale = expired(policy.known_failures, policy.quirks, day_of(as_of))
+    stale = expired(policy, day_of(as_of))
     for problem in stale:
         click.echo(problem)
     counts = ", ".join(

@@ -1,4 +1,4 @@
-"""What does a command do on Ctrl-C, and on the SIGTERM of a CI system? It ends cleanly; the second time at once."""
+"""Ctrl-C, and the SIGTERM of a CI system: the first ends a command cleanly, the second at once."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_STOPPING = "\njaxexport: ending the cells that run; once more ends at once\n"
+_STOPPING = "\njaxexport: ending the cells that run; press Ctrl-C again to quit at once\n"
 
 
 class Interrupted(KeyboardInterrupt):
-    """Somebody wants the command to end. `exit_code` is what a shell expects: 130 after Ctrl-C, 143 after SIGTERM."""
+    """The command was asked to end. `exit_code` is what a shell expects: 130 after Ctrl-C, 143 after SIGTERM."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -23,26 +23,27 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raises `Interrupted` in the main thread at the first signal, and ends the process at the second.
+    """Raise `Interrupted` in the main thread at the first signal, and end the process at the second.
 
-    Workers end by themselves when the process is gone.
+    Workers end on their own when the process is gone.
     """
-    if threading.current_thread() is not threading.main_thread():  # Python lets no other thread do this
+    if threading.current_thread() is not threading.main_thread():  # Python allows it in no other thread
         yield
         return
 
     def first(number: int, frame: FrameType | None) -> None:
-        for each in _SIGNALS:
-            signal.signal(each, second)
-        os.write(2, _STOPPING.encode())  # nothing that takes a lock: it may be held right now
+        for name in _SIGNALS:
+            signal.signal(name, second)
+        # Not print: it takes a lock, which the interrupted code may hold.
+        os.write(2, _STOPPING.encode())
         raise Interrupted(number)
 
     def second(number: int, frame: FrameType | None) -> None:
         os._exit(128 + number)
 
-    before = [signal.signal(each, first) for each in _SIGNALS]
+    before = [signal.signal(name, first) for name in _SIGNALS]
     try:
         yield
     finally:
-        for each, handler in zip(_SIGNALS, before, strict=True):
-            signal.signal(each, handler)
+        for name, handler in zip(_SIGNALS, before, strict=True):
+            signal.signal(name, handler)

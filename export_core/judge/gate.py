@@ -63,8 +63,8 @@ class RunFacts:
     """What a run was, beside its results and its policy: what of its summary is not counted or judged.
 
     `planned` is how many cells it planned, `selection` what was asked for; its entry ``whole`` is true if the run had
-    every golden with its window. `calendar` says which releases were known, see `calendar_facts`; `accepted` is what its
-    goldens were let through with. A `shard` has only some cells of its `plan`.
+    every golden with its window. `calendar` says which releases were known, see `calendar_facts`; `accepted` is what
+    its goldens were accepted with. A `shard` has only some cells of its `plan`.
     """
 
     planned: int
@@ -99,7 +99,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     """
     check_width(policy.known_failures, (scope_of(result) for result in results if result.promised))
     whole = bool(facts.selection["whole"]) and facts.shard is None
-    stale = stale_entries(results, policy.known_failures, facts.as_of, whole=whole, quirks=policy.quirks)
+    stale = stale_entries(results, policy, facts.as_of, whole=whole)
     # A shard cannot know what the others cover.
     platforms = [name.partition(":")[0] for name in facts.selection.get("platforms", ())]
     missing = [] if facts.shard else uncovered(results, policy.required, platforms)

@@ -1,4 +1,4 @@
-"""Which broken promises are known, and is the list of them still true? Quirks end as known failures do."""
+"""The list of known failures: which broken promises it excuses, and what of the list is no longer true."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import NamedTuple
 from export_core.environments.placement import Mode
 from export_core.judge.result import Judgement, Result
 from export_core.matrix import Cell, Verdict
-from export_core.policy import KnownFailure, PolicyError, Quirk
+from export_core.policy import KnownFailure, Policy, PolicyError, Quirk
 from export_core.releases import Windows, promise
 from export_core.worker.protocol import Stage
 
 
 class Scope(NamedTuple):
-    """What an entry looks at to say whether a cell is its own; versions are of jaxlib."""
+    """The properties of a cell by which an entry covers it; versions are of jaxlib."""
 
     case: str
     writer: str
@@ -46,7 +46,10 @@ def covers(entry: KnownFailure, scope: Scope) -> bool:
 
 
 def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> None:
-    """Raise `PolicyError` for an entry that covers more promised cells than it may: globs must not excuse what nobody looked at."""
+    """Raise `PolicyError` for an entry that covers more promised cells than it may.
+
+    Globs must not excuse cells that nobody has looked at.
+    """
     counts = [0] * len(known)
     for scope in set(promised) if known else ():
         for number, entry in enumerate(known):
@@ -54,8 +57,9 @@ def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> Non
     for number, (entry, count) in enumerate(zip(known, counts, strict=True)):
         if count > entry.at_most:
             raise PolicyError(
-                f"{entry.location or 'policy'}: known_failures[{number}]: expected at most {entry.at_most} promised cells in its globs, "
-                f"found {count}. Name cases, writers and readers more exactly, or say `at_most: {count}` and why in `reason`."
+                f"{entry.location or 'policy'}: known_failures[{number}]: expected at most {entry.at_most} promised "
+                f"cells in its globs, found {count}. Name cases, writers and readers more exactly, or say "
+                f"`at_most: {count}` and why in `reason`."
             )
 
 
@@ -67,88 +71,89 @@ def promised_scopes(cells: Iterable[Cell], windows: Windows) -> Iterator[Scope]:
             yield Scope(cell.golden.manifest.case, writer.jaxlib, cell.reader.jaxlib, cell.platform)
 
 
-def stale_entries(
-    results: Iterable[Result],
-    known: Sequence[KnownFailure],
-    as_of: datetime.date,
-    *,
-    whole: bool,
-    quirks: Sequence[Quirk] = (),
-) -> list[str]:
-    """What is no longer true of the lists, a sentence for each defect.
+def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.date, *, whole: bool) -> list[str]:
+    """What is no longer true of the policy's known failures and quirks, a sentence for each defect.
 
-    `whole`: the run held every golden with its window, so that an entry that met no cell is a leftover. Outside the window only wrong
-    numbers break a promise: no other cell there is one that an entry can be about.
+    `whole`: the run had every golden with its window, so that an entry that matches no cell is a leftover.
     """
     results = list(results)
-    platforms = {result.platform for result in results}
-    scoped = [
-        result for result in results if result.promised or result.judgement in (Judgement.BROKEN, Judgement.KNOWN)
-    ]
     problems = []
-    for number, entry in enumerate(known):
-        what = entry_name("known_failures", number, entry)
-        met = [result for result in scoped if covers(entry, scope_of(result))]
-        if (width := len({scope_of(result) for result in met})) > entry.at_most:
-            problems.append(
-                f"{what}: expected at most {entry.at_most} cells that it can excuse, found {width}, wrong numbers outside the window among "
-                f"them. Name cases, writers and readers more exactly, or say `at_most: {width}` and why in `reason`."
-            )
-        if passing := [result for result in met if _passes(entry, result)]:
-            problems.append(f"{what}: {len(passing)} of its cells pass now: {_cells(passing)}. Take them off the list.")
-        otherwise = [
-            result
-            for result in met
-            if result.judgement in (Judgement.BROKEN, Judgement.KNOWN) and not _fails_so(entry, result)
-        ]
-        if otherwise:
-            first = otherwise[0]
-            problems.append(
-                f"{what}: {len(otherwise)} of its cells fail in another way: expected {entry.verdict} in stage {entry.stage} with "
-                f"{entry.message!r}, found {first.verdict} in stage {first.stage} with {first.message[:200]!r} in {_cells(otherwise)}."
-            )
-        # A run on other platforms, or as of a day before the entry was made, cannot meet it.
-        could_meet = whole and entry.added <= as_of and not platforms.isdisjoint(entry.platforms)
-        if could_meet and not met:
-            problems.append(f"{what}: matches no promised cell of this run. Delete it.")
+    for number, entry in enumerate(policy.known_failures):
+        name = entry_name("known_failures", number, entry)
+        problems += [f"{name}: {problem}" for problem in _untruths(entry, results, as_of, whole=whole)]
     goldens = {
         (result.case, name) for result in results for name in (result.writer.jaxlib, result.golden.split("/")[-1])
     }
-    for number, quirk in enumerate(quirks):
-        what = entry_name("quirks", number, quirk)
+    for number, quirk in enumerate(policy.quirks):
         if whole and quirk.added <= as_of and (quirk.case, quirk.writer) not in goldens:
-            problems.append(f"{what}: matches no golden of this run. Delete it.")
-    return problems + expired(known, quirks, as_of)
+            problems.append(f"{entry_name('quirks', number, quirk)}: matches no golden of this run. Delete it.")
+    return problems + expired(policy, as_of)
 
 
-def expired(known: Sequence[KnownFailure], quirks: Sequence[Quirk], as_of: datetime.date) -> list[str]:
-    """What has expired as of a day, or begins after it and after today, a sentence each.
+def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.date, *, whole: bool) -> Iterator[str]:
+    """What is no longer true of one known failure.
 
-    An expired entry goes on excusing its cells: they did not get better by it. One `added` later than the day looked at is about facts
-    that stay as they are; one from the future would put its end off.
+    Outside the window only wrong numbers break a promise: no other cell there is one that an entry can be about.
     """
-    tables: tuple[tuple[str, Sequence[KnownFailure | Quirk]], ...] = (("known_failures", known), ("quirks", quirks))
-    # Where the entry was written it may be tomorrow already.
+    excusable = (Judgement.BROKEN, Judgement.KNOWN)
+    matching = [
+        result
+        for result in results
+        if (result.promised or result.judgement in excusable) and covers(entry, scope_of(result))
+    ]
+    if (width := len({scope_of(result) for result in matching})) > entry.at_most:
+        yield (
+            f"expected at most {entry.at_most} cells that it can excuse, found {width}, wrong numbers outside the window "
+            f"among them. Name cases, writers and readers more exactly, or say `at_most: {width}` and why in `reason`."
+        )
+    if passing := [result for result in matching if _passes(entry, result)]:
+        yield f"{len(passing)} of its cells pass now: {_cells(passing)}. Take them off the list."
+    differing = [result for result in matching if result.judgement in excusable and not _fails_so(entry, result)]
+    if differing:
+        first = differing[0]
+        yield (
+            f"{len(differing)} of its cells fail in another way: expected {entry.verdict} in stage {entry.stage} with "
+            f"{entry.message!r}, found {first.verdict} in stage {first.stage} with {first.message[:200]!r} in "
+            f"{_cells(differing)}."
+        )
+    # A run on other platforms, or as of a day before the entry was made, cannot match it.
+    platforms = {result.platform for result in results}
+    can_match = whole and entry.added <= as_of and not platforms.isdisjoint(entry.platforms)
+    if can_match and not matching:
+        yield "matches no promised cell of this run. Delete it."
+
+
+def expired(policy: Policy, as_of: datetime.date) -> list[str]:
+    """Which known failures and quirks have expired as of a day, or were added in the future, a sentence each.
+
+    An expired entry still excuses its cells: they fail as before. An entry may be `added` after `as_of`, which can be a
+    day of the past, but not after today: that would postpone its end.
+    """
+    tables: tuple[tuple[str, Sequence[KnownFailure | Quirk]], ...] = (
+        ("known_failures", policy.known_failures),
+        ("quirks", policy.quirks),
+    )
+    # In the time zone where the entry was written it may be tomorrow already.
     latest = max(as_of, datetime.datetime.now(tz=datetime.UTC).date()) + datetime.timedelta(days=1)
     problems = []
     for table, entries in tables:
         for number, entry in enumerate(entries):
-            what = entry_name(table, number, entry)
+            name = entry_name(table, number, entry)
             if entry.expires is not None and entry.expires < as_of:
-                problems.append(f"{what}: expired on {entry.expires}, and this is as of {as_of}. Decide again.")
+                problems.append(f"{name}: expired on {entry.expires}, and this is as of {as_of}. Decide again.")
             if entry.added > latest:
-                problems.append(f"{what}: added in the future, on {entry.added}. Say the day on which it was written.")
+                problems.append(f"{name}: added in the future, on {entry.added}. Write the day on which it was added.")
     return problems
 
 
 def entry_name(table: str, number: int, entry: KnownFailure | Quirk) -> str:
-    """How a sentence names an entry of a table: where it stands, and whose it is."""
-    place = f"{entry.location}: " if entry.location else ""
-    return f"{place}{table}[{number}] ({entry.reason}; owner {entry.owner}, {entry.issue})"
+    """How a message names an entry of a table: its file and line, and whose it is."""
+    location = f"{entry.location}: " if entry.location else ""
+    return f"{location}{table}[{number}] ({entry.reason}; owner {entry.owner}, {entry.issue})"
 
 
 def _passes(entry: KnownFailure, result: Result) -> bool:
-    """Whether a cell that must fail does not. One that was not run, or not as far as the entry's stage, shows nothing."""
+    """Whether a cell that must fail passes. One that was not run, or not as far as the entry's stage, shows nothing."""
     too_short = result.mode is Mode.COMPILE and entry.stage in (Stage.RUN, Stage.COMPARE)
     return result.verdict in (Verdict.PASS, Verdict.COMPILED) and not too_short
 
@@ -162,4 +167,4 @@ def _cells(results: Sequence[Result]) -> str:
     readers: dict[str, list[str]] = {}
     for result in results:
         readers.setdefault(f"{result.golden} on {result.platform}", []).append(result.reader.jaxlib)
-    return "; ".join(f"{golden} in jaxlib {', '.join(dict.fromkeys(some))}" for golden, some in sorted(readers.items()))
+    return "; ".join(f"{golden} in jaxlib {', '.join(dict.fromkeys(versions))}" for golden, versions in sorted(readers.items()))

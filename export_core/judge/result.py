@@ -46,7 +46,9 @@ class ReaderOf(msgspec.Struct, frozen=True, gc=False):
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """A judged cell. `days` lie between the two build dates; `seconds` are wall time; errors are None where nothing was compared.
+    """A judged cell.
+
+    `days` are those between the two build dates; `seconds` are wall time; errors are None if nothing was compared.
 
     `flaky` says which other verdict the same content had the last time, ``was crash on 2026-11-20``; the judgement is of this one.
     `device` is the kind of device that it ran on or, in mode `compile`, was compiled for; `driver` what drove it; `foreseen` what

@@ -1,4 +1,4 @@
-"""Which cells are there to run?"""
+"""The plan of a run: its cells, in order."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pathlib import Path
 
 from export_core.comparing.comparators import check_comparator
 from export_core.environments.environment import PUBLISHED, Sources
-from export_core.environments.placement import asked_platform, find_targets
+from export_core.environments.placement import Mode, asked_platform, find_targets
 from export_core.goldens import Golden
 from export_core.matrix.cell import Cell
 from export_core.matrix.errors import MatrixError
-from export_core.matrix.selection import Selection, choose_readers
+from export_core.matrix.selection import Readers, Selection, choose_readers
 from export_core.releases import Calendar, Release, Windows
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The cells of one run, ordered by reader, oldest first; `as_of` is the day they are judged for.
+    """The cells of one run, ordered by reader, oldest first; `as_of` is the day for which they are judged.
 
-    `calendar` is that of the day, with the releases that `sources` hold; `spelled` names each reader as --readers takes it.
-    `unexported` says of each platform how many of the selected goldens were not exported for it, and have no cell there;
-    `without_cells` says how many have none at all, and is empty where there is none of them.
+    `calendar` is that of the day, with the releases that `sources` add; `spelled` names each reader as --readers takes
+    it. `unexported` says of each platform how many of the selected goldens were not exported for it, and have no cell
+    there; `without_cells` says how many have no cell at all, and is empty if every golden has one.
     """
 
     cells: tuple[Cell, ...]
@@ -44,8 +44,8 @@ class Plan:
     @property
     def goldens(self) -> tuple[Golden, ...]:
         """Each golden once, by its writer's build date."""
-        found = {cell.golden.id: cell.golden for cell in self.cells}
-        return tuple(sorted(found.values(), key=lambda golden: (golden.manifest.writer.built, golden.id)))
+        goldens = {cell.golden.id: cell.golden for cell in self.cells}
+        return tuple(sorted(goldens.values(), key=lambda golden: (golden.manifest.writer.built, golden.id)))
 
 
 def make_plan(
@@ -53,57 +53,77 @@ def make_plan(
 ) -> Plan:
     """Plan every selected golden in every selected reader, as of a day.
 
-    Raises `MatrixError` when nothing is left to run: an empty plan must never look like a success, and for a comparator that
-    is not there; users' own are imported, with the working folder first on `sys.path`. Raises `ReleaseError` for a reader that does
-    not exist.
+    Raises `MatrixError` when nothing is left to run, since an empty plan must never look like a success; `CompareError`
+    for a comparator that does not exist (a user's own is imported, with the working folder first on `sys.path`); and
+    `ReleaseError` for a reader that does not exist.
     """
     modes = dict(map(asked_platform, selection.platforms))
-    targets = find_targets(selection.targets)
-    chosen = _chosen(goldens, selection, as_of)
+    chosen = _select_goldens(goldens, selection, as_of)
     for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
         check_comparator(name, Path.cwd())
-    written = [golden.manifest.writer.built for golden in chosen]
-    readers = choose_readers(selection, calendar, windows, written, as_of)
+    readers = choose_readers(selection, calendar, windows, [golden.manifest.writer.built for golden in chosen], as_of)
     for golden in chosen:
-        readers.calendar.built(golden.manifest.writer.jaxlib)
+        readers.calendar.built(golden.manifest.writer.jaxlib)  # a writer that nobody can date is an error
+    return Plan(
+        _cells(chosen, readers, modes, selection),
+        as_of,
+        readers.calendar,
+        selection,
+        readers.sources,
+        readers.spelled,
+        {name: sum(name not in golden.manifest.replayed_on for golden in chosen) for name in modes},
+        _without_cells([golden for golden in chosen if modes.keys().isdisjoint(golden.manifest.replayed_on)]),
+    )
+
+
+def _cells(
+    goldens: Sequence[Golden], readers: Readers, modes: Mapping[str, Mode], selection: Selection
+) -> tuple[Cell, ...]:
+    """The cells of these goldens. Raises `MatrixError` if there is none."""
+    targets = find_targets(selection.targets)
     cells = [
         Cell(golden, reader, platform, mode, targets.get(platform))
         for reader in readers.chosen
-        for golden in chosen
+        for golden in goldens
         for platform, mode in modes.items()
         if platform in golden.manifest.replayed_on
     ]
     if not cells:
-        exported = sorted({platform for golden in chosen for platform in golden.manifest.replayed_on})
         raise MatrixError(
-            f"The plan is empty: the {len(chosen)} selected goldens were exported for {', '.join(exported)}, and none for "
-            f"{', '.join(modes)}. Choose other --platforms, or export for more: platforms= of the marker."
+            f"The plan is empty: the {len(goldens)} selected goldens were exported for {_platforms(goldens)}, and none "
+            f"for {', '.join(modes)}. Choose other --platforms, or export for more: platforms= of the marker."
         )
-    if readers.touching:
-        cells = [cell for cell in cells if _touches(cell, readers.touching)]
-        if not cells:
-            raise MatrixError(
-                f"The plan is empty: --touching {selection.touching}: no selected golden was written by jaxlib "
-                f"{readers.touching.jaxlib}, and it is not among the readers. Leave out --readers, or name it there."
-            )
-    unexported = {name: sum(name not in golden.manifest.replayed_on for golden in chosen) for name in modes}
-    told = _without_cells([golden for golden in chosen if modes.keys().isdisjoint(golden.manifest.replayed_on)])
-    return Plan(tuple(cells), as_of, readers.calendar, selection, readers.sources, readers.spelled, unexported, told)
+    if readers.touching is None:
+        return tuple(cells)
+    touching = [cell for cell in cells if _touches(cell, readers.touching)]
+    if not touching:
+        raise MatrixError(
+            f"The plan is empty: --touching {selection.touching}: no selected golden was written by jaxlib "
+            f"{readers.touching.jaxlib}, and it is not among the readers. Leave out --readers, or name it there."
+        )
+    return tuple(touching)
 
 
 def _without_cells(goldens: Sequence[Golden]) -> str:
     if not goldens:
         return ""
-    exported = ", ".join(sorted({platform for golden in goldens for platform in golden.manifest.replayed_on}))
     count = "1 golden has" if len(goldens) == 1 else f"{len(goldens)} goldens have"
-    return f"{count} no cell on the platforms asked for (exported for {exported}): nothing is said of them."
+    return (
+        f"{count} no cell on the platforms asked for (exported for {_platforms(goldens)}): "
+        "this run says nothing about them."
+    )
+
+
+def _platforms(goldens: Sequence[Golden]) -> str:
+    return ", ".join(sorted({platform for golden in goldens for platform in golden.manifest.replayed_on}))
 
 
 def _touches(cell: Cell, release: Release) -> bool:
     return cell.reader == release or cell.golden.manifest.writer.jaxlib == release.jaxlib
 
 
-def _chosen(goldens: Sequence[Golden], selection: Selection, as_of: datetime.date) -> list[Golden]:
+def _select_goldens(goldens: Sequence[Golden], selection: Selection, as_of: datetime.date) -> list[Golden]:
+    """The selected goldens that exist on a day. Raises `MatrixError` if there is none, and for a name without one."""
     if not goldens:
         raise MatrixError(
             "There is no golden to replay: expected at least one in the golden folder. Mark a test with "
@@ -111,9 +131,9 @@ def _chosen(goldens: Sequence[Golden], selection: Selection, as_of: datetime.dat
         )
     for writer in selection.writers:
         if not any(golden.manifest.writer.jaxlib == writer for golden in goldens):
-            known = sorted({golden.manifest.writer.jaxlib for golden in goldens})
+            writers = sorted({golden.manifest.writer.jaxlib for golden in goldens})
             raise MatrixError(
-                f"--writers: no golden was written by jaxlib {writer}. There are goldens by {', '.join(known)}."
+                f"--writers: no golden was written by jaxlib {writer}. There are goldens by {', '.join(writers)}."
             )
     cases = {golden.manifest.case for golden in goldens}
     for pattern in selection.cases:
@@ -128,12 +148,12 @@ def _chosen(goldens: Sequence[Golden], selection: Selection, as_of: datetime.dat
     existing = [golden for golden in chosen if golden.manifest.writer.built <= as_of]
     if not existing:
         raise MatrixError(
-            f"The plan is empty: of {len(chosen)} selected goldens none was written by a jaxlib built on or before {as_of}. "
-            "Choose a later --as-of, or other --cases and --writers."
+            f"The plan is empty: of {len(chosen)} selected goldens none was written by a jaxlib built on or before "
+            f"{as_of}. Choose a later --as-of, or other --cases and --writers."
         )
     return existing
 
 
 def _matches(case: str, pattern: str, cases: Collection[str]) -> bool:
-    # A case id may contain brackets, which are a character class to fnmatch: an id that exists names itself and nothing else.
+    # A case id may contain brackets, which are a character class to fnmatch: an id that exists matches only itself.
     return case == pattern if pattern in cases else fnmatch.fnmatchcase(case, pattern)

@@ -1,4 +1,4 @@
-"""What was asked for: which readers, writers, cases and platforms, and where releases come from that are not published."""
+"""The selection of a run: which goldens, readers and platforms, and where releases that are not published come from."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
 
 @dataclass(frozen=True)
 class Selection:
-    """What was asked for. `readers` is a comma-separated list of ``window``, ``all`` and single readers.
+    """What was asked for.
 
-    A reader is a jaxlib version, one with the jax to go with it (``0.11.2-jax0.12.0.1``), or the path of a jaxlib wheel. `cases`
-    are case ids or globs, `writers` jaxlib versions; empty takes all. `platforms` may name a mode (``cuda:run``), and `targets` other
-    devices to compile for than the usual ones (``cuda=a100``). `touching` names a release: only cells in which it writes or
-    reads. `wheels` are folders, `indexes` URLs of package indexes, for releases that are not published.
+    `readers` is a comma-separated list of ``window``, ``all`` and single readers. A reader is a jaxlib version, one with
+    the jax to go with it (``0.11.2-jax0.12.0.1``), or the path of a jaxlib wheel. `cases` are case ids or globs, and
+    `writers` jaxlib versions; empty takes all. `platforms` may name a mode (``cuda:run``), and `targets` other devices
+    to compile for than the usual ones (``cuda=a100``). `touching` names a release: only cells in which it writes or
+    reads. `wheels` are folders and `indexes` URLs of package indexes, for releases that are not published.
     """
 
     readers: str = "window"
@@ -42,7 +43,7 @@ class Selection:
     @property
     def named(self) -> tuple[str, ...]:
         """The parts of `readers`."""
-        return tuple(part for each in self.readers.split(",") if (part := each.strip()))
+        return tuple(part for text in self.readers.split(",") if (part := text.strip()))
 
     @property
     def whole(self) -> bool:
@@ -63,7 +64,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Readers:
-    """The readers of a selection, and how they are had. `spelled` says how a person names each of them."""
+    """The readers of a selection, and where they come from. `spelled` says how a person names each of them."""
 
     chosen: tuple[Release, ...]
     touching: Release | None
@@ -77,50 +78,50 @@ def choose_readers(
 ) -> Readers:
     """The readers of a selection for goldens written on these build dates, oldest build first, as of a day.
 
-    The calendar is extended by what wheels and indexes hold. Raises `ReleaseError` for a reader that does not exist, cannot be dated
+    The calendar is extended by what wheels and indexes have. Raises `ReleaseError` for a reader that does not exist, cannot be dated
     or is a pair that jax refuses, `MatrixError` where none is named.
     """
     if not selection.named:
         raise MatrixError(
             f"--readers: expected window, all or jaxlib versions such as 0.9.2,0.12.0.1, found {selection.readers!r}."
         )
-    asked = [text for text in (*selection.named, selection.touching) if text and text not in GROUPS]
-    files = {text: _wheel(path) for text in asked if (path := _parts(text)[0]).endswith(".whl")}
-    held = [wheel for folder in selection.wheels for wheel in wheels_in(Path(folder))]
-    known = with_wheels(calendar, (*files.values(), *held))
+    named = [text for text in (*selection.named, selection.touching) if text and text not in GROUPS]
+    files = {text: _read_jaxlib_wheel(path) for text in named if (path := _split_pair(text)[0]).endswith(".whl")}
+    wheels = [wheel for folder in selection.wheels for wheel in wheels_in(Path(folder))]
+    known = with_wheels(calendar, (*files.values(), *wheels))
     for wheel in files.values():
-        _same_date(wheel, known)
+        _check_date(wheel, known)
     if selection.indexes:
-        known = _with_nightlies(known, [text for text in asked if text not in files])
-    then = known.as_of(as_of)
-    then.newest()  # an error where the day is before the first release
+        known = _with_nightlies(known, [text for text in named if text not in files])
+    existing = known.as_of(as_of)
+    existing.newest()  # an error if the day is before the first release
 
-    def one(text: str) -> Release:
-        jaxlib, jax = _parts(text)
+    def single(text: str) -> Release:
+        jaxlib, jax = _split_pair(text)
         version = files[text].version if text in files else jaxlib
-        return then.pair(version, jax) if jax else then.release(version)
+        return existing.pair(version, jax) if jax else existing.release(version)
 
-    found: dict[Release, str] = {}
+    spelled: dict[Release, str] = {}
     for text in selection.named:
         if text == "all":
-            found |= {then.release(version): version for version in then.versions()}
+            spelled |= {existing.release(version): version for version in existing.versions()}
         elif text == "window":
-            found |= {then.release(version): version for version in window_readers(written, then, windows)}
+            spelled |= {existing.release(version): version for version in window_readers(written, existing, windows)}
         else:
-            found[one(text)] = text
-    touching = one(selection.touching) if selection.touching else None
+            spelled[single(text)] = text
+    touching = single(selection.touching) if selection.touching else None
     if touching and any(part in GROUPS for part in selection.named):
-        found.setdefault(touching, selection.touching)
-    chosen = sorted(found, key=lambda release: (release.built, version_key(release.jaxlib), version_key(release.jax)))
-    sources = Sources(tuple(dict.fromkeys(files.values())), tuple(held), selection.indexes)
-    return Readers(tuple(chosen), touching, then, sources, found)
+        spelled.setdefault(touching, selection.touching)
+    chosen = sorted(spelled, key=lambda release: (release.built, version_key(release.jaxlib), version_key(release.jax)))
+    sources = Sources(tuple(dict.fromkeys(files.values())), tuple(wheels), selection.indexes)
+    return Readers(tuple(chosen), touching, existing, sources, spelled)
 
 
 def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows: Windows) -> list[str]:
     """What ``--readers window`` means for goldens written on these build dates.
 
-    Every release with at least one promised cell, the newest, and the release just before each writer: published pairs
-    seldom fall into the forward window, and that one is what is deployed when a writer is new.
+    These are every release with at least one promised cell, the newest, and the release just before each writer:
+    published pairs seldom fall into the forward window, and that release is what is deployed when a writer is new.
     """
     dates = sorted(set(writers))
     versions = calendar.versions()
@@ -135,40 +136,40 @@ def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows
     return [version for version in versions if version in chosen]
 
 
-def _parts(text: str) -> tuple[str, str | None]:
+def _split_pair(text: str) -> tuple[str, str | None]:
     match = _PAIR.fullmatch(text)
     return (match["jaxlib"], match["jax"]) if match else (text, None)
 
 
-def _wheel(path: str) -> Wheel:
+def _read_jaxlib_wheel(path: str) -> Wheel:
     wheel = read_wheel(Path(path))
     if wheel.name != "jaxlib":
         raise MatrixError(
-            f"--readers {path}: expected a wheel of jaxlib, found one of {wheel.name}. The jax that goes with a jaxlib is taken from a "
-            "folder: --wheels DIR."
+            f"--readers {path}: expected a wheel of jaxlib, found one of {wheel.name}. The jax that goes with a jaxlib "
+            "is taken from a folder: --wheels DIR."
         )
     return wheel
 
 
-def _same_date(wheel: Wheel, calendar: Calendar) -> None:
-    # Two releases of one name, judged by one date: the wrong one for either of them.
+def _check_date(wheel: Wheel, calendar: Calendar) -> None:
+    # Otherwise two releases of one version would be judged by one date, which is wrong for one of them.
     if calendar.built(wheel.version) != wheel.built:
         raise MatrixError(
             f"{wheel.path}: this wheel was built on {wheel.built}, and jaxlib {wheel.version} of the release calendar on "
-            f"{calendar.built(wheel.version)}: it is not that release. Give it a version of its own."
+            f"{calendar.built(wheel.version)}: it is not that release. Give it another version."
         )
 
 
-def _with_nightlies(calendar: Calendar, asked: Sequence[str]) -> Calendar:
-    """The calendar with the nightlies that were asked for by version: an index holds them, and their versions name their days."""
+def _with_nightlies(calendar: Calendar, named: Sequence[str]) -> Calendar:
+    """The calendar with the nightlies that are named by version: an index has them, and their versions name their days."""
     jaxlib: dict[str, JaxlibRelease] = {}
     jax: dict[str, JaxRelease] = {}
-    for text in asked:
-        version, with_jax = _parts(text)
+    for text in named:
+        version, with_jax = _split_pair(text)
         other = with_jax or version  # nightlies of both are published together
         if version not in calendar.jaxlib and (built := date_in_version(version)):
             jaxlib[version] = JaxlibRelease(built)
         if other not in calendar.jax and (built := date_in_version(other)):
-            # Its metadata says what it really needs: there the installer refuses a pair that does not go.
+            # What it really needs is in its metadata: the installer refuses a pair that does not fit.
             jax[other] = JaxRelease(built, version)
     return calendar.extended(jaxlib, jax)

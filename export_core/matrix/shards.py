@@ -1,4 +1,4 @@
-"""How is a plan cut into parts that machines run without knowing of each other?"""
+"""Shards: the parts of a plan, which machines run without knowing of each other."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def part_of(plan: Plan, shard: Shard) -> Plan:
     """
     if shard.count > len(plan.cells):
         raise MatrixError(
-            f"--shard {shard}: the plan has {len(plan.cells)} cells, which are no {shard.count} shards. Choose a smaller N."
+            f"--shard {shard}: the plan has {len(plan.cells)} cells, too few for {shard.count} shards. Choose a smaller N."
         )
     return replace(plan, cells=split(plan.cells, shard.count)[shard.index - 1])
 
 
 def split(cells: Sequence[Cell], count: int) -> list[tuple[Cell, ...]]:
-    """Cut cells into `count` parts that are not empty: the same for the same cells, on every machine.
+    """Cut cells into `count` parts, none of them empty: the same for the same cells, on every machine.
 
     A reader on a platform stays in one part where there are at least as many of them as parts, and no part has an environment to build
     that another has: the largest go first, each to the part that has the fewest cells so far. Where there are fewer, each part has one
@@ -62,6 +62,7 @@ def split(cells: Sequence[Cell], count: int) -> list[tuple[Cell, ...]]:
 
 
 def _packed(groups: Sequence[list[int]], count: int) -> list[list[int]]:
+    """Whole groups in `count` parts: the largest first, each into the part with the fewest cells so far."""
     parts: list[list[int]] = [[] for _ in range(count)]
     smallest = [(0, number) for number in range(count)]
     for group in sorted(groups, key=lambda group: (-len(group), group[0])):
@@ -72,6 +73,7 @@ def _packed(groups: Sequence[list[int]], count: int) -> list[list[int]]:
 
 
 def _cut(groups: Sequence[list[int]], count: int) -> list[list[int]]:
+    """Groups cut into `count` pieces in all: one more cut at a time, in the group with the largest pieces."""
     pieces = [1] * len(groups)
     largest = [(-float(len(group)), number) for number, group in enumerate(groups)]
     heapq.heapify(largest)
@@ -80,7 +82,7 @@ def _cut(groups: Sequence[list[int]], count: int) -> list[list[int]]:
         pieces[number] += 1
         heapq.heappush(largest, (-len(groups[number]) / pieces[number], number))
     return [
-        group[len(group) * piece // many : len(group) * (piece + 1) // many]
-        for group, many in zip(groups, pieces, strict=True)
-        for piece in range(many)
+        group[len(group) * piece // total : len(group) * (piece + 1) // total]
+        for group, total in zip(groups, pieces, strict=True)
+        for piece in range(total)
     ]

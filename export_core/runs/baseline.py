@@ -18,7 +18,7 @@ from export_core.matrix import Verdict
 from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.runs.errors import RunError
-from export_core.runs.journal import PLAN, PlanRecord, recorded
+from export_core.runs.journal import PLAN, PlanRecord, recorded_plan
 from export_core.runs.results import read_run
 
 WORST_FIRST = (
@@ -117,7 +117,7 @@ def compare_with_baseline(
             f"--baseline {baseline}: expected at least one cell that {folder} also has, found none. Name another "
             "baseline."
         )
-    plans = _Plans(now=recorded(folder), then=recorded(baseline))
+    plans = _Plans(now=recorded_plan(folder), then=recorded_plan(baseline))
     other_goldens = plans.other_goldens()
     cells = [
         CellDifference(change_of(old.get(cell), result), old.get(cell), result, result.golden in other_goldens)

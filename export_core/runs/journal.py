@@ -27,7 +27,7 @@ SUMMARY = "summary.json"
 LOCK = ".lock"
 
 
-_DECIDING = {
+_DIFFERENCES = {
     "tool": "another version of pytest-jaxexport",
     "as_of": "another --as-of",
     "selection": "another selection",
@@ -40,10 +40,11 @@ _HASHED = ("goldens", "cells", "policy")
 
 
 class PlanRecord(msgspec.Struct, frozen=True):
-    """What decides the results of a run. `goldens` are hashes by golden, `cells` and `policy` are hashes; `limits` those of one cell.
+    """plan.json: what decides the results of a run.
 
-    `tool` is our version and a hash of our code.
-    `cells` stands for the content of wheel files too. Of a shard, `cells` and `planned` are those of the plan that it is a part of.
+    `tool` is our version and a hash of our code; `goldens` are hashes by golden, `cells` and `policy` are hashes, and
+    `limits` are those of one cell. `cells` covers the content of wheel files too. Of a shard, `cells` and `planned` are
+    those of the plan that it is a part of.
     """
 
     tool: str
@@ -62,21 +63,22 @@ class PlanRecord(msgspec.Struct, frozen=True):
         return _hash(msgspec.structs.replace(self, shard=""))
 
     def differs_in(self, other: PlanRecord) -> str:
-        """What is not the same in another plan, in words; empty where nothing that decides is. Shards are not compared."""
-        for name, what in _DECIDING.items():
-            then, now = getattr(self, name), getattr(other, name)
-            if then != now:
-                return what + ("" if name in _HASHED else f": {then}, now {now}")
+        """What is not the same in another plan, in words; empty if nothing is. Shards are not compared."""
+        for name, words in _DIFFERENCES.items():
+            before, now = getattr(self, name), getattr(other, name)
+            if before != now:
+                return words if name in _HASHED else f"{words}: {before}, now {now}"
         return ""
 
 
 def record_of(plan: Plan, policy: Any, limits: Limits, shard: str = "") -> PlanRecord:
     """What decides the results of this plan, or of a shard of it."""
-    described = msgspec.json.decode(msgspec.json.encode(plan.selection.described()))  # as it is read back
+    # As it is read back: tuples are lists then.
+    selection = msgspec.json.decode(msgspec.json.encode(plan.selection.described()))
     return PlanRecord(
         tool=tool(),
         as_of=str(plan.as_of),
-        selection=described,
+        selection=selection,
         goldens={golden.id: _hash(golden.manifest) for golden in plan.goldens},
         cells=_hash([[cell.key for cell in plan.cells], [plan.sources.content(reader) for reader in plan.readers]]),
         planned=len(plan.cells),
@@ -86,8 +88,8 @@ def record_of(plan: Plan, policy: Any, limits: Limits, shard: str = "") -> PlanR
     )
 
 
-def recorded(folder: Path) -> PlanRecord | None:
-    """The plan of the last run in a results folder, or None where there is none that can be read."""
+def recorded_plan(folder: Path) -> PlanRecord | None:
+    """The plan of the last run in a results folder, or None if there is none that can be read."""
     try:
         return msgspec.json.decode((folder / PLAN).read_bytes(), type=PlanRecord)
     except (OSError, msgspec.MsgspecError):
@@ -132,9 +134,9 @@ class Journal:
         return wanted
 
     def append(self, line: bytes) -> None:
-        """Add a result, without a line break in it, and hand it to the system: who is killed now leaves it behind.
+        """Write a result, without a line break in it, to the file: it is there even if the process is killed next.
 
-        Raises `ResultsNotWritten`, as `finish` does, where there is no room for it.
+        Raises `ResultsNotWritten`, as `finish` does, if there is no room for it.
         """
         data = line + b"\n"
         try:
@@ -144,7 +146,7 @@ class Journal:
             raise ResultsNotWritten(_cannot_write(self._folder, error)) from error
 
     def finish(self, lines: Iterable[bytes]) -> None:
-        """Put the results into their last order, all or nothing."""
+        """Write the results in their final order, all or nothing."""
         self._replace(lines)
 
     def __enter__(self) -> Self:
@@ -159,22 +161,22 @@ class Journal:
         self._lock.release()
 
     def _continues(self, record: PlanRecord) -> bool:
-        """Whether the last run here is to be continued. False where none had begun."""
-        before = recorded(self._folder)
+        """Whether the last run here is to be continued. False if none had begun."""
+        before = recorded_plan(self._folder)
         if before is None:
             return False
-        what = before.differs_in(record)
-        if not what and before.shard != record.shard:
-            what = f"--shard {before.shard or 'not given'}, now {record.shard or 'not given'}"
-        if what:
+        difference = before.differs_in(record)
+        if not difference and before.shard != record.shard:
+            difference = f"--shard {before.shard or 'not given'}, now {record.shard or 'not given'}"
+        if difference:
             raise RunError(
-                f"--resume: the last run in {self._folder} had another plan: {what}. "
-                "Give the options it had, or run without --resume to begin anew."
+                f"--resume: the last run in {self._folder} had another plan: {difference}. "
+                "Give the options it had, or start again without --resume."
             )
         return True
 
     def _begin(self, record: PlanRecord) -> None:
-        # In this order: a plan that can be resumed never stands beside the results of another one.
+        # In this order: a plan that can be resumed is never in one folder with the results of another plan.
         for name in (PLAN, RESULTS, SUMMARY):
             (self._folder / name).unlink(missing_ok=True)
         write_whole(self._folder / PLAN, [msgspec.json.format(msgspec.json.encode(record), indent=2), b"\n"])
@@ -188,7 +190,7 @@ class Journal:
             raise ResultsNotWritten(_cannot_write(self._folder, error)) from error
 
     def _opened(self) -> FileIO:
-        """The results to append to, with nothing held back: what did not fit would be written once more, and torn."""
+        """The results to append to, unbuffered: a buffer that did not fit on the disk would be written again later, torn."""
         return (self._folder / RESULTS).open("ab", buffering=0)
 
 

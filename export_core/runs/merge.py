@@ -1,4 +1,4 @@
-"""Are these shards of one plan, each once? Then they are judged as one run, which is incomplete while one is missing."""
+"""The merge of shards: the results of all shards of one plan, judged as one run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from export_core.judge.gate import INCOMPLETE, RunFacts, ShardOf, Summary, in_or
 from export_core.judge.result import Result
 from export_core.policy import Policy
 from export_core.runs.errors import RunError
-from export_core.runs.journal import PLAN, SUMMARY, PlanRecord, recorded
+from export_core.runs.journal import PLAN, SUMMARY, PlanRecord, recorded_plan
 from export_core.runs.results import read_results, read_summary
 
 
@@ -24,8 +24,11 @@ class NoShardError(RunError):
 
 
 @dataclass(frozen=True)
-class Merged:
-    """What an undivided run would have left: its plan, its results in order, its summary. `missing` are shards (``2/3``) to be run."""
+class MergedRun:
+    """What an undivided run would have left: its plan, its results in order, its summary.
+
+    `missing` are the shards, such as ``2/3``, that are still to be run.
+    """
 
     record: PlanRecord
     results: list[Result]
@@ -34,30 +37,31 @@ class Merged:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _FinishedShard:
     folder: Path
     record: PlanRecord
     summary: Summary
     shard: ShardOf
 
 
-def merge_shards(folders: Sequence[Path]) -> Merged:
-    """Put the results of all shards of a plan together.
+def merge_shards(folders: Sequence[Path]) -> MergedRun:
+    """Join the results of all shards of a plan.
 
-    A shard that is not among them, or did not finish, makes the run incomplete. Raises `NoShardError` where none has finished, `RunError`
-    for a folder that holds something else or a shard of another plan, for a shard that is given twice, and for results that are not
-    those of the shard.
+    A shard that is not among them, or did not finish, makes the run incomplete. Raises `NoShardError` if none has
+    finished, and `RunError` for a folder with something else or with a shard of another plan, for a shard that is given
+    twice, and for results that are not those of the shard.
     """
     finished = [folder for folder in folders if (folder / SUMMARY).exists()]
     if not finished:
         raise NoShardError(
-            f"{', '.join(map(str, folders))}: expected finished shards of a plan, each with its {SUMMARY}, found none. Run them."
+            f"{', '.join(map(str, folders))}: expected finished shards of a plan, each with its {SUMMARY}, found none. "
+            "Run them."
         )
-    parts = [_part(folder) for folder in finished]
+    parts = [_read_shard(folder) for folder in finished]
     first = parts[0]
     for part in parts[1:]:
-        _same_plan(first, part)
-    missing = _missing(parts)
+        _check_same_plan(first, part)
+    missing = _missing_shards(parts)
     results = [result for part in parts for result in _results(part)]
     cells = {result.key for result in results}
     planned = first.record.planned
@@ -71,7 +75,7 @@ def merge_shards(folders: Sequence[Path]) -> Merged:
     facts = replace(
         facts,
         planned=planned,
-        # With a shard missing not every golden met its window.
+        # If a shard is missing, not every golden has been in every reader of its window.
         selection={**facts.selection, "whole": facts.selection["whole"] and not missing},
         seconds=sum(part.summary.seconds for part in parts),
         accepted=merge_accepted(part.summary.accepted for part in parts),
@@ -79,47 +83,48 @@ def merge_shards(folders: Sequence[Path]) -> Merged:
         shard=None,
     )
     summary = summarize(results, msgspec.convert(first.summary.policy, Policy), facts)
-    return Merged(msgspec.structs.replace(first.record, shard=""), results, summary, missing)
+    return MergedRun(msgspec.structs.replace(first.record, shard=""), results, summary, missing)
 
 
-def _part(folder: Path) -> _Part:
+def _read_shard(folder: Path) -> _FinishedShard:
     summary = read_summary(folder)
-    record = recorded(folder)
+    record = recorded_plan(folder)
     if record is None:
         raise RunError(f"{folder / PLAN}: expected the plan of a matrix run, found none that this version can read.")
     if summary.shard is None:
         raise RunError(f"{folder}: expected one shard of a plan, found a whole run: there is nothing to merge.")
     if summary.plan != record.digest or record.shard != f"{summary.shard.index}/{summary.shard.count}":
         raise RunError(f"{folder}: {PLAN} and the summary are of different runs. Run this shard again.")
-    return _Part(folder, record, summary, summary.shard)
+    return _FinishedShard(folder, record, summary, summary.shard)
 
 
-def _same_plan(first: _Part, part: _Part) -> None:
-    what = first.record.differs_in(part.record)
-    if not what and first.shard.count != part.shard.count:
-        what = f"cut into {first.shard.count} shards, now {part.shard.count}"
-    if what:
+def _check_same_plan(first: _FinishedShard, part: _FinishedShard) -> None:
+    difference = first.record.differs_in(part.record)
+    if not difference and first.shard.count != part.shard.count:
+        difference = f"divided into {first.shard.count} shards, now {part.shard.count}"
+    if difference:
         raise RunError(
-            f"{part.folder}: mixed plans: expected the plan of {first.folder}, found {what}. Run all shards with the same options on the "
-            "same goldens, and --as-of where they may start on different days."
+            f"{part.folder}: mixed plans: expected the plan of {first.folder}, found {difference}. Run all shards with the "
+            "same options on the same goldens, and with --as-of if they may start on different days."
         )
 
 
-def _missing(parts: Sequence[_Part]) -> tuple[str, ...]:
+def _missing_shards(parts: Sequence[_FinishedShard]) -> tuple[str, ...]:
     """The shards of the plan that are not among these. Raises `RunError` for one that is given twice."""
-    found: dict[int, Path] = {}
+    folders: dict[int, Path] = {}
     for part in parts:
         index, count = part.shard.index, part.shard.count
-        if index in found:
+        if index in folders:
             raise RunError(
-                f"{part.folder}: overlap: shard {index}/{count} is given twice, here and in {found[index]}. Give each once."
+                f"{part.folder}: overlap: shard {index}/{count} is given twice, here and in {folders[index]}. "
+                "Give each once."
             )
-        found[index] = part.folder
+        folders[index] = part.folder
     count = parts[0].shard.count
-    return tuple(f"{index}/{count}" for index in range(1, count + 1) if index not in found)
+    return tuple(f"{index}/{count}" for index in range(1, count + 1) if index not in folders)
 
 
-def _results(part: _Part) -> list[Result]:
+def _results(part: _FinishedShard) -> list[Result]:
     results = list(read_results(part.folder))
     if len(results) != part.summary.planned:
         raise RunError(

@@ -38,7 +38,7 @@ def crash(case="t.test_cholesky", reader="0.10.2", message="died by signal 11 (S
 
 
 def stale(*results, entry=ENTRY, as_of=TODAY, whole=True):
-    return stale_entries(results, [entry], as_of, whole=whole)
+    return stale_entries(results, rules(known=[entry]), as_of, whole=whole)
 
 
 def test_a_broken_cell_that_fails_just_so_is_known_and_the_list_is_true():
@@ -104,7 +104,7 @@ def test_a_cell_that_another_entry_excuses_still_fails_otherwise_than_this_one_s
     other = msgspec.structs.replace(ENTRY, message="signal 6")
     aborted = judge_again(msgspec.structs.replace(crash(), message="signal 6"), rules(known=[ENTRY, other]))
     assert aborted.judgement is Judgement.KNOWN
-    (said,) = stale_entries([aborted], [ENTRY, other], TODAY, whole=True)
+    (said,) = stale_entries([aborted], rules(known=[ENTRY, other]), TODAY, whole=True)
     assert said.startswith("known_failures[0]")
     assert "1 of its cells fail in another way" in said
 
@@ -172,7 +172,7 @@ def test_every_entry_is_looked_at_on_its_own():
         msgspec.structs.replace(ENTRY, cases=("gone",)),
         msgspec.structs.replace(ENTRY, expires=day("2026-11-01")),
     ]
-    said = stale_entries([crash()], entries, TODAY, whole=True)
+    said = stale_entries([crash()], rules(known=entries), TODAY, whole=True)
     assert [text.split(" ")[0] for text in said] == ["known_failures[1]", "known_failures[2]"]
     found = summarize(
         [crash()],

@@ -92,7 +92,7 @@ def test_entries_once_filled_in_excuse_every_broken_cell_and_are_true(cells):
     known = [msgspec.convert({**entry, **FILLED}, KnownFailure) for entry in entries(*results)]
     judged = [judge_again(each, rules(known=known)) for each in results]
     assert {each.judgement for each in judged} <= {Judgement.KNOWN, Judgement.KEPT}
-    assert stale_entries(judged, known, day("2026-11-21"), whole=True) == []
+    assert stale_entries(judged, rules(known=known), day("2026-11-21"), whole=True) == []
 
 
 def test_what_is_proposed_is_refused_until_somebody_fills_it_in(tmp_path):

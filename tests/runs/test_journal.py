@@ -18,7 +18,7 @@ from export_core.matrix import Limits, Selection, content_keys, make_plan
 from export_core.policy import Policy, WindowDays
 from export_core.releases import Windows, load_calendar
 from export_core.runs.errors import RunError
-from export_core.runs.journal import PLAN, RESULTS, SUMMARY, Journal, PlanRecord, record_of, recorded
+from export_core.runs.journal import PLAN, RESULTS, SUMMARY, Journal, PlanRecord, record_of, recorded_plan
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 
@@ -52,7 +52,7 @@ def resumed(folder: Path, made: PlanRecord | None = None) -> list[bytes]:
 
 def test_the_plan_is_there_before_the_first_result_and_every_line_is_out_at_once(tmp_path):
     journal = Journal(tmp_path / "deep" / "folder", record())
-    assert recorded(tmp_path / "deep" / "folder") == record()
+    assert recorded_plan(tmp_path / "deep" / "folder") == record()
     for number, line in enumerate(LINES):
         journal.append(line)
         assert (tmp_path / "deep" / "folder" / RESULTS).read_bytes().splitlines() == LINES[: number + 1]
@@ -103,7 +103,7 @@ def test_where_no_run_has_begun_it_begins(tmp_path, left):
         begun(tmp_path, *LINES)
         (tmp_path / PLAN).unlink() if left == "no plan" else (tmp_path / PLAN).write_text("{")
     assert resumed(tmp_path) == []
-    assert recorded(tmp_path) == record()
+    assert recorded_plan(tmp_path) == record()
     assert (tmp_path / RESULTS).read_bytes() == b"", "results without their plan are nobody's"
 
 
@@ -124,7 +124,7 @@ def test_another_plan_is_not_resumed_and_the_message_says_what_differs(tmp_path,
     with pytest.raises(RunError) as told:
         Journal(tmp_path, record(**change), resume=True)
     assert f"--resume: the last run in {tmp_path} had another plan: {said}" in str(told.value)
-    assert "run without --resume to begin anew" in str(told.value)
+    assert "start again without --resume" in str(told.value)
     assert resumed(tmp_path) == LINES, "and the folder is as it was, and free"
 
 

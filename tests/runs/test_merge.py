@@ -14,7 +14,7 @@ from export_core.cli.app import main
 from export_core.environments.environment import this_interpreter
 from export_core.matrix import local_replay as local
 from export_core.runs.errors import RunError
-from export_core.runs.journal import PLAN, RESULTS, SUMMARY, recorded
+from export_core.runs.journal import PLAN, RESULTS, SUMMARY, recorded_plan
 from export_core.runs.merge import merge_shards
 from export_core.runs.results import read_summary, write_summary
 
@@ -115,7 +115,7 @@ def test_a_shard_given_twice_is_refused(shards, tmp_path):
 
 def other(folder: Path, **changes: object) -> None:
     """Make it a shard of another plan."""
-    record = msgspec.structs.replace(recorded(folder), **changes)
+    record = msgspec.structs.replace(recorded_plan(folder), **changes)
     (folder / PLAN).write_bytes(msgspec.json.encode(record))
     write_summary(folder, msgspec.structs.replace(read_summary(folder), plan=record.digest))
 
@@ -133,7 +133,7 @@ def other(folder: Path, **changes: object) -> None:
     ],
 )
 def test_shards_of_different_plans_are_refused_and_what_differs_is_named(shards, changes, what):
-    day = recorded(shards[0]).as_of
+    day = recorded_plan(shards[0]).as_of
     other(shards[2], **changes)
     with pytest.raises(RunError, match="mixed plans: expected the plan of") as refused:
         merge_shards(shards)
@@ -144,7 +144,7 @@ def test_a_plan_that_was_cut_otherwise_is_refused(shards):
     summary = read_summary(shards[2])
     other(shards[2], shard="3/4")
     write_summary(shards[2], msgspec.structs.replace(summary, shard=msgspec.structs.replace(summary.shard, count=4)))
-    with pytest.raises(RunError, match=r"mixed plans: .* found cut into 3 shards, now 4"):
+    with pytest.raises(RunError, match=r"mixed plans: .* found divided into 3 shards, now 4"):
         merge_shards(shards)
 
 

@@ -9,7 +9,10 @@ from pathlib import Path
 
 
 def write_whole(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file all or nothing. In parts, since all results of a large run would fill the memory. Raises `OSError`."""
+    """Write a file all or nothing.
+
+    In parts, since all results of a large run would fill the memory. Raises `OSError`.
+    """
     beside = path.with_name(f".{path.name}.new")
     try:
         with beside.open("wb") as file:

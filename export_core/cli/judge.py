@@ -68,7 +68,10 @@ def judge(
 
 
 def _policy(named: str | None, before: Summary) -> Policy:
-    """The policy to judge by. Raises `RunError` for one under which the cells would have run or compared differently."""
+    """The policy to judge by.
+
+    Raises `RunError` for one under which the cells would have run or compared differently.
+    """
     import msgspec
 
     from export_core.policy import Policy, load_policy, policy_file
@@ -81,7 +84,8 @@ def _policy(named: str | None, before: Summary) -> Policy:
     for name in _REPLAYED:
         if getattr(now.without_locations(), name) != getattr(earlier.without_locations(), name):
             raise RunError(
-                f"{file}: {name}: expected the value that this run was made with, found another one. It says how cells run "
+                f"{file}: {name}: expected the value that this run was made with, found another one. It says how cells "
+                "run "
                 "and compare: run `jaxexport matrix` again, or judge by a policy with the same value."
             )
     return now

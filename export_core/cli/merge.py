@@ -43,7 +43,8 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     print_report(console(), merged.results, merged.summary)
     if merged.missing:
         click.echo(
-            f"gap: of {merged.missing[0].partition('/')[2]} shards {len(merged.missing)} are missing or did not finish: "
+            f"gap: of {merged.missing[0].partition('/')[2]} shards {len(merged.missing)} are missing or did not "
+            "finish: "
             f"--shard {', '.join(merged.missing)}. Run them, and merge all."
         )
     sys.exit(merged.summary.exit_code)

@@ -28,7 +28,8 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
     for platform in platforms:
         if platform not in planned_on:
             missing.append(
-                f"Platform {platform} was asked for and has no cell: no golden of this run was exported for it. Export for it "
+                f"Platform {platform} was asked for and has no cell: no golden of this run was exported for it. Export "
+                "for it "
                 "(platforms= of the marker), or leave it out of --platforms and the policy."
             )
     if len(ran) < required.cells:

@@ -103,7 +103,8 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
     ]
     if (width := len({scope_of(result) for result in matching})) > entry.at_most:
         yield (
-            f"expected at most {entry.at_most} cells that it can excuse, found {width}, wrong numbers outside the window "
+            f"expected at most {entry.at_most} cells that it can excuse, found {width}, wrong numbers outside the "
+            "window "
             f"among them. Name cases, writers and readers more exactly, or say `at_most: {width}` and why in `reason`."
         )
     if passing := [result for result in matching if _passes(entry, result)]:
@@ -167,4 +168,6 @@ def _cells(results: Sequence[Result]) -> str:
     readers: dict[str, list[str]] = {}
     for result in results:
         readers.setdefault(f"{result.golden} on {result.platform}", []).append(result.reader.jaxlib)
-    return "; ".join(f"{golden} in jaxlib {', '.join(dict.fromkeys(versions))}" for golden, versions in sorted(readers.items()))
+    return "; ".join(
+        f"{golden} in jaxlib {', '.join(dict.fromkeys(versions))}" for golden, versions in sorted(readers.items())
+    )

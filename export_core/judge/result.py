@@ -50,9 +50,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     `days` are those between the two build dates; `seconds` are wall time; errors are None if nothing was compared.
 
-    `flaky` says which other verdict the same content had the last time, ``was crash on 2026-11-20``; the judgement is of this one.
-    `device` is the kind of device that it ran on or, in mode `compile`, was compiled for; `driver` what drove it; `foreseen` what
-    the artifact's bytes say of the platform. All are empty on a CPU.
+    `flaky` says which other verdict the same content had the last time, ``was crash on 2026-11-20``; the judgement is
+    of this one. `device` is the kind of device that it ran on or, in mode `compile`, was compiled for; `driver` what
+    drove it; `foreseen` what the artifact's bytes say of the platform. All are empty on a CPU.
     """
 
     case: str

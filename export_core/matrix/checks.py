@@ -79,13 +79,16 @@ def _devices(cell: Cell) -> int:
 
 
 def comparison_of(check: Check, how: Comparison) -> Comparison:
-    """How the outputs of a call are compared. Derivatives are no factorizations, whatever the outputs of the function are."""
+    """How the outputs of a call are compared.
+
+    Derivatives are no factorizations, whatever the outputs of the function are.
+    """
     return msgspec.structs.replace(how, compare="allclose") if check.vjp else how
 
 
 @dataclass(frozen=True)
 class CallResults:
-    """What the calls of a cell gave: the largest errors of all; `problem` says what is wrong, and is empty if nothing."""
+    """What the calls of a cell gave: the largest errors of all. `problem` says what is wrong, and is empty if nothing is."""
 
     difference: Difference
     problem: str = ""

@@ -126,7 +126,8 @@ class OutcomeCache:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(
-            "CREATE TABLE IF NOT EXISTS cached_outcomes (key TEXT PRIMARY KEY, outcome BLOB NOT NULL, day INTEGER NOT NULL) WITHOUT ROWID"
+            "CREATE TABLE IF NOT EXISTS cached_outcomes (key TEXT PRIMARY KEY, outcome BLOB NOT NULL, day INTEGER NOT "
+            "NULL) WITHOUT ROWID"
         )
         connection.execute("CREATE INDEX IF NOT EXISTS cached_by_day ON cached_outcomes (day)")
         connection.execute("DELETE FROM cached_outcomes WHERE day < ?", (_today() - STORED_DAYS,))

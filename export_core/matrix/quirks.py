@@ -51,8 +51,10 @@ def _relax(manifest: Manifest, quirks: Sequence[Quirk]) -> Manifest:
         looser = {name: value for name in _TOLERANCES if (value := getattr(quirk, name)) is not None}
         if looser and (comparison.compare in _WITHOUT_TOLERANCE or ":" in comparison.compare):
             raise MatrixError(
-                f"{quirk.location or 'quirks'}: expected a golden whose comparator takes tolerances, found {manifest.case} with "
-                f"{comparison.compare!r}, which looks at none: {relaxation(quirk)} would change nothing. List a known failure instead."
+                f"{quirk.location or 'quirks'}: expected a golden whose comparator takes tolerances, found "
+                f"{manifest.case} with "
+                f"{comparison.compare!r}, which looks at none: {relaxation(quirk)} would change nothing. List a known "
+                "failure instead."
             )
         comparison = msgspec.structs.replace(
             comparison, **{name: _override(getattr(comparison, name), value) for name, value in looser.items()}

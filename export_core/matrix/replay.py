@@ -270,7 +270,10 @@ class _Replay:
         finish: Finish,
         lost: list[_Attempt],
     ) -> Future[None]:
-        """Run an attempt, and finish each of its cells or add it to `lost`. The future is done when its slot is free."""
+        """Run an attempt, and finish each of its cells or add it to `lost`.
+
+        The future is done when its slot is free.
+        """
         ended: Future[None] = Future()
 
         def take_reply(future: Future[Reply]) -> None:

@@ -24,11 +24,11 @@ _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
 class Selection:
     """What was asked for.
 
-    `readers` is a comma-separated list of ``window``, ``all`` and single readers. A reader is a jaxlib version, one with
-    the jax to go with it (``0.11.2-jax0.12.0.1``), or the path of a jaxlib wheel. `cases` are case ids or globs, and
-    `writers` jaxlib versions; empty takes all. `platforms` may name a mode (``cuda:run``), and `targets` other devices
-    to compile for than the usual ones (``cuda=a100``). `touching` names a release: only cells in which it writes or
-    reads. `wheels` are folders and `indexes` URLs of package indexes, for releases that are not published.
+    `readers` is a comma-separated list of ``window``, ``all`` and single readers. A reader is a jaxlib version, one
+    with the jax to go with it (``0.11.2-jax0.12.0.1``), or the path of a jaxlib wheel. `cases` are case ids or globs,
+    and `writers` jaxlib versions; empty takes all. `platforms` may name a mode (``cuda:run``), and `targets` other
+    devices to compile for than the usual ones (``cuda=a100``). `touching` names a release: only cells in which it
+    writes or reads. `wheels` are folders and `indexes` URLs of package indexes, for releases that are not published.
     """
 
     readers: str = "window"
@@ -78,8 +78,8 @@ def choose_readers(
 ) -> Readers:
     """The readers of a selection for goldens written on these build dates, oldest build first, as of a day.
 
-    The calendar is extended by what wheels and indexes have. Raises `ReleaseError` for a reader that does not exist, cannot be dated
-    or is a pair that jax refuses, `MatrixError` where none is named.
+    The calendar is extended by what wheels and indexes have. Raises `ReleaseError` for a reader that does not exist,
+    cannot be dated or is a pair that jax refuses, `MatrixError` where none is named.
     """
     if not selection.named:
         raise MatrixError(
@@ -155,13 +155,14 @@ def _check_date(wheel: Wheel, calendar: Calendar) -> None:
     # Otherwise two releases of one version would be judged by one date, which is wrong for one of them.
     if calendar.built(wheel.version) != wheel.built:
         raise MatrixError(
-            f"{wheel.path}: this wheel was built on {wheel.built}, and jaxlib {wheel.version} of the release calendar on "
+            f"{wheel.path}: this wheel was built on {wheel.built}, and jaxlib {wheel.version} of the release calendar "
+            "on "
             f"{calendar.built(wheel.version)}: it is not that release. Give it another version."
         )
 
 
 def _with_nightlies(calendar: Calendar, named: Sequence[str]) -> Calendar:
-    """The calendar with the nightlies that are named by version: an index has them, and their versions name their days."""
+    """The calendar with the nightlies that are named by version: an index has them, and the version names the day."""
     jaxlib: dict[str, JaxlibRelease] = {}
     jax: dict[str, JaxRelease] = {}
     for text in named:

@@ -41,7 +41,8 @@ def part_of(plan: Plan, shard: Shard) -> Plan:
     """
     if shard.count > len(plan.cells):
         raise MatrixError(
-            f"--shard {shard}: the plan has {len(plan.cells)} cells, too few for {shard.count} shards. Choose a smaller N."
+            f"--shard {shard}: the plan has {len(plan.cells)} cells, too few for {shard.count} shards. Choose a "
+            "smaller N."
         )
     return replace(plan, cells=split(plan.cells, shard.count)[shard.index - 1])
 
@@ -49,9 +50,10 @@ def part_of(plan: Plan, shard: Shard) -> Plan:
 def split(cells: Sequence[Cell], count: int) -> list[tuple[Cell, ...]]:
     """Cut cells into `count` parts, none of them empty: the same for the same cells, on every machine.
 
-    A reader on a platform stays in one part where there are at least as many of them as parts, and no part has an environment to build
-    that another has: the largest go first, each to the part that has the fewest cells so far. Where there are fewer, each part has one
-    reader, and those with most cells are cut into most pieces, of equal size but for one cell.
+    A reader on a platform stays in one part where there are at least as many of them as parts, and no part has an
+    environment to build that another has: the largest go first, each to the part that has the fewest cells so far.
+    Where there are fewer, each part has one reader, and those with most cells are cut into most pieces, of equal size
+    but for one cell.
     """
     groups: dict[tuple[str, str, str], list[int]] = {}
     for number, cell in enumerate(cells):

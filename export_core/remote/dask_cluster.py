@@ -54,7 +54,8 @@ class DaskCluster:
             from distributed import Client
         except ImportError:
             raise RemoteError(
-                f"--executor dask:{address}: expected Dask to be installed here, found none: pip install 'pytest-jaxexport[dask]'."
+                f"--executor dask:{address}: expected Dask to be installed here, found none: pip install "
+                "'pytest-jaxexport[dask]'."
             ) from None
         # A golden may be large, and is needed only where it is sent.
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GiB"})
@@ -62,7 +63,8 @@ class DaskCluster:
             self._client = Client(address, set_as_default=False)
         except (OSError, ValueError, TypeError, RuntimeError) as error:
             raise RemoteError(
-                f"--executor dask:{address}: expected a Dask scheduler at this address, none answers: {error}. Start one with "
+                f"--executor dask:{address}: expected a Dask scheduler at this address, none answers: {error}. Start "
+                "one with "
                 "`dask scheduler`, and give its address, such as dask:tcp://127.0.0.1:8786."
             ) from error
         self._address = address
@@ -91,7 +93,10 @@ class DaskCluster:
         return max(2, 2 * sum(int(worker["nthreads"]) for worker in self._able(platform)))
 
     def trouble(self, platform: str) -> str:
-        """See `Cluster`. A platform that no worker ever had is given up at once; workers that have gone are waited for."""
+        """See `Cluster`.
+
+        A platform that no worker ever had is given up at once; workers that have gone are waited for.
+        """
         able = self._able(platform)
         if self._client.status == "closed" or self._scheduler_is_silent:
             return f"the Dask scheduler at {self._address} is lost"
@@ -109,7 +114,10 @@ class DaskCluster:
         )
 
     def close(self) -> None:
-        """See `Cluster`. A scheduler drops what is waiting for a client that went away; jobs that run come to their end."""
+        """See `Cluster`.
+
+        A scheduler drops what is waiting for a client that went away; jobs that run come to their end.
+        """
         self._client.close()
 
     def _able(self, platform: str) -> list[dict[str, Any]]:

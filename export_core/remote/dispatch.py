@@ -23,7 +23,10 @@ from export_core.remote.job import Job, JobResult, make_job, run_job
 from export_core.worker.protocol import Stage
 
 MOST_CELLS = 100
-"""Cells of one job: what is lost with a machine, and how long nothing is heard. Starting a reader costs as ten cells."""
+"""Cells of one job: what is lost with a machine, and how long nothing is heard.
+
+Starting a reader costs as ten cells.
+"""
 MOST_BYTES = 8 << 20
 """Bytes of the goldens of one job, unless a single one has more: what a task may carry."""
 LOOK_SECONDS = 1.0

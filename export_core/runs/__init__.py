@@ -1,1 +1,1 @@
-"""The files of a run: plan, journal, results and summary; continuing one, merging shards, comparing with an earlier run."""
+"""The files of a run: plan, journal, results, summary; and runs that are continued, merged or compared."""

@@ -190,7 +190,7 @@ class Journal:
             raise ResultsNotWritten(_cannot_write(self._folder, error)) from error
 
     def _opened(self) -> FileIO:
-        """The results to append to, unbuffered: a buffer that did not fit on the disk would be written again later, torn."""
+        """The results to append to, unbuffered: a buffer that did not fit on the disk would be written again, torn."""
         return (self._folder / RESULTS).open("ab", buffering=0)
 
 

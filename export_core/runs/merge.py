@@ -67,7 +67,8 @@ def merge_shards(folders: Sequence[Path]) -> MergedRun:
     planned = first.record.planned
     if len(cells) != len(results) or (len(cells) >= planned if missing else len(cells) != planned):
         raise RunError(
-            f"{', '.join(str(part.folder) for part in parts)}: expected one result for each of {planned} planned cells, "
+            f"{', '.join(str(part.folder) for part in parts)}: expected one result for each of {planned} planned "
+            "cells, "
             f"found {len(results)} results of {len(cells)} cells. Run the shards again."
         )
     results = in_order(results)
@@ -104,7 +105,8 @@ def _check_same_plan(first: _FinishedShard, part: _FinishedShard) -> None:
         difference = f"divided into {first.shard.count} shards, now {part.shard.count}"
     if difference:
         raise RunError(
-            f"{part.folder}: mixed plans: expected the plan of {first.folder}, found {difference}. Run all shards with the "
+            f"{part.folder}: mixed plans: expected the plan of {first.folder}, found {difference}. Run all shards with "
+            "the "
             "same options on the same goldens, and with --as-of if they may start on different days."
         )
 
@@ -128,7 +130,8 @@ def _results(part: _FinishedShard) -> list[Result]:
     results = list(read_results(part.folder))
     if len(results) != part.summary.planned:
         raise RunError(
-            f"{part.folder}: expected {part.summary.planned} results of shard {part.record.shard}, found {len(results)}. "
+            f"{part.folder}: expected {part.summary.planned} results of shard {part.record.shard}, found "
+            f"{len(results)}. "
             "Run this shard again."
         )
     return results

@@ -21,7 +21,10 @@ def result_line(result: Result) -> bytes:
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
-    """Write summary.json beside results.jsonl, all or nothing. Raises `ResultsNotWritten` where there is no room for it."""
+    """Write summary.json beside results.jsonl, all or nothing.
+
+    Raises `ResultsNotWritten` where there is no room for it.
+    """
     try:
         write_whole(folder / SUMMARY, [msgspec.json.format(msgspec.json.encode(summary), indent=2), b"\n"])
     except OSError as error:
@@ -43,7 +46,10 @@ def read_results(folder: Path) -> Iterator[Result]:
 
 
 def read_summary(folder: Path) -> Summary:
-    """The summary.json of a run, whose policy this version reads. Raises `RunError` where there is none, or another version's."""
+    """The summary.json of a run, whose policy this version reads.
+
+    Raises `RunError` where there is none, or another version's.
+    """
     path = folder / SUMMARY
     try:
         summary = msgspec.json.decode(path.read_bytes(), type=Summary)
@@ -63,12 +69,16 @@ def read_summary(folder: Path) -> Summary:
 
 
 def read_run(folder: Path) -> tuple[list[Result], Summary]:
-    """The results of a finished run with their summary. Raises `RunError` where there are none, or of another run than the summary's."""
+    """The results of a finished run with their summary.
+
+    Raises `RunError` where there are none, or of another run than the summary's.
+    """
     summary = read_summary(folder)
     results = list(read_results(folder))
     if not results or len(results) != summary.results:
         raise RunError(
-            f"{folder / RESULTS}: expected the {summary.results} results that {SUMMARY} tells of, and at least one, found {len(results)}. "
+            f"{folder / RESULTS}: expected the {summary.results} results that {SUMMARY} tells of, and at least one, "
+            f"found {len(results)}. "
             "Run the matrix again."
         )
     return results, summary

@@ -33,7 +33,7 @@ def test_the_fuzzer_breaks_bytes_for_as_long_as_it_is_told_and_prints_its_figure
         (MemoryError(), 1),
         (RecursionError(), 1),
         (ArtifactError("this", "that"), 0),
-        (ArtifactError("this", "bytes that made it stumble"), 1),
+        (ArtifactError("this", "bytes on which it failed"), 1),
         (None, 0),
     ],
     ids=repr,

@@ -131,7 +131,7 @@ def test_a_writer_that_no_calendar_has_is_unknown_and_nothing_is_promised(jaxexp
     ended = jaxexport("inspect", changed(tmp_path, "0.12.0.1/cholesky", jax_version="0.1.0"))
     assert "jax 0.1.0, as it says; no jaxlib of the calendar fits" in ended.out
     assert "promised      unknown" in ended.out
-    assert "was compared with no list" in ended.out
+    assert "was checked against no list" in ended.out
 
 
 def test_a_name_that_would_drive_a_terminal_is_shown_and_not_obeyed(jaxexport, tmp_path):

@@ -1,4 +1,4 @@
-"""Do the VHLO tables know every name that an installed jaxlib knows?
+"""The check that the VHLO tables have every name that an installed jaxlib knows.
 
 Run as `python -m tools.vhlo_tables [--renew] [JAXLIB]`.
 """
@@ -36,55 +36,61 @@ def names_in(jaxlib: Path) -> frozenset[str]:
     Raises:
         ArtifactError: there is no such library.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     libraries = [path for path in jaxlib.rglob("*") if path.name.endswith((".so", ".dylib", ".pyd", ".dll"))]
     for path in sorted(libraries, key=lambda path: -path.stat().st_size)[:3]:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            found |= {name.decode() for name in re.findall(rb"vhlo\.([A-Za-z0-9_\-]+_v\d+)(?![A-Za-z0-9_])", data)}
-    if not found:
+            names |= {name.decode() for name in re.findall(rb"vhlo\.([A-Za-z0-9_\-]+_v\d+)(?![A-Za-z0-9_])", data)}
+    if not names:
         raise ArtifactError(
             "a jaxlib with VHLO names", "none", name=str(jaxlib), advice="Give the folder of an installed jaxlib."
         )
-    return frozenset(found)
+    return frozenset(names)
 
 
 def stablehlo_of_installed() -> str | None:
-    """Return the StableHLO version that the installed jaxlib gives for its own, None where it gives none. Asks another process."""
+    """Return the StableHLO version that the installed jaxlib gives, None where it gives none. Asks another process."""
     code = "from jaxlib.mlir.dialects import stablehlo; print(stablehlo.get_current_version())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     return done.stdout.strip() or None
 
 
 def with_operations(text: str, names: Iterable[str], since: str) -> str:
-    """Return the tables' file with these operations, known since this version; every line that was there stays as it is."""
+    """Return the tables' file with these operations, known since this version; every other line stays as it is."""
     lines = text.splitlines()
     first = lines.index(' "ops": {') + 1
     last = lines.index(" },", first)
-    found = [line.rstrip(",") for line in lines[first:last]] + [f'  "{name}": ["{since}", "current"]' for name in names]
-    return "\n".join([*lines[:first], ",\n".join(sorted(found)), *lines[last:]]) + "\n"
+    operations = [line.rstrip(",") for line in lines[first:last]] + [
+        f'  "{name}": ["{since}", "current"]' for name in names
+    ]
+    return "\n".join([*lines[:first], ",\n".join(sorted(operations)), *lines[last:]]) + "\n"
 
 
 def main(arguments: list[str]) -> int:
     """Say what the tables lack, one name a line; return 1 if they lack any.
 
-    `--renew` adds operations, with the installed jaxlib's StableHLO version as the one they came with. An attribute or a type goes in by
-    hand: its code in the bytecode is in StableHLO's VhloBytecode.cpp and in no name. `through` too: a rule may change without a name.
+    `--renew` adds operations, with the installed jaxlib's StableHLO version as the one they came with. An attribute or
+    a type goes in by
+    hand: its code in the bytecode is in StableHLO's VhloBytecode.cpp and in no name. `through` too: a rule may change
+        without a name.
     """
-    given = [word for word in arguments if word != "--renew"]
-    version = None if given else stablehlo_of_installed()
-    if given:
-        folder = Path(given[0])
+    folders = [word for word in arguments if word != "--renew"]
+    version = None if folders else stablehlo_of_installed()
+    if folders:
+        folder = Path(folders[0])
     else:
         import importlib.util
 
         spec = importlib.util.find_spec("jaxlib")
         folder = Path((spec.submodule_search_locations or ["."])[0] if spec else ".")
     print(
-        f"{folder}: StableHLO {version or 'unknown'}; the tables were read off the sources through {tables()['through']}"
+        f"{folder}: StableHLO {version or 'unknown'}; "
+        f"the tables were read off the sources through {tables()['through']}"
     )
     missing = sorted(names_in(folder) - known_names())
     if "--renew" in arguments and missing and version:
-        # Only an operation may be used as one: jaxlib's names do not say which are, and an unused line of the table does no harm.
+        # Only an operation may be used as one: jaxlib's names do not say which are, and an unused line of the table
+        # does no harm.
         TABLES.write_text(with_operations(TABLES.read_text(), missing, version))
         print(f"added as operations that came with {version}; move what is a type or an attribute, with its code:")
     print(*missing, sep="\n") if missing else print("The tables know every VHLO name in it.")

@@ -1,4 +1,4 @@
-"""One artifact, in whatever file: a serialized `jax.export.Exported`, or a bare StableHLO portable artifact."""
+"""One artifact, from whatever file: a serialized `jax.export.Exported`, or a bare StableHLO portable artifact."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> A
         return artifact
     if len(data) < 8:
         raise ArtifactError("an artifact of at least 8 bytes", f"{len(data)} bytes", 0, name=name)
-    for start, found, advice in _NOT_ARTIFACTS:
+    for start, kind, advice in _NOT_ARTIFACTS:
         if data.startswith(start):
-            raise ArtifactError("a serialized jax.export artifact", found, 0, name=name, advice=advice)
+            raise ArtifactError("a serialized jax.export artifact", kind, 0, name=name, advice=advice)
     return Artifact(name, data, decode(data, name))

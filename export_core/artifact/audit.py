@@ -1,4 +1,4 @@
-"""Which custom calls did somebody promise to keep? Each target in the writer's list, the reader's, the policy's."""
+"""The audit of custom calls: each target against the writer's list, the reader's and the policy's."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ DISABLED = "disabled check"  # not a call: a check that the exporter switched of
 
 MAX_PLACES = 20
 
-# What jaxlib's serializer writes itself. Shardy, for readers that do not know its dialect; and until 0.8 some CHLO operations, which XLA
-# reads back: no function is looked up by these names. Seen in artifacts of 0.4.30, 0.6.2 and 0.8.1, gone in 0.9.2 (composites).
+# What jaxlib's serializer writes itself. Shardy, for readers that do not know its dialect; and until 0.8 some CHLO
+# operations, which XLA reads back: no function is looked up by these names. Seen in artifacts of 0.4.30, 0.6.2 and
+# 0.8.1, gone in 0.9.2 (composites).
 _SHARDY = "xla.sdy."
 _CHLO = frozenset(
     f"mhlo.{name}" for name in ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh", "tan", "topk")
@@ -62,65 +63,65 @@ def audit(
     Args:
         calls: `Artifact.custom_calls`, nested VJPs included.
         writer_stable: targets that the writer's release guarantees; None where the writer is not known.
-        reader_stable: targets that the reader's release guarantees; None where no reader is asked about.
-        allow: the policy's own targets with their reasons; an allowed one is fine, and still said to be dropped or
-        unlisted.
+        reader_stable: targets that the reader's release guarantees; None where there is no reader to consider.
+        allow: the policy's own targets with their reasons; an allowed one is fine, and still reported as dropped or
+            unlisted.
         disabled_checks: what the exporter switched off: shown, never trusted.
         writer: what to call the writer in messages.
         reader: what to call the reader in messages.
     """
-    allow = allow or {}
+    lists = _Lists(writer_stable, reader_stable, allow or {}, writer, reader)
     by_target: dict[str, list[CustomCall]] = {}
     for call in calls:
         by_target.setdefault(call.target, []).append(call)
-    found = []
-    for target, group in sorted(by_target.items()):
-        payload = describe(group[0])
-        count = sum(call.count for call in group)
-        places = tuple(dict.fromkeys(call.where for call in group))[:MAX_PLACES]
-        standing, ok, message, advice = _judge(
-            target, payload, places, writer_stable, reader_stable, allow, writer, reader
-        )
-        found.append(AuditFinding(target, standing, ok, payload, count, places, message, advice))
-    return (*found, *map(_disabled, disabled_checks))
+    findings = [_finding(target, group, lists) for target, group in sorted(by_target.items())]
+    return (*findings, *map(_disabled, disabled_checks))
 
 
-def _judge(
-    target: str,
-    payload: Payload,
-    places: tuple[str, ...],
-    writer_stable: Set[str] | None,
-    reader_stable: Set[str] | None,
-    allow: Mapping[str, str],
-    writer: str,
-    reader: str,
-) -> tuple[str, bool, str, str]:
-    what = f"{target} ({payload})"
-    lists = [stable for stable in (writer_stable, reader_stable) if stable is not None]
-    if lists and all(target in stable for stable in lists):
-        return STABLE, True, f"{what} is guaranteed stable.", ""
-    if writer_stable is not None and target in writer_stable:
-        advice = f"Export it again with a release that {reader} can read, or test exactly this pair."
-        message = f"{what} was guaranteed by {writer}, and {reader} guarantees it no more; called in {places[0]}."
-        if target in allow:
-            return DROPPED, True, message, f"Allowed: {allow[target]}"
-        return DROPPED, False, message, advice
-    if target.startswith(_SHARDY) or target in _CHLO:
-        return SERIALIZER, True, f"{what} is written by jaxlib's own serializer, and read back by XLA itself.", ""
-    if target in allow:
-        return ALLOWED, True, f"{what} is guaranteed by no release; allowed: {allow[target]}", ""
-    if writer_stable is None and reader_stable is None:
-        return (
-            UNLISTED,
-            False,
-            f"{what} was compared with no list; called in {places[0]}.",
-            "Name the release that wrote it.",
+def _finding(target: str, calls: list[CustomCall], lists: _Lists) -> AuditFinding:
+    payload = describe(calls[0])
+    places = tuple(dict.fromkeys(call.where for call in calls))[:MAX_PLACES]
+    standing, ok, message, advice = lists.judge(target, f"{target} ({payload})", places[0])
+    return AuditFinding(target, standing, ok, payload, sum(call.count for call in calls), places, message, advice)
+
+
+class _Lists(NamedTuple):
+    """What targets are checked against, and what to call the releases in messages."""
+
+    writer_stable: Set[str] | None
+    reader_stable: Set[str] | None
+    allow: Mapping[str, str]
+    writer: str
+    reader: str
+
+    def judge(self, target: str, name: str, place: str) -> tuple[str, bool, str, str]:
+        """Return the standing of a target, whether that is fine, the message and the advice."""
+        known = [stable for stable in (self.writer_stable, self.reader_stable) if stable is not None]
+        if known and all(target in stable for stable in known):
+            return STABLE, True, f"{name} is guaranteed stable.", ""
+        if self.writer_stable is not None and target in self.writer_stable:
+            message = (
+                f"{name} was guaranteed by {self.writer}, and {self.reader} no longer guarantees it; called in {place}."
+            )
+            if target in self.allow:
+                return DROPPED, True, message, f"Allowed: {self.allow[target]}"
+            advice = f"Export it again with a release that {self.reader} can read, or test exactly this pair."
+            return DROPPED, False, message, advice
+        if target.startswith(_SHARDY) or target in _CHLO:
+            message = f"{name} is written by jaxlib's own serializer, and read back by XLA itself."
+            return SERIALIZER, True, message, ""
+        if target in self.allow:
+            return ALLOWED, True, f"{name} is guaranteed by no release; allowed: {self.allow[target]}", ""
+        if not known:
+            message = f"{name} was checked against no list; called in {place}."
+            return UNLISTED, False, message, "Name the release that wrote it."
+        release = self.writer if self.writer_stable is not None else self.reader
+        advice = (
+            f"Avoid it when exporting, or allow it with a reason: `allow: {{{target}: why its behaviour is pinned}}`."
         )
-    who = writer if writer_stable is not None else reader
-    advice = f"Avoid it when exporting, or allow it with a reason: `allow: {{{target}: why its behaviour is pinned}}`."
-    return UNLISTED, False, f"{what} is not guaranteed stable by {who}; called in {places[0]}.", advice
+        return UNLISTED, False, f"{name} is not guaranteed stable by {release}; called in {place}.", advice
 
 
 def _disabled(check: DisabledCheck) -> AuditFinding:
-    message = f"Whoever exported it switched off the check {check}; that is shown and not trusted."
+    message = f"The exporter switched off the check {check}; it is shown here and not trusted."
     return AuditFinding(check.target or check.kind, DISABLED, True, Payload("safety check"), 0, (), message)

@@ -1,4 +1,4 @@
-"""What a bad artifact raises: one error type that says what was expected, what was found, at which byte, what to do."""
+"""The error of a bad artifact: what was expected, what was found, at which byte, what to do."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class ArtifactError(ExportCompatError):
         return _rebuild, (self.expected, self.found, self.at, self.name, self.advice)
 
 
-def stumbled(error: Exception, name: str) -> ArtifactError:
-    """Return the error for bytes that the reader itself tripped over: it should have refused them in its own words."""
-    found = f"bytes that made it stumble ({type(error).__name__}: {error})"
+def unforeseen(error: Exception, name: str) -> ArtifactError:
+    """Return the error for bytes on which the reader itself failed: it should have refused them in its own words."""
+    found = f"bytes on which it failed ({type(error).__name__}: {error})"
     advice = "The file is damaged. The reader should have said how: please report it with the file."
     return ArtifactError("bytes that the reader foresaw", found, name=name, advice=advice)
 

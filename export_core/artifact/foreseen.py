@@ -1,4 +1,4 @@
-"""What will a platform make of an artifact? Foreseen from its bytes and the lists of stable targets, with no such platform at hand."""
+"""What a platform will make of an artifact: foreseen from its bytes and the lists of stable targets."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderRefl
 
 
 class Foreseen(NamedTuple):
-    """What is foreseen of one platform: whether it was exported for it, the targets that are called there, those that no list promises.
+    """What is foreseen of one platform: whether it was exported for it, and the targets that are called there.
 
-    `targets` are those that belong to this platform or to none in particular; `note` says it in a line.
+    `targets` are those that belong to this platform or to none in particular, `unpromised` those of them that no list
+    promises; `note` says it in a line.
     """
 
     platform: str

@@ -122,7 +122,8 @@ def _signature(main: Function, envelope: Envelope) -> Iterator[str]:
     for place in range(1 if platform else 0, len(inputs)):
         if marks[place] is not None:
             yield (
-                f"argument {place} of main has {CONSTANT} = {marks[place]!r}, which only a platform index may have there."
+                f"argument {place} of main has {CONSTANT} = {marks[place]!r}, "
+                "which only a platform index may have there."
             )
     yield from _values("argument", inputs, 1 if platform else 0, tokens, kept)
     results = [(f"out_avals[{i}]", aval) for i, aval in enumerate(envelope.out_avals)]
@@ -137,8 +138,8 @@ def _values(what: str, types: list[str], start: int, tokens: int, avals: list[tu
     takes = "takes" if what == "argument" else "returns"
     if extra != tokens:
         yield (
-            f"main {takes} {plural(extra, 'token')}, and its calling convention asks for {tokens}: one for each ordered "
-            "effect since version 9, none before."
+            f"main {takes} {plural(extra, 'token')}, and its calling convention asks for {tokens}: "
+            "one for each ordered effect since version 9, none before."
         )
     arrays = types[start + max(extra, 0) :]
     if len(arrays) != len(avals):
@@ -180,7 +181,8 @@ def _attributes(attributes: dict[str, Any], envelope: Envelope) -> Iterator[str]
     if uses is None:
         if envelope.calling_convention_version >= ATTRIBUTE_SINCE:
             yield (
-                f"the module of main lacks the attribute {POLYMORPHISM}, which every version since {ATTRIBUTE_SINCE} has."
+                f"the module of main lacks the attribute {POLYMORPHISM}, "
+                f"which every version since {ATTRIBUTE_SINCE} has."
             )
     elif bool(uses) is not envelope.uses_global_constants:
         yield (

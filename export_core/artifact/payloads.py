@@ -1,4 +1,4 @@
-"""What a custom call is: LAPACK, a Triton or Pallas kernel, a callback; and the version of its payload, if any."""
+"""The kinds of custom calls: LAPACK, a Triton or Pallas kernel, a callback; and the version of a payload, if any."""
 
 from __future__ import annotations
 
@@ -70,8 +70,7 @@ def _mosaic_version(config: Any) -> int | None:
         import json
 
         try:
-            found = json.loads(config)
-            body = found["custom_call_config"]["body"]
+            body = json.loads(config)["custom_call_config"]["body"]
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
     if isinstance(body, str):
@@ -102,8 +101,7 @@ def _version_attribute(tables: Tables) -> int | None:
     for index in range(min(len(tables.attributes), 4096)):
         dialect, code, _ = values.attribute_entry(index)
         if (dialect, code) == ("builtin", 1):
-            found = values.attribute(index)
-            for name, value in found.items():
+            for name, value in values.attribute(index).items():
                 if "mosaic" in name and name.endswith(".version") and isinstance(value, int):
                     return value
     return None

@@ -1,8 +1,8 @@
 """The jax and jaxlib releases that can load an artifact, and why the others cannot.
 
-To load is: `jax.export.deserialize` returns, knows the number of devices, and `mlir_module()` parses. Whether it compiles
-and runs is for the matrix to find out. Rules of the envelope are read from the releases' own `deserialize`; two rules of the
-module (sdy, ranges) are measured, since StableHLO's sources do not have them.
+To load is: `jax.export.deserialize` returns, knows the number of devices, and `mlir_module()` parses. Whether it
+compiles and runs is for the matrix to find out. Rules of the envelope are read from the releases' own `deserialize`;
+two rules of the module (sdy, ranges) are measured, since StableHLO's sources do not have them.
 """
 
 from __future__ import annotations
@@ -106,7 +106,11 @@ def _load(envelope: Envelope | None, modules: list[Needs], reader: Reader) -> Lo
 
 
 def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]:
-    """Formats follow version numbers, not dates: 0.8.3 is younger than 0.9.0 and reads less. A nightly counts as its release."""
+    """Yield why this jax refuses the envelope.
+
+    Formats follow version numbers, not dates: 0.8.3 is younger than 0.9.0 and reads less. A nightly counts as the
+    release that it becomes.
+    """
     version = envelope.serialization_version
     short = "nr_devices_short" in envelope.slots
     if jax < (0, 4, 35):
@@ -149,7 +153,7 @@ def _module_reasons(need: Needs, reader: Reader, reasons: list[str], doubts: lis
 
 
 def _reaches(reader: Reader, need: Needs) -> bool:
-    """Whether the reader's StableHLO is the version the module was written for, or a later one: then it surely reads it."""
+    """Whether the reader's StableHLO is at least what the module was written for: then it surely reads it."""
     try:
         written = version_pair(need.producer.partition("_v")[2])
         return reader.stablehlo is not None and version_pair(reader.stablehlo) >= written

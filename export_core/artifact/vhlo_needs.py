@@ -1,4 +1,4 @@
-"""What a module needs: the smallest StableHLO that can read these bytes, what sets it, and what else a reader must know.
+"""What a module needs: the smallest StableHLO that can read it, what sets that, and what else a reader must know.
 
 It comes from the content, not from the producer's name: jaxlib never checks that name when it reads.
 """
@@ -20,17 +20,18 @@ OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
 RANGE_LOCATION = 22  # builtin's code of a location with a range of lines and columns
 KNOWN_DIALECTS = ("builtin", "vhlo", "sdy")
 TEXT = -1  # stands for the code of an attribute or type that is encoded as text
-# builtin's codes of attributes (and locations) and of types that every jaxlib since 0.4.18 reads; 22 is treated by itself.
+# builtin's codes of attributes (and locations) and of types that every jaxlib since 0.4.18 reads; 22 is treated by
+# itself.
 _BUILTIN = {"attrs": range(22), "types": range(20)}
 
 
 class Needs(NamedTuple):
     """What a reader must know to load a module.
 
-    `stablehlo` is the smallest (major, minor) that has everything seen; `exact` is False where something was seen that the
-    tables do not have (`unknown` names it), or where the writer's version is newer than the tables: then it is "at least".
-    `set_by` names what asks for `stablehlo`; `dialects` are foreign ones, `range_locations` says whether there are
-    locations that jaxlib reads from 0.4.36 on.
+    `stablehlo` is the smallest (major, minor) that has everything seen; `exact` is False where something was seen that
+    the tables do not have (`unknown` names it), or where the writer's version is newer than the tables: then it is "at
+    least". `set_by` names what asks for `stablehlo`; `dialects` are foreign ones, `range_locations` says whether there
+    are locations that jaxlib reads from 0.4.36 on.
     """
 
     stablehlo: tuple[int, int]
@@ -64,7 +65,8 @@ def version_pair(text: str) -> tuple[int, int]:
 def needs(module: Module) -> Needs:
     """Return what a module needs. Reads the tables, and the operations only where a custom call asks for it.
 
-    The rule of 0.17 for reductions whose element types differ is not looked at: every jaxlib with `jax.export` is newer.
+    The rule of 0.17 for reductions whose element types differ is not looked at: every jaxlib with `jax.export` is
+    newer.
 
     Raises:
         ArtifactError: the module cannot be read.
@@ -143,7 +145,8 @@ def _codes(parts: Tables, entries: Entries) -> set[tuple[str, int]]:
         codes = set()
         for index in range(first, last):
             end = ends[index]
-            # The lowest bit of an end says whether it has an encoding of its own; nearly every code is a varint of one byte.
+            # The lowest bit of an end says whether it has an encoding of its own; nearly every code is a varint of one
+            # byte.
             head = data[start] if start < end >> 1 else 0
             if not end & 1:
                 codes.add(TEXT)
@@ -172,7 +175,8 @@ def tables() -> dict[str, Any]:
     import json
     import os.path
 
-    path = os.path.join(os.path.dirname(__file__), "data", "vhlo_versions.json")  # noqa: PTH118, PTH120 - pathlib takes 5 ms
+    # Paths by os.path: pathlib takes 5 ms to import.
+    path = os.path.join(os.path.dirname(__file__), "data", "vhlo_versions.json")  # noqa: PTH118, PTH120
     with open(path, "rb") as file:  # noqa: PTH123
         data: dict[str, Any] = json.loads(file.read())
     return data

@@ -1,4 +1,4 @@
-"""The releases that can have written an artifact that does not say so: its StableHLO version and its format leave few."""
+"""The releases that can have written an artifact that names none: its StableHLO version and its format leave few."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LAST_JAX = ((4, (0, 8, 1)), (6, (0, 9, 0, 1)), (9, (0, 9, 2)), (11, (0, 11, 0))
 
 
 def writers(artifact: Artifact, stablehlo: Mapping[str, Sequence[str | None]]) -> tuple[str, ...]:
-    """Return the jaxlib releases that can have written it, in the order of `stablehlo`; none where no known release fits.
+    """Return the jaxlib releases that can have written it, in the order of `stablehlo`; empty where no known one fits.
 
     Args:
         artifact: what was read. Formats from 12 on name their jax, and then only the jaxlib is looked for.

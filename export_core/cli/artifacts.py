@@ -24,8 +24,8 @@ FINE, NOT_FINE, BAD_INPUT = 0, 1, 2
 def inspect(file: str, as_json: bool, mlir: bool, policy_file: str | None) -> None:
     """What is in an artifact, who wrote it, and which releases can load it.
 
-    FILE is what Exported.serialize() returned, or a StableHLO portable artifact. Nothing in it is run. The policy's releases,
-    windows and allowed calls are used.
+    FILE is what Exported.serialize() returned, or a StableHLO portable artifact. Nothing in it is run. The policy's
+    releases, windows and allowed calls are used.
     """
     if mlir:
         from export_core.artifact import read
@@ -47,10 +47,12 @@ def inspect(file: str, as_json: bool, mlir: bool, policy_file: str | None) -> No
 def audit(
     context: click.Context, files: Sequence[str], policy_file: str | None, writer: str | None, reader: str | None
 ) -> None:
-    """Check every custom call against what its writer guaranteed and the policy allows, and `main` against its calling convention.
+    """Check every custom call against what its writer guaranteed and the policy allows.
 
-    Exit codes: 0 no problems found, 1 a call is not guaranteed or main is not what the envelope says, 2 a file cannot be
-    read.
+    `main` is checked against the calling convention that the artifact names.
+
+    Exit codes: 0 no problems found, 1 a call is not guaranteed or main is not what the envelope says, 2 a file cannot
+    be read.
     """
     from export_core.artifact import ArtifactError, read
     from export_core.inspection.audit_text import audit_text

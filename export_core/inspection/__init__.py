@@ -1,4 +1,5 @@
-"""What is to be told of one artifact, or of two: facts as JSON, a screen drawn from them, the difference between them.
+"""The description of one artifact, or of two: facts as JSON, a screen drawn from them, the difference between them.
 
-It stands beside report/, which loads the matrix and its libraries: here nothing may take longer to import than an artifact to read.
+It stands beside report/, which loads the matrix and its libraries: here nothing may take longer to import than an
+artifact to read.
 """

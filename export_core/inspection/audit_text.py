@@ -1,4 +1,4 @@
-"""What `jaxexport audit` says of a file: its custom calls, the checks that were switched off, what is wrong with `main`."""
+"""The text of `jaxexport audit` on a file: its custom calls, the switched-off checks, what is wrong with `main`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def audit_text(
     if writer is not None:
         written_by = {**written_by, "jaxlib": writer}
     findings = audit_calls(artifact, written_by, terms.allow, reader)
-    # No exporter writes a file with such a main: it was damaged or put together, and jax would call it with other arguments.
+    # No exporter writes a file with such a main: it was damaged or put together, and jax would call it with other
+    # arguments.
     problems = check_main(artifact)
     head = _summary(findings, problems)
     lines = [f"{artifact.name}: {head}, written by {_writer(written_by['jaxlib'], written_by['candidates'])}"]

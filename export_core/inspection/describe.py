@@ -31,7 +31,9 @@ BARE = "StableHLO portable artifact"
 
 
 def describe(artifact: Artifact, terms: Terms, *, whole: bool = True) -> facts.Inspection:
-    """Return everything that is known of an artifact; the envelope field by field only when `whole`: no screen shows it.
+    """Return everything that is known of an artifact.
+
+    The envelope field by field only when `whole`, since no screen shows it.
 
     Raises:
         ArtifactError: a module of it cannot be read.

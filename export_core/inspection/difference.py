@@ -1,4 +1,4 @@
-"""What changed from one artifact to another, in the words of `inspect`."""
+"""The differences of two artifacts, in the words of `inspect`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rows = dict[str, str]
 def differences(old: Inspection, new: Inspection) -> str:
     """Return a line for each thing that differs: its name, what it was, what it is."""
     lines = [f"- {old['file']}, {size(old['nbytes'])}", f"+ {new['file']}, {size(new['nbytes'])}"]
-    depth = min(len(old["modules"]), len(new["modules"]))  # a derivative that only one has is told in one line
+    depth = min(len(old["modules"]), len(new["modules"]))  # a derivative that only one has is one line
     before, after = _rows(old, depth), _rows(new, depth)
     for name in {**before, **after}:
         was, now = before.get(name, "none"), after.get(name, "none")
@@ -28,8 +28,8 @@ def differences(old: Inspection, new: Inspection) -> str:
             lines += [f"{name}: {was} → {now}"] if short else [f"{name}:", f"  - {was}", f"  + {now}"]
     if len(lines) == 2:
         lines.append(
-            "The bytes differ, and nothing that is compared here does: locations, or the values of constants "
-            "below 256 bytes."
+            "The bytes differ, and nothing that is compared here does. "
+            "What is not compared: locations, and the values of constants below 256 bytes."
         )
     return "".join(f"{printable(line)}\n" for line in lines)
 

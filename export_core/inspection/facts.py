@@ -1,4 +1,4 @@
-"""Everything that can be known of an artifact, as one JSON object: `jaxexport inspect --json`, and what the screen and the diff say.
+"""The facts of an artifact as one JSON object: what `jaxexport inspect --json` prints; screen and diff show it.
 
 The types are the published schema (schema/inspect.schema.json).
 """
@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 
 class CustomCallFacts(TypedDict):
-    """A custom-call target: its standing in the lists of those that can have written the artifact, and where it is called."""
+    """A custom-call target: its standing in the lists of the possible writers, and where it is called."""
 
     target: str
     standing: str
@@ -92,7 +92,7 @@ class ReaderFacts(TypedDict):
 
 
 class ForeseenFacts(TypedDict):
-    """What is foreseen of a platform in the newest release: the targets that are called there, and those that it does not promise."""
+    """What is foreseen of a platform in the newest release: the targets called there, and those not promised."""
 
     platform: str
     exported: bool
@@ -102,7 +102,7 @@ class ForeseenFacts(TypedDict):
 
 
 class PromiseFacts(TypedDict):
-    """From which to which build date a reader's jaxlib is promised to read it, by the earliest and the latest possible writer."""
+    """The build dates of readers that are promised to read it, by the earliest and the latest possible writer."""
 
     backward_days: int
     forward_days: int
@@ -111,14 +111,14 @@ class PromiseFacts(TypedDict):
 
 
 class MainFacts(TypedDict):
-    """Whether `main` takes and returns what the envelope says; not `checked` where the calling convention is not known here."""
+    """Whether `main` takes and returns what the envelope says; not `checked` where its convention is not known here."""
 
     checked: bool
     problems: list[str]
 
 
 class Inspection(TypedDict):
-    """What `jaxexport inspect --json` prints. `envelope` has the fields of jax.export.Exported, and is null for a bare module."""
+    """What `jaxexport inspect --json` prints. `envelope` has the fields of jax.export.Exported, or is null."""
 
     format: int
     file: str

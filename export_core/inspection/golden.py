@@ -1,6 +1,6 @@
 """One screen on a golden: what its manifest says, the first values of its arrays, its files.
 
-Fields of the manifest are told as they come, so that one that is new is shown too.
+Fields of the manifest are shown as they come, so that a new one is shown too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST = 8
 
 
 def golden_screen(golden: Golden, others: Sequence[Golden]) -> str:
-    """Return the lines, each with a name in front of what it says. `others` are the goldens of the case by other writers."""
+    """Return the lines, each with a name in front. `others` are the goldens of the case by other writers."""
     lines = [f"{golden.id}: in {golden.folder}"]
     for name, text in [*_manifest(golden), *_artifact(golden), *_arrays(golden), *_files(golden)]:
         lines += _wrapped(name, printable(text))
@@ -50,10 +50,10 @@ def _manifest(golden: Golden) -> Iterator[tuple[str, str]]:
     fields = msgspec.to_builtins(golden.manifest, builtin_types=(datetime.date,))
     for name, value in fields.items():
         if name not in ("case", "files") and value not in (None, "", {}, [], ()):
-            yield from _told(name, value)
+            yield from _field(name, value)
 
 
-def _told(name: str, value: object) -> Iterator[tuple[str, str]]:
+def _field(name: str, value: object) -> Iterator[tuple[str, str]]:
     """A line for a value; one for each part that has parts itself."""
     items = list(value.items()) if isinstance(value, dict) else None
     parts = [part for _, part in items] if items else list(value) if isinstance(value, (list, tuple)) else []

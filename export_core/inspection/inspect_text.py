@@ -1,4 +1,4 @@
-"""What `jaxexport inspect` prints, without the library of the command line."""
+"""The text of `jaxexport inspect` on a file, without the library of the command line."""
 
 from __future__ import annotations
 

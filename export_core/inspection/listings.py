@@ -1,4 +1,4 @@
-"""What differs between two listings, jaxprs or StableHLO, to a person? Names that were only renumbered are no difference."""
+"""The difference of two listings, jaxprs or StableHLO, for people: renumbered names are no difference."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ _MLIR_DENSE = re.compile(r"dense<([^<>]{60,})>|dense_resource<[^<>]*>")
 
 
 def jaxpr_difference(then: str, now: str, *, most: int = 60) -> list[str]:
-    """Lines of a unified diff of two jaxprs, as `jaxpr.txt` has them: nothing when they differ in names of variables alone.
+    """Lines of a unified diff of two jaxprs, as in `jaxpr.txt`: none when only the names of variables differ.
 
     Args:
         then: the golden's.
-        now: today's. Its variables get the names that the golden has for them; one that the golden lacks is marked: ``c'``.
+        now: today's. Its variables get the names that the golden has for them; one that the golden lacks is marked:
+            ``c'``.
         most: lines to give; a last one says how many were left out.
     """
     old, new = then.splitlines(), now.splitlines()
-    return _shown(old, _renamed(old, new, _JaxprNames(then), _JaxprNames(now)), most)
+    return _diff(old, _with_old_names(old, new, _JaxprNames(then), _JaxprNames(now)), most)
 
 
 def module_difference(then: str, now: str, *, most: int = 40) -> list[str]:
-    """The same of two modules in MLIR's text, as `module.mlir` has them: nothing when names, numbers or locations alone differ.
+    """The same of two modules as MLIR text, as in `module.mlir`: none when only names, numbers or locations differ.
 
     Long constants are compared by their hash.
     """
     old, new = _module_lines(then), _module_lines(now)
-    return _shown(old, _renamed(old, new, _ModuleNames(old), _ModuleNames(new)), most)
+    return _diff(old, _with_old_names(old, new, _ModuleNames(old), _ModuleNames(new)), most)
 
 
 class _JaxprNames:
@@ -81,11 +82,11 @@ _Name = tuple[int, str]
 """A scope and a name in it."""
 
 
-def _renamed(then: list[str], now: list[str], old: _Names, new: _Names) -> list[str]:
+def _with_old_names(then: list[str], now: list[str], old: _Names, new: _Names) -> list[str]:
     """The lines of `now` with the names of `then`.
 
-    Lines are paired by what they say without their names; then each name of a line stands for its partner's, and the first line
-    that has a name decides, which is mostly the one that binds it.
+    Lines are paired by what they say without their names; then each name of a line stands for its partner's, and the
+    first line that has a name decides, which is mostly the one that binds it.
     """
     if len(then) + len(now) > TOO_LONG:
         return now
@@ -105,9 +106,9 @@ def _renamed(then: list[str], now: list[str], old: _Names, new: _Names) -> list[
 def _rename(line: str, names: list[_Name], new: _Names, partner: dict[_Name, _Name], known: set[str]) -> str:
     following = iter(names)
 
-    def other(found: re.Match[str]) -> str:
-        if not new.has(found[1]):
-            return found[0]
+    def other(match: re.Match[str]) -> str:
+        if not new.has(match[1]):
+            return match[0]
         name = next(following)
         if name in partner:
             return partner[name][1]
@@ -118,16 +119,16 @@ def _rename(line: str, names: list[_Name], new: _Names, partner: dict[_Name, _Na
 
 def _scoped(lines: list[str], names: _Names) -> list[list[_Name]]:
     """The names of each line, each with the number of the function it is in. Functions themselves are in scope 0."""
-    scope, found = 0, []
+    scope, scoped = 0, []
     for line in lines:
         scope += names.scope(line)
         has = [match[1] for match in names.pattern.finditer(line) if names.has(match[1])]
-        found.append([(0 if name.startswith("@") else scope, name) for name in has])
-    return found
+        scoped.append([(0 if name.startswith("@") else scope, name) for name in has])
+    return scoped
 
 
 def _blank(line: str, names: _Names) -> str:
-    return names.pattern.sub(lambda found: "_" if names.has(found[1]) else found[0], line)
+    return names.pattern.sub(lambda match: "_" if names.has(match[1]) else match[0], line)
 
 
 def _pairs(then: list[str], now: list[str]) -> Iterator[tuple[int, int]]:
@@ -140,7 +141,7 @@ def _pairs(then: list[str], now: list[str]) -> Iterator[tuple[int, int]]:
 def _module_lines(text: str) -> list[str]:
     """Without what says where in a source each operation came from, and with long constants as hashes."""
     lines = [line for line in text.splitlines() if not line.startswith("#loc")]
-    return [_MLIR_DENSE.sub(_hashed, _without_location(line)) for line in lines]
+    return [_MLIR_DENSE.sub(_hash, _without_location(line)) for line in lines]
 
 
 def _without_location(line: str) -> str:
@@ -149,18 +150,18 @@ def _without_location(line: str) -> str:
     if start is None:
         return line
     depth = 1
-    for found in _MLIR_NESTED.finditer(line, start.end()):
-        depth += {"(": 1, ")": -1}.get(found[0], 0)
+    for match in _MLIR_NESTED.finditer(line, start.end()):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
         if depth == 0:
-            return line[: start.start()] + _without_location(line[found.end() :])
+            return line[: start.start()] + _without_location(line[match.end() :])
     return line
 
 
-def _hashed(found: re.Match[str]) -> str:
-    return f"dense<SHA-256 {hashlib.sha256(found[0].encode()).hexdigest()[:12]}>"
+def _hash(match: re.Match[str]) -> str:
+    return f"dense<SHA-256 {hashlib.sha256(match[0].encode()).hexdigest()[:12]}>"
 
 
-def _shown(then: list[str], now: list[str], most: int) -> list[str]:
+def _diff(then: list[str], now: list[str], most: int) -> list[str]:
     lines = list(difflib.unified_diff(then, now, lineterm="", n=CONTEXT))[2:]  # the first two would name two files
     shown = [line if len(line) <= WIDTH else f"{line[:WIDTH]}… ({len(line) - WIDTH} more characters)" for line in lines]
     if len(shown) <= most:

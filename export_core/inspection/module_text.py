@@ -1,4 +1,4 @@
-"""How a module reads as text: the one thing about an artifact that only a jaxlib can tell."""
+"""A module as text: the one thing about an artifact that only a jaxlib can give."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def module_text(artifact: Artifact) -> str:
     except ImportError as error:
         raise TextError(
             f"{artifact.name}: --mlir expected a jaxlib that prints modules, found none here ({error}). "
-            "Install jaxlib, or leave out --mlir: everything else is told without it."
+            "Install jaxlib, or leave out --mlir: everything else is shown without it."
         ) from None
     with ir.Context() as context:
         try:
@@ -39,9 +39,9 @@ def module_text(artifact: Artifact) -> str:
             _shardy(context)
             return str(stablehlo.deserialize_portable_artifact(context, data))
         except Exception as error:  # what it raises differs by release
-            said = " ".join(str(error).split())[:300]
+            reason = " ".join(str(error).split())[:300]
             raise TextError(
-                f"{artifact.name}: jaxlib {__version__} cannot read this module: {said}. "
+                f"{artifact.name}: jaxlib {__version__} cannot read this module: {reason}. "
                 f"`jaxexport inspect {artifact.name}` says which releases can."
             ) from None
 

@@ -128,26 +128,25 @@ def custom_call(call: CustomCallFacts) -> str:
 def foreseen(platforms: Iterable[ForeseenFacts]) -> list[str]:
     """A line for each thing that is foreseen, with the platforms of which it is."""
     alike: dict[str, list[str]] = {}
-    for each in platforms:
-        alike.setdefault(each["note"], []).append(each["platform"])
+    for platform in platforms:
+        alike.setdefault(platform["note"], []).append(platform["platform"])
     return [f"{', '.join(names)}: {note}" for note, names in alike.items()]
 
 
 def _writer(facts: Inspection) -> Iterator[str]:
     writer = facts["writer"]
-    found = writer["candidates"]
-    others = [version for version in found if version != writer["jaxlib"]]
+    candidates = writer["candidates"]
+    others = [version for version in candidates if version != writer["jaxlib"]]
+    jax = f"jax {writer['jax']}, as it says; " if writer["jax"] else ""
     if writer["jax"] is not None and writer["jaxlib"] is not None:
         also = f"; jaxlib {joined(others)} would fit too" if others else ""
         who = f"jax {writer['jax']}, as it says, and jaxlib {writer['jaxlib']}{also}"
     elif writer["jaxlib"] is not None:
         who = f"jaxlib {writer['jaxlib']}: no other release fits"
-    elif found:
-        said = f"jax {writer['jax']}, as it says; " if writer["jax"] else ""
-        who = f"{said}one of jaxlib {joined(found)}: it does not say which"
+    elif candidates:
+        who = f"{jax}one of jaxlib {joined(candidates)}: it does not say which"
     else:
-        said = f"jax {writer['jax']}, as it says; " if writer["jax"] else ""
-        who = f"{said}no jaxlib of the calendar fits"
+        who = f"{jax}no jaxlib of the calendar fits"
     yield _line("written by", who)
     formats = writer["formats"]
     envelope = ""
@@ -199,19 +198,19 @@ def _readers(facts: Inspection) -> Iterator[str]:
 
 def in_general(reason: str) -> str:
     """Return a reason as it holds for several releases: without their own StableHLO version."""
-    own, _, asked = reason.partition(", and ")
+    own, _, need = reason.partition(", and ")
     if own.startswith("jaxlib ") and " has StableHLO " in own:
-        return asked.replace(" came with ", " came with StableHLO ")
+        return need.replace(" came with ", " came with StableHLO ")
     return reason
 
 
-def spans(everyone: Sequence[ReaderFacts], some: Sequence[ReaderFacts]) -> str:
+def spans(readers: Sequence[ReaderFacts], chosen: Sequence[ReaderFacts]) -> str:
     """Return ``0.11.0 … 0.12.0.1 (built 2026-07-16 to 2026-10-20)`` for each run of neighbours by build date."""
-    chosen = {reader["jaxlib"] for reader in some}
+    versions = {reader["jaxlib"] for reader in chosen}
     runs: list[list[ReaderFacts]] = []
     before = False
-    for reader in everyone:
-        here = reader["jaxlib"] in chosen
+    for reader in readers:
+        here = reader["jaxlib"] in versions
         if here and before:
             runs[-1].append(reader)
         elif here:
@@ -239,13 +238,13 @@ def joined(words: Iterable[str]) -> str:
 
 
 def _named(name: str, lines: Iterable[str], none: str) -> Iterator[str]:
-    known = list(lines)
-    if not known and none:
+    shown = list(lines)
+    if not shown and none:
         yield _line(name, none)
-    for number, line in enumerate(known[:MOST]):
+    for number, line in enumerate(shown[:MOST]):
         yield _line("" if number else name, line)
-    if len(known) > MOST:
-        yield _line("", f"and {len(known) - MOST} more; --json has all")
+    if len(shown) > MOST:
+        yield _line("", f"and {len(shown) - MOST} more; --json has all")
 
 
 def _line(name: str, text: str) -> str:

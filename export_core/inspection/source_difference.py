@@ -1,4 +1,4 @@
-"""What has changed in what a test exports since its golden was written? Jaxprs first, since people read them best; then StableHLO."""
+"""The changes in what a test exports since its golden was written: jaxprs, then StableHLO."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ def source_difference(folder: Path, files_now: Mapping[str, bytes], then: Manife
             lines += [f"{what} (- golden, + now; {folder / name}):", *(f"  {line}" for line in differing)]
     if lines and then.writer.id != now.writer.id:
         lines.append(
-            f"The golden is by jax {then.writer.jax}, this is jax {now.writer.jax}: part of these differences may be jax's own."
+            f"The golden is by jax {then.writer.jax}, this is jax {now.writer.jax}: "
+            "part of these differences may be jax's own."
         )
     return lines
 
 
 def summary_difference(then: JaxprSummary | None, now: JaxprSummary | None) -> list[str]:
-    """A line each for primitives, constants and effects that are not what they were: ``primitives: tanh 2 → 3; new: erf 1``."""
+    """A line each for primitives, constants and effects that changed: ``primitives: tanh 2 → 3; new: erf 1``."""
     if then is None or now is None:
         return []
     lines = []
@@ -45,20 +46,17 @@ def summary_difference(then: JaxprSummary | None, now: JaxprSummary | None) -> l
     ]
     new = [f"{name} {count}" for name, count in sorted(now.primitives.items()) if name not in then.primitives]
     gone = [f"{name} {count}" for name, count in sorted(then.primitives.items()) if name not in now.primitives]
-    told = [
-        ", ".join(changed),
-        *(f"{what}: {', '.join(some)}" for what, some in (("new", new), ("gone", gone)) if some),
-    ]
-    if any(told):
-        lines.append(f"primitives: {'; '.join(filter(None, told))}")
+    parts = [", ".join(changed), f"new: {', '.join(new)}" if new else "", f"gone: {', '.join(gone)}" if gone else ""]
+    if any(parts):
+        lines.append(f"primitives: {'; '.join(filter(None, parts))}")
     for what, old, today in (("constants", then.constants, now.constants), ("effects", then.effects, now.effects)):
         if Counter(old) != Counter(today):
-            lines.append(f"{what}: golden {_listed(old)}; now {_listed(today)}")
+            lines.append(f"{what}: golden {_counted(old)}; now {_counted(today)}")
     return lines
 
 
-def _listed(some: tuple[str, ...]) -> str:
-    return ", ".join(name if count == 1 else f"{count} × {name}" for name, count in Counter(some).items()) or "none"
+def _counted(names: tuple[str, ...]) -> str:
+    return ", ".join(name if count == 1 else f"{count} × {name}" for name, count in Counter(names).items()) or "none"
 
 
 def _read(path: Path) -> str | None:

@@ -1,6 +1,7 @@
-"""The terms that an artifact is described by: which releases there are, what is promised between them, which calls are allowed.
+"""The terms that an artifact is described by: releases, windows of the promise, allowed calls.
 
-A project's policy sets them. Loading one takes 100 ms, so that `jaxexport inspect` first looks whether there can be one.
+A project's policy sets them. Loading one takes 100 ms, so that `jaxexport inspect` first looks whether there can be
+one.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
     from export_core.policy import Policy
 
 POLICY_FILES = ("export_compat.yaml", "export_compat.yml", "export_releases.yaml")
-"""Files that make a folder a project with terms of its own. The second is a mistake, of which the policy's loader tells."""
+"""Files that make a folder a project with terms of its own. The second is a mistake that the loader reports."""
 PROJECT_FILE = "pyproject.toml"
 
 
 class Terms(NamedTuple):
-    """Releases, oldest build first; the windows of the promise in days; custom-call targets that are allowed, with reasons."""
+    """Releases, oldest build first; the windows of the promise in days; allowed targets with reasons."""
 
     releases: tuple[CalendarEntry, ...]
     backward_days: int = 180
@@ -30,7 +31,7 @@ class Terms(NamedTuple):
 
 
 def terms_here(policy_file: str | None = None) -> Terms:
-    """The terms of the named policy, else those of the project in the working folder, else what ships with this package.
+    """The terms of the named policy, else of the project in the working folder, else those that ship with this package.
 
     Raises:
         ExportCompatError: the policy, or the project's file of releases, cannot be used.

@@ -87,7 +87,7 @@ class Watched:
             use(data)
             self.read += 1
         except ArtifactError as error:
-            if "made it stumble" in str(error):
+            if "on which it failed" in str(error):
                 self.note(data, str(error))
         except Exception as error:
             self.note(data, f"{type(error).__name__}: {error}")

@@ -50,7 +50,7 @@ def test_what_a_release_wrote_follows_its_calling_convention(path):
     assert check_main(read(path)) == []
 
 
-def test_whatever_main_takes_follows_it_in_the_release_that_is_here(fresh):
+def test_main_follows_its_convention_in_the_installed_release(fresh):
     assert len(fresh) >= 25
     assert {name: problems for name, path in fresh.items() if (problems := check_main(read(path)))} == {}
 
@@ -134,17 +134,17 @@ def test_an_older_version_that_is_asked_for_is_followed(tmp_path):
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
 )
-def test_an_envelope_that_says_something_else_is_told_in_a_sentence(fresh, name, fields, sentence):
+def test_an_envelope_that_contradicts_main_gives_a_sentence(fresh, name, fields, sentence):
     assert sentence in forged(fresh[name], **fields)
 
 
-def test_the_derivatives_are_held_against_their_own_envelopes(fresh):
+def test_derivatives_are_checked_against_their_own_envelopes(fresh):
     envelope = read(fresh["plain"]).envelope
     problems = forged(fresh["plain"], vjp=envelope.vjp._replace(module_kept_var_idx=()))
     assert problems == ["main of the VJP of order 1 takes 2 arrays, and the envelope declares 0 kept arguments."]
 
 
-def test_before_version_9_main_and_its_envelope_know_nothing_of_the_tokens_inside():
+def test_before_version_9_main_has_no_tokens():
     old = read(HERE / "conventions" / "8.jaxexport")
     inner = next(function for function in old.module.functions if function.name == "_wrapped_jax_export_main")
     assert inner.inputs[3:5] == ("tensor<0xi1>", "tensor<0xi1>")  # what stood for the two tokens
@@ -162,7 +162,7 @@ def test_a_bare_module_declares_nothing():
     assert check_main(read_bytes(read(DATA / "0.12.0.1" / "key.jaxexport").module.serialized())) == []
 
 
-def test_dimension_variables_are_found_in_expressions_and_operations_are_not():
+def test_dimension_variables_are_found_in_expressions():
     avals = [Aval("float32", (3, "2*h", "floordiv(w, 2) + mod(h, 3)")), Aval("int8", ("max(batch, w)^2",))]
     assert dimension_names(avals) == ("h", "w", "batch")
 
@@ -189,7 +189,7 @@ def test_the_docs_say_the_same_of_each_release():
     ]
 
 
-def test_the_history_has_every_version_once_and_ranges_only_ever_grow():
+def test_the_history_has_each_version_once_and_ranges_grow():
     assert [convention.version for convention in HISTORY] == list(range(1, NEWEST + 1))
     for before, after in pairwise(SUPPORTED):
         assert before.oldest <= after.oldest <= after.default <= after.newest

@@ -39,7 +39,7 @@ def test_every_field_is_what_jax_said_when_it_wrote_it(path):
         ("0.12.0.1", (12, 12), 12),
     ],
 )
-def test_the_format_is_found_from_the_slots_because_the_version_field_lies(writer, formats, wire):
+def test_the_format_comes_from_the_slots_not_the_version_field(writer, formats, wire):
     found = read(DATA / writer / "symbolic.jaxexport").envelope
     assert found.format_range == formats
     assert found.serialization_version == wire

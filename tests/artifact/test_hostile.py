@@ -35,7 +35,7 @@ def refuse(data: bytes) -> ArtifactError | None:
 
 
 def in_its_own_words(error: ArtifactError) -> ArtifactError:
-    assert "made it stumble" not in str(error), error
+    assert "on which it failed" not in str(error), error
     assert error.expected
     assert error.found
     return error

@@ -24,7 +24,7 @@ def test_operations_functions_and_targets_are_what_jaxlib_finds(path):
 
 
 @pytest.mark.skipif(not jax_goldens(), reason="no jax is installed here to take goldens from")
-def test_every_golden_of_the_jax_wheel_has_the_targets_that_its_text_shows():
+def test_targets_of_jax_s_own_goldens_are_those_of_their_text():
     goldens = jax_goldens()
     assert len(goldens) >= 142
     for name, golden in goldens.items():
@@ -93,14 +93,14 @@ def test_resource_sections_with_data_are_stepped_over():
     assert read_bytes(_small(extra=extra)).module.num_operations == 4
 
 
-def test_nested_regions_without_a_section_of_their_own_are_walked():
+def test_nested_regions_without_their_own_section_are_walked():
     loop = op(RETURN, regions=region(op(RETURN), isolated=False))
     body = region(op(FUNC, props=0, regions=region(loop)))
     found = read_bytes(bytecode(op(MODULE, regions=body), attributes=FUNCTION, types=TYPES, properties=PROPERTIES))
     assert found.module.op_counts == {"builtin.module": 1, "vhlo.func_v1": 1, "vhlo.return_v1": 2}
 
 
-def test_constants_give_their_sizes_and_places_and_are_not_copied():
+def test_constants_have_sizes_and_places_and_are_not_copied():
     import tracemalloc
 
     blob = bytes(1 << 20)

@@ -42,7 +42,7 @@ def readers():
         ("0.12.0.1/symbolic", (1, 18), ("custom_call_v2",)),
     ],
 )
-def test_the_smallest_stablehlo_comes_from_the_content_and_says_what_sets_it(name, version, because):
+def test_the_smallest_stablehlo_comes_from_the_content(name, version, because):
     found = needs(read(DATA / f"{name}.jaxexport").module)
     assert (found.stablehlo, found.set_by, found.exact) == (version, because, True)
 
@@ -56,7 +56,7 @@ def test_an_unknown_code_gives_at_least_and_never_a_number():
     assert answer.ok is None
 
 
-def test_a_writer_newer_than_the_tables_is_believed_only_by_readers_that_reach_it():
+def test_modules_newer_than_the_tables_load_in_newer_readers():
     major, minor = map(int, tables()["through"].split(".")[:2])
     newer = f"StableHLO_v{major}.{minor + 1}.0".encode()
     data = bytecode(op(MODULE, regions=region())).replace(b"StableHLO_v1.0.0", newer)
@@ -87,7 +87,7 @@ def test_the_forecast_is_what_26_releases_did(readers):
 
 
 @pytest.mark.skipif(not jax_goldens(), reason="no jax is installed here to take goldens from")
-def test_the_forecast_is_what_26_releases_did_with_the_modules_of_the_jax_wheel(readers):
+def test_the_forecast_holds_for_modules_of_the_jax_wheel(readers):
     base = read(DATA / "0.9.2" / "platforms.jaxexport").envelope
     slots = {*base.slots, "nr_devices_short"}  # an envelope that every release accepts, so that only the module decides
     wrong = []
@@ -109,7 +109,7 @@ def test_the_tables_know_every_name_that_the_kept_artifacts_use():
             assert not needs(module).unknown, path
 
 
-def test_the_tables_have_every_name_that_the_installed_jaxlib_has():
+def test_the_tables_have_every_name_of_the_installed_jaxlib():
     import importlib.util
 
     spec = importlib.util.find_spec("jaxlib")
@@ -118,7 +118,7 @@ def test_the_tables_have_every_name_that_the_installed_jaxlib_has():
     assert not names_in(Path(spec.submodule_search_locations[0])) - known_names()
 
 
-def test_renewed_tables_have_the_new_operations_and_every_line_that_was_there():
+def test_renewed_tables_add_operations_and_keep_all_other_lines():
     before = TABLES.read_text()
     after = with_operations(before, ["brand_new_v1", "zeta_v3"], "9.1.0")
     operations = json.loads(after)["ops"]

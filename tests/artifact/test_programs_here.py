@@ -18,7 +18,7 @@ from export_core.artifact import ArtifactError, read
 HERE = Path(__file__).parent
 
 
-def test_the_fuzzer_breaks_bytes_for_as_long_as_it_is_told_and_prints_its_figures():
+def test_the_fuzzer_runs_for_the_given_time_and_prints_figures():
     words = [sys.executable, str(HERE / "fuzz.py"), "--seconds", "1", "--seed", "7"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -33,12 +33,12 @@ def test_the_fuzzer_breaks_bytes_for_as_long_as_it_is_told_and_prints_its_figure
         (MemoryError(), 1),
         (RecursionError(), 1),
         (ArtifactError("this", "that"), 0),
-        (ArtifactError("this", "bytes that made it stumble"), 1),
+        (ArtifactError("this", "bytes on which it failed"), 1),
         (None, 0),
     ],
     ids=repr,
 )
-def test_the_fuzzer_counts_whatever_is_no_artifact_error_and_keeps_the_bytes(error, broken, monkeypatch, tmp_path):
+def test_the_fuzzer_counts_other_errors_and_saves_the_bytes(error, broken, monkeypatch, tmp_path):
     def use(data: bytes) -> None:
         if error is not None:
             raise error
@@ -83,7 +83,7 @@ def test_the_forecast_holds_or_the_check_ends_with_1(table, releases, code, caps
     assert f'false "loads": {table.get((True, False), 0)};' in capsys.readouterr().out
 
 
-def test_the_releases_of_a_check_are_spread_evenly_and_the_newest_is_among_them():
+def test_releases_of_a_check_are_spread_evenly_with_the_newest():
     versions = [str(number) for number in range(33)]
     found = forecast_check.chosen(versions, 22)
     assert len(set(found)) == 22
@@ -104,7 +104,7 @@ def test_the_reader_is_held_against_every_field_that_differs():
 
 
 @pytest.mark.matrix
-def test_two_releases_say_the_same_of_their_artifacts_as_the_reader():
+def test_two_releases_agree_with_the_reader_on_their_artifacts():
     words = [sys.executable, str(HERE / "reader_check.py"), "--releases", "2"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -47,7 +47,7 @@ def test_names_of_variables_alone_are_no_difference():
     assert jaxpr_difference(then, now) == []
 
 
-def test_one_more_equation_in_front_is_one_changed_line_and_where_it_is_used():
+def test_a_new_first_equation_changes_its_line_and_its_uses_only():
     then = jaxpr(chain(*LONG), X, X)
     now = jaxpr(chain(lambda x, y: jnp.tanh(x), *LONG), X, X)
     assert changed(jaxpr_difference(then, now)) == [
@@ -70,7 +70,7 @@ def test_operands_that_changed_places_are_a_difference():
     assert len(changed(jaxpr_difference(then, now))) == 2
 
 
-def test_operands_that_changed_places_show_where_the_arguments_changed_too():
+def test_swapped_operands_show_where_arguments_changed_too():
     then = jaxpr(lambda x, y: x - y, X, X)
     now = jaxpr(lambda x, y: y - x, np.ones(4, np.float32), np.ones(4, np.float32))
     assert any("sub b a" in line for line in jaxpr_difference(then, now))
@@ -108,14 +108,14 @@ def module(body, *, private="helper", target="f"):
 BODY = "    %0 = stablehlo.sine %arg0 : tensor<3xf32>\n    %9 = call @{0}(%0) : tensor<3xf32>\n"
 
 
-def test_locations_numbers_and_names_of_private_functions_are_no_difference_of_modules():
+def test_locations_and_private_names_are_no_module_difference():
     now = module(BODY.format("helper_3").replace("%0", "%cst_4"), private="helper_3").replace(
         "loc(#loc1)", 'loc("jit(f)/sin"(callsite("f"("x.py":1:2) at #loc7)))'
     )
     assert module_difference(module(BODY.format("helper")), now) == []
 
 
-def test_numbers_of_values_are_followed_in_each_function_of_a_module():
+def test_value_numbers_are_matched_in_each_function():
     more = "    %0 = stablehlo.tanh %arg0 : tensor<3xf32>\n" + BODY.format("helper").replace("%0", "%1").replace(
         "%arg0", "%0"
     )

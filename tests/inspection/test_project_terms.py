@@ -91,7 +91,7 @@ def test_a_broken_policy_is_an_error_of_inspect_as_of_audit(jaxexport, tmp_path)
     assert jaxexport("inspect", MLP).code == 2
 
 
-def test_what_is_looked_for_without_the_policy_s_libraries_is_what_they_read():
+def test_the_quick_look_knows_the_policy_s_files_and_defaults():
     assert {FILE, RELEASES, FILE.replace(".yaml", ".yml")} == set(terms.POLICY_FILES)
     assert terms.PROJECT_FILE == PROJECT_FILE
     assert terms.Terms(shipped_entries()) == terms.terms_of(Policy())

@@ -46,7 +46,7 @@ def test_manifest_signature_values_and_files_are_on_one_screen(copied, jaxexport
 
 
 @pytest.mark.parametrize("name", [CASE, f"{CASE}/0.12.0.1-cpu", f"golden/{CASE}/0.12.0.1-cpu/"])
-def test_a_case_alone_is_its_newest_golden_and_a_path_is_a_name_too(name, copied, jaxexport):
+def test_a_case_alone_names_its_newest_golden_as_does_a_path(name, copied, jaxexport):
     lines = jaxexport("goldens", "show", name).out.splitlines()
     assert lines[0] == f"{CASE}/0.12.0.1-cpu: in golden/{CASE}/0.12.0.1-cpu"
     assert lines[-1] == "other writers 0.6.2-cpu"

@@ -1,4 +1,4 @@
-"""What the walk over a module's operations collects: functions, custom calls, constants, the module's attributes."""
+"""What the walk over a module's operations gathers: functions, custom calls, constants, the module's attributes."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ MIN_CONSTANT = 256  # bytes of a constant that is listed
 MAX_ATTRIBUTES = 1024  # of one operation; JAX gives a module and its calls a handful
 
 
-class Collected:
-    """One walk and what it collects."""
+class ModuleContents:
+    """One walk over a module, and what it gathers."""
 
     def __init__(self, tables: Tables, nbytes: int, vjp_order: int):
         self.tables = tables
@@ -99,10 +99,10 @@ class Collected:
         if op.properties < 0:
             return self._named(op.attributes)
         names = PROPERTIES.get(name, PROPERTIES["vhlo.custom_call_v2"] if "custom_call" in name else ())
-        found = self.tables.properties(op.properties, len(names))
-        if name in PROPERTIES and len(found) != len(names):
-            raise ArtifactError(f"{len(names)} properties of {name}", str(len(found)), op.at, name=self.name)
-        return dict(zip(names, found, strict=False))
+        numbers = self.tables.properties(op.properties, len(names))
+        if name in PROPERTIES and len(numbers) != len(names):
+            raise ArtifactError(f"{len(names)} properties of {name}", str(len(numbers)), op.at, name=self.name)
+        return dict(zip(names, numbers, strict=False))
 
     def _named(self, attributes: int) -> dict[str, int]:
         """Return the numbers of the attributes in a dictionary, by name."""
@@ -114,15 +114,15 @@ class Collected:
         dialect, code, cursor = self.values.attribute_entry(attributes)
         if (dialect, code) != ("builtin", 1):
             raise cursor.error("a dictionary of attributes", f"{dialect} attribute {code}")
-        found: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         count = cursor.count("entries", 2)
         if count > MAX_ATTRIBUTES:
             raise cursor.error(f"at most {MAX_ATTRIBUTES} attributes of one operation", str(count), advice=LIMIT)
         for _ in range(count):
             key = cursor.index(len(self.tables.attributes), "attribute")
-            found[str(self.values.attribute(key))] = cursor.index(len(self.tables.attributes), "attribute")
-        self.names_of[attributes] = found
-        return found
+            numbers[str(self.values.attribute(key))] = cursor.index(len(self.tables.attributes), "attribute")
+        self.names_of[attributes] = numbers
+        return numbers
 
     def _value(self, named: dict[str, int], name: str, op: _Op) -> Any:
         if name not in named:

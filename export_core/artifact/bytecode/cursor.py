@@ -1,4 +1,4 @@
-"""How one place in the bytecode is read: varints and sections, never past the end of what they are in."""
+"""A place in the bytecode from which varints and sections are read, never past the end of what they are in."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""What is inside a module: tables at once, the walk over its operations only when something asks for it."""
+"""A module: its tables at once, the walk over its operations only when something asks for it."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from export_core.artifact.bytecode.collect import Collected
+from export_core.artifact.bytecode.collect import ModuleContents
 from export_core.artifact.bytecode.sections import Tables
-from export_core.artifact.errors import ArtifactError, stumbled
+from export_core.artifact.errors import ArtifactError, unforeseen
 
 if TYPE_CHECKING:
     from export_core.artifact.bytecode.parts import Constant, CustomCall, Function
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 class Module:
     """A StableHLO portable artifact: MLIR bytecode with versioned operations (VHLO).
 
-    `producer` is what wrote it, e.g. StableHLO_v1.18.0, the version it was written for; `bytecode_version` is MLIR's
-    (0 to 6).
-    Every property may raise `ArtifactError`: the operations are read when first asked for.
+    `producer` is what wrote it, e.g. StableHLO_v1.18.0, the version it was written for; `bytecode_version` is MLIR's (0
+    to 6). Every property may raise `ArtifactError`: the operations are read when first asked for.
     """
 
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str, vjp_order: int = 0):
@@ -35,8 +34,8 @@ class Module:
             return Tables(data, start, length, self.name)
         except ArtifactError:
             raise
-        except Exception as error:  # told with its cause, in the one error type
-            raise stumbled(error, self.name) from error
+        except Exception as error:  # reported with its cause, as the one error type of this room
+            raise unforeseen(error, self.name) from error
 
     def serialized(self) -> bytes:
         """Return a copy of the module's bytes."""
@@ -70,52 +69,51 @@ class Module:
         return tuple(self.tables.op_names)
 
     @cached_property
-    def _walked(self) -> Collected:
+    def _contents(self) -> ModuleContents:
         tables = self.tables
         try:
-            return Collected(tables, self.nbytes, self.vjp_order)
+            return ModuleContents(tables, self.nbytes, self.vjp_order)
         except ArtifactError:
             raise
-        except Exception as error:  # told with its cause, in the one error type
-            raise stumbled(error, self.name) from error
+        except Exception as error:  # reported with its cause, as the one error type of this room
+            raise unforeseen(error, self.name) from error
 
     @property
     def op_counts(self) -> dict[str, int]:
         """How often each operation is there."""
-        return {name: n for name, n in zip(self.tables.op_names, self._walked.counts, strict=True) if n}
+        return {name: n for name, n in zip(self.tables.op_names, self._contents.counts, strict=True) if n}
 
     @property
     def num_operations(self) -> int:
         """How many operations there are."""
-        return sum(self._walked.counts)
+        return sum(self._contents.counts)
 
     @property
     def functions(self) -> tuple[Function, ...]:
         """The functions, in order."""
-        return tuple(self._walked.functions)
+        return tuple(self._contents.functions)
 
     @property
     def main(self) -> Function | None:
         """The function that is called from outside, None where there is none."""
-        found = [f for f in self.functions if f.name == "main"]
-        return found[0] if found else None
+        return next((function for function in self.functions if function.name == "main"), None)
 
     @property
     def custom_calls(self) -> tuple[CustomCall, ...]:
         """The custom calls, in order; equal ones are counted."""
-        return self._walked.calls
+        return self._contents.calls
 
     @property
     def has_typed_ffi(self) -> bool:
         """Whether a custom call has StableHLO's typed arguments: a dictionary, or API version 4."""
-        return self._walked.typed_ffi
+        return self._contents.typed_ffi
 
     @property
     def constants(self) -> tuple[Constant, ...]:
         """The different constants that take 256 bytes or more, in order."""
-        return tuple(self._walked.constants)
+        return tuple(self._contents.constants)
 
     @property
     def attributes(self) -> dict[str, Any]:
         """The attributes of the module itself, e.g. jax.uses_shape_polymorphism."""
-        return self._walked.attributes
+        return self._contents.attributes

@@ -1,4 +1,4 @@
-"""What is known of a module's parts: a custom call, a function, a constant."""
+"""The parts of a module: a custom call, a function, a constant."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ if TYPE_CHECKING:
 class CustomCall(NamedTuple):
     """A custom call: what XLA will run by name, outside StableHLO.
 
-    `api_version` is StableHLO's (1 original, 2 status returning, 3 unified, 4 typed FFI); JAX's FFI calls say 1 too
-    and keep their arguments in
-    `mhlo.backend_config`, which is then the `backend_config` here. `location` is the name that JAX gave the
-    operation. `count` is how often
-    it is there with the same configuration and the same location. `vjp_order` is 0 for the function itself.
+    `api_version` is StableHLO's (1 original, 2 status returning, 3 unified, 4 typed FFI); JAX's FFI calls say 1 too,
+    with their arguments in `mhlo.backend_config`, which is then the `backend_config` here. `location` is the name that
+    JAX gave the operation. `count` is how often it is there with the same configuration and the same location.
+    `vjp_order` is 0 for the function itself.
     """
 
     target: str

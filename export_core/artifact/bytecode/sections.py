@@ -1,4 +1,4 @@
-"""How MLIR bytecode (versions 0 to 6) is laid out: header, sections, and the tables that its operations refer to.
+"""The layout of MLIR bytecode, versions 0 to 6: header, sections, and the tables that its operations refer to.
 
 The layout follows the encoding that LLVM documents for MLIR and, where that is silent, what jaxlib's own files show.
 """
@@ -22,8 +22,8 @@ from export_core.artifact.errors import LIMIT, ArtifactError
 
 MAGIC = b"ML\xefR"
 NEWEST_BYTECODE = 6
-# Operations, strings, attributes and so on that are read in a second. Real modules take 10 to 30 bytes for an operation with all that
-# belongs to it, and are mostly smaller than this by far; one in 16 bytes is enough for the largest.
+# Operations, strings, attributes and so on that are read in a second. Real modules take 10 to 30 bytes for an operation
+# with all that belongs to it, and are mostly smaller than this by far; one in 16 bytes is enough for the largest.
 MOST_PARTS = 400_000
 MAX_NAMES = 4096  # dialects, and kinds of operations: all of MLIR has fewer
 MAX_NAME = 256  # bytes of the name of a dialect or of an operation
@@ -216,21 +216,19 @@ class Tables:
         self.spend(sum(counts) // 2, cursor.at)
         position = data.at
         tables = []
-        for wanted, what in zip(counts, ("attribute", "type"), strict=True):
+        for count, what in zip(counts, ("attribute", "type"), strict=True):
             table = Entries(position, self.array_code)
             ends = table.ends
-            while len(ends) < wanted:
+            while len(ends) < count:
                 dialect = cursor.index(len(self.dialects), "dialect")
                 at = cursor.at
                 size = cursor.varint(f"the number of {what}s")
-                if size > wanted - len(ends):
-                    raise cursor.error(f"at most {wanted - len(ends)} more {what}s", str(size), at)
+                if size > count - len(ends):
+                    raise cursor.error(f"at most {count - len(ends)} more {what}s", str(size), at)
                 table.groups.append((dialect, len(ends), len(ends) + size))
-                if len(table.groups) > 1024 + 16 * len(
-                    self.dialects
-                ):  # a writer makes one for each dialect and varint size
-                    found = f"more than {1024 + 16 * len(self.dialects)}"
-                    raise cursor.error(f"few groups of {what}s, by dialect", found, at, advice=LIMIT)
+                most = 1024 + 16 * len(self.dialects)  # a writer makes one for each dialect and varint size
+                if len(table.groups) > most:
+                    raise cursor.error(f"few groups of {what}s, by dialect", f"more than {most}", at, advice=LIMIT)
                 length = f"the length of a {what}"
                 for _ in range(size):
                     head = cursor.varint(length)
@@ -246,9 +244,7 @@ class Tables:
     def _read_properties(self, cursor: Cursor) -> None:
         at = cursor.at
         count = cursor.count("properties")
-        if (
-            count * 3 > cursor.end - cursor.at + 1024
-        ):  # each is there once, so nearly all take two bytes and their length
+        if count * 3 > cursor.end - cursor.at + 1024:  # each is there once: nearly all take two bytes and their length
             found = f"{count} in {cursor.end - cursor.at} bytes"
             raise cursor.error("properties that differ from each other", found, at, advice=LIMIT)
         self.spend(count, at)
@@ -267,9 +263,9 @@ class Tables:
         cursor = cursor.take(cursor.varint("the length of properties"), "properties")
         if cursor.end - cursor.at > MAX_PROPERTY:
             raise cursor.error(f"properties of at most {MAX_PROPERTY} bytes", str(cursor.end - cursor.at), advice=LIMIT)
-        found = []
+        numbers = []
         while cursor.at < cursor.end:
-            found.append(cursor.index(len(self.attributes), "attribute"))
-        if len(found) < count:
-            raise cursor.error(f"{count} properties", str(len(found)), start)
-        return found
+            numbers.append(cursor.index(len(self.attributes), "attribute"))
+        if len(numbers) < count:
+            raise cursor.error(f"{count} properties", str(len(numbers)), start)
+        return numbers

@@ -1,4 +1,4 @@
-"""What an attribute or a type in the bytecode says: decoded one at a time, only when asked, never without a bound."""
+"""The attributes and types of a module, decoded one at a time, only when asked for, never without a bound."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ class Values:
     def attribute(self, index: int) -> Any:
         """Return attribute `index` as Python data; lists and dictionaries may be shared, and may not be changed.
 
-        Strings are str, or bytes where they are not UTF-8; dictionaries are dict; a tensor of numbers is its type as text.
+        Strings are str, or bytes where they are not UTF-8; dictionaries are dict; a tensor of numbers is its type as
+        text.
         """
         return self._attribute(index, 0)[0]
 
@@ -99,23 +100,23 @@ class Values:
         return known
 
     def _list(self, cursor: Cursor, depth: int) -> _Sized:
-        found, nodes, height = [], 1, 0
+        elements, nodes, height = [], 1, 0
         for _ in range(cursor.count("elements")):
             value, more, deep = self._attribute(self._ref(cursor), depth + 1)
             nodes, height = nodes + more, max(height, deep + 1)
             self._limit(cursor, depth, nodes)
-            found.append(value)
-        return found, nodes, height
+            elements.append(value)
+        return elements, nodes, height
 
     def _dict(self, cursor: Cursor, depth: int) -> _Sized:
-        found, nodes, height = {}, 1, 0
+        entries, nodes, height = {}, 1, 0
         for _ in range(cursor.count("entries", 2)):
             name = self._attribute(self._ref(cursor), depth + 1)
             value, more, deep = self._attribute(self._ref(cursor), depth + 1)
             nodes, height = nodes + name[1] + more, max(height, name[2] + 1, deep + 1)
             self._limit(cursor, depth, nodes)
-            found[name[0] if isinstance(name[0], str) else repr(name[0])] = value
-        return found, nodes, height
+            entries[name[0] if isinstance(name[0], str) else repr(name[0])] = value
+        return entries, nodes, height
 
     def _string(self, cursor: Cursor) -> str | bytes:
         index = cursor.index(len(self.tables.string_ends), "string")
@@ -193,9 +194,9 @@ class Values:
             return self.location(self._ref(cursor), depth + 1)
         if code in (12, 13):
             for _ in range(min(cursor.count("locations"), 4)):
-                found = self.location(self._ref(cursor), depth + 1)
-                if found:
-                    return found
+                name = self.location(self._ref(cursor), depth + 1)
+                if name:
+                    return name
             return ""
         if code in (11, 22):
             file = str(self.attribute(self._ref(cursor)))

@@ -1,4 +1,4 @@
-"""Which operations a module has: one pass over the IR, no recursion, counting all, stopping at those worth a look."""
+"""The walk over a module's operations: one pass, no recursion, counting all of them, stopping at those worth a look."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from export_core.artifact.bytecode.sections import Tables
 
-    # Takes the numbers of an operation's name, its first byte, the numbers of its attributes and properties (-1: none) and of its
-    # location, and how deep it is nested (0: outermost).
+    # Takes the number of an operation's name, its first byte, the numbers of its attributes and properties (-1: none)
+    # and of its location, and how deep it is nested (0: outermost).
     Hook = Callable[[int, int, int, int, int, int], None]
 
 MAX_NESTING = 256  # regions inside regions
@@ -54,7 +54,16 @@ def walk(tables: Tables, visit: dict[int, Hook]) -> list[int]:
 
 
 def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
-    data, version, length_of = tables.data, tables.version, _LENGTH
+    """The walk itself: one step is one operation, or the end of a block.
+
+    This loop is most of what reading a large module takes, 3 µs an operation. So it looks unlike the rest of this room.
+    Bytes are read here and not by the cursor's methods, since a call takes as long as all else that happens to an
+    operation; names are local; the length of a varint comes from a table, and its value is only computed where somebody
+    wants it: operands are stepped over. Bounds are checked once, when the operation has been read: an index past the
+    file is Python's IndexError, which `walk` turns into an error, and one past the section is found then. What few
+    operations have (successors, regions, a hook) is in functions of its own.
+    """
+    data, length_of = tables.data, _LENGTH
     names = len(tables.op_names)
     counts = [0] * names
     hooks = [visit.get(number) for number in range(names)]
@@ -65,26 +74,13 @@ def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
     while stack:
         frame = stack[-1]
         if frame.operations == 0:
-            if frame.blocks:
-                _block(cursor, tables, frame)
-            elif frame.regions:
-                frame.regions -= 1
-                frame.blocks = cursor.count("blocks")
-                if frame.blocks:
-                    cursor.varint("the number of values")
-                    _block(cursor, tables, frame)
-            else:
-                if cursor.end != frame.outer_end or len(stack) == 1:
-                    if cursor.at != cursor.end:
-                        raise cursor.error("the end of the operations", f"{cursor.end - cursor.at} more bytes")
-                    cursor.end = frame.outer_end
-                stack.pop()
+            _next_block(cursor, tables, stack)
             continue
         frame.operations -= 1
         at = start = cursor.at
         end = cursor.end
         byte = data[at]
-        if byte & 1:
+        if byte & 1:  # nearly every name: a varint of one byte
             name = byte >> 1
             at += 1
         else:
@@ -97,7 +93,7 @@ def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
         at += 1
         attributes = properties = -1
         results = operands = regions = 0
-        isolated = 0
+        isolated = False
         if hook is None:
             location = 0
             at += length_of[data[at]]
@@ -113,7 +109,7 @@ def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
                 properties, at = _varint(data, at)
         if mask & _RESULTS:
             results, at = _varint(data, at)
-            if results > end - at:
+            if results > end - at:  # before the loop: a hostile number would keep it busy for years
                 raise cursor.error("results that fit in their section", f"{results} of them", start)
             for _ in range(results):
                 at += length_of[data[at]]
@@ -125,17 +121,7 @@ def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
                 at += length_of[data[at]]
         if mask & (_SUCCESSORS | _USES | _REGIONS):
             cursor.at = at
-            if mask & _SUCCESSORS:
-                successors = cursor.count("successors")
-                tables.spend(successors // 3, start)
-                for _ in range(successors):
-                    cursor.varint("a successor")
-            if version >= 3 and mask & _USES:
-                _use_lists(cursor, tables, results)
-            if mask & _REGIONS:
-                head = cursor.varint("the number of regions")
-                regions, isolated = head >> 1, head & 1
-                tables.spend(regions, start)
+            regions, isolated = _rest(cursor, tables, mask, results)
             at = cursor.at
         if at > end:
             raise cursor.error("an operation inside its section", f"one that ends at byte {at}", start)
@@ -148,17 +134,59 @@ def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
             tables.spend(1, start)  # on top of what its block counted: looking into it costs as much again
             hook(name, start, attributes, properties, location, len(stack) - 1)
         if regions:
-            if len(stack) > MAX_NESTING:
-                raise cursor.error(f"regions at most {MAX_NESTING} deep", "more", start, advice=LIMIT)
-            if regions > end - at:
-                raise cursor.error("regions that fit in their section", f"{regions} of them", start)
-            if isolated and version >= 2:
-                number, inner = cursor.section(tables.start)
-                if number != IR:
-                    raise cursor.error("an IR section for the regions", f"section {number}", at)
-                cursor.at, cursor.end = inner.at, inner.end
-            stack.append(_Frame(regions, end, cursor.end))
+            stack.append(_enter(cursor, tables, regions, isolated, len(stack)))
     return counts
+
+
+def _next_block(cursor: Cursor, tables: Tables, stack: list[_Frame]) -> None:
+    """Go on behind a block: with the next one, the next region, or what comes after the operation that has them."""
+    frame = stack[-1]
+    if frame.blocks:
+        _block(cursor, tables, frame)
+    elif frame.regions:
+        frame.regions -= 1
+        frame.blocks = cursor.count("blocks")
+        if frame.blocks:
+            cursor.varint("the number of values")
+            _block(cursor, tables, frame)
+    else:
+        if cursor.end != frame.outer_end or len(stack) == 1:  # its regions had a section of their own
+            if cursor.at != cursor.end:
+                raise cursor.error("the end of the operations", f"{cursor.end - cursor.at} more bytes")
+            cursor.end = frame.outer_end
+        stack.pop()
+
+
+def _rest(cursor: Cursor, tables: Tables, mask: int, results: int) -> tuple[int, bool]:
+    """Read what few operations have; return the number of regions, and whether they are isolated."""
+    start = cursor.at
+    if mask & _SUCCESSORS:
+        successors = cursor.count("successors")
+        tables.spend(successors // 3, start)
+        for _ in range(successors):
+            cursor.varint("a successor")
+    if tables.version >= 3 and mask & _USES:
+        _use_lists(cursor, tables, results)
+    if not mask & _REGIONS:
+        return 0, False
+    head = cursor.varint("the number of regions")
+    tables.spend(head >> 1, start)
+    return head >> 1, bool(head & 1)
+
+
+def _enter(cursor: Cursor, tables: Tables, regions: int, isolated: bool, depth: int) -> _Frame:
+    """Return the frame of an operation's regions. Isolated ones are in a section of their own since version 2."""
+    start, end = cursor.at, cursor.end
+    if depth > MAX_NESTING:
+        raise cursor.error(f"regions at most {MAX_NESTING} deep", "more", start, advice=LIMIT)
+    if regions > end - start:
+        raise cursor.error("regions that fit in their section", f"{regions} of them", start)
+    if isolated and tables.version >= 2:
+        number, inner = cursor.section(tables.start)
+        if number != IR:
+            raise cursor.error("an IR section for the regions", f"section {number}", start)
+        cursor.at, cursor.end = inner.at, inner.end
+    return _Frame(regions, end, cursor.end)
 
 
 def _varint(data: bytes | bytearray, at: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""How the envelope is decoded: from flatbuffer tables to typed fields, for formats 1 to 12 and what may follow."""
+"""The decoder of the envelope: from flatbuffer tables to typed fields, for formats 1 to 12 and what may follow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from export_core.artifact.envelope.fields import (
     UnknownField,
 )
 from export_core.artifact.envelope.flatbuffer_reader import MOST_SHARED, Buffer, Table
-from export_core.artifact.errors import DAMAGED, LIMIT, ArtifactError, stumbled
+from export_core.artifact.errors import DAMAGED, LIMIT, ArtifactError, unforeseen
 
 MAX_DEPTH = 128  # nested pytree nodes, and nested VJPs
 NEW = 12  # visits that making an object counts for: it takes far more memory than file
@@ -35,8 +35,8 @@ def decode(data: bytes | bytearray, name: str) -> Envelope:
         return _decode(data, name)
     except ArtifactError:
         raise
-    except Exception as error:  # told with its cause, in the one error type
-        raise stumbled(error, name) from error
+    except Exception as error:  # reported with its cause, as the one error type of this room
+        raise unforeseen(error, name) from error
 
 
 def _decode(data: bytes | bytearray, name: str) -> Envelope:
@@ -150,12 +150,12 @@ class _Decoder:
         self.oldest = max(self.oldest, format_number)
 
     def name_of(self, names: tuple[str | None, ...], value: int, what: str, table: Table) -> str:
-        found = names[value] if 0 <= value < len(names) else None
-        if found is None:
+        name = names[value] if 0 <= value < len(names) else None
+        if name is None:
             self.buffer.spend(NEW, table.position)
             self.unknown.append(UnknownField(f"{table.kind}.{what}={value}", -1, table.position))
             return f"unknown({value})"
-        return found
+        return name
 
     def choose(self, index: int, count: int, what: str) -> int:
         if index >= count:
@@ -211,8 +211,8 @@ class _Decoder:
         proto = table.blob(1)
         if named is not None:
             self.since(6)
-            found = self.named_sharding(named, meshes)
-            return found if proto is None else found._replace(hlo_sharding_proto=proto)
+            sharding = self.named_sharding(named, meshes)
+            return sharding if proto is None else sharding._replace(hlo_sharding_proto=proto)
         if proto is None:
             return None
         known = self.shardings_seen.get(proto)
@@ -240,13 +240,13 @@ class _Decoder:
         self.look(table)
         device = table.table(3, "AbstractDevice")
         types = tuple(self.name_of(s.AXIS_TYPES, i, "axis_types", table) for i in table.numbers(2, "b"))
-        known = None
+        made_for = None
         if device is not None:
             self.look(device)
             self.since(11 if 2 in device else 8)
             cores = device.number(1, "I") if 1 in device else None
-            known = AbstractDevice(device.text(0, "the kind of an abstract device"), cores, device.string(2))
-        return AbstractMesh(table.numbers(0, "I"), table.strings(1), types, known)
+            made_for = AbstractDevice(device.text(0, "the kind of an abstract device"), cores, device.string(2))
+        return AbstractMesh(table.numbers(0, "I"), table.strings(1), types, made_for)
 
     def spec(self, table: Table) -> PartitionSpec:
         self.look(table)

@@ -1,4 +1,4 @@
-"""How an envelope is written back as a flatbuffer that jax reads: the same fields, in a layout of our own."""
+"""The encoder of the envelope: a flatbuffer that jax reads, with the same fields in a layout of our own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from export_core.artifact.envelope import schema as s
 from export_core.artifact.envelope.fields import HloSharding, NamedSharding
-from export_core.artifact.envelope.flatbuffer_writer import Blob, Numbers, Scalar, Table, Vector, build
+from export_core.artifact.envelope.flatbuffer_writer import Blob, NewTable, Numbers, Scalar, Vector, build
 from export_core.artifact.errors import ArtifactError
 
 if TYPE_CHECKING:
@@ -30,11 +30,12 @@ def encode(envelope: Envelope, slots: Iterable[str] | None = None) -> bytes:
     """Write an envelope and its nested VJPs.
 
     Args:
-        envelope: what to write; made by `read`, or changed with `replace`.
+        envelope: what to write; made by `read`, or changed with `_replace`.
         slots: the fields of `Exported` to write; those that were read, by default. Conversion chooses its own.
 
     Raises:
-        ArtifactError: there are fields that this schema does not know: they cannot be moved without knowing what they are.
+        ArtifactError: there are fields that this schema does not know: they cannot be moved without knowing what they
+            are.
     """
     return build(_Encoder().exported(envelope, None if slots is None else frozenset(slots)))
 
@@ -57,10 +58,10 @@ def _number(names: tuple[str | None, ...], name: str | None, what: str) -> int:
 class _Encoder:
     """Makes the tables."""
 
-    def table(self, table_kind: str, /, **fields: Scalar | Blob | Vector | Numbers | Table | None) -> Table:
-        return Table(_ORDER[table_kind], **fields)
+    def table(self, table_kind: str, /, **fields: Scalar | Blob | Vector | Numbers | NewTable | None) -> NewTable:
+        return NewTable(_ORDER[table_kind], **fields)
 
-    def exported(self, e: Envelope, slots: frozenset[str] | None) -> Table:
+    def exported(self, e: Envelope, slots: frozenset[str] | None) -> NewTable:
         if e.unknown_fields:
             found = ", ".join(f"{field.table}[{field.index}]" for field in e.unknown_fields)
             raise ArtifactError("only fields of a known schema", found, advice="Read it with a newer pytest-jaxexport.")
@@ -70,7 +71,7 @@ class _Encoder:
         numbered = {aval: number for number, aval in enumerate(avals)}
         named = list(dict.fromkeys(x for x in shardings if isinstance(x, NamedSharding)))
         meshes = list(dict.fromkeys(x.mesh for x in named)) if "unique_abstract_meshes" in present else []
-        fields: dict[str, Scalar | Blob | Vector | Numbers | Table | None] = {
+        fields: dict[str, Scalar | Blob | Vector | Numbers | NewTable | None] = {
             "serialization_version": Scalar("H", e.serialization_version),
             "function_name": Blob(e.fun_name),
             "in_tree": self.tree(e.in_tree),
@@ -101,7 +102,7 @@ class _Encoder:
         }
         return self.table("Exported", **{name: value for name, value in fields.items() if name in present})
 
-    def tree(self, tree: Tree) -> Table:
+    def tree(self, tree: Tree) -> NewTable:
         children = [self.tree(child) for child in tree.children]
         return self.table(
             "PyTreeDef",
@@ -112,7 +113,7 @@ class _Encoder:
             custom_auxdata=None if tree.custom_auxdata is None else Blob(tree.custom_auxdata),
         )
 
-    def aval(self, aval: Aval) -> Table:
+    def aval(self, aval: Aval) -> NewTable:
         token = aval.dtype == "token"
         return self.table(
             "AbstractValue",
@@ -122,7 +123,7 @@ class _Encoder:
             memory_space=Scalar("b", _number(s.MEMORY_SPACES, aval.memory_space, "memory space")),
         )
 
-    def sharding(self, sharding: Sharding, meshes: list[AbstractMesh]) -> Table:
+    def sharding(self, sharding: Sharding, meshes: list[AbstractMesh]) -> NewTable:
         if sharding is None:
             return self.table("Sharding")
         if isinstance(sharding, HloSharding):
@@ -135,7 +136,7 @@ class _Encoder:
             named_sharding=self.named_sharding(sharding, meshes),
         )
 
-    def named_sharding(self, sharding: NamedSharding, meshes: list[AbstractMesh]) -> Table:
+    def named_sharding(self, sharding: NamedSharding, meshes: list[AbstractMesh]) -> NewTable:
         return self.table(
             "NamedSharding",
             mesh=self.mesh(sharding.mesh),
@@ -144,7 +145,7 @@ class _Encoder:
             abstract_mesh_idx=Scalar("I", meshes.index(sharding.mesh)) if meshes else None,
         )
 
-    def mesh(self, mesh: AbstractMesh) -> Table:
+    def mesh(self, mesh: AbstractMesh) -> NewTable:
         types = tuple(_number(s.AXIS_TYPES, name, "type of a mesh axis") for name in mesh.axis_types)
         return self.table(
             "AbstractMesh",
@@ -154,19 +155,19 @@ class _Encoder:
             abstract_device=None if mesh.abstract_device is None else self.device(mesh.abstract_device),
         )
 
-    def device(self, device: AbstractDevice) -> Table:
+    def device(self, device: AbstractDevice) -> NewTable:
         cores = None if device.num_cores is None else Scalar("I", device.num_cores)
         kind = Blob(device.device_kind)
         return self.table("AbstractDevice", device_kind=kind, num_cores=cores, platform=_text(device.platform))
 
-    def spec(self, spec: PartitionSpec) -> Table:
+    def spec(self, spec: PartitionSpec) -> NewTable:
         axes = [() if p is None else (p,) if isinstance(p, str) else p for p in spec.partitions]
         partitions = Vector([self.table("PartitionSpecOneAxis", axes=_texts(names)) for names in axes])
         return self.table(
             "PartitionSpec", partitions=partitions, reduced=_texts(spec.reduced), unreduced=_texts(spec.unreduced)
         )
 
-    def check(self, check: DisabledCheck) -> Table:
+    def check(self, check: DisabledCheck) -> NewTable:
         kind = _number(s.CHECK_KINDS, check.kind, "safety check")
         return self.table("DisabledSafetyCheck", kind=Scalar("b", kind), custom_call_target=_text(check.target))
 

@@ -1,4 +1,4 @@
-"""What an artifact says of itself: the typed fields of a serialized `jax.export.Exported`, named as jax names them."""
+"""The typed fields of a serialized `jax.export.Exported`, named as jax names them."""
 
 from __future__ import annotations
 
@@ -164,9 +164,8 @@ class Envelope(NamedTuple):
     """The fields of a serialized `jax.export.Exported`.
 
     `serialization_version` is what the wire says, wrong before jax 0.11.1; `format_range` is the first and the last
-    format that can have
-    written the slots that are present. `nr_devices` is the newer 32-bit field, or the older short one where only that
-    was written.
+    format that can have written the slots that are present. `nr_devices` is the newer 32-bit field, or the older short
+    one where only that was written.
     """
 
     fun_name: str

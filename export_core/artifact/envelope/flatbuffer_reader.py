@@ -1,4 +1,4 @@
-"""How a flatbuffer is read when nothing in it can be trusted: every offset checked, every visit counted."""
+"""The reader of flatbuffers in which nothing can be trusted: every offset is checked, every visit counted."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ _I32 = Struct("<i").unpack_from
 _U32 = Struct("<I").unpack_from
 _FORMS = {form: Struct("<" + form) for form in "bBhHI"}
 
-MOST_SHARED = (
-    1024  # different values that equal ones are looked up in: what a writer repeats is less, and each takes memory
-)
+# Different values that equal ones are looked up in: what a writer repeats is less, and each takes memory.
+MOST_SHARED = 1024
 MOST_VISITS = 750_000  # what is read in a second; a function of 25,000 arguments and as many results needs less
 SHORT = 64  # bytes of a text that is looked up without ceremony
 MAX_STRING = 1 << 20  # bytes of one name; the longest field that may be long, the module, is not read as a string
@@ -26,9 +25,9 @@ MAX_STRING = 1 << 20  # bytes of one name; the longest field that may be long, t
 class Buffer:
     """The bytes of one flatbuffer and what may still be visited in them.
 
-    Offsets only point forward, so tables cannot form cycles; but two references can share a table, and 40 shared
-    levels are 2**40 visits.
-    JAX's writer shares nothing, so the visits it needs are bounded by the size, and what they take by `MOST_VISITS`.
+    Offsets only point forward, so tables cannot form cycles; but two references can share a table, and 40 shared levels
+    are 2**40 visits. JAX's writer shares nothing, so the visits it needs are bounded by the size, and what they take by
+    `MOST_VISITS`.
     """
 
     __slots__ = ("data", "left", "most", "name", "size", "texts", "vtables")
@@ -204,7 +203,7 @@ class Table:
             return ()
         buffer = self.buffer
         data, size, texts = buffer.data, buffer.size, buffer.texts
-        found = []
+        strings = []
         for at in self._references(index):
             start = at + _U32(data, at)[0]
             text = None
@@ -214,8 +213,8 @@ class Table:
                 text = buffer.string(at, f"field {index} of {self.kind}")
             else:
                 buffer.spend(1, at)
-            found.append(text)
-        return tuple(found)
+            strings.append(text)
+        return tuple(strings)
 
     def numbers(self, index: int, form: str) -> tuple[int, ...]:
         """Return a vector of scalars, empty where it is missing."""

@@ -1,4 +1,4 @@
-"""How a flatbuffer is written: tables before what they point to, so that every offset points forward, as readers demand."""
+"""The writer of flatbuffers: tables before what they point to: readers demand that offsets point forward."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Vector:
 
     __slots__ = ("items",)
 
-    def __init__(self, items: Sequence[Table | Blob]):
+    def __init__(self, items: Sequence[NewTable | Blob]):
         self.items = items
 
 
@@ -49,12 +49,12 @@ class Numbers:
         self.values = values
 
 
-class Table:
-    """A table: the index of each field by name, and the fields. A field that is None is not written."""
+class NewTable:
+    """A table to write: the index of each field by name, and the fields. A field that is None is not written."""
 
     __slots__ = ("fields", "order")
 
-    def __init__(self, order: dict[str, int], /, **fields: Scalar | Blob | Vector | Numbers | Table | None):
+    def __init__(self, order: dict[str, int], /, **fields: Scalar | Blob | Vector | Numbers | NewTable | None):
         self.order = order
         self.fields = fields
 
@@ -62,13 +62,13 @@ class Table:
 _SIZE = {"b": 1, "B": 1, "h": 2, "H": 2, "I": 4}
 
 
-def build(root: Table) -> bytes:
+def build(root: NewTable) -> bytes:
     """Return the bytes of a flatbuffer with this root table."""
     out = bytearray(4)
-    todo: list[tuple[int, Scalar | Blob | Vector | Numbers | Table]] = [(0, root)]
+    todo: list[tuple[int, Scalar | Blob | Vector | Numbers | NewTable]] = [(0, root)]
     while todo:
         place, node = todo.pop()
-        if isinstance(node, Table):
+        if isinstance(node, NewTable):
             _pad(out, 4)
             start = _table(out, node, todo)
         elif isinstance(node, Blob):
@@ -100,11 +100,11 @@ def _pad(out: bytearray, align: int, ahead: int = 0) -> None:
 
 def _table(
     out: bytearray,
-    table: Table,
-    todo: list[tuple[int, Scalar | Blob | Vector | Numbers | Table]],
+    table: NewTable,
+    todo: list[tuple[int, Scalar | Blob | Vector | Numbers | NewTable]],
 ) -> int:
     """Write a vtable and its table; put what the table points to on the list."""
-    fields: list[tuple[int, Scalar | Blob | Vector | Numbers | Table]] = []
+    fields: list[tuple[int, Scalar | Blob | Vector | Numbers | NewTable]] = []
     for name, value in table.fields.items():
         if value is not None:
             fields.append((table.order[name], value))

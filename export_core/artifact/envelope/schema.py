@@ -1,4 +1,4 @@
-"""Which fields an artifact's tables have, in wire order, and their enums: schema/exported.fbs as Python data."""
+"""The fields of an artifact's tables in wire order, and their enums: schema/exported.fbs as Python data."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def show(policy_file: str | None) -> None:
 
 
 def _values(policy: Policy) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Every key with its value; of the two tables that have no entries of their own, every inner key."""
+    """Every key with its value; of the tables whose keys are fixed, every inner key."""
     import msgspec
 
     for name, value in msgspec.to_builtins(policy.without_locations()).items():
@@ -114,7 +114,7 @@ def _values(policy: Policy) -> Iterator[tuple[tuple[str, ...], object]]:
 def _shown(value: object) -> str:
     import msgspec
 
-    if isinstance(value, list) and value and isinstance(value[0], dict):
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
         return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
     return msgspec.json.encode(value).decode()
 

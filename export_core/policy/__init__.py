@@ -1,4 +1,4 @@
-"""What a project asks for: its policy, as export_compat.yaml or [tool.jaxexport] in pyproject.toml says it."""
+"""The policy of a project, what it asks of its goldens: export_compat.yaml, or [tool.jaxexport] in pyproject.toml."""
 
 from export_core.policy.errors import PolicyError
 from export_core.policy.load import (

@@ -1,4 +1,4 @@
-"""The JSON Schema of a policy file, by which editors complete its keys."""
+"""The JSON Schema of a policy file, from which editors complete its keys."""
 
 from __future__ import annotations
 

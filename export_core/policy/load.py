@@ -35,9 +35,8 @@ def _with_releases(policy: Policy, path: Path) -> Policy:
     """The policy with the releases of this file. Those in the policy itself come first."""
     if not path.exists():
         return policy
-    added = additions(load_calendar(), read_releases(path), path)
-    own = policy.releases
-    releases = ExtraReleases({**added.jaxlib, **own.jaxlib}, {**added.jax, **own.jax})
+    added, written = additions(load_calendar(), read_releases(path), path), policy.releases
+    releases = ExtraReleases({**added.jaxlib, **written.jaxlib}, {**added.jax, **written.jax})
     return msgspec.structs.replace(policy, releases=releases)
 
 
@@ -48,19 +47,20 @@ def policy_file(folder: Path, named: str | None = None) -> Path | None:
     """
     if named is not None:
         return Path(named)
-    own, project = folder / FILE, folder / PROJECT_FILE
-    misnamed = own.with_suffix(".yml")
+    standalone, project = folder / FILE, folder / PROJECT_FILE
+    misnamed = standalone.with_suffix(".yml")
     if misnamed.exists():
         raise PolicyError(f"{misnamed}: expected the policy in {FILE}. Rename the file.")
     in_project = has_table(project)
-    if not (own.exists() or own.is_symlink()):
+    # A dead link is a policy that cannot be read, not a project without one.
+    if not (standalone.exists() or standalone.is_symlink()):
         return project if in_project else None
     if in_project:
         raise PolicyError(
-            f"{read_source(project).location(())}: expected one policy, found two: this table and {own}. Keep one of "
+            f"{read_source(project).location(())}: expected one policy, found two: this table and {standalone}. Keep one of "
             "them."
         )
-    return own
+    return standalone
 
 
 def load_policy(file: Path) -> Policy:

@@ -169,11 +169,11 @@ class Calendar:
         return replace(self, jaxlib={**self.jaxlib, **jaxlib}, jax={**self.jax, **jax})
 
     def _matching_jax(self, jaxlib: str) -> list[str]:
-        own = version_key(jaxlib)
+        number = version_key(jaxlib)
         matching = [
             version
             for version, jax in self.jax.items()
-            if version_key(jax.minimum_jaxlib) <= own <= version_key(version)
+            if version_key(jax.minimum_jaxlib) <= number <= version_key(version)
         ]
         # A jax that was withdrawn goes only with a jaxlib that nothing else goes with.
         return [version for version in matching if not self.jax[version].yanked] or matching

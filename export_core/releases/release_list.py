@@ -49,7 +49,7 @@ def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> 
     releases = []
     for version in versions:
         built = then.built(version)
-        own = promise(built, newest, windows)
+        by_newest = promise(built, newest, windows)
         releases.append(
             DatedRelease(
                 jaxlib=version,
@@ -58,8 +58,8 @@ def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> 
                 age_days=(day - built).days,
                 runs=tuple(writer for writer in versions if promise(then.built(writer), built, windows).promised),
                 promised_from=built - datetime.timedelta(days=windows.forward_days),
-                promised_until=own.until,
-                promised_by_newest=own.promised,
+                promised_until=by_newest.until,
+                promised_by_newest=by_newest.promised,
             )
         )
     withdrawn = {

@@ -84,6 +84,9 @@ def test_what_has_expired_is_named_with_its_line(jaxexport, here):
 def test_show_names_the_origin_of_every_value(jaxexport, here):
     (here / "pyproject.toml").write_text(
         "[tool.jaxexport]\ngoldens = 'kept'\n[tool.jaxexport.windows]\nbackward = 200\n"
+        "[[tool.jaxexport.retention.pinned]]\ngoldens = ['*']\nreason = 'r'\n"
+        "[[tool.jaxexport.custom_call_changes]]\nold = 'a'\nnew = 'b'\nintroduced = 2026-02-04\nrelease = 2026-02-28\n"
+        "reason = 'r'\nowner = 'o'\nissue = 'i'\n"
     )
     rows = [line.split() for line in jaxexport("policy", "show").out.splitlines()]
     for wanted in (
@@ -92,6 +95,7 @@ def test_show_names_the_origin_of_every_value(jaxexport, here):
         ["windows.forward", "21", "default"],
         ["required.outside", "true", "default"],
         ["known_failures", "[]", "default"],
+        ["custom_call_changes", "1", "entry", "pyproject.toml:8"],
     ):
         assert wanted in rows
 

@@ -1,4 +1,4 @@
-"""A user's own comparator, by its import path: what it may answer, and what is said when it is not there."""
+"""A user's own comparator, by its import path: what it may return, and the error when it is missing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def compared(name, expected=(1.0, 2.0), actual=(2.0, 1.0)):
     return compare_leaves(wanted, found, Comparison(f"our_checks:{name}"))
 
 
-def test_a_function_of_ones_own_decides_and_the_errors_are_told_all_the_same(project):
+def test_a_users_function_decides_and_errors_are_still_reported(project):
     found = compared("Checks.same_set")
     assert (found.ok, found.max_abs_error, found.max_ulp) == (True, 1.0, 1 << 23)
     assert str(found) == "max abs error 1, max rel error 1, max ulp 8388608"
@@ -91,7 +91,7 @@ def test_other_shapes_never_reach_it(project):
         ("says_nothing", "compare='our_checks:says_nothing' returned ' ': expected None"),
     ],
 )
-def test_a_function_that_fails_or_answers_something_else_is_an_error(project, name, message):
+def test_a_function_that_fails_or_returns_something_is_an_error(project, name, message):
     with pytest.raises(CompareError) as told:
         compared(name)
     assert str(told.value).startswith(message)
@@ -102,7 +102,10 @@ def test_a_function_that_fails_or_answers_something_else_is_an_error(project, na
     [
         (":close", "compare=':close': expected 'module:function', such as 'my_package.checks:close_enough'."),
         ("our_checks:", "compare='our_checks:': expected 'module:function'"),
-        ("our_cheks:asserts", "compare='our_cheks:asserts': cannot import our_cheks: ModuleNotFoundError: No module named 'our_cheks'."),
+        (
+            "our_cheks:asserts",
+            "compare='our_cheks:asserts': cannot import our_cheks: ModuleNotFoundError: No module named 'our_cheks'.",
+        ),
         ("our_mistake:f", "compare='our_mistake:f': cannot import our_mistake: ZeroDivisionError: division by zero."),
         ("..our_checks:f", "compare='..our_checks:f': cannot import ..our_checks: TypeError"),
         ("our_checks:assert", "compare='our_checks:assert': our_checks ("),
@@ -110,13 +113,13 @@ def test_a_function_that_fails_or_answers_something_else_is_an_error(project, na
         ("our_checks:LIMIT", "compare='our_checks:LIMIT': expected a function (expected, actual), found int."),
     ],
 )  # fmt: skip
-def test_a_function_that_is_not_there_is_an_error_that_says_where_it_was_looked_for(project, name, message):
+def test_a_missing_function_is_an_error_with_the_searched_folder(project, name, message):
     with pytest.raises(CompareError) as told:
         check_comparator(name, project)
     assert str(told.value).startswith(message)
 
 
-def test_a_plan_imports_from_the_working_folder_and_ends_where_that_fails(project, monkeypatch):
+def test_a_plan_imports_from_the_working_folder_or_fails(project, monkeypatch):
     def plan(name):
         one = golden(comparison=Comparison(name))
         return make_plan([one], load_calendar(), Windows(), Selection(readers="0.12.0.1"), day("2026-11-21"))

@@ -1,4 +1,4 @@
-"""Are these the writer's outputs? What may differ, by how much, and how it is told."""
+"""Comparing outputs with the writer's: what may differ, by how much, and how a difference is reported."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_number_dtype_and_shape_must_be_the_same(expected, actual, problem):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint32", "int64", "uint64", "bool", ml_dtypes.int4, ml_dtypes.uint2])
-def test_integers_and_booleans_must_be_equal_whatever_the_tolerance(dtype):
+def test_integers_and_booleans_must_be_equal_at_any_tolerance(dtype):
     ones, other = np.array([1, 1, 1], dtype), np.array([1, 0, 1], dtype)
     assert compared(ones, ones).ok
     found = compared(ones, other, rtol=10.0, atol=10.0)
@@ -57,7 +57,7 @@ def test_integers_and_booleans_must_be_equal_whatever_the_tolerance(dtype):
     assert found.worst.index == (1,)
 
 
-def test_integers_too_large_for_a_float_still_show_how_far_off_they_are():
+def test_integers_too_large_for_a_float_have_an_exact_error():
     found = compared(np.array([2**62, -(2**63)]), np.array([2**62 + 1, 2**63 - 1]))
     assert (found.ok, found.max_abs_error, found.worst.index) == (False, float(2**64 - 1), (1,))
     found = compared(np.array([2**63], np.uint64), np.array([2**63 + 1], np.uint64))
@@ -90,14 +90,14 @@ def test_nan_equals_nan_and_infinity_itself_and_nothing_else(dtype):
     ],
 )
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex128", ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
-def test_nan_and_infinity_on_one_side_only_have_a_line_of_their_own(dtype, expected, actual, line):
+def test_nan_and_infinity_on_one_side_have_a_line_of_their_own(dtype, expected, actual, line):
     found = compared(np.array(expected, dtype), np.array(actual, dtype), rtol=1e9, ulp=2**40)
     assert (found.ok, found.masks) == (False, (line,))
     assert str(found).splitlines()[1] == f"  {line}"
     assert found.mismatched == sum(str(one) != str(other) for one, other in zip(expected, actual, strict=True))
 
 
-def test_numbers_that_differ_have_no_such_line_and_several_kinds_have_several():
+def test_only_nan_and_infinity_have_a_line_one_for_each_kind():
     assert compared(f32(1, NAN), f32(2, NAN)).masks == ()
     assert len(compared(f32(1, NAN, INF), f32(NAN, 1, -INF)).masks) == 3
     assert compared(f32(1, NAN), f32(NAN, NAN), compare="exact").masks == (
@@ -117,7 +117,7 @@ def test_complex_specials_equal_themselves_and_do_not_crash(dtype):
 
 
 @pytest.mark.parametrize("dtype", [*DEFAULT_RTOL, "float8_e4m3fn", "float8_e5m2"])
-def test_without_an_atol_an_array_is_measured_by_its_largest_element(dtype):
+def test_without_atol_the_largest_element_is_the_measure(dtype):
     kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
     rtol = DEFAULT_RTOL.get(dtype, COARSE)
     for scale in (1.0, 2.0**-6):
@@ -140,7 +140,7 @@ def test_tolerances_that_are_given_are_taken_and_told():
     assert compared(expected, actual, rtol=0.0, atol=4.0).ok
 
 
-def test_a_tolerance_may_be_for_some_dtypes_and_the_rest_keeps_its_default():
+def test_a_tolerance_by_dtype_leaves_the_others_their_default():
     half = np.array([1.0, 1.0], ml_dtypes.bfloat16)
     expected, actual = [f32(1, 1), half], [f32(1, 1.001), half * half.dtype.type(1.1)]
     assert not compared(expected, actual).ok
@@ -153,7 +153,7 @@ def test_a_tolerance_may_be_for_some_dtypes_and_the_rest_keeps_its_default():
 @pytest.mark.parametrize(
     ("platforms", "ok"), [((), False), (("cpu", "cpu"), False), (("cpu", "tpu"), True), (("tpu", "cpu"), True)]
 )
-def test_where_writer_or_reader_multiplies_in_fewer_bits_more_may_differ(platforms, ok):
+def test_platforms_that_multiply_in_fewer_bits_may_differ_more(platforms, ok):
     assert compared(f32(1, 1), f32(1, 1.005), platforms).ok is ok
     assert not compared(np.array([1.0]), np.array([1.005]), platforms).ok, "float64 is not multiplied so"
 
@@ -168,7 +168,7 @@ def test_what_the_policy_says_for_a_platform_holds_there():
     assert not compared(f32(1), near, ("cpu", "tpu"), policy, compare="exact").ok
 
 
-def test_ulps_are_enough_by_themselves_and_leave_no_room_beside_them():
+def test_ulps_alone_are_enough_and_leave_no_other_tolerance():
     one = f32(1.0, 1e-20)
     four = (one.view(np.int32) + 4).view(np.float32)
     assert compared(one, four, ulp=4).ok
@@ -186,7 +186,7 @@ def test_an_element_passes_by_ulps_or_by_rtol_and_atol():
     assert compared(one, f32(1001, 1), ulp={"float64": 1}, rtol=1e-3).ok, "said of another dtype"
 
 
-def test_the_largest_number_of_ulps_is_over_what_is_finite_on_both_sides():
+def test_max_ulp_is_over_what_is_finite_on_both_sides():
     assert compared(f32(1, INF, NAN), f32(np.nextafter(f32(1), 2)[0], -INF, 1)).max_ulp == 1
     assert compared(f32(NAN), f32(NAN)).max_ulp is None
     assert compared(np.array([1]), np.array([2])).max_ulp is None
@@ -199,7 +199,7 @@ def test_the_neighbour_of_the_largest_number_is_no_infinity():
     assert not compared(f32(INF), f32(largest), ulp=1, rtol=0.5).ok
 
 
-def test_what_differs_is_told_with_place_counts_errors_and_the_first_few():
+def test_a_difference_has_counts_errors_and_a_few_elements():
     expected = np.arange(20, dtype=np.float32).reshape(4, 5)
     actual = expected.copy()
     actual[1:3] += np.float32(0.5)
@@ -217,7 +217,7 @@ def test_what_differs_is_told_with_place_counts_errors_and_the_first_few():
     ]
 
 
-def test_the_errors_are_the_largest_of_all_outputs_and_the_rest_is_of_the_first_that_differs():
+def test_errors_are_of_all_outputs_details_of_the_first_bad_one():
     found = compared([f32(1), f32(1), f32(1)], [f32(1), f32(2), f32(9)])
     assert (found.output, found.max_abs_error, found.worst.actual) == (1, 8.0, "2.0")
 

@@ -84,7 +84,7 @@ def test_q_and_r_may_turn_together_and_may_not_be_wrong(dtype, shape):
     assert not compared([q, r], [q @ rotated, np.conj(np.swapaxes(rotated, -1, -2)) @ r], "qr").ok, "R is triangular"
 
 
-def test_vectors_that_the_product_does_not_show_must_be_orthonormal_too():
+def test_vectors_outside_the_product_must_be_orthonormal_too():
     values, vectors = np.array([0.0, 1.0, 2.0]), np.eye(3)
     stretched = vectors * np.array([2.0, 1.0, 1.0])  # the eigenvalue of the first is 0
     assert not compared([values, vectors], [values, stretched], "eigh").ok
@@ -111,7 +111,7 @@ def test_factors_of_an_empty_matrix_agree():
 
 
 def lu_of(a, prefer=max):
-    """(LU, pivots, permutation) with partial pivoting, as lax.linalg.lu gives them; `prefer` chooses between rows that tie."""
+    """(LU, pivots, permutation) with partial pivoting, as lax.linalg.lu has them; `prefer` chooses where rows tie."""
     batch, (m, n) = a.shape[:-2], a.shape[-2:]
     out, pivots, order = (
         a.copy(),
@@ -245,7 +245,7 @@ def test_eigenpairs_of_any_matrix_may_come_in_any_order_and_turn(dtype, count):
             assert not compared(found, [*other[:place], wrong, *other[place + 1 :]], "eig").ok, place
 
 
-def test_conjugate_pairs_may_swap_and_must_take_their_vectors_along():
+def test_conjugate_pairs_may_swap_only_with_their_vectors():
     values, left, right = eig_of(np.array([[1.0, 2.0, 0.0], [-2.0, 1.0, 0.5], [0.0, 0.0, 3.0]]))
     at = [int(np.flatnonzero(values.imag == part)[0]) for part in (values.imag.max(), values.imag.min())]
     order = np.arange(3)
@@ -256,13 +256,13 @@ def test_conjugate_pairs_may_swap_and_must_take_their_vectors_along():
     assert not compared([values, left, right], [nudged, left, right[:, order]], "eig").ok
 
 
-def test_eigenvalues_that_lie_closer_than_the_tolerance_are_paired_as_well_as_can_be():
+def test_eigenvalues_closer_than_the_tolerance_are_matched_best():
     one, other = np.array([0.0, 1e-6, 1.0]), np.array([0.4e-6, -0.6e-6, 1.0])
     assert compared([one], [other], "eig", rtol=0.0, atol=0.7e-6).ok
     assert not compared([one], [other], "eig", rtol=0.0, atol=0.5e-6).ok
 
 
-def test_vectors_that_are_nearly_dependent_are_not_believed_without_end():
+def test_nearly_dependent_vectors_are_allowed_a_limited_error():
     values, vectors = np.array([1.0, 1.0 + 1e-12, 2.0]), np.eye(3)
     vectors[:, 1] = vectors[:, 0] + np.array([0, 1e-12, 0])
     assert compared([values, vectors], [values, vectors], "eig").ok
@@ -270,7 +270,7 @@ def test_vectors_that_are_nearly_dependent_are_not_believed_without_end():
 
 
 @EACH
-def test_columns_that_tie_for_a_pivot_of_qr_may_be_taken_either_way(dtype):
+def test_columns_that_tie_for_a_qr_pivot_may_be_in_either_order(dtype):
     a = matrix(dtype, 5, 3)[0]
     a[:, 1] = a[:, 0] * (1 if "float" in dtype else 1j)
     a[:, 2] /= 10
@@ -363,7 +363,7 @@ def test_each_matrix_of_a_batch_is_measured_by_itself(name):
 
 
 @pytest.mark.parametrize("name", FACTORIZATIONS)
-def test_factors_that_are_not_finite_anywhere_agree_with_their_like_only(name):
+def test_factors_without_a_finite_value_agree_with_their_like(name):
     right = factors_of(name)
     failed = [np.full_like(part, np.nan) if part.dtype.kind in "fc" else part for part in right]
     assert compared(failed, failed, name).ok, "LAPACK failed in both"
@@ -374,7 +374,7 @@ def test_factors_that_are_not_finite_anywhere_agree_with_their_like_only(name):
 
 
 @pytest.mark.parametrize("name", FACTORIZATIONS)
-def test_units_in_the_last_place_are_those_of_the_largest_element(name):
+def test_ulps_of_factors_are_those_of_the_largest_element(name):
     narrow = {"float64": "float32", "complex128": "complex64", "int32": "int32"}
     right = [part.astype(narrow[part.dtype.name]) for part in factors_of(name)]
     wrong = [part * part.dtype.type(1 + 2e-6) if part.dtype.kind in "fc" else part for part in right]

@@ -1,4 +1,4 @@
-"""Which tolerance holds for a dtype between two platforms, and what may be said of it?"""
+"""The tolerance of a dtype between two platforms, and what a policy or marker may say about it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from export_core.tolerances import (
 NOTHING = Tolerance()
 
 
-def test_where_nobody_says_anything_the_default_of_the_dtype_holds():
+def test_without_any_tolerance_the_default_of_the_dtype_holds():
     assert tolerance_for("float32", NOTHING) == Tolerance(1e-5, None, None)
     assert tolerance_for("float8_e5m2", NOTHING) == Tolerance(COARSE)
 
@@ -35,7 +35,7 @@ def test_the_coarser_of_two_platforms_gives_the_default(pair):
     assert default_rtol("float64", pair) == DEFAULT_RTOL["float64"]
 
 
-def test_no_platform_is_finer_than_the_default_and_all_have_known_names():
+def test_no_platform_has_a_finer_default_or_an_unknown_name():
     for platform, by_dtype in PLATFORM_RTOL.items():
         assert platform in PLATFORMS
         assert all(rtol > DEFAULT_RTOL[dtype] for dtype, rtol in by_dtype.items())
@@ -56,7 +56,7 @@ def test_no_platform_is_finer_than_the_default_and_all_have_known_names():
         (Tolerance(ulp=8, atol=0.1), NOTHING, Tolerance(0.0, 0.1, 8)),
     ],
 )
-def test_the_widest_of_what_golden_and_policy_say_holds_before_any_default(golden, policy, held):
+def test_the_wider_of_golden_and_policy_holds_before_any_default(golden, policy, held):
     tolerances = {"tpu": {"float32": policy, "float64": Tolerance(rtol=9.0)}, "cuda": {"float32": Tolerance(rtol=9.0)}}
     assert tolerance_for("float32", golden, ("cpu", "tpu"), tolerances) == held
     assert tolerance_for("float32", golden, ("tpu", "cpu"), tolerances) == held
@@ -121,7 +121,10 @@ def test_a_policy_says_tolerances_by_platform_and_by_dtype(tmp_path):
         ("atol: {int8: 1}", "atol: int8: expected a floating-point dtype"),
         ("tolerances: {gpu: {}}", "tolerances.gpu: expected a platform of cpu, cuda, rocm, tpu."),
         ("tolerances: {tpu: {float: {}}}", "tolerances.tpu.float: expected a floating-point dtype"),
-        ("tolerances: {tpu: {float32: {ulp: -2}}}", "tolerances.tpu.float32.ulp: expected a whole number of 0 or more, found -2."),
+        (
+            "tolerances: {tpu: {float32: {ulp: -2}}}",
+            "tolerances.tpu.float32.ulp: expected a whole number of 0 or more, found -2.",
+        ),
         ("tolerances: {tpu: {float32: {rotl: 2}}}", "tolerances.tpu.float32.rotl: unknown key. Did you mean `rtol`?"),
     ],
 )  # fmt: skip

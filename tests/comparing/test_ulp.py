@@ -1,4 +1,4 @@
-"""How many representable numbers lie between two of them?"""
+"""Distances in units in the last place, counted against every number of the narrow dtypes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def numbers_of(name):
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_the_distance_is_the_number_of_steps_between_all_numbers_of_a_narrow_dtype(name):
+def test_a_distance_counts_the_steps_between_narrow_numbers(name):
     numbers = numbers_of(name)
     places = np.arange(len(numbers))
     assert (ulp_distance(numbers[:-1], numbers[1:]) == 1).all()
@@ -43,7 +43,7 @@ def test_the_distance_is_the_number_of_steps_between_all_numbers_of_a_narrow_dty
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @settings(deadline=None)
 @given(data=st.data())
-def test_neighbours_are_one_apart_and_the_distance_is_the_same_both_ways(dtype, data):
+def test_neighbours_are_one_apart_and_distances_symmetric(dtype, data):
     width = 32 if dtype is np.float32 else 64
     numbers = st.floats(allow_nan=False, allow_infinity=False, width=width)
     one, other = np.array(data.draw(numbers), dtype), np.array(data.draw(numbers), dtype)
@@ -57,12 +57,12 @@ def test_neighbours_are_one_apart_and_the_distance_is_the_same_both_ways(dtype, 
 
 @settings(deadline=None)
 @given(FINITE, FINITE, FINITE)
-def test_distances_over_a_number_in_between_add_up_also_across_zero(one, other, third):
+def test_distances_over_a_number_in_between_add_up(one, other, third):
     low, middle, high = (np.array(value) for value in sorted((one, other, third)))
     assert int(ulp_distance(low, high)) == int(ulp_distance(low, middle)) + int(ulp_distance(middle, high))
 
 
-def test_the_two_zeros_are_the_same_place_and_the_smallest_numbers_around_them_two_apart():
+def test_the_two_zeros_are_equal_and_their_neighbours_two_apart():
     smallest = np.finfo(np.float32).smallest_subnormal
     assert ulp_distance(np.array([0.0, -smallest], np.float32), np.array([-0.0, smallest], np.float32)).tolist() == [
         0,
@@ -77,7 +77,7 @@ def test_the_ends_of_the_longest_line_do_not_overflow():
 
 @pytest.mark.parametrize(("dtype", "part"), [(np.complex64, np.float32), (np.complex128, np.float64)])
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)], ids=str)
-def test_complex_numbers_are_as_far_as_the_farther_of_their_parts(dtype, part, shape):
+def test_complex_numbers_are_as_far_as_their_farther_part(dtype, part, shape):
     one = np.full(shape, 1 + 2j, dtype)
     near = part(1).view(f"i{part().itemsize}")
     other = np.full(shape, (near + 3).view(part) + 1j * np.nextafter(part(2), part(3)), dtype)

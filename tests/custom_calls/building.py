@@ -18,7 +18,8 @@ HOLDS = {"D-1": ("scale_v1",), "D": ("scale_v1", "scale_v2"), "RELEASE+180": ("s
 def build_libraries(folder: Path, headers: str) -> dict[str, Path]:
     """Compile against these headers (`jax.ffi.include_dir()`), and link a library for each day.
 
-    A jaxlib takes handlers that were compiled with its own headers or with older ones, so the oldest reader's headers serve all.
+    A jaxlib takes handlers that were compiled with its own headers or with older ones, so the oldest reader's headers
+    serve all.
     """
     folder.mkdir(parents=True, exist_ok=True)
     compiler = [COMPILER or "g++", "-std=c++17", "-O0", "-w", "-fPIC", f"-I{headers}"]

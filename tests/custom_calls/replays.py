@@ -1,7 +1,7 @@
 """The replays behind docs/custom_calls.md: `python tests/custom_calls/replays.py` writes tests/custom_calls/results/.
 
-Two writers, each with the lowering of its day, and readers from before the change to after its end, each with the library of its
-day: real releases, real artifacts, real verdicts. Needs g++.
+Two writers, each with the lowering of its day, and readers from before the change to after its end, each with the
+library of its day: real releases, real artifacts, real verdicts. Needs g++.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A primitive whose lowering goes from one custom-call target to another, as its source stood on each day of the change."""
+"""A primitive whose lowering changes from one custom-call target to another, as its source was on each day of it."""
 
 import jax.core
 import jax.ffi

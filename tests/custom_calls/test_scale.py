@@ -1,4 +1,4 @@
-"""A real FFI target goes through its change: compiled here, registered in writer and reader, exported, and replayed in cold processes."""
+"""A real FFI target changes: compiled here, registered in writer and reader, exported, replayed in cold processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ from export_core.worker.protocol import Stage
 
 @pytest.mark.parametrize(
     ("day", "ignore_forward", "exported"),
-    [("D-1", False, "my_scale_v1"), ("D", False, "my_scale_v1"), ("D", True, "my_scale_v2"), ("D+21", False, "my_scale_v2")],
+    [
+        ("D-1", False, "my_scale_v1"),
+        ("D", False, "my_scale_v1"),
+        ("D", True, "my_scale_v2"),
+        ("D+21", False, "my_scale_v2"),
+    ],
     ids=["D-1", "D", "D, forward compatibility ignored", "D+21"],
 )  # fmt: skip
 def test_each_day_exports_its_target(export, day, ignore_forward, exported):
@@ -26,7 +31,7 @@ def test_each_day_exports_its_target(export, day, ignore_forward, exported):
     assert produced.outputs[0].data.tolist() == [0.0, 2.5, 5.0, 7.5]
 
 
-def test_what_runs_now_uses_the_new_target_while_exports_use_the_old_one(export):
+def test_runs_use_the_new_target_while_exports_use_the_old_one(export):
     import jax
     import numpy as np
     import scale

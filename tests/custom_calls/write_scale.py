@@ -1,4 +1,7 @@
-"""A writer that has nothing but jax: DAY FOLDER. Leaves an artifact, its inputs and what it computed, for `jaxexport goldens add`."""
+"""A writer that has nothing but jax: `write_scale.py DAY FOLDER`.
+
+Leaves an artifact, its inputs and what it computed, for `jaxexport goldens add`.
+"""
 
 import sys
 from pathlib import Path

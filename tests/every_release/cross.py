@@ -1,7 +1,7 @@
-"""Does every release write and read? Each writes the programs of `project/`, each reads what all wrote, and a table is printed.
+"""The releases that write and read: each writes the programs of `project/`, each reads what all wrote; prints a table.
 
-`nox -s every_release [-- --writers V,V --readers V,V --docs FILE]`. Exit 1 when a release has written nothing that was read anywhere,
-or has read nothing.
+`nox -s every_release [-- --writers V,V --readers V,V --docs FILE]`. Exit 1 when a release has written nothing that was
+read anywhere, or has read nothing.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def test_three_releases_of_three_times_write_and_read(tmp_path):
 
 
 @pytest.mark.matrix
-def test_an_old_release_writes_what_it_wants_to_be_told_another_way(tmp_path):
+def test_an_old_release_writes_under_its_own_names(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\nexport_devices = 2\n")
     (tmp_path / "test_a.py").write_text(WHAT_OLD_RELEASES_WANT_ANOTHER_WAY)
     (tmp_path / "export_compat.yaml").write_text(cross.POLICY.read_text())

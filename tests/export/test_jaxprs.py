@@ -132,7 +132,7 @@ def test_the_body_of_a_shard_map_is_counted():
     assert any(name.startswith("psum") for name in found)
 
 
-def test_an_inner_jaxpr_that_is_used_again_is_printed_once_and_counted_each_time():
+def test_a_shared_inner_jaxpr_is_printed_once_counted_each_time():
     @jax.jit
     def layer(x):
         return jnp.tanh(jnp.sin(x) + 1)
@@ -154,7 +154,7 @@ def test_equal_inner_jaxprs_are_one_also_where_jax_keeps_two():
 @pytest.mark.skipif(
     jax.__version_info__ < (0, 5), reason="jax itself doubles its work at each level when it traces this"
 )
-def test_calls_that_double_at_each_level_are_no_more_work_than_levels():
+def test_calls_that_double_at_each_level_are_printed_once():
     function = jnp.sin
     for _ in range(24):
         function = jax.jit(lambda x, below=function: below(x) * below(x))
@@ -195,7 +195,7 @@ def test_results_that_nobody_uses_are_no_variables():
     assert described(lambda x: lax.sort((x, x), num_keys=1)[0], np.ones(3)).text.count("_:f32[3]") == 1
 
 
-def test_no_variable_is_named_like_a_primitive_or_a_word_of_the_language():
+def test_no_variable_is_named_like_a_primitive_or_keyword():
     def long(x):
         for _ in range(300):
             x = jnp.sin(x)
@@ -217,7 +217,7 @@ def test_the_same_text_when_it_is_exported_again():
         np.set_printoptions(precision=8)
 
 
-def test_the_same_text_in_another_process_with_another_order_of_hashes():
+def test_another_process_and_hash_order_give_the_same_text():
     program = (
         "import numpy as np; from export.test_jaxprs import described, every_kind; "
         "found = described(every_kind, np.ones(3, np.float32)); print(found.text, found.summary)"

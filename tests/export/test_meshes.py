@@ -1,4 +1,4 @@
-"""Functions over several devices: exported without them where jax can, called on them, and told where a mesh cannot be had."""
+"""Functions over several devices: exported without them where jax can, called on them, and refused on too few."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ X = np.arange(8, dtype=np.float32).reshape(4, 2)
 SPEC = PartitionSpec
 
 
-def test_parts_are_told_by_place_in_the_mesh_whichever_devices_it_has():
+def test_a_shard_layout_is_by_place_in_the_mesh_on_any_devices():
     devices = np.array(jax.devices()[:4])
     for order in (devices, devices[::-1]):
         mesh = Mesh(order.reshape(2, 2), ("a", "b"))
@@ -30,7 +30,7 @@ def test_the_manifest_says_the_mesh_and_where_outputs_lie(exported):
     assert produced.manifest.out_shardings == ("0:[0:2,0:2] 1:[2:4,0:2]", "0:[] 1:[]")
 
 
-def test_an_artifact_is_compiled_only_after_it_was_exported_and_could_be_audited(exported, monkeypatch):
+def test_an_artifact_is_not_compiled_before_checks_are_added(exported, monkeypatch):
     compiled = []
     monkeypatch.setattr(api, "call_of", lambda each, real=api.call_of: compiled.append(each) or real(each))
     produced = exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),))
@@ -45,7 +45,7 @@ def test_the_mesh_of_arguments_on_devices_is_found(exported):
     assert produced.manifest.options.mesh == {"p": 2, "q": 2}
 
 
-def test_another_mesh_of_the_same_form_and_a_single_device_are_checked(exported):
+def test_a_mesh_of_other_axes_and_a_single_device_are_checked(exported):
     produced = add_checks(exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),)), [])
     other, one = produced.manifest.checks
     assert (other.name, other.mesh, other.outputs) == ("other-mesh", {"other_a": 2}, "outputs.npz")
@@ -59,7 +59,7 @@ def test_only_a_one_device_artifact_can_be_spread(exported):
         add_checks(exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),), spread_over=2), [])
 
 
-def test_a_mesh_of_more_devices_than_there_are_says_how_to_get_them():
+def test_a_mesh_of_too_many_devices_says_how_to_get_them():
     with pytest.raises(ExportError, match=r"needs 4096 devices; this process has \d+.* export_devices = 4096"):
         concrete_mesh("t", {"a": 4096})
 

@@ -21,7 +21,7 @@ def test_without_static_arguments_none_is_found():
     assert static_of(jax.jit(lambda x, y, n=1: x * n + y["a"]), X, {"a": 2.0}, n=3) == frozenset()
 
 
-def test_a_static_number_is_told_from_one_that_is_an_array_by_their_count():
+def test_a_static_number_is_told_from_an_array_by_their_count():
     assert static_of(jax.jit(lambda x, n: x * n, static_argnums=1), X, 3) == {1}
     assert static_of(jax.jit(lambda x, n: x * n), X, 3) == frozenset()
 

@@ -1,4 +1,4 @@
-"""Further calls and refusals of a case: the writer itself must do what every reader is asked to do."""
+"""Further calls and refusals of a case: the writer itself must do what every reader must."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_refusal_that_does_not_come_fails_at_writing(symbolic):
         add_checks(symbolic, [use(np.ones((4, 3), np.float32), refused="b >= 2")])
 
 
-def test_a_refusal_for_another_reason_fails_at_writing_with_what_was_said(symbolic):
+def test_a_refusal_for_another_reason_fails_with_its_message(symbolic):
     with pytest.raises(ExportError, match=r"refused1: expected a refusal with 'b >= 2' .* found ValueError: .*float32"):
         add_checks(symbolic, [use(X.astype(np.int32), refused="b >= 2")])
 
@@ -49,7 +49,7 @@ def test_a_call_with_other_arguments_than_the_first_is_told(exported):
         add_checks(produced, [use(X)])
 
 
-def test_a_host_callback_cannot_be_held_and_the_error_says_what_to_do(exported):
+def test_a_host_callback_is_an_error_that_says_what_to_do(exported):
     def printing(x):
         jax.debug.print("{}", x)
         return x
@@ -80,7 +80,7 @@ def test_a_setting_that_this_jax_does_not_take_is_told(exported):
 
 
 def test_a_refusal_is_tried_on_the_artifact_as_it_is_read_back(exported):
-    """Before jax serializes, it names the constraint; what is read back refines shapes first, and says what does not fit."""
+    """Before serializing, jax names the constraint; deserialized, it refines shapes first and names the misfit."""
     symbolic = {"symbolic_shapes": ("b",), "constraints": ("b >= 2", "mod(b, 2) == 0")}
     halves = exported(lambda x: x.reshape(x.shape[0] // 2, 2).sum(1), X[:, 0], **symbolic)
     with pytest.raises(

@@ -39,14 +39,14 @@ def test_they_are_what_the_exported_vjp_gives(name):
                 np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
-def test_cotangents_are_the_same_on_every_run_and_differ_by_output():
+def test_cotangents_are_the_same_every_run_and_differ_by_output():
     ((first, _),) = derivatives(lambda x: (x, x * 2), [X], 1)
     ((second, _),) = derivatives(lambda x: (x, x * 2), [X], 1)
     np.testing.assert_array_equal(first[1], second[1])
     assert not np.allclose(first[1], first[2])
 
 
-def test_a_golden_keeps_one_check_for_each_order_and_the_refusal_of_the_next(exported, tmp_path):
+def test_each_order_has_a_check_and_the_next_must_be_refused(exported, tmp_path):
     produced = add_checks(exported(lambda x: x**3, X, vjp_order=2), [])
     checks = produced.manifest.checks
     assert [(check.name, check.vjp, check.outputs, check.refused) for check in checks] == [
@@ -61,7 +61,7 @@ def test_a_golden_keeps_one_check_for_each_order_and_the_refusal_of_the_next(exp
     np.testing.assert_allclose(gradient, 3 * x**2 * cotangent, rtol=1e-6)
 
 
-def test_a_function_that_has_no_derivative_says_so_when_it_is_written(exported):
+def test_a_function_without_derivative_fails_when_written(exported):
     def forward_only(x):
         return jax.lax.while_loop(lambda s: s.sum() < 10, lambda s: s * 2, x)
 

@@ -1,4 +1,5 @@
-"""Examples for a process of their own: with eight devices, or with a lowering rule that they change for all. test_apart.py runs them."""
+"""Examples for a process of their own: with eight devices, or with a lowering rule that they change for all.
+test_apart.py runs them."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ def test_other_devices_in_a_mesh_of_another_shape_do_as_well(devices):
     assert _first_two(res2) == [(2, (slice(0, 8, None),)), (3, (slice(8, 16, None),))]
 
 
-def test_a_golden_checks_another_mesh_and_that_one_device_is_refused(through):
+def test_a_golden_checks_another_mesh_and_refuses_one_device(through):
     produced = through(jax.jit(f), jnp.arange(32), mesh={"a": 4}, in_specs=(P("a"),))
     manifest = add_checks(produced, []).manifest
     assert manifest.out_shardings == ("0:[0:8] 1:[8:16] 2:[16:24] 3:[24:32]",)
@@ -105,7 +106,7 @@ def test_another_number_of_devices_is_refused(devices):
     assert re.search(WRONG_DEVICES, str(refusal.value))
 
 
-def test_arguments_are_put_where_the_exported_function_wants_them(devices):
+def test_arguments_are_put_where_the_export_wants_them(devices):
     exp = _exported_for(Mesh(np.array(devices), ("a",)), 4 * 8)
     # The documents name the axis "b" here; since 0.9.0 its name must be that of the export.
     calling_mesh = Mesh(np.array(devices[::-1]), ("a",))
@@ -115,7 +116,7 @@ def test_arguments_are_put_where_the_exported_function_wants_them(devices):
     assert _first_two(res) == [(7, (slice(0, 4, None),)), (6, (slice(4, 8, None),))]
 
 
-def test_a_function_exported_for_one_device_is_spread_with_its_arguments(devices, through):
+def test_an_export_for_one_device_is_spread_with_its_arguments(devices, through):
     def cosine(x):
         return jnp.cos(x)
 
@@ -135,7 +136,7 @@ def test_a_function_exported_for_one_device_is_spread_with_its_arguments(devices
 # Section "Compatibility guarantees for custom calls" of June 2024. The newer document has a primitive of its own there.
 
 
-def test_a_lowering_rule_of_jax_can_be_taken_over_and_is_then_refused_too():
+def test_a_replaced_lowering_rule_of_jax_is_refused_too():
     # sin has an accuracy since 0.6.0, which its lowering rule is told.
     _ = mlir.register_lowering(
         lax.sin_p, lambda ctx, o, **_: mlir.custom_call("my_new_sin", operands=[o], result_types=[o.type]).results

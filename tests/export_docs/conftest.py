@@ -1,4 +1,4 @@
-"""The functions of JAX's export documents, through this tool: exported as a marked test does it, read back without jax."""
+"""The functions of JAX's export documents, exported as a marked test does it, and read back without jax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What JAX's export document says of the calling convention: its versions, the signature of main, and the shape assertions."""
+"""What JAX's export document says of the calling convention: versions, the signature of main, shape assertions."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_main_takes_the_platform_index_then_tokens_then_arrays(documented):
     assert main.outputs == ("!stablehlo.token", "tensor<?x?xf32>")
 
 
-def test_the_inner_function_takes_the_dimension_variables_by_name_too(documented):
+def test_the_inner_function_takes_dimension_variables_by_name(documented):
     (inner,) = [each for each in documented.artifact.module.functions if each.name == "_wrapped_jax_export_main"]
     dimensions = [("tensor<i32>", {"jax.global_constant": name}) for name in ("h", "w")]
     assert inner.visibility == "private"
@@ -101,7 +101,7 @@ def test_the_inner_function_takes_the_dimension_variables_by_name_too(documented
     assert inner.outputs[0] == "!stablehlo.token"
 
 
-def test_functions_of_global_constants_alone_have_all_of_their_arguments_tagged(documented):
+def test_functions_of_global_constants_alone_are_all_tagged(documented):
     (floor,) = [each for each in documented.artifact.module.functions if each.name == "floor_divide"]
     assert floor.arg_attrs == ({"jax.global_constant": ""}, {"jax.global_constant": ""})
 
@@ -119,13 +119,14 @@ def test_arguments_that_are_not_used_are_not_arguments_of_main(through):
     assert artifact.module.main.inputs == ("tensor<i32>",)
 
 
-def test_an_artifact_for_one_platform_of_fixed_shapes_has_nothing_but_its_arrays(through):
+def test_one_platform_and_fixed_shapes_leave_only_the_arrays(through):
     artifact = through(jax.jit(jnp.cos), np.ones((3, 4), np.float32)).artifact
     assert _signature(artifact.module.main) == [("tensor<3x4xf32>", {})]
     assert (artifact.envelope.uses_global_constants, artifact.custom_calls) == (False, ())
 
 
-# The assertions: both documents give three, in a function _check_shape_assertions. They stand in main itself since 0.4.30 at least.
+# The assertions: both documents give three, in a function _check_shape_assertions. They stand in main itself since
+# 0.4.30 at least.
 
 
 def test_main_asserts_what_tracing_assumed_of_the_dimensions(documented):

@@ -1,4 +1,4 @@
-"""What JAX's export document says of debugging: what is logged, what is dumped, and what the environment can ask for."""
+"""What JAX's export document says of debugging: what is logged, what is dumped, and what the environment sets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ print(exported.calling_convention_version, jax.config.jax_export_ignore_forward_
 """
 
 
-def test_the_environment_chooses_convention_and_lowering_and_where_modules_are_dumped(tmp_path):
+def test_the_environment_sets_convention_lowering_and_dumps(tmp_path):
     asked = {
         "JAX_DUMP_IR_TO": str(tmp_path),
         "JAX_EXPORT_CALLING_CONVENTION_VERSION": "9",

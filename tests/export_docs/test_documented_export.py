@@ -30,13 +30,14 @@ def test_an_exported_function_can_be_inspected():
     assert exported.fun_name == "f"
     assert str(exported.in_avals) == "(ShapedArray(float32[]),)"
     main = re.search(r".*@main.*", exported.mlir_module()).group(0)
-    # June 2024 shows mhlo.layout_mode too, which 0.4.33 still writes and 0.4.35 does not; result_info is "result" since 0.5.3.
+    # June 2024 shows mhlo.layout_mode too, which 0.4.33 still writes and 0.4.35 does not; result_info is "result" since
+    # 0.5.3.
     assert main.lstrip().startswith(
         'func.func public @main(%arg0: tensor<f32> loc("x")) -> (tensor<f32> {jax.result_info'
     )
 
 
-def test_a_rehydrated_function_is_called_from_another_computation():
+def test_a_rehydrated_function_is_called_in_another_computation():
     exported = export.export(jax.jit(f))(jax.ShapeDtypeStruct((), np.float32))
     serialized: bytearray = exported.serialize()
     rehydrated_exp: export.Exported = export.deserialize(serialized)
@@ -71,7 +72,7 @@ def test_vjps_are_serialized_up_to_the_order_asked_for():
         jax.grad(jax.grad(jax.grad(jax.grad(rehydrated_f))))(0.1)
 
 
-def test_an_artifact_holds_as_many_vjps_as_were_asked_for_and_a_golden_checks_each(through):
+def test_an_artifact_holds_the_requested_vjps_each_checked(through):
     produced = add_checks(through(jax.jit(g), 1.0, vjp_order=3), [])
     artifact = produced.artifact
     assert artifact.envelope.vjp_order == 3
@@ -82,7 +83,7 @@ def test_an_artifact_holds_as_many_vjps_as_were_asked_for_and_a_golden_checks_ea
     assert produced.manifest.checks[-1].refused == "No VJP is available"
 
 
-def test_a_function_exported_without_vjps_cannot_be_differentiated(through):
+def test_an_export_without_vjps_cannot_be_differentiated(through):
     rehydrated = export.deserialize(export.export(jax.jit(g))(1.0).serialize())
     with pytest.raises(ValueError, match="No VJP is available"):
         jax.grad(rehydrated.call)(1.0)

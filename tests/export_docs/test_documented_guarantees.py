@@ -1,4 +1,4 @@
-"""What JAX's export document says of custom calls: which are refused, what lets them pass, and which target is used when."""
+"""What JAX's export document says of custom calls: which are refused, what allows them, which target is used when."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ def _call(target, operand):
 
 
 # Primitives and lowerings come from jax._src, as in the documents.
-# Section "Compatibility guarantees for custom calls". The June 2024 document, and the note of May 2024 that it came from, override sin.
+# Section "Compatibility guarantees for custom calls". The June 2024 document, and the note of May 2024 that it came
+# from, override sin.
 new_prim = _primitive("new_prim", lambda ctx, o: _call("my_new_prim", o))
-# The same where it can run here: what the tool exports it also runs, so this platform gets no call of a target that nobody registered.
+# The same where it can run here: what the tool exports it also runs, so this platform gets no call of a target that
+# nobody registered.
 for_tpus = _primitive("for_tpus", lambda ctx, o: _call("my_new_prim", o), platform="tpu")
 
 REFUSED = "custom calls whose targets have no compatibility guarantees"
@@ -49,7 +51,7 @@ def test_an_export_refuses_a_target_without_guarantees(through):
         through(jax.jit(for_tpus.bind), 1.0, platforms=("tpu",))
 
 
-def test_a_disabled_check_lets_the_target_pass_and_the_artifact_tells(through):
+def test_a_disabled_check_lets_a_target_pass_and_is_recorded(through):
     exported = export.export(
         jax.jit(new_prim.bind), disabled_checks=[export.DisabledSafetyCheck.custom_call("my_new_prim")]
     )(1.0)
@@ -75,8 +77,8 @@ def test_a_disabled_check_guarantees_nothing(through):
     assert (found.target, found.standing, found.ok) == ("my_new_prim", "unlisted", False)
 
 
-# Section "Ensuring forward and backward compatibility": the lowering rule of day D, without the condition on jaxlib's version, which every
-# jaxlib here fulfils.
+# Section "Ensuring forward and backward compatibility": the lowering rule of day D, without the condition on jaxlib's
+# version, which every jaxlib here fulfils.
 
 
 def my_lowering_rule(ctx, operand):
@@ -93,7 +95,7 @@ def _targets(produced):
     return [call.target for call in produced.artifact.custom_calls]
 
 
-def test_an_export_uses_the_old_target_while_readers_may_lack_the_new_one(through):
+def test_an_export_uses_the_old_target_while_readers_need_it(through):
     assert _targets(through(jax.jit(changed.bind), 1.0, platforms=("tpu",), disabled_checks=OURS)) == ["T"]
 
 
@@ -102,7 +104,7 @@ def test_a_lowering_that_nobody_else_reads_uses_the_new_target():
     assert "@T_NEW(" in str(lowered.compiler_ir())
 
 
-def test_an_export_that_ignores_forward_compatibility_uses_the_new_target(through):
+def test_ignoring_forward_compatibility_uses_the_new_target(through):
     produced = through(
         jax.jit(changed.bind), 1.0, platforms=("tpu",), disabled_checks=OURS, ignore_forward_compatibility=True
     )

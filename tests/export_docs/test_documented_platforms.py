@@ -1,4 +1,4 @@
-"""What JAX's export document says of platforms: which are exported for, what is refused elsewhere, and how large it gets."""
+"""What JAX's export document says of platforms: which are exported for, what others refuse, how large a module is."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from jax import export, lax
 from export_core.artifact import read_bytes
 from export_core.matrix.checks import WRONG_PLATFORM
 
-# Section "Cross-platform and multi-platform export". In June 2024 the keyword was lowering_platforms; it is platforms since 0.4.30.
+# Section "Cross-platform and multi-platform export". In June 2024 the keyword was lowering_platforms; it is platforms
+# since 0.4.30.
 
 
-def test_the_platform_of_this_machine_is_exported_for_unless_others_are_named(through):
+def test_this_machines_platform_is_the_default(through):
     # default_lowering_platform before 0.4.30.
     assert export.default_export_platform() == "cpu"
     assert through(jax.jit(lax.cos), 1.0).artifact.envelope.platforms == ("cpu",)
@@ -33,7 +34,7 @@ def test_a_platform_that_was_not_exported_for_is_refused(through):
     assert through(jax.jit(lax.cos), 1.0, platforms=("tpu",)).artifact.envelope.platforms == ("tpu",)
 
 
-def test_a_disabled_check_lets_it_run_on_another_platform_and_the_artifact_tells(through):
+def test_a_disabled_check_allows_other_platforms_and_is_recorded(through):
     exp_unsafe = export.export(
         jax.jit(lax.cos), platforms=["tpu"], disabled_checks=[export.DisabledSafetyCheck.platform()]
     )(1.0)
@@ -55,7 +56,7 @@ def test_one_artifact_runs_on_any_of_several_platforms(through):
     assert produced.artifact.envelope.platforms == ("tpu", "cpu", "cuda")
 
 
-def test_a_module_for_several_platforms_is_only_marginally_larger():
+def test_a_module_for_several_platforms_is_hardly_larger():
     def f(x):
         for _ in range(1000):
             x = jnp.cos(x)
@@ -68,12 +69,13 @@ def test_a_module_for_several_platforms_is_only_marginally_larger():
     assert single < multi < 1.01 * single
     modules = [read_bytes(bytes(exp.serialize())).module for exp in (exp_single, exp_multi)]
     assert [module.nbytes for module in modules] == [single, multi]
-    # Without a primitive that is lowered differently, the operations are the same; main alone learns which platform it is on.
+    # Without a primitive that is lowered differently, the operations are the same; main alone learns which platform it
+    # is on.
     assert modules[0].op_counts == modules[1].op_counts
     assert modules[1].main.inputs == ("tensor<i32>", *modules[0].main.inputs)
 
 
-def test_a_primitive_that_is_lowered_differently_has_each_lowering_in_the_module(through):
+def test_a_module_holds_each_lowering_of_a_primitive(through):
     matrix = np.array([[4.0, 1.0], [1.0, 3.0]], np.float32)
     alone, several = (
         {

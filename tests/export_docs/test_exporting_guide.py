@@ -1,4 +1,4 @@
-"""docs/exporting.md is a project that passes as it stands: its goldens are written, and held in a cold process."""
+"""docs/exporting.md is a project that passes as it stands: its goldens are written, and replayed in a cold process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _pytest(folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_the_guide_runs_and_every_reader_here_keeps_what_it_promises(project):
+def test_the_guide_runs_and_every_reader_here_keeps_its_promise(project):
     assert f"{len(TESTS)} goldens new" in _pytest(project, "--update-goldens")
     assert f"{len(TESTS)} cases checked against {len(TESTS)} goldens: {len(TESTS)} kept" in _pytest(project)
 

@@ -1,4 +1,4 @@
-"""Every public name of jax.export, and every field and method of what it makes, has a test here, beside what this tool makes of it."""
+"""Every public name of jax.export, and every field and method of `Exported`, beside what this tool makes of it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def artifact(exported):
 @shows(
     "export", "Exported", "default_export_platform", "Exported.fun_name", "Exported.platforms", "Exported.nr_devices"
 )
-def test_export_makes_an_exported_function_for_the_default_platform(exported, artifact):
+def test_export_is_for_the_default_platform(exported, artifact):
     assert isinstance(export.export(jax.jit(jnp.sin))(1.0), export.Exported)
     said = artifact.envelope
     assert said.fun_name == exported.fun_name == "wave"
@@ -85,7 +85,7 @@ def test_export_makes_an_exported_function_for_the_default_platform(exported, ar
 
 
 @shows("Exported.in_avals", "Exported.out_avals", "Exported.in_tree", "Exported.out_tree")
-def test_types_and_trees_of_arguments_and_results_are_read_as_jax_has_them(exported, artifact):
+def test_types_and_trees_are_read_as_jax_has_them(exported, artifact):
     said = artifact.envelope
     for ours, theirs in ((said.in_avals, exported.in_avals), (said.out_avals, exported.out_avals)):
         assert [(each.dtype, each.shape) for each in ours] == [(each.dtype.name, each.shape) for each in theirs]
@@ -105,7 +105,7 @@ def test_shardings_are_none_where_none_was_asked_for(exported, artifact):
 
 
 @shows("Exported.in_shardings_jax")
-def test_a_sharding_that_was_asked_for_is_given_for_the_callers_mesh():
+def test_a_sharding_asked_for_is_given_for_the_callers_mesh():
     mesh = Mesh(np.array(jax.devices()[:1]), ("a",))
     sharding = NamedSharding(mesh, PartitionSpec("a"))
     made = export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct((4,), np.float32, sharding=sharding))
@@ -122,7 +122,7 @@ def test_the_module_is_read_byte_by_byte(artifact, exported):
 
 
 @shows("Exported.ordered_effects", "Exported.unordered_effects", "Exported.uses_global_constants")
-def test_a_pure_function_of_fixed_shapes_has_no_effects_and_no_global_constants(exported, artifact):
+def test_a_pure_function_has_no_effects_or_global_constants(exported, artifact):
     said = artifact.envelope
     assert said.ordered_effects == exported.ordered_effects == ()
     assert said.unordered_effects == exported.unordered_effects == ()
@@ -219,7 +219,7 @@ def test_a_symbolic_shape_has_dimensions_that_are_expressions(through):
 
 
 @shows("symbolic_args_specs")
-def test_symbolic_arguments_are_given_as_one_text_or_one_for_each_argument(through):
+def test_symbolic_shapes_are_one_text_or_one_for_each_argument(through):
     x, y = np.ones((2, 3), np.float32), {"scale": np.ones(3, np.float32)}
     specs = export.symbolic_args_specs((x, y), ("b, n", {"scale": "n"}))
     assert [str(leaf.shape) for leaf in jax.tree_util.tree_leaves(specs)] == ["(b, n)", "(n,)"]

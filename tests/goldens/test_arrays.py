@@ -103,7 +103,7 @@ def test_big_endian_input_is_kept_as_the_same_values(name):
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "int4", "bool"])
-def test_views_that_are_not_contiguous_are_kept_as_what_they_show(name):
+def test_views_that_are_not_contiguous_are_stored_as_they_look(name):
     whole = np.arange(24).reshape(4, 6).astype(dtype_of(name))
     views = [whole.T, whole[::2, ::-3], whole[:, 1], np.asfortranarray(whole), np.broadcast_to(whole[0], (3, 6))]
     for view in views:
@@ -218,7 +218,7 @@ def test_a_missing_file_is_an_error_that_names_it(tmp_path):
         from_npz(tmp_path / "none.npz")
 
 
-def test_a_dtype_that_this_machine_lacks_is_an_error_when_its_values_are_asked_for():
+def test_a_dtype_that_ml_dtypes_lacks_is_an_error_at_its_values():
     for name in ("float3_e9", "bfloat16"):  # bfloat16 takes two bytes
         (leaf,) = from_npz(saved(**{f"0000.{name}": np.zeros(1, np.uint8)}))
         with pytest.raises(GoldenError, match=f"ml_dtypes .* found {name}"):

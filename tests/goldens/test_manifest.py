@@ -56,7 +56,7 @@ def test_text_that_means_something_to_yaml_stays_text(tmp_path, text):
     assert load_manifest(path) == made
 
 
-def test_the_format_is_the_first_line_so_that_people_and_later_versions_see_it():
+def test_the_format_is_the_first_line():
     assert dump_manifest(manifest()).decode().splitlines()[0] == f"format: {FORMAT}"
 
 
@@ -87,7 +87,7 @@ def test_a_future_format_is_refused_and_says_to_upgrade(tmp_path):
         ("custom_calls: []", "custom_calls: none", "custom_calls"),
     ],
 )
-def test_a_manifest_that_is_none_is_refused_in_one_line_that_names_file_and_field(tmp_path, old, new, said):
+def test_a_bad_manifest_is_refused_in_one_line_with_its_field(tmp_path, old, new, said):
     path = changed(tmp_path, old, new)
     with pytest.raises(GoldenError, match=said) as told:
         load_manifest(path)
@@ -114,22 +114,25 @@ def test_a_manifest_that_cannot_be_read_is_an_error(tmp_path):
         load_manifest(tmp_path / "golden.yaml")
 
 
-def test_a_writer_is_named_by_jaxlib_and_platform_and_by_jax_where_it_differs():
+def test_a_writer_is_named_by_jaxlib_platform_and_another_jax():
     assert writer("0.9.2").id == "0.9.2-cpu"
     assert writer("0.11.2", "cuda").id == "0.11.2-jax0.12.0.1-cuda"
 
 
-def test_nothing_in_a_manifest_depends_on_the_machine_or_the_time():
+def test_no_manifest_depends_on_the_machine_or_the_time():
     assert set(msgspec.to_builtins(manifest())) == {
-        "case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files", "checks",
-        "out_shardings", "jaxpr", "format",
+        "case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files",
+        "checks", "out_shardings", "jaxpr", "format",
     }  # fmt: skip
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}
 
 
-def test_a_refusal_is_looked_for_in_what_is_said_and_not_in_the_source_that_is_quoted():
+def test_a_refusal_is_not_looked_for_in_quoted_source():
     check = Check("refused1", refused="b >= 2")
-    said = "Error refining shapes.\nx.py:3:4: error: does not fit\n    f(x, match='b >= 2')\n    ^\nx.py:5:1: note: called from\nf()\n^\n"
+    said = (
+        "Error refining shapes.\nx.py:3:4: error: does not fit\n    f(x, match='b >= 2')\n    ^\n"
+        "x.py:5:1: note: called from\nf()\n^\n"
+    )
     assert not check.expects(said)
     assert check.expects(said.replace("does not fit", "the constraint b >= 2"))
     assert check.expects("ValueError: Input shapes do not match b >= 2. Expected")

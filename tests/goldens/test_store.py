@@ -52,7 +52,7 @@ def test_writing_the_same_golden_again_touches_nothing(store):
     assert {path: path.stat().st_mtime_ns for path in store.root.rglob("*")} == before
 
 
-def test_a_new_golden_of_a_writer_replaces_its_old_one_and_no_other(store):
+def test_a_new_golden_replaces_its_writers_old_one_and_no_other(store):
     write_golden(store, manifest(jaxlib="0.9.2"), files(1))
     write_golden(store, manifest(jaxlib="0.11.0"), files(2))
     other = tree(store.root / "tests.test_a.test_f" / "0.9.2-cpu")
@@ -62,7 +62,7 @@ def test_a_new_golden_of_a_writer_replaces_its_old_one_and_no_other(store):
     assert tree(store.root / "tests.test_a.test_f" / "0.9.2-cpu") == other
 
 
-def test_files_that_a_golden_had_before_are_gone_when_it_is_replaced(store):
+def test_replacing_a_golden_removes_its_old_files(store):
     write_golden(store, manifest(), {**files(), "jaxpr.txt": b"old"})
     golden = write_golden(store, manifest(), files(2))
     assert not (golden.folder / "jaxpr.txt").exists()
@@ -75,7 +75,7 @@ def test_the_same_golden_from_two_folders_is_the_same_bytes(tmp_path):
     assert tree(tmp_path / "one") == tree(tmp_path / "another")
 
 
-def test_generations_are_ordered_by_the_day_their_writer_was_built(store):
+def test_generations_are_ordered_by_their_writers_build_date(store):
     for jaxlib in ("0.8.3", "0.12.0.1", "0.9.0"):
         write_golden(store, manifest(jaxlib=jaxlib))
     found = store.generations("tests.test_a.test_f")
@@ -127,8 +127,8 @@ def test_a_golden_in_the_wrong_place_is_refused(store):
 
 # --- killed at any moment ---------------------------------------------------------------------------------------------
 
-# A process that has imported everything forks a writer, kills it at a random moment, and looks at what is left. The writer
-# swaps a golden of zeros for one of ones and back, as fast as it can.
+# A process that has imported everything forks a writer, kills it at a random moment, and looks at what is left. The
+# writer swaps a golden of zeros for one of ones and back, as fast as it can.
 KILLER = textwrap.dedent("""
     import json, os, random, signal, sys, time
     sys.path.insert(0, sys.argv[1])
@@ -141,12 +141,13 @@ KILLER = textwrap.dedent("""
     root, kills, exchange = Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "exchange"
     if not exchange:
         module._exchange = lambda first, second: False  # a platform without renameat2
-    os.fsync = lambda descriptor: None  # a killed process loses nothing that the kernel has; the disk's own time is not the point
+    os.fsync = lambda descriptor: None  # a killed process loses nothing that the kernel has
     store = GoldenStore(root)
     versions = []
     for fill in (0.0, 1.0):
         content = {**files(fill, 50_000), "jaxpr.txt": str(fill).encode()}
-        versions.append((msgspec.structs.replace(manifest(), files={n: sha256(d) for n, d in content.items()}), content))
+        hashes = {name: sha256(data) for name, data in content.items()}
+        versions.append((msgspec.structs.replace(manifest(), files=hashes), content))
     random.seed(5)
     told = {"kills": 0, "left": 0, "seen": [], "hidden": 0}
     for number in range(kills):
@@ -175,7 +176,7 @@ KILLER = textwrap.dedent("""
 
 
 @pytest.mark.parametrize("how", ["exchange", "two renames"])
-def test_a_writer_killed_at_any_moment_leaves_the_old_golden_or_the_new_one(tmp_path, how):
+def test_a_killed_writer_leaves_the_old_golden_or_the_new_one(tmp_path, how):
     script = tmp_path / "killer.py"
     script.write_text(KILLER)
     command = [sys.executable, script, str(Path(__file__).parents[1]), str(tmp_path / "golden"), str(KILLS), how]
@@ -188,7 +189,7 @@ def test_a_writer_killed_at_any_moment_leaves_the_old_golden_or_the_new_one(tmp_
     assert told["left at the end"] == [], "what killed writers left is cleared"
 
 
-def test_a_replacement_killed_between_its_two_renames_is_completed_by_the_next_reader(store):
+def test_a_reader_restores_a_golden_killed_between_two_renames(store):
     golden = write_golden(store, manifest())
     before = tree(golden.folder)
     golden.folder.rename(golden.folder.with_name(".old-0.12.0.1-cpu"))
@@ -196,7 +197,7 @@ def test_a_replacement_killed_between_its_two_renames_is_completed_by_the_next_r
     assert tree(found.folder) == before
 
 
-def test_a_replacement_killed_after_its_two_renames_is_cleared_by_the_next_writer(store, monkeypatch):
+def test_a_writer_clears_what_was_left_after_two_renames(store, monkeypatch):
     monkeypatch.setattr(store_module, "_exchange", lambda first, second: False)
     golden = write_golden(store, manifest(), files(1))
     shutil.copytree(golden.folder, golden.folder.with_name(".old-0.12.0.1-cpu"))
@@ -204,7 +205,7 @@ def test_a_replacement_killed_after_its_two_renames_is_cleared_by_the_next_write
     assert [path.name for path in golden.folder.parent.iterdir()] == ["0.12.0.1-cpu"]
 
 
-def test_what_a_living_writer_stages_and_what_is_not_ours_is_left_alone(store):
+def test_folders_of_living_writers_and_of_users_are_left_alone(store):
     golden = write_golden(store, manifest())
     for name in (f".new-0.12.0.1-cpu-{os.getppid()}-abcd", ".new-0.12.0.1-cpu-mine-too"):
         golden.folder.with_name(name).mkdir()
@@ -212,7 +213,7 @@ def test_what_a_living_writer_stages_and_what_is_not_ours_is_left_alone(store):
     assert len(list(golden.folder.parent.glob(".new-*"))) == 2
 
 
-def test_a_removed_golden_is_gone_with_its_case_when_it_was_the_last(store):
+def test_removing_the_last_golden_removes_its_case(store):
     one, other = (write_golden(store, manifest(jaxlib=jaxlib)) for jaxlib in ("0.9.2", "0.11.0"))
     store.remove(one)
     assert [found.id for found in store.goldens()] == [other.id]
@@ -227,7 +228,7 @@ def test_a_removal_that_is_refused_leaves_the_golden_whole(store):
         store.remove(golden)
 
 
-def test_a_removal_killed_at_any_moment_leaves_a_whole_golden_or_none(store):
+def test_a_killed_removal_leaves_a_whole_golden_or_none(store):
     """The folder is renamed before the first file goes: what is left cannot be taken for a golden."""
     golden = write_golden(store, manifest())
     script = textwrap.dedent(f"""
@@ -304,7 +305,7 @@ def test_a_place_where_nothing_can_be_written_is_an_error(tmp_path):
 # --- two at once ------------------------------------------------------------------------------------------------------
 
 
-def test_two_processes_write_different_writers_of_one_case_and_read_while_they_do(store):
+def test_two_processes_write_and_read_one_case_at_once(store):
     script = textwrap.dedent(f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})

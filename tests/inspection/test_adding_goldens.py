@@ -1,4 +1,4 @@
-"""`jaxexport goldens add`: a golden of an artifact whose source nobody has."""
+"""`jaxexport goldens add`: a golden from an artifact whose source code is lost."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from export_core.artifact import Aval
 from export_core.goldens import GoldenStore
 from export_core.runs.results import read_results
 
-KEPT = DATA.parents[2] / "golden"
-MLP = KEPT / "tests.compat.test_models.test_mlp_with_gradients" / "0.9.2-cpu"
+GOLDENS = DATA.parents[2] / "golden"
+MLP = GOLDENS / "tests.compat.test_models.test_mlp_with_gradients" / "0.9.2-cpu"
 SYMBOLIC = DATA / "0.12.0.1" / "symbolic.jaxexport"  # float32[b,4] -> float32[b,b]
 
 

@@ -135,9 +135,8 @@ def describable(reader: str, platform: str, plugin: str, names: Sequence[str]) -
 def main(folder: Path, page: Path) -> None:
     """Put the tables between the marks of the page."""
     policy = find_policy(Path())
-    windows, known = policy.window_lengths(), policy.known_failures
     summary = read_summary(folder)
-    results = [judge_again(result, windows, known) for result in read_results(folder)]
+    results = [judge_again(result, policy) for result in read_results(folder)]
     selection = msgspec.to_builtins(summary.selection)
     options = f"--readers {selection['readers']} --platforms {','.join(selection['platforms'])}"
     lines = [*tables(results, f"jaxexport matrix {options}", summary.seconds), *devices(readers_of(results))]

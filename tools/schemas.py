@@ -17,7 +17,7 @@ from export_core.judge import Result, Summary
 from export_core.judge.forecast import Forecast
 from export_core.policy import Policy
 from export_core.policy.json_schema import DIALECT, TITLE, policy_schema
-from export_core.releases.dated import DatedCalendar
+from export_core.releases.release_list import DatedCalendar
 from export_core.report.baseline_report import BaselineReport
 from export_core.report.plan_report import PlanReport
 

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.options import as_of_option, day_of, goldens_option, listed, policy_of, policy_option, put
+from export_core.cli.options import (
+    as_of_option,
+    comma_separated,
+    day_of,
+    goldens_option,
+    policy_of,
+    policy_option,
+    write_output,
+)
 
 HALF_A_YEAR = 183
 
@@ -52,7 +60,7 @@ def forecast(
     stored = store.goldens()
     if not stored:
         raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
-    ahead = look_ahead(stored, policy, policy.calendar(), day_of(as_of), days, listed(deployed))
+    ahead = look_ahead(stored, policy, policy.calendar(), day_of(as_of), days, comma_separated(deployed))
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(ahead), indent=2))
     elif markdown:
@@ -61,4 +69,4 @@ def forecast(
         for line in forecast_lines(ahead):
             click.echo(line)
     if ics:
-        put(ics, calendar_file(ahead))
+        write_output(ics, calendar_file(ahead))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.options import STDOUT, console, put
+from export_core.cli.options import STDOUT, console, write_output
 
 if TYPE_CHECKING:
     from export_core.runs.baseline import BaselineDifference
@@ -37,15 +37,15 @@ def report(folder: Path, html: str | None, markdown: str | None, junit: str | No
     if html:
         from export_core.report.html import html_page
 
-        put(html, html_page(results, summary).encode())
+        write_output(html, html_page(results, summary).encode())
     if markdown:
         from export_core.report.markdown import markdown_text
 
-        put(markdown, markdown_text(results, summary).encode())
+        write_output(markdown, markdown_text(results, summary).encode())
     if junit:
         from export_core.report.junit import junit_xml
 
-        put(junit, junit_xml(results, summary).encode())
+        write_output(junit, junit_xml(results, summary).encode())
 
 
 def print_difference(difference: BaselineDifference, *, as_json: bool) -> None:

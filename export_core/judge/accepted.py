@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from export_core.goldens import Manifest
-from export_core.matrix.quirks import quirks_of, relaxes
+from export_core.matrix.quirks import quirks_of, relaxation
 from export_core.policy import Quirk
 
 
@@ -31,7 +31,7 @@ def _accepted_for(manifest: Manifest, quirks: Sequence[Quirk]) -> list[Accepted]
     reasons += [(_disabled_check(check), reason) for check, reason in options.disabled_checks.items()]
     accepted = [Accepted(what, reason, (manifest.case,)) for what, reason in reasons]
     golden = f"{manifest.case}/{manifest.writer.id}"
-    return accepted + [Accepted(f"quirk: {relaxes(quirk)}", _quirk_reason(quirk), (golden,)) for quirk in quirks]
+    return accepted + [Accepted(f"quirk: {relaxation(quirk)}", _quirk_reason(quirk), (golden,)) for quirk in quirks]
 
 
 def _quirk_reason(quirk: Quirk) -> str:

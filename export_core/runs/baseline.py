@@ -103,16 +103,15 @@ def compare_with_baseline(
     if folder.resolve() == baseline.resolve():
         raise RunError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
     recorded_then, before = read_run(baseline)
-    windows = policy.window_lengths()
-    judged_then = [judge_again(result, windows, policy.known_failures, policy.required) for result in recorded_then]
-    old = {cell_of(result): result for result in judged_then}
+    judged_then = [judge_again(result, policy) for result in recorded_then]
+    old = {result.key: result for result in judged_then}
     if len(old) != len(recorded_then):
         raise RunError(
             f"--baseline {baseline}: expected one result for each cell, found {len(recorded_then)} results of "
             f"{len(old)} cells. "
             "Run it again."
         )
-    new = {cell_of(result): result for result in results}
+    new = {result.key: result for result in results}
     if old.keys().isdisjoint(new):
         raise RunError(
             f"--baseline {baseline}: expected at least one cell that {folder} also has, found none. Name another "
@@ -134,11 +133,6 @@ def compare_with_baseline(
         *_policy_caveat(before, policy, rejudged),
     ]
     return BaselineDifference(before, summary, cells, caveats)
-
-
-def cell_of(result: Result) -> tuple[str, str, str, str]:
-    """What names a cell in any run: golden, the reader's jaxlib and jax, platform."""
-    return result.golden, result.reader.jaxlib, result.reader.jax, result.platform
 
 
 def change_of(then: Result | None, now: Result) -> Change:
@@ -231,10 +225,10 @@ def _policy_caveat(before: Summary, policy: Policy, rejudged: int) -> Iterator[s
 
 def _changed_keys(before: Summary, policy: Policy) -> list[str]:
     try:
-        old = msgspec.convert(before.policy, Policy).unplaced()
+        old = msgspec.convert(before.policy, Policy).without_locations()
     except msgspec.MsgspecError:
         return ["of another version of pytest-jaxexport"]
-    now = policy.unplaced()
+    now = policy.without_locations()
     return [name for name in Policy.__struct_fields__ if getattr(old, name) != getattr(now, name)]
 
 

@@ -10,7 +10,8 @@ from importlib import resources
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import day, golden, release, result
+from making import day, golden, release, result, summarize
+from replaying import replayed
 from rich.console import Console
 
 from export_core.environments import hardware as hardware_module
@@ -20,10 +21,8 @@ from export_core.environments.errors import PlacementError
 from export_core.environments.hardware import lacking, settled
 from export_core.environments.placement import Mode, Placement, asked_platform, find_targets, load_devices
 from export_core.goldens import Options
-from export_core.judge import reproduce_command, summarize
 from export_core.matrix import Cell, Selection, Verdict, make_plan
-from export_core.matrix.driverless import find_driverless, load_driverless
-from export_core.matrix.replay import replay
+from export_core.matrix.known_messages import find_driver_need, load_driver_needs
 from export_core.policy import Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_plan
@@ -159,12 +158,6 @@ def test_goldens_without_a_cell_on_the_platforms_asked_for_are_told():
     assert [(each.title, each.text) for each in findings(judged, summary)] == [("NOT COVERED", said)]
 
 
-def test_the_command_that_reproduces_a_cell_names_its_mode():
-    cell = Cell(golden(), NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
-    assert "--platforms tpu:compile" in reproduce_command(cell)
-    assert reproduce_command(Cell(golden(), NEWEST, "cpu")).endswith("--platforms cpu")
-
-
 def test_hardware_is_asked_in_another_process_and_says_what_is_missing():
     for platform in ("cuda", "rocm", "tpu"):
         lack = lacking(platform)
@@ -195,7 +188,7 @@ def test_what_must_run_and_cannot_is_not_run_and_nothing_is_built_for_it():
         raise AssertionError("an environment was built")
 
     cell = Cell(golden(), NEWEST, platform, Mode.RUN, find_targets(())[platform])
-    (outcome,) = replay([cell], never, load_calendar(), equipped=never)
+    (outcome,) = replayed([cell], never)
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     assert outcome.message.startswith(f"{platform} cannot run here: {lacking(platform)}")
     assert f"--platforms {platform}:compile" in outcome.message
@@ -203,9 +196,7 @@ def test_what_must_run_and_cannot_is_not_run_and_nothing_is_built_for_it():
 
 def test_a_release_without_the_plugin_is_not_run_with_jaxs_own_words(goldens, here):
     cell = Cell(goldens["both"], here, "tpu", Mode.COMPILE, find_targets(())["tpu"])
-    (outcome,) = replay(
-        [cell], this_interpreter, load_calendar(), equipped=lambda placement: this_interpreter(placement.reader)
-    )
+    (outcome,) = replayed([cell], this_interpreter)
     if outcome.verdict is Verdict.COMPILED:
         pytest.skip("this interpreter has libtpu")
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
@@ -215,17 +206,17 @@ def test_a_release_without_the_plugin_is_not_run_with_jaxs_own_words(goldens, he
 
 def test_what_only_a_driver_could_do_is_known_by_release():
     said = "JaxRuntimeError: INTERNAL: cuSolver internal error"
-    assert find_driverless("cuda", "compile", said, day("2026-03-18"))
-    assert not find_driverless("cuda", "compile", said, day("2026-04-16")), "0.10.0 compiles it"
-    assert not find_driverless("tpu", "compile", said, day("2026-03-18"))
+    assert find_driver_need("cuda", "compile", said, day("2026-03-18"))
+    assert not find_driver_need("cuda", "compile", said, day("2026-04-16")), "0.10.0 compiles it"
+    assert not find_driver_need("tpu", "compile", said, day("2026-03-18"))
     memories = (
         "ValueError: Could not find memory addressable by device NVIDIA H100 80GB HBM3. "
         "Device NVIDIA H100 80GB HBM3 can address the following memory kinds: %s. Got memory kind: device"
     )
-    assert find_driverless("cuda", "compile", memories % "", day("2026-01-28"))
-    assert not find_driverless("cuda", "compile", memories % "", day("2026-02-28")), "0.9.1 does not ask"
-    assert not find_driverless("cuda", "compile", memories % "pinned_host", day("2026-01-28")), "it has memories"
-    assert all(entry.meaning and re.compile(entry.message) for entry in load_driverless())
+    assert find_driver_need("cuda", "compile", memories % "", day("2026-01-28"))
+    assert not find_driver_need("cuda", "compile", memories % "", day("2026-02-28")), "0.9.1 does not ask"
+    assert not find_driver_need("cuda", "compile", memories % "pinned_host", day("2026-01-28")), "it has memories"
+    assert all(entry.meaning and re.compile(entry.message) for entry in load_driver_needs())
 
 
 def test_what_is_about_to_be_fetched_is_told_with_the_largest_first():

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making import day, result
+from making import day, result, summarize
 
-from export_core.judge import Judgement, Phase, judge_changes, status_of, summarize
+from export_core.judge import Judgement, Phase, judge_changes, status_of
 from export_core.matrix import Verdict
 from export_core.policy import CustomCallChange, Policy, PolicyError, load_policy
 from export_core.releases import Windows, promise

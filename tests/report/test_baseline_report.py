@@ -6,9 +6,9 @@ import json
 
 import jsonschema
 import msgspec
-from making import day, result
+from making import day, result, summarize
 
-from export_core.judge import Judgement, summarize
+from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.report.baseline_report import baseline_findings, baseline_line, baseline_report

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from making import day, result
+from making import day, result, summarize
 
-from export_core.judge import Judgement, summarize
+from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.report import broken_promise, findings, outcome_line

@@ -14,10 +14,10 @@ from xml.etree import ElementTree as Xml
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making import day, result
+from making import day, result, summarize
 
 from export_core.environments.placement import Mode
-from export_core.judge import Judgement, Result, Summary, summarize
+from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
 from export_core.report.html import MOST_FINDINGS, html_page

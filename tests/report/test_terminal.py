@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from making import day, golden, release, result
+from making import day, golden, release, result, summarize
 from rich.console import Console
 
-from export_core.judge import Judgement, summarize
+from export_core.judge import Judgement
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import Policy
 from export_core.releases import Windows, load_calendar

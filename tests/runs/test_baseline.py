@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from making import day, result
+from making import day, result, summarize
 
 from export_core.environments.placement import Mode
-from export_core.judge import Judgement, Result, ShardOf, summarize
+from export_core.judge import Judgement, Result, ShardOf
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
 from export_core.runs.baseline import Change, change_of, compare_with_baseline

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import replace
 
 from export_core.goldens import Golden
 from export_core.judge.custom_calls import status_of
@@ -122,8 +123,7 @@ def forecast(
     """
     calendar = calendar.as_of(as_of)
     in_use = tuple(dict.fromkeys((*readers_in_use(policy), *deployed)))
-    retention = msgspec.structs.replace(policy.retention, deployed=in_use)
-    policy = msgspec.structs.replace(policy, retention=retention)
+    policy = replace(policy, retention=replace(policy.retention, deployed=in_use))
     goldens = [golden for golden in goldens if golden.manifest.writer.built <= as_of]
     until = as_of + datetime.timedelta(days=days)
     events: dict[datetime.date, list[Event]] = defaultdict(list)
@@ -131,14 +131,13 @@ def forecast(
         if as_of <= day <= until:
             events[day].append(event)
     prunable = _prunable(goldens, policy, calendar, as_of)
+    before = prunable
     # Nothing becomes prunable on a day on which nothing else happens.
-    prunable_before = prunable
     for day in sorted(events):
-        prunable_now = _prunable(goldens, policy, calendar.as_of(day), day)
-        if day > as_of and (new := tuple(golden for golden in prunable_now if golden not in prunable_before)):
-            text = f"{plural(len(new), 'golden')} may be pruned from this day on"
-            events[day].append(Event(Kind.PRUNABLE, "goldens", text, new))
-        prunable_before = prunable_now
+        now = _prunable(goldens, policy, calendar.as_of(day), day)
+        if day > as_of and (new := tuple(golden for golden in now if golden not in before)):
+            events[day].append(_pruning_event(new))
+        before = now
     return Forecast(
         as_of=as_of,
         until=until,
@@ -152,6 +151,10 @@ def forecast(
             for day in sorted(events)
         ),
     )
+
+
+def _pruning_event(goldens: tuple[str, ...]) -> Event:
+    return Event(Kind.PRUNABLE, "goldens", f"{plural(len(goldens), 'golden')} may be pruned from this day on", goldens)
 
 
 def _dated_events(

@@ -55,7 +55,7 @@ def refused(ended: Ended) -> str:
     return str(ended.exception)
 
 
-def test_report_tells_a_finished_run_in_the_terminal_and_leaves_the_gate_to_judge(command):
+def test_report_prints_a_broken_run_and_exits_with_0(command):
     ended = command("report", "new")
     assert "BROKEN PROMISE" in ended.stdout
     assert "exit code 1." in ended.stdout
@@ -63,7 +63,7 @@ def test_report_tells_a_finished_run_in_the_terminal_and_leaves_the_gate_to_judg
     assert command("judge", "new").exit_code == 1
 
 
-def test_report_writes_all_formats_in_one_go_into_folders_that_it_makes(command):
+def test_report_writes_all_formats_and_makes_their_folders(command):
     ended = command("report", "new", "--html", "out/r.html", "--markdown", "out/r.md", "--junit", "out/r.xml")
     assert (ended.exit_code, ended.stdout) == (0, "")
     assert [line.split(":")[0] for line in ended.stderr.splitlines()] == ["out/r.html", "out/r.md", "out/r.xml"]
@@ -123,7 +123,7 @@ def test_a_run_that_has_not_finished_says_how_to_go_on(command):
     )
 
 
-def test_a_baseline_adds_what_is_different_and_leaves_the_exit_code(command):
+def test_a_baseline_adds_differences_and_not_another_exit_code(command):
     ended = command("judge", "new", "--baseline", "old")
     assert ended.exit_code == 1
     assert "REGRESSED  t.b, written by" in ended.stdout
@@ -134,7 +134,7 @@ def test_a_baseline_adds_what_is_different_and_leaves_the_exit_code(command):
     assert (back.exit_code, "fixed  t.b, written by" in back.stdout) == (0, True)
 
 
-def test_what_regressed_outside_the_window_is_told_and_breaks_no_promise(command):
+def test_a_regression_outside_the_window_breaks_no_promise(command):
     was = result(case="t.c", writer="0.6.2", judgement=Judgement.BONUS, promised=False)
     finished(Path("then"), was)
     finished(

@@ -47,7 +47,7 @@ for name, options in json.load(sys.stdin).items():
 def tables(results: Sequence[Result], command: str, seconds: float) -> Iterator[str]:
     """Counts of verdicts by platform and reader; then what was not run and what failed, with the reasons."""
     readers = readers_of(results)
-    yield f"`{command}`:\n{len(results)} cells in {seconds:.0f} s on two cores, including those taken from earlier runs."
+    yield f"`{command}`:\n{len(results)} cells in {seconds:.0f} s on two cores, including those from earlier runs."
     for platform in PLATFORMS:
         counts = Counter(str(result.verdict) for result in results if result.platform == platform)
         yield f"\n{platform}: {', '.join(f'{count} {verdict}' for verdict, count in counts.most_common())}."

@@ -75,7 +75,7 @@ def word(result: Result) -> str:
 
 
 def others(results: Sequence[Result]) -> Iterator[str]:
-    """What did not pass: a line for cases with the same outcome in the same readers, with the first line of a message."""
+    """What did not pass: a line for cases with the same outcome in the same readers."""
     readers: dict[tuple[str, ...], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
         if result.judgement not in GOOD:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,9 @@ from export_core.cli.options import (
     policy_option,
     write_output,
 )
+
+if TYPE_CHECKING:
+    from export_core.judge.forecast import Forecast
 
 HALF_A_YEAR = 183
 
@@ -35,32 +39,16 @@ HALF_A_YEAR = 183
 @click.option("--json", "as_json", is_flag=True, help="As JSON (schema/forecast.schema.json).")
 @click.option("--markdown", is_flag=True, help="As a section of Markdown.")
 @click.option("--ics", metavar="FILE", help="Also write the days as a calendar file (iCalendar).")
-def forecast(
-    goldens: str | None,
-    policy_file: str | None,
-    as_of: str | None,
-    days: int,
-    deployed: str,
-    as_json: bool,
-    markdown: bool,
-    ics: str | None,
-) -> None:
+def forecast(as_json: bool, markdown: bool, ics: str | None, **selection: Any) -> None:
     """When goldens leave the window, what a release of each day would have to run, and which deadlines are coming."""
     import msgspec
 
-    from export_core.goldens import GoldenError, GoldenStore
-    from export_core.judge.forecast import forecast as look_ahead
     from export_core.report.forecast_ical import calendar_file
     from export_core.report.forecast_text import forecast_lines, forecast_markdown
 
     if as_json and markdown:
         raise click.UsageError("--json and --markdown: expected one of them.")
-    policy = policy_of(policy_file)
-    store = GoldenStore(Path(goldens or policy.goldens))
-    stored = store.goldens()
-    if not stored:
-        raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
-    ahead = look_ahead(stored, policy, policy.calendar(), day_of(as_of), days, comma_separated(deployed))
+    ahead = _forecast(**selection)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(ahead), indent=2))
     elif markdown:
@@ -70,3 +58,15 @@ def forecast(
             click.echo(line)
     if ics:
         write_output(ics, calendar_file(ahead))
+
+
+def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, days: int, deployed: str) -> Forecast:
+    from export_core.goldens import GoldenError, GoldenStore
+    from export_core.judge.forecast import forecast as look_ahead
+
+    policy = policy_of(policy_file)
+    store = GoldenStore(Path(goldens or policy.goldens))
+    stored = store.goldens()
+    if not stored:
+        raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
+    return look_ahead(stored, policy, policy.calendar(), day_of(as_of), days, comma_separated(deployed))

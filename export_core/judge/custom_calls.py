@@ -99,7 +99,10 @@ def status_of(
         readers_new=change.new is not None and phase is not Phase.BEFORE,
         new_from=new_from,
         delete_from=delete_from,
-        must=(_exports(change, phase, new_from, windows), _readers(change, phase, delete_from, windows)),
+        must=(
+            _exports_sentence(change, phase, new_from, windows),
+            _readers_sentence(change, phase, delete_from, windows),
+        ),
     )
 
 
@@ -112,17 +115,17 @@ def judge_changes(
 
 
 def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, results: Sequence[Result]) -> JudgedChange:
-    old = [result for result in results if change.old in result.custom_calls]
-    status = status_of(change, windows, day, max((result.writer.built for result in old), default=None))
+    calling_old = [result for result in results if change.old in result.custom_calls]
+    status = status_of(change, windows, day, max((result.writer.built for result in calling_old), default=None))
     early = {
-        result.golden: _too_early(result, change, status, windows)
+        result.golden: _too_early_sentence(result, change, status, windows)
         for result in results
         if change.new in result.custom_calls and result.writer.built < status.new_from
     }
     # Readers from before the change run the old target anyway: only those that could have dropped it measure anything.
     measuring = [
         result
-        for result in old
+        for result in calling_old
         if result.promised and result.reader.built >= change.introduced and result.verdict is not Verdict.NOT_RUN
     ]
     passed = [result for result in measuring if result.verdict is Verdict.PASS]
@@ -133,7 +136,7 @@ def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, resul
         phase=status.phase,
         must=status.must,
         broken=tuple(text for _, text in sorted(early.items())),
-        goldens=tuple(sorted({result.golden for result in old})),
+        goldens=tuple(sorted({result.golden for result in calling_old})),
         measured=tuple(sorted({result.golden for result in passed})),
         cells=len(measuring),
         passed=len(passed),
@@ -141,7 +144,7 @@ def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, resul
     )
 
 
-def _exports(change: CustomCallChange, phase: Phase, new_from: datetime.date, windows: Windows) -> str:
+def _exports_sentence(change: CustomCallChange, phase: Phase, new_from: datetime.date, windows: Windows) -> str:
     if phase is Phase.BEFORE:
         return f"exports use {change.old}; the change begins on {change.introduced}"
     if change.new is None:
@@ -155,7 +158,9 @@ def _exports(change: CustomCallChange, phase: Phase, new_from: datetime.date, wi
     return f"exports may use {change.new} since {new_from}: every promised reader has it"
 
 
-def _readers(change: CustomCallChange, phase: Phase, delete_from: datetime.date | None, windows: Windows) -> str:
+def _readers_sentence(
+    change: CustomCallChange, phase: Phase, delete_from: datetime.date | None, windows: Windows
+) -> str:
     run = f"readers run {change.new} too, and" if change.new and phase is not Phase.BEFORE else "readers run"
     days = f"{windows.backward_days} days"
     if change.release is None or delete_from is None:
@@ -168,7 +173,7 @@ def _readers(change: CustomCallChange, phase: Phase, delete_from: datetime.date 
     return f"{run} {change.old} until {delete_from}: {end}"
 
 
-def _too_early(result: Result, change: CustomCallChange, status: ChangeStatus, windows: Windows) -> str:
+def _too_early_sentence(result: Result, change: CustomCallChange, status: ChangeStatus, windows: Windows) -> str:
     writer = result.writer
     back_to = writer.built - datetime.timedelta(days=windows.forward_days)
     return (

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import replace
 
 from export_core.goldens import Golden
 from export_core.judge.custom_calls import status_of
@@ -120,47 +121,49 @@ def forecast(
     `deployed` are jaxlib versions in use beside those of the policy. Raises `ReleaseError` for one that does not exist
     that day.
     """
-    then = calendar.as_of(as_of)
+    calendar = calendar.as_of(as_of)
     in_use = tuple(dict.fromkeys((*readers_in_use(policy), *deployed)))
-    retention = msgspec.structs.replace(policy.retention, deployed=in_use)
-    policy = msgspec.structs.replace(policy, retention=retention)
+    policy = replace(policy, retention=replace(policy.retention, deployed=in_use))
     goldens = [golden for golden in goldens if golden.manifest.writer.built <= as_of]
     until = as_of + datetime.timedelta(days=days)
     events: dict[datetime.date, list[Event]] = defaultdict(list)
-    for day, event in _dated_events(goldens, policy, then, as_of):
+    for day, event in _dated_events(goldens, policy, calendar, as_of):
         if as_of <= day <= until:
             events[day].append(event)
-    prunable = _prunable(goldens, policy, then, as_of)
+    prunable = _prunable(goldens, policy, calendar, as_of)
+    before = prunable
     # Nothing becomes prunable on a day on which nothing else happens.
-    prunable_before = prunable
     for day in sorted(events):
-        prunable_now = _prunable(goldens, policy, then.as_of(day), day)
-        if day > as_of and (new := tuple(golden for golden in prunable_now if golden not in prunable_before)):
-            text = f"{plural(len(new), 'golden')} may be pruned from this day on"
-            events[day].append(Event(Kind.PRUNABLE, "goldens", text, new))
-        prunable_before = prunable_now
+        now = _prunable(goldens, policy, calendar.as_of(day), day)
+        if day > as_of and (new := tuple(golden for golden in now if golden not in before)):
+            events[day].append(_pruning_event(new))
+        before = now
     return Forecast(
         as_of=as_of,
         until=until,
         goldens=len(goldens),
         cases=len({golden.manifest.case for golden in goldens}),
-        deployed=tuple(_deployed_reader(version, then, policy.window_lengths()) for version in in_use),
-        release=_obligations(goldens, policy, then, as_of),
+        deployed=tuple(_deployed_reader(version, calendar, policy.window_lengths()) for version in in_use),
+        release=_obligations(goldens, policy, calendar, as_of),
         prunable=prunable,
         days=tuple(
-            ForecastDay(day, (day - as_of).days, tuple(events[day]), _obligations(goldens, policy, then, day))
+            ForecastDay(day, (day - as_of).days, tuple(events[day]), _obligations(goldens, policy, calendar, day))
             for day in sorted(events)
         ),
     )
 
 
+def _pruning_event(goldens: tuple[str, ...]) -> Event:
+    return Event(Kind.PRUNABLE, "goldens", f"{plural(len(goldens), 'golden')} may be pruned from this day on", goldens)
+
+
 def _dated_events(
-    goldens: Sequence[Golden], policy: Policy, then: Calendar, as_of: datetime.date
+    goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date
 ) -> Iterator[tuple[datetime.date, Event]]:
     """Every event that dates alone decide, in no order."""
     windows = policy.window_lengths()
     yield from _writer_events(goldens, windows)
-    yield from _reader_events(goldens, policy, then, as_of)
+    yield from _reader_events(goldens, policy, calendar, as_of)
     yield from _expiry_events(policy)
     for change in policy.custom_call_changes:
         yield from _custom_call_events(change, goldens, windows)
@@ -182,20 +185,21 @@ def _writer_events(goldens: Sequence[Golden], windows: Windows) -> Iterator[tupl
 
 
 def _reader_events(
-    goldens: Sequence[Golden], policy: Policy, then: Calendar, as_of: datetime.date
+    goldens: Sequence[Golden], policy: Policy, calendar: Calendar, as_of: datetime.date
 ) -> Iterator[tuple[datetime.date, Event]]:
     windows = policy.window_lengths()
-    for version in then.versions():
-        closes = then.built(version) + datetime.timedelta(days=windows.forward_days + 1)
+    for version in calendar.versions():
+        closes = calendar.built(version) + datetime.timedelta(days=windows.forward_days + 1)
         text = (
-            f"reader {version} (built {then.built(version)}) is outside the forward window of {windows.forward_days} "
+            f"reader {version} (built {calendar.built(version)}) is outside the forward window of "
+            f"{windows.forward_days} "
             "days: "
             "nothing that a jaxlib built from this day on exports is promised to run in it"
         )
         yield closes, Event(Kind.CLOSES, version, text)
     written = sorted({golden.manifest.writer.built for golden in goldens})
-    for version in live_readers(written, then, windows, as_of, ()):
-        day = retirement_day(then.built(version), written, windows)
+    for version in live_readers(written, calendar, windows, as_of, ()):
+        day = retirement_day(calendar.built(version), written, windows)
         if day is not None and version not in policy.retention.deployed:
             text = (
                 f"reader {version} may be retired: no new jaxlib must run what it exports, "
@@ -244,13 +248,13 @@ def _scope(entry: KnownFailure | Quirk) -> str:
     return f"{' '.join(name for names in named for name in names)}: {entry.verdict} in {entry.stage}"
 
 
-def _obligations(goldens: Sequence[Golden], policy: Policy, then: Calendar, day: datetime.date) -> Obligations:
+def _obligations(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, day: datetime.date) -> Obligations:
     windows = policy.window_lengths()
     run = [golden for golden in goldens if promise(golden.manifest.writer.built, day, windows).promised]
     cases = {golden.manifest.case for golden in goldens}
     unwritten = {}
-    for version in then.versions():
-        if promise(then.built(version), day, windows).promised:
+    for version in calendar.versions():
+        if promise(calendar.built(version), day, windows).promised:
             have = {golden.manifest.case for golden in run if golden.manifest.writer.jaxlib == version}
             if missing := len(cases - have):
                 unwritten[version] = missing
@@ -258,17 +262,19 @@ def _obligations(goldens: Sequence[Golden], policy: Policy, then: Calendar, day:
     return Obligations(
         runs=tuple(sorted(writers, key=lambda jaxlib: (writers[jaxlib], jaxlib))),
         goldens=len(run),
-        readers=tuple(version for version in then.versions() if promise(day, then.built(version), windows).promised),
+        readers=tuple(
+            version for version in calendar.versions() if promise(day, calendar.built(version), windows).promised
+        ),
         cases=len(cases),
         unwritten=unwritten,
     )
 
 
-def _deployed_reader(version: str, then: Calendar, windows: Windows) -> DeployedReader:
-    built, newest = then.built(version), then.newest()
+def _deployed_reader(version: str, calendar: Calendar, windows: Windows) -> DeployedReader:
+    built, newest = calendar.built(version), calendar.newest()
     until = built + datetime.timedelta(days=windows.forward_days)
-    writers = [release for release in then.versions() if then.built(release) <= until]
-    newest_built = then.built(newest)
+    writers = [release for release in calendar.versions() if calendar.built(release) <= until]
+    newest_built = calendar.built(newest)
     return DeployedReader(
         jaxlib=version,
         built=built,
@@ -281,5 +287,5 @@ def _deployed_reader(version: str, then: Calendar, windows: Windows) -> Deployed
     )
 
 
-def _prunable(goldens: Sequence[Golden], policy: Policy, then: Calendar, day: datetime.date) -> tuple[str, ...]:
-    return tuple(status.golden.id for status in retention_status(goldens, policy, then, day) if not status.reasons)
+def _prunable(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, day: datetime.date) -> tuple[str, ...]:
+    return tuple(status.golden.id for status in retention_status(goldens, policy, calendar, day) if not status.reasons)

@@ -51,11 +51,11 @@ def live_readers(
     Raises `ReleaseError` for one in use that the calendar does not have that day, and for a day before the first
     release.
     """
-    then = calendar.as_of(day)
-    then.newest()  # raises where the day is before the first release
-    ends = {version: retirement_day(then.built(version), written, windows) for version in then.versions()}
+    calendar = calendar.as_of(day)
+    calendar.newest()  # raises where the day is before the first release
+    ends = {version: retirement_day(calendar.built(version), written, windows) for version in calendar.versions()}
     live = {version for version, end in ends.items() if end is not None and day < end}
-    return sorted(live | set(in_use), key=then.built)
+    return sorted(live | set(in_use), key=calendar.built)
 
 
 def retention_status(

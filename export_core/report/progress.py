@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from export_core.judge import Judgement, Result
 from export_core.matrix import Plan
 from export_core.releases import Release
-from export_core.report.wording import first_line
+from export_core.report.wording import counts_line, first_line
 
 SILENCE_SECONDS = 30.0
 """The longest time without a line in a log: a run that writes nothing looks like one that hangs."""
@@ -92,7 +92,7 @@ class RunProgress:
         if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE):
             self._show_failure(result)
         if not self._on_terminal and not self._left[reader]:
-            counts = ", ".join(f"{count} {name}" for name, count in sorted(self._verdicts[reader].items()))
+            counts = counts_line(dict(sorted(self._verdicts[reader].items())))
             self._line(f"[{self._count()}] jaxlib {result.reader.jaxlib}: {counts}{self._state()}")
         elif not self._on_terminal and self._clock() - self._last_line > SILENCE_SECONDS:
             self._line(f"[{self._count()}]{self._state()}")
@@ -121,7 +121,7 @@ class RunProgress:
 
     def _failure_counts(self) -> str:
         counts = {**{name.value: self._failures[name] for name in _FAILURES}, "flaky": self._flaky}
-        return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        return counts_line({name: count for name, count in counts.items() if count})
 
     def _state(self) -> str:
         """Environments, failures so far and the time left: the end of a line in a log."""

@@ -15,6 +15,7 @@ from export_core.judge.gate import Summary
 from export_core.judge.judgement import judge_again
 from export_core.judge.result import Judgement, Result
 from export_core.matrix import Verdict
+from export_core.matrix.cell import CellKey
 from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.runs.errors import RunError
@@ -102,20 +103,12 @@ def compare_with_baseline(
     """
     if folder.resolve() == baseline.resolve():
         raise RunError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
-    recorded_then, before = read_run(baseline)
-    judged_then = [judge_again(result, policy) for result in recorded_then]
-    old = {result.key: result for result in judged_then}
-    if len(old) != len(recorded_then):
-        raise RunError(
-            f"--baseline {baseline}: expected one result for each cell, found {len(recorded_then)} results of "
-            f"{len(old)} cells. "
-            "Run it again."
-        )
+    before, old, rejudged = _judged_baseline(baseline, policy)
     new = {result.key: result for result in results}
     if old.keys().isdisjoint(new):
         raise RunError(
-            f"--baseline {baseline}: expected at least one cell that {folder} also has, found none. Name another "
-            "baseline."
+            f"--baseline {baseline}: expected at least one cell that {folder} also has, found none. "
+            "Name another baseline."
         )
     plans = _Plans(now=recorded_plan(folder), then=recorded_plan(baseline))
     other_goldens = plans.other_goldens()
@@ -124,7 +117,6 @@ def compare_with_baseline(
         for cell, result in new.items()
     ]
     cells += [CellDifference(Change.GONE, result, None) for cell, result in old.items() if cell not in new]
-    rejudged = sum(then.judgement != now.judgement for then, now in zip(recorded_then, judged_then, strict=True))
     caveats = [
         *_incomplete("the baseline", before),
         *_incomplete("this run", summary),
@@ -133,6 +125,19 @@ def compare_with_baseline(
         *_policy_caveat(before, policy, rejudged),
     ]
     return BaselineDifference(before, summary, cells, caveats)
+
+
+def _judged_baseline(folder: Path, policy: Policy) -> tuple[Summary, dict[CellKey, Result], int]:
+    """The summary of a baseline, its results judged by `policy`, and how many judgements that changes."""
+    results, summary = read_run(folder)
+    judged = {result.key: judge_again(result, policy) for result in results}
+    if len(judged) != len(results):
+        raise RunError(
+            f"--baseline {folder}: expected one result for each cell, found {len(results)} results of {len(judged)} "
+            "cells. Run it again."
+        )
+    rejudged = sum(result.judgement != judged[result.key].judgement for result in results)
+    return summary, judged, rejudged
 
 
 def change_of(then: Result | None, now: Result) -> Change:

@@ -1,4 +1,4 @@
-"""What is different from an earlier run is told with both verdicts, both dates and the command to see it."""
+"""The difference from a baseline: both verdicts, both dates, and the command to reproduce."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def crash(case: str = "t.f", **changed):
     )
 
 
-def test_a_regression_names_both_verdicts_both_dates_the_arithmetic_and_the_command():
+def test_a_regression_has_verdicts_dates_arithmetic_and_command():
     (finding,) = baseline_findings(difference(CellDifference(Change.REGRESSED, result(case="t.f"), crash())))
     assert finding.title == "REGRESSED"
     assert finding.text.splitlines() == [
@@ -49,7 +49,7 @@ def test_a_regression_names_both_verdicts_both_dates_the_arithmetic_and_the_comm
     ]
 
 
-def test_cells_that_tell_the_same_story_are_told_once_and_other_stories_apart():
+def test_similar_changes_are_one_finding():
     found = baseline_findings(
         difference(
             *(CellDifference(Change.REGRESSED, result(case=f"t.{n}"), crash(f"t.{n}")) for n in range(5)),
@@ -60,7 +60,7 @@ def test_cells_that_tell_the_same_story_are_told_once_and_other_stories_apart():
     assert found[0].text.startswith("5 cells: t.0/0.9.2-cpu, t.1/0.9.2-cpu, t.2/0.9.2-cpu and 2 more in jaxlib 0.10.2.")
 
 
-def test_what_is_worst_comes_first_and_what_is_unchanged_is_not_baseline_report():
+def test_worst_changes_are_first_and_unchanged_cells_left_out():
     found = baseline_findings(
         difference(
             CellDifference(Change.UNCHANGED, result(case="t.a"), result(case="t.a")),
@@ -91,7 +91,7 @@ def test_the_last_line_has_every_count_and_whose_exit_code_it_is():
     )
 
 
-def test_the_json_follows_its_schema_and_has_all_but_what_is_unchanged():
+def test_json_follows_its_schema_without_unchanged_cells():
     made = baseline_report(
         difference(
             CellDifference(Change.UNCHANGED, result(case="t.a"), result(case="t.a")),

@@ -26,7 +26,7 @@ def crash(case="t.test_cholesky", reader="0.10.2", **changes):
     return result(Verdict.CRASH, Judgement.BROKEN, case=case, reader=reader, **changes)
 
 
-def test_a_broken_promise_names_both_sides_both_dates_the_arithmetic_the_stage_the_message_and_the_command():
+def test_a_broken_promise_has_dates_evidence_and_command():
     found = broken_promise(crash())
     assert found.title == "BROKEN PROMISE"
     assert found.text.splitlines() == [
@@ -62,7 +62,7 @@ def test_the_arithmetic_is_told_for_each_direction(writer, reader, promised, sai
     assert window_arithmetic(result(writer=writer, reader=reader, promised=promised)) == said
 
 
-def test_wrong_numbers_outside_the_window_say_why_they_are_broken_all_the_same():
+def test_wrong_numbers_outside_say_why_they_are_broken():
     wrong = result(
         Verdict.NUMERICS,
         Judgement.BROKEN,
@@ -84,7 +84,7 @@ def test_an_error_shows_the_lines_of_stderr_that_say_why():
     assert "chatter" not in broken_promise(wrong).text
 
 
-def test_every_broken_promise_is_told_on_its_own_and_the_worst_first():
+def test_each_broken_promise_is_one_finding_the_worst_first():
     results = [
         result(Verdict.REFUSED, Judgement.BROKEN, case="refused", stage=Stage.LOWER, message="r"),
         crash("crash2"),
@@ -127,7 +127,7 @@ def test_what_is_kept_a_bonus_or_refused_outside_is_no_finding():
     assert findings(results, summary(results)) == []
 
 
-def test_cells_without_a_result_for_the_same_reason_are_one_finding():
+def test_cells_not_run_for_the_same_reason_are_one_finding():
     same = [
         result(
             Verdict.NOT_RUN, Judgement.INCOMPLETE, case=f"t.test_{i}", reader=reader, stage=Stage.ENVIRONMENT,
@@ -156,7 +156,7 @@ def test_what_a_cell_came_to_fits_on_a_line():
     assert outcome_line(crash(message="x" * 1000)) == "stage run: " + "x" * 297 + "..."
 
 
-def test_cells_that_came_out_otherwise_than_the_last_time_are_one_finding_also_where_they_pass_now():
+def test_flaky_cells_are_one_finding_even_if_they_pass_now():
     was = "was crash on 2026-11-20"
     results = [result(case="t.a", flaky=was), result(case="t.b"), crash("t.c", flaky="was pass on 2026-11-19")]
     (finding,) = [each for each in findings(results, summary(results)) if each.title == "FLAKY"]

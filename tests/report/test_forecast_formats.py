@@ -1,4 +1,4 @@
-"""The forecast as people and calendar programs read it; docs/forecast.md shows what the command prints."""
+"""The forecast for people and calendar programs; docs/forecast.md shows what the command prints."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_suites_count_what_is_in_them():
     ],
     ids=["kept", "a result is missing", "broken", "the list is stale"],
 )
-def test_the_run_as_a_whole_fails_whenever_its_exit_code_is_not_0(results, planned, end):
+def test_the_run_as_a_whole_fails_if_its_exit_code_is_not_0(results, planned, end):
     made = summary(results, planned)
     found = cases_of(results, made)["jaxexport"]
     assert [child.tag for child in found] == [end]
@@ -157,7 +157,7 @@ def grammar(root: Xml.Element) -> Iterator[tuple[str, str]]:
         yield from ((element.tag, f"@{name}") for name in element.attrib)
 
 
-def test_junit_has_no_element_and_no_attribute_that_pytest_does_not_write(tmp_path):
+def test_junit_has_only_elements_and_attributes_of_pytest(tmp_path):
     (tmp_path / "test_all.py").write_text(
         textwrap.dedent("""
             import pytest
@@ -209,7 +209,7 @@ def test_junit_survives_whatever_a_library_printed():
 # --- Markdown ---------------------------------------------------------------------------------------------------------
 
 
-def test_markdown_has_headline_counts_the_table_and_every_finding_with_its_command():
+def test_markdown_has_headline_counts_table_and_findings():
     text = markdown_text(EVERY, summary(EVERY))
     assert text.startswith("## INCOMPLETE\n\n**INCOMPLETE**: not every planned cell has a result that counts")
     assert "| broken | 1 | 1 crash | promised, and it fails; or wrong numbers on any date |" in text
@@ -222,7 +222,7 @@ def test_markdown_has_headline_counts_the_table_and_every_finding_with_its_comma
     assert "Cut here" not in text
 
 
-def test_markdown_that_is_too_long_is_cut_where_the_least_important_is_and_says_what():
+def test_too_long_markdown_is_cut_at_the_end_with_a_note():
     many = [cell(Verdict.CRASH, Judgement.BROKEN, f"t.{n:04}", message="é" * 900) for n in range(60)]
     many += [cell(Verdict.ERROR, Judgement.OUTSIDE, "t.last", promised=False)]
     text = markdown_text(many, summary(many), most=40_000)
@@ -293,7 +293,7 @@ def test_a_cell_of_the_table_says_its_judgement_in_text_too():
     ]
 
 
-def test_the_page_runs_and_loads_nothing_of_what_is_in_the_results():
+def test_the_page_neither_runs_nor_loads_what_results_contain():
     page = html_page(nasty(), summary(nasty()))
     assert page.count("<script") == page.count("</script>") == 2
     assert "<script>alert" not in page
@@ -304,7 +304,7 @@ def test_the_page_runs_and_loads_nothing_of_what_is_in_the_results():
     assert "<script>alert('&')</script> ]]>" in told["stderr"]
 
 
-def test_a_page_of_very_many_findings_says_that_it_lists_only_the_first():
+def test_a_page_with_very_many_findings_lists_only_the_first():
     many = [cell(Verdict.CRASH, Judgement.BROKEN, f"t.{n:04}") for n in range(MOST_FINDINGS + 5)]
     page = html_page(many, summary(many))
     assert page.count("<details") == MOST_FINDINGS

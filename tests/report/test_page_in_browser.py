@@ -85,7 +85,7 @@ def visible(page) -> list[str]:
     return page.locator("#matrix td[class]:not(.off):visible").all_inner_texts()
 
 
-def test_the_table_filters_by_judgement_verdict_and_text_and_says_how_many_are_left(opened):
+def test_the_table_filters_by_judgement_verdict_and_text(opened):
     page = opened(results())
     assert page.evaluate("document.getElementById('shown').value") == "24 of 24 cells"
     page.select_option("#by-judgement", "broken")
@@ -116,7 +116,7 @@ def test_a_click_shows_all_of_a_cell(opened):
     assert page.locator("dialog[open]").count() == 0
 
 
-def test_the_table_is_one_stop_of_the_tab_key_and_arrows_move_in_it(opened):
+def test_the_table_is_one_tab_stop_and_arrows_move_inside(opened):
     page = opened(results())
     page.locator("#by-text").focus()
     stops = []

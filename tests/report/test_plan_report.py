@@ -1,4 +1,4 @@
-"""A plan is told before it runs: each cell, the counts, the jobs that run it."""
+"""A plan before it runs: each cell, the counts, the jobs that run it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plan(calendar=None, **selection) -> Plan:
     return make_plan(GOLDENS, calendar or load_calendar(), Windows(), chosen, day("2026-11-21"))
 
 
-def test_every_cell_has_its_direction_its_days_and_whether_it_is_promised():
+def test_each_cell_has_direction_days_and_promise():
     told = plan_report(plan(), Windows())
     assert (told.planned, told.goldens, len(told.cells)) == (6, 3, 6)
     first = told.cells[0]
@@ -39,7 +39,7 @@ def test_every_cell_has_its_direction_its_days_and_whether_it_is_promised():
     )
 
 
-def test_cells_are_counted_by_reader_writer_platform_direction_and_promise():
+def test_cells_are_counted_by_reader_writer_platform_and_promise():
     told = plan_report(plan(platforms=("cpu", "tpu")), Windows())
     assert told.counts == {
         "reader": {"0.11.2-jax0.11.2": 4, "0.12.0.1": 4},
@@ -59,7 +59,7 @@ def test_a_person_reads_each_cell_on_a_line_and_then_the_counts():
     assert "by promise: 4 outside, 2 promised" in lines
 
 
-def test_a_job_is_a_shard_with_one_reader_on_one_platform_and_the_options_of_the_whole_plan():
+def test_a_job_is_a_shard_with_the_options_of_the_whole_plan():
     jobs = github_jobs(plan(platforms=("cpu", "tpu")), ["--cases", "t.*", "--as-of", "2026-11-21"])["include"]
     assert sorted((job["name"], job["platforms"], job["cells"]) for job in jobs) == [
         ("jaxlib 0.11.2-jax0.11.2 on cpu", "cpu", 3),
@@ -73,7 +73,7 @@ def test_a_job_is_a_shard_with_one_reader_on_one_platform_and_the_options_of_the
         assert job["shard"] == number
 
 
-def test_jobs_that_need_the_same_environments_say_so_in_a_word_that_a_cache_takes():
+def test_jobs_with_the_same_environments_have_the_same_cache_key():
     def named(**selection):
         return [job["environments"] for job in github_jobs(plan(**selection), [])["include"]]
 
@@ -84,7 +84,7 @@ def test_jobs_that_need_the_same_environments_say_so_in_a_word_that_a_cache_take
     assert second != first
 
 
-def test_there_are_never_more_jobs_than_one_matrix_may_have_and_none_of_the_cells_is_lost():
+def test_there_are_at_most_256_jobs_and_no_cell_is_lost():
     versions = [f"0.11.{number}" for number in range(100, 400)]
     calendar = load_calendar().extended(
         {version: JaxlibRelease(day("2026-11-01")) for version in versions},

@@ -49,7 +49,7 @@ def test_a_number_is_what_passed_and_words_are_what_did_not(surface):
     assert "`tests/compat/test_derivatives.py`: test_a, test_c, test_b." in text
 
 
-def test_every_module_of_cases_has_a_table_with_two_writers_or_more():
+def test_each_module_of_cases_has_a_table_with_two_writers():
     page = PAGE.read_text(encoding="utf-8")
     goldens = GoldenStore(ROOT / "golden").goldens()
     modules = {each.manifest.case.split(".")[2] for each in goldens if "cpu" in each.manifest.replayed_on}

@@ -50,7 +50,7 @@ def reported(results, planned=None, width=160):
     return drawn(print_report, results, made, width=width)
 
 
-def test_readers_stand_across_by_the_day_they_were_built_and_writers_down():
+def test_columns_are_readers_by_build_date_and_rows_are_writers():
     lines = drawn(print_table, matrix_of()).splitlines()
     assert versions_across(lines) == [list(READERS)]
     assert [line.rstrip() for line in lines if "  built " in line] == [
@@ -61,7 +61,7 @@ def test_readers_stand_across_by_the_day_they_were_built_and_writers_down():
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
-def test_a_narrow_terminal_gets_the_table_in_blocks_that_hold_every_reader_once(width):
+def test_a_narrow_terminal_gets_the_table_in_blocks(width):
     text = drawn(print_table, matrix_of(), width=width)
     blocks = versions_across(text.splitlines())
     assert len(blocks) > 1
@@ -91,7 +91,7 @@ def test_each_cell_is_a_word_with_what_it_means():
     assert sorted(row.split()[1:]) == sorted(cells)
 
 
-def test_two_goldens_of_one_jaxlib_with_different_jax_are_two_rows():
+def test_goldens_of_one_jaxlib_with_different_jax_are_two_rows():
     plain = result(Verdict.CRASH, Judgement.BROKEN, writer="0.11.2", reader="0.12.0.1", stage=Stage.RUN)
     older = msgspec.structs.replace(
         result(writer="0.11.2", reader="0.12.0.1"),
@@ -170,7 +170,7 @@ class Clock:
         return self.now
 
 
-def test_in_a_log_each_reader_has_a_line_once_it_is_done_with_what_failed_and_the_time_left():
+def test_a_log_has_a_line_for_each_finished_reader():
     def follow(console):
         clock = Clock()
         with RunProgress(console, plan(), clock=clock) as progress:
@@ -203,7 +203,7 @@ def test_a_log_is_never_silent_for_long_while_cells_end():
     assert drawn(follow).splitlines() == ["[2/4] · environments 2/2 · about 0:00:40 left"]
 
 
-def test_failures_are_shown_as_they_come_and_no_more_than_a_screen_of_them():
+def test_only_the_first_20_failures_are_shown_as_they_happen():
     def follow(console):
         with RunProgress(console, plan(), clock=Clock()) as progress:
             for number in range(30):
@@ -214,7 +214,7 @@ def test_failures_are_shown_as_they_come_and_no_more_than_a_screen_of_them():
     assert lines[20:] == ["  further failures are only counted here; the report at the end lists them"]
 
 
-def test_on_a_terminal_there_is_a_bar_and_when_asked_there_is_nothing():
+def test_a_terminal_has_a_bar_and_quiet_has_nothing():
     file, clock = io.StringIO(), Clock()
     with RunProgress(Console(file=file, force_terminal=True, width=120), plan(), clock=clock) as progress:
         for reader in ("0.9.2", "0.12.0.1"):

@@ -1,4 +1,4 @@
-"""What docs/custom_calls.md says is what the files and the command say."""
+"""docs/custom_calls.md shows the real files and the real output of the command."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_the_manifest_says_the_types_as_jax_prints_them(
     assert (signature["inputs"], signature["outputs"]) == (inputs, outputs)
 
 
-def test_two_folders_give_the_same_bytes_though_jax_was_warm_in_one(written: Written) -> None:
+def test_two_folders_give_the_same_bytes_also_with_a_warm_jax(written: Written) -> None:
     here, there = written.project.stored(), written.elsewhere.stored()
     assert written.written_elsewhere.code == 0
     assert here.keys() == there.keys()

@@ -160,9 +160,7 @@ def _replace(folder: Path, name: str, data: bytes) -> None:
         ),
     ],
 )
-def test_a_golden_that_is_wrong_fails_its_test_and_names_the_file_or_the_writer(
-    spoiled: Spoiled, kind: str, said: list[str]
-) -> None:
+def test_a_wrong_golden_fails_its_test_and_names_file_or_writer(spoiled: Spoiled, kind: str, said: list[str]) -> None:
     told = spoiled.held[f"test_stored[{kind}]"]
     assert told.outcome == "failed"
     for words in said:
@@ -176,7 +174,7 @@ def test_the_others_are_held_beside_it(spoiled: Spoiled) -> None:
     assert spoiled.held["test_stored[older_alone]"].outcome == "passed"
 
 
-def test_a_case_that_only_an_older_writer_has_is_held_against_that_and_its_own_golden_is_asked_for(
+def test_a_case_of_an_older_writer_is_checked_and_misses_its_own(
     spoiled: Spoiled,
 ) -> None:
     assert "yet of test_bad.test_stored[older_alone]: pytest --update-goldens adds it" in spoiled.held.text
@@ -221,7 +219,7 @@ def test_a_call_that_cannot_be_meant_fails_with_one_sentence(
 
 
 @pytest.mark.parametrize("test", ["test_twice", "test_twice_unnamed"])
-def test_a_second_call_of_one_name_is_refused_and_the_first_not_written(spoiled: Spoiled, test: str) -> None:
+def test_a_second_call_of_one_name_is_refused_nothing_written(spoiled: Spoiled, test: str) -> None:
     assert "give each call of a test a name of its own" in spoiled.updated[test].text
 
 
@@ -231,7 +229,7 @@ def test_what_the_function_itself_raises_keeps_its_traceback(spoiled: Spoiled) -
     assert "refused" not in text
 
 
-def test_a_test_that_fails_or_skips_after_the_export_writes_nothing(spoiled: Spoiled) -> None:
+def test_a_test_that_fails_or_skips_after_export_writes_nothing(spoiled: Spoiled) -> None:
     assert "failed afterwards" in spoiled.updated["test_fails_afterwards"].text
     assert spoiled.updated["test_skips_afterwards"].outcome == "skipped"
     assert "no marked test wrote one (@pytest.mark.export_compat); nothing was written." in spoiled.updated.text

@@ -113,7 +113,7 @@ def test_a_run_without_the_option_writes_nothing(life: Life) -> None:
     assert not life.stored_when_missing
 
 
-def test_update_goldens_writes_one_folder_for_each_case_and_says_so(life: Life) -> None:
+def test_update_goldens_writes_and_reports_one_folder_a_case(life: Life) -> None:
     assert life.written.code == 0
     cases = {
         "test_models.test_wave",
@@ -136,7 +136,7 @@ def test_holding_touches_no_file(life: Life) -> None:
     assert life.times_after == life.times_before
 
 
-def test_a_change_shows_the_worst_index_the_errors_the_counts_and_the_first_rows(life: Life) -> None:
+def test_a_change_shows_worst_index_errors_counts_and_first_rows(life: Life) -> None:
     told = life.changed["test_wave"]
     assert (life.changed.code, told.outcome) == (1, "failed")
     # sin(2) .. sin(7) are doubled; of these sin(5) is the largest.
@@ -147,7 +147,7 @@ def test_a_change_shows_the_worst_index_the_errors_the_counts_and_the_first_rows
     ]
 
 
-def test_a_change_is_told_as_signature_then_custom_calls_then_numbers(life: Life) -> None:
+def test_a_change_lists_signature_then_custom_calls_then_numbers(life: Life) -> None:
     text = life.changed["test_solve"].text
     signature = text.index("signature: out_tree: golden PyTreeDef(*), now PyTreeDef((*,))")
     calls = text.index("custom calls: gone lapack_spotrf_ffi; new lapack_sgeqrf_ffi, lapack_sorgqr_ffi")
@@ -166,7 +166,7 @@ def test_a_failing_check_changes_nothing(life: Life) -> None:
     assert life.changed["test_both_ways"].outcome == "passed"
 
 
-def test_update_with_lf_replaces_the_goldens_of_the_failed_tests_alone(life: Life) -> None:
+def test_update_with_lf_replaces_goldens_of_failed_tests_only(life: Life) -> None:
     assert life.updated.code == 0
     assert "2 goldens replaced: test_models.test_wave/" in life.updated.text
     different = {

@@ -50,7 +50,7 @@ def _loaded(project: Project) -> list[list[str]]:
         (("--collect-only", "--strict-markers", "test_plain.py"), 1),
     ],
 )
-def test_neither_jax_nor_numpy_is_loaded_before_a_marked_test_runs(
+def test_jax_and_numpy_are_not_loaded_before_a_marked_test_runs(
     projects: Projects, words: tuple[str, ...], processes: int
 ) -> None:
     project = projects(conftest=WATCH, test_plain=PLAIN, test_marked=MARKED)

@@ -92,7 +92,7 @@ def test_a_wrong_marker_ends_the_run_before_any_test(pytester: pytest.Pytester, 
     assert "RAN" not in refused.stdout.str()
 
 
-def test_a_wrong_marker_ends_a_run_of_several_processes_in_the_same_way(projects: Projects) -> None:
+def test_a_wrong_marker_ends_a_run_with_xdist_in_the_same_way(projects: Projects) -> None:
     project = projects(test_a=MARKED.format("platfroms=['cpu']"))
     refused = project.pytest("-n", "2")
     assert refused.code == pytest.ExitCode.USAGE_ERROR
@@ -101,7 +101,7 @@ def test_a_wrong_marker_ends_a_run_of_several_processes_in_the_same_way(projects
     assert refused.tests == {}
 
 
-def test_the_marker_of_a_test_comes_before_those_of_its_class_and_module(pytester: pytest.Pytester) -> None:
+def test_the_marker_of_a_test_precedes_its_classs_and_modules(pytester: pytest.Pytester) -> None:
     items, _ = pytester.inline_genitems(
         pytester.makepyfile(
             """
@@ -117,7 +117,7 @@ def test_the_marker_of_a_test_comes_before_those_of_its_class_and_module(pyteste
     assert read_marker(items[0]) == MarkerOptions(rtol=3, atol=2, compare="exact")
 
 
-def test_tolerances_by_dtype_ulps_and_a_function_of_the_project_are_read_at_collection(
+def test_tolerances_and_the_projects_comparator_are_read_early(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -137,7 +137,7 @@ def test_tolerances_by_dtype_ulps_and_a_function_of_the_project_are_read_at_coll
     )
 
 
-def test_what_is_tolerated_elsewhere_does_not_widen_a_marker_that_counts_in_ulps(pytester: pytest.Pytester) -> None:
+def test_other_tolerances_do_not_widen_a_marker_in_ulps(pytester: pytest.Pytester) -> None:
     (pytester.path / "export_compat.yaml").write_text("rtol: 0.1\natol: {float32: 0.2}\n")
     settings = read_settings(pytester.parseconfig(f"--rootdir={pytester.path}", "--export-rtol=0.3"))
     assert settings.comparison(MarkerOptions(ulp=2)) == Comparison(ulp=2)
@@ -169,7 +169,7 @@ ORDER = ["marker", "command line", "ini", "policy", "nobody"]
 
 
 @pytest.mark.parametrize(("what", "first"), [(what, first) for what, holds in HOLDS.items() for first in holds])
-def test_the_marker_holds_before_the_command_line_the_ini_file_and_the_policy(
+def test_marker_precedes_command_line_ini_file_and_policy(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, what: str, first: str
 ) -> None:
     """`first` and all that come after it say something."""

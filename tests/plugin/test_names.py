@@ -89,11 +89,11 @@ def test_classes_and_folders_are_in_the_folder_name(named: Named) -> None:
     assert expected <= set(named.cases)
 
 
-def test_odd_parameters_become_names_that_every_file_system_takes(named: Named) -> None:
+def test_odd_parameters_become_portable_file_names(named: Named) -> None:
     assert all(re.fullmatch(r"[\w.+=\[\],-]{1,140}", case, re.ASCII) for case in named.cases)
 
 
-def test_the_group_that_xdist_adds_to_a_node_id_is_no_part_of_the_case(named: Named) -> None:
+def test_the_group_that_xdist_adds_is_not_part_of_the_case(named: Named) -> None:
     assert not [case for case in named.cases if "together" in case]
     assert named.project.manifest("test_names.test_scale[plain]")["test"] == "test_names.py::test_scale[plain]"
 
@@ -104,7 +104,7 @@ def test_what_two_processes_wrote_one_process_holds(named: Named) -> None:
     assert "13 cases checked against 13 goldens: 13 kept" in named.held.text
 
 
-def test_the_advised_command_writes_the_golden_of_an_odd_parameter_and_no_other(named: Named) -> None:
+def test_the_advised_command_writes_one_golden_of_odd_parameters(named: Named) -> None:
     assert named.missing.code == 1
     assert (named.by_its_command.code, len(named.after_command)) == (0, 1)
     assert "12 goldens new" in named.written.text

@@ -145,7 +145,7 @@ def test_the_gate_of_a_project_that_keeps_its_promise_is_green(actions, project)
     ]
 
 
-def test_the_gate_of_a_project_with_a_broken_golden_is_red_says_so_and_keeps_its_results(actions, broken):
+def test_a_broken_golden_makes_the_gate_red_with_results_stored(actions, broken):
     run = actions(broken)
     jobs = run.run(CI / "github.yml", event="push")
     assert [job.codes["Matrix"] for job in jobs["matrix"]] == [1, 1]
@@ -156,7 +156,7 @@ def test_the_gate_of_a_project_with_a_broken_golden_is_red_says_so_and_keeps_its
     assert len(results_in(run.artifacts["results"])) == 4
 
 
-def test_a_machine_that_is_lost_makes_the_gate_incomplete_and_never_green(actions, project):
+def test_a_lost_machine_makes_the_gate_incomplete_never_green(actions, project):
     run = actions(project)
     (judge,) = run.run(CI / "github.yml", die="jaxlib 0.11.2 on cpu")["judge"]
     assert judge.codes["Merge and judge"] == 3
@@ -183,7 +183,7 @@ def index(tmp_path) -> Iterator[str]:
         server.shutdown()
 
 
-def test_the_weekly_run_finds_new_releases_and_keeps_the_calendar_for_who_commits_it(actions, project, readers, index):
+def test_the_weekly_run_finds_releases_and_uploads_a_calendar(actions, project, readers, index):
     run = actions(project, UV_DEFAULT_INDEX=index)
     (job,) = run.run(CI / "github-weekly.yml", event="schedule")["weekly"]
     every_step_ran(CI / "github-weekly.yml", run.jobs)
@@ -214,9 +214,7 @@ def candidate(folder: Path) -> list[Path]:
     return made
 
 
-def test_a_release_candidate_reads_todays_goldens_and_writes_goldens_that_todays_readers_replay(
-    actions, project, tmp_path
-):
+def test_a_release_candidate_reads_and_writes_for_todays_readers(actions, project, tmp_path):
     repository = Path(shutil.copytree(project, tmp_path / "repository"))
     wheels = repository / "candidates"
     wheels.mkdir()

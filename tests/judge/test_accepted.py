@@ -14,7 +14,7 @@ def allowing(case, **options):
     return manifest(case, options=Options(("cpu",), **options))
 
 
-def test_each_target_and_each_check_is_listed_with_its_reason_and_its_cases():
+def test_each_target_and_check_is_listed_with_reason_and_cases():
     found = accepted_in(
         [
             allowing("a", allow={"my_target": "pinned in our build"}),

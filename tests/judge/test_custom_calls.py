@@ -106,7 +106,7 @@ def test_without_a_release_the_old_target_stays():
     )
 
 
-def test_exports_may_do_without_a_removed_target_at_once_and_readers_run_it_all_the_same():
+def test_readers_run_a_removed_target_that_new_exports_avoid():
     found = standing(change(new=None), Windows(), day("2026-02-28"))
     assert (found.phase, found.exports_old, found.readers_new) == (Phase.BACKWARD, False, False)
     assert found.must == (
@@ -159,7 +159,7 @@ def test_no_reader_may_drop_a_target_that_exports_must_still_use(declared, windo
 
 @settings(deadline=None)
 @given(promised_pairs())
-def test_a_writer_that_may_use_the_new_target_is_promised_only_to_readers_that_have_it(pair):
+def test_a_new_target_is_promised_only_to_readers_that_have_it(pair):
     declared, windows, writer, reader = pair
     if declared.new and not standing(declared, windows, writer).exports_old:
         assert standing(declared, windows, reader).readers_new
@@ -167,7 +167,7 @@ def test_a_writer_that_may_use_the_new_target_is_promised_only_to_readers_that_h
 
 @settings(deadline=None)
 @given(promised_pairs())
-def test_whoever_exported_the_old_target_is_read_as_long_as_that_was_promised(pair):
+def test_an_old_target_is_read_as_long_as_it_was_promised(pair):
     declared, windows, writer, reader = pair
     assert standing(declared, windows, reader, last_writer=writer).readers_old
 
@@ -175,7 +175,7 @@ def test_whoever_exported_the_old_target_is_read_as_long_as_that_was_promised(pa
 # --- the goldens ------------------------------------------------------------------------------------------------------
 
 
-def test_a_golden_that_calls_the_new_target_before_the_forward_window_has_passed_is_broken():
+def test_a_new_target_within_the_forward_window_is_broken():
     late = change(introduced=day("2026-02-08"))  # 20 days before 0.9.1 was built
     (text,) = judged(ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.1", "0.9.2", "scale_v2"), declared=late).broken
     assert text == (
@@ -189,7 +189,7 @@ def test_a_golden_that_calls_the_new_target_before_the_forward_window_has_passed
 @pytest.mark.parametrize(
     ("introduced", "calls"), [("2026-02-07", "scale_v2"), ("2026-02-08", "scale_v1"), ("2026-02-08", "another")]
 )
-def test_the_new_target_21_days_later_and_any_other_target_keep_the_rule(introduced, calls):
+def test_a_new_target_after_21_days_and_other_targets_are_fine(introduced, calls):
     assert judged(ran("0.9.1", "0.9.1", calls), declared=change(introduced=day(introduced))).broken == ()
 
 
@@ -199,7 +199,7 @@ def test_the_forward_window_of_the_policy_counts():
     assert len(judged(golden, windows=Windows(forward_days=25)).broken) == 1
 
 
-def test_goldens_of_the_old_target_measure_it_where_a_promised_reader_with_the_change_ran_them():
+def test_goldens_of_the_old_target_count_with_a_promised_reader():
     found = judged(
         ran("0.9.0.1", "0.9.0.1", "scale_v1"),  # this reader is from before the change
         ran("0.9.0.1", "0.9.1", "scale_v1"),
@@ -225,7 +225,7 @@ def test_what_was_not_built_on_that_day_does_not_count():
     assert judged(*results, as_of=day("2026-02-28")).measured == ("tests.test_a.test_f/0.9.0.1-cpu",)
 
 
-def test_an_export_that_still_calls_the_old_target_after_the_release_keeps_it_longer():
+def test_exports_after_the_release_keep_the_old_target_longer():
     found = judged(ran("0.9.2", "0.9.2", "scale_v1"))
     last = result(writer="0.9.2").promised_until
     assert found.delete_from == last + datetime.timedelta(days=1) == day("2026-09-15")
@@ -255,7 +255,7 @@ def summary(*results, declared=CHANGE, as_of=TODAY):
     )
 
 
-def test_a_golden_that_breaks_the_rule_makes_the_exit_code_1_though_no_reader_was_there_to_show_it():
+def test_a_golden_against_the_rule_exits_1_without_any_reader():
     late = change(introduced=day("2026-02-14"))
     kept, other = ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.0.1", "0.9.1", "scale_v1")
     assert summary(kept, other).exit_code == 0
@@ -295,7 +295,7 @@ def test_it_is_said_when_nothing_measures_the_old_target():
     ]
 
 
-def test_a_summary_from_before_there_were_changes_reads_as_one_without(tmp_path):
+def test_an_old_summary_without_declared_changes_is_read(tmp_path):
     made = json.loads(msgspec.json.encode(summary(ran("0.9.1", "0.9.1", "scale_v2"))))
     assert len(made.pop("custom_call_changes")) == 1
     (tmp_path / SUMMARY).write_text(json.dumps(made))
@@ -343,7 +343,7 @@ def test_a_release_on_the_very_day_is_in_order(tmp_path):
         ("owner: me", "owner: ''", r"owner: expected text, found none"),
     ],
 )  # fmt: skip
-def test_a_change_that_does_not_say_what_it_must_is_an_error_that_names_file_and_key(tmp_path, wrong, right, said):
+def test_an_incomplete_change_is_an_error_with_file_and_key(tmp_path, wrong, right, said):
     with pytest.raises(PolicyError, match=rf"export_compat\.yaml:\d+: custom_call_changes\[0\]\.{said}"):
         policy(tmp_path, ENTRY.replace(wrong, right))
 

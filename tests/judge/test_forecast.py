@@ -73,14 +73,14 @@ def test_a_day_says_what_a_release_of_that_day_would_be_bound_to():
         (day("2026-08-01"), "0.11.0", ("2026-08-06", "0.11.0", True, 21, "0.11.0")),
     ],
 )
-def test_a_deployed_reader_is_promised_what_is_exported_up_to_a_day(when, reader, expected):
+def test_a_deployed_reader_is_promised_exports_until_a_day(when, reader, expected):
     (found,) = told(when=when, deployed=[reader]).deployed
     assert (str(found.promised_until), found.writer, found.promised, found.days, found.last_writer) == expected
     assert found.built == CALENDAR.built(reader)
     assert found.promised_until == found.built + datetime.timedelta(days=21)
 
 
-def test_a_deployed_reader_is_never_to_be_retired_and_keeps_its_goldens():
+def test_a_deployed_reader_is_not_retired_and_its_goldens_stay():
     policy = Policy(retention=Retention(deployed=("0.11.0",)))
     for found in (told(policy=policy), told(deployed=["0.11.0"])):
         assert [each.jaxlib for each in found.deployed] == ["0.11.0"]
@@ -90,7 +90,7 @@ def test_a_deployed_reader_is_never_to_be_retired_and_keeps_its_goldens():
         told(when=day("2026-08-01"), deployed=["0.12.0"])
 
 
-def test_known_failures_and_quirks_are_told_on_their_last_day_and_permanent_ones_never():
+def test_known_failures_and_quirks_are_forecast_on_the_last_day():
     entry = ("a",), ("*",), ("*",), "crash", "run", "m"
     policy = Policy(
         known_failures=(
@@ -134,9 +134,7 @@ def test_before_the_first_release_there_is_nothing_to_forecast():
     st.integers(0, 40),
     st.integers(0, 60),
 )
-def test_what_a_release_is_bound_to_changes_on_the_days_that_are_listed_and_on_no_other(
-    writers, when, back, forward, days
-):
+def test_obligations_change_on_the_forecast_days_and_no_other(writers, when, back, forward, days):
     goldens = [golden(jaxlib=version) for version in writers]
     policy = Policy(windows=WindowDays(back, forward))
     found = told(goldens, policy, when, days)

@@ -39,7 +39,7 @@ def test_each_reason_is_told():
     }
 
 
-def test_the_last_golden_of_a_case_stays_for_each_platform_however_old_it_is():
+def test_the_last_golden_of_a_case_and_platform_always_stays():
     goldens = [
         golden("a", "0.6.0"),
         golden("a", "0.6.2"),
@@ -90,7 +90,7 @@ def test_goldens_of_a_custom_call_stay_until_it_may_be_deleted():
         ("2026-07-16", ["2026-08-07", "2026-01-16"], None),  # it is promised neither
     ],
 )
-def test_a_reader_may_be_retired_when_no_new_release_owes_anything_that_it_owes(reader, written, retires):
+def test_a_reader_is_retired_when_newer_ones_owe_all_it_owes(reader, written, retires):
     found = retirement(day(reader), [day(each) for each in written], Windows())
     assert found == (day(retires) if retires else None)
 
@@ -102,7 +102,7 @@ def test_a_reader_may_be_retired_when_no_new_release_owes_anything_that_it_owes(
     st.integers(0, 250),
     st.integers(0, 40),
 )
-def test_nothing_goes_that_any_release_of_that_day_or_later_or_a_live_reader_must_run(writers, when, backward, forward):
+def test_no_golden_goes_that_a_current_or_later_release_must_run(writers, when, backward, forward):
     goldens = [golden(jaxlib=version) for version in writers]
     policy = Policy(windows=WindowDays(backward, forward))
     windows = policy.window_lengths()

@@ -73,7 +73,7 @@ STANDINGS = [KEPT, BONUS, COMPILED, NOT_RUN] + [
 ]
 
 
-def test_what_fails_now_is_never_fixed_and_no_change_is_a_regression_in_both_directions():
+def test_a_failure_is_not_fixed_and_regressions_go_one_way():
     for then, now in itertools.product(STANDINGS, repeat=2):
         change, back = change_of(then, now), change_of(now, then)
         works = now.judgement in (Judgement.KEPT, Judgement.BONUS)
@@ -159,7 +159,7 @@ def test_cells_of_a_golden_that_is_another_one_are_marked(tmp_path):
     assert [each.other_golden for each in found.cells] == [True, False]
 
 
-def test_without_a_plan_nobody_knows_whether_the_goldens_are_the_same(tmp_path):
+def test_without_a_plan_it_is_unknown_if_goldens_are_the_same(tmp_path):
     run(tmp_path / "old", KEPT)
     (tmp_path / "old" / PLAN).unlink()
     found = compared(tmp_path, *run(tmp_path / "new", KEPT))
@@ -196,7 +196,7 @@ def test_a_baseline_that_is_no_finished_run_is_refused(damage, said, tmp_path):
         compared(tmp_path, *run(tmp_path / "new", KEPT))
 
 
-def test_an_empty_baseline_one_with_a_cell_twice_and_the_run_itself_are_refused(tmp_path):
+def test_an_empty_duplicated_or_own_baseline_is_refused(tmp_path):
     new = run(tmp_path / "new", KEPT)
     with pytest.raises(RunError, match="expected an earlier run, found the one that is judged"):
         compare_runs(tmp_path / "new", tmp_path / "old" / ".." / "new", *new, Policy())

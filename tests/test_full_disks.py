@@ -53,7 +53,7 @@ WELL = {case: "numerics" if case == "other_numbers" else "pass" for case in CASE
 SMALL_WELL = {case: WELL[case] for case in SMALL}
 
 
-def test_where_outputs_find_no_room_the_cell_is_not_run_after_two_tries_and_the_others_are(project, tmp_path):
+def test_without_room_for_outputs_one_cell_is_not_run(project, tmp_path):
     disk = tmp_path / "disk"
     done = on_a_small_disk(
         disk, 100, script(project, f"--results {tmp_path}/r --no-cache", environment=f"TMPDIR={disk}")
@@ -68,7 +68,7 @@ def test_where_outputs_find_no_room_the_cell_is_not_run_after_two_tries_and_the_
     )
 
 
-def test_results_that_find_no_room_end_the_run_which_goes_on_when_there_is_some(project, tmp_path):
+def test_without_room_for_results_the_run_ends_and_can_resume(project, tmp_path):
     disk = tmp_path / "disk"
     first = script(project, f"--results {disk}/r --no-cache", cases=SMALL)
     again = f"wc -l {disk}/r/results.jsonl; grow\n{first.replace('limited', '').replace('--no-cache', '--resume --no-cache')}"
@@ -88,7 +88,7 @@ def test_results_that_find_no_room_end_the_run_which_goes_on_when_there_is_some(
     assert verdicts(tmp_path / "r", SMALL) == SMALL_WELL
 
 
-def test_outcomes_that_find_no_room_are_not_kept_and_the_run_is_right(project, tmp_path):
+def test_without_room_for_cached_outcomes_the_run_is_right(project, tmp_path):
     disk = tmp_path / "disk"
     prepare = f"mkdir -p {disk}/home && ln -s {cache_folder()}/environments {disk}/home/environments\n"
     text = script(project, f"--results {tmp_path}/r", cases=SMALL, environment=f"JAXEXPORT_CACHE={disk}/home")
@@ -98,7 +98,7 @@ def test_outcomes_that_find_no_room_are_not_kept_and_the_run_is_right(project, t
     assert verdicts(tmp_path / "r", SMALL) == SMALL_WELL
 
 
-def test_environments_that_find_no_room_are_told_and_leave_nothing_behind(project, tmp_path):
+def test_without_room_for_environments_nothing_is_left_behind(project, tmp_path):
     disk = tmp_path / "disk"
     text = script(
         project,

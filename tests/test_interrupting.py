@@ -79,7 +79,7 @@ class Run:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
-def test_a_run_that_is_interrupted_leaves_nothing_behind_and_goes_on_where_it_was(project, tmp_path, number, code):
+def test_an_interrupted_run_leaves_nothing_behind_and_resumes(project, tmp_path, number, code):
     limit = ("--timeout", "600")  # longer than `ended` waits: the run does not wait for the time of its cell
     run = Run(project, tmp_path, *limit)
     wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
@@ -106,7 +106,7 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind_and_goes_on_where_it_wa
     assert kept in said
 
 
-def test_the_second_ctrl_c_ends_at_once_and_the_workers_end_too(project, tmp_path):
+def test_the_second_ctrl_c_ends_at_once_and_the_workers_too(project, tmp_path):
     run = Run(project, tmp_path)
     wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
     (worker,) = [pid for pid in run.processes() if parent_of(pid) == run.process.pid]
@@ -158,7 +158,7 @@ def test_ctrl_c_while_an_environment_is_built_ends_the_build_too(project, tmp_pa
 
 
 @pytest.mark.parametrize("where", ["a full disk", "a pipe that nobody reads"])
-def test_a_run_whose_words_nobody_can_take_has_its_results_and_its_exit_code(project, tmp_path, where):
+def test_a_run_that_cannot_print_has_its_results_and_exit_code(project, tmp_path, where):
     ours, theirs = os.pipe()
     os.close(ours)
     output = os.open("/dev/full", os.O_WRONLY) if where == "a full disk" else theirs
@@ -196,7 +196,7 @@ def on_a_terminal(project: Path, tmp_path: Path, *words: str) -> tuple[Run, str]
     return run, said.decode()
 
 
-def test_on_a_terminal_a_bar_shows_environments_cells_and_time_and_the_cursor_comes_back(project, tmp_path):
+def test_a_terminal_shows_a_progress_bar_and_the_cursor_again(project, tmp_path):
     run, said = on_a_terminal(project, tmp_path)
     assert run.process.returncode == 130
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said)
@@ -208,7 +208,7 @@ def test_on_a_terminal_a_bar_shows_environments_cells_and_time_and_the_cursor_co
     assert f"Interrupted: 3 of {PLANNED} cells have a result" in " ".join(plain.split())
 
 
-def test_in_a_log_there_are_plain_lines_and_quiet_leaves_the_report_only(project, tmp_path):
+def test_a_log_has_plain_lines_and_quiet_only_the_report(project, tmp_path):
     words = ("--timeout", "10")
     code, said = Run(project, tmp_path, *words).ended()
     assert code == 1, said

@@ -1,4 +1,4 @@
-"""Running the command `jaxexport` in tests: as a process here, in this process by the fixture `jaxexport` of conftest.py.
+"""The command `jaxexport` in tests: as a process here; the fixture `jaxexport` of conftest.py runs it in this process.
 
 Also what goes with it: waiting for a process, checking a usage error, and a results folder as a finished run leaves it.
 """

@@ -1,4 +1,4 @@
-"""Builders of test data without jax: manifests, goldens, results, wheels. Every argument has a default that is valid."""
+"""Builders of test data without jax: manifests, goldens, results, wheels. Arguments have valid defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `jaxexport`: bad input is one line and exit code 2, and what is only shown runs nothing."""
+"""The command `jaxexport`: bad input is one line and exit code 2, and commands that only show something run nothing."""
 
 from __future__ import annotations
 
@@ -269,7 +269,8 @@ def test_goldens_are_pruned_only_on_request_and_nothing_else(jaxexport, project)
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
     dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01")
     assert dry.out.splitlines() == [
-        "keeps    t.test_f[a]/0.12.0.1-cpu  a jaxlib built on 2027-04-01 must run it; promised to run in 0.12.0, 0.12.0.1; "
+        "keeps    t.test_f[a]/0.12.0.1-cpu  "
+        "a jaxlib built on 2027-04-01 must run it; promised to run in 0.12.0, 0.12.0.1; "
         "the last of its case by a writer on cpu",
         "keeps    t.test_g/0.6.2-cpu  the last of its case by a writer on cpu",
         "prunes   t.test_f[a]/0.9.2-cpu  built 2026-03-18",

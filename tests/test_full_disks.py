@@ -1,4 +1,4 @@
-"""A full disk loses no cell: what could not be run or kept is said, nothing of it is green, and with room again the run goes on."""
+"""A full disk loses no cell: the run reports what it could not run or store, is not green, and can be resumed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def test_without_room_for_outputs_one_cell_is_not_run(project, tmp_path):
 def test_without_room_for_results_the_run_ends_and_can_resume(project, tmp_path):
     disk = tmp_path / "disk"
     first = script(project, f"--results {disk}/r --no-cache", cases=SMALL)
-    again = f"wc -l {disk}/r/results.jsonl; grow\n{first.replace('limited', '').replace('--no-cache', '--resume --no-cache')}"
+    resume = first.replace("limited", "").replace("--no-cache", "--resume --no-cache")
+    again = f"wc -l {disk}/r/results.jsonl; grow\n{resume}"
     done = on_a_small_disk(disk, 8, f"{first}{again}cp -r {disk}/r {tmp_path}/r", of_a_file=4)
     assert re.findall(r"exit (\d+)", done.stdout) == ["3", "1"], done
     error = " ".join(done.stderr.split())

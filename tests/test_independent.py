@@ -1,4 +1,4 @@
-"""The matrix against a script of ten lines that shares no code with it: one new interpreter for each cell, same verdicts.
+"""The matrix against ten lines that share no code with it: a new interpreter for each cell, the same verdicts.
 
 By default a sample of cases in three readers; JAXEXPORT_INDEPENDENT=all takes every case in eight (many minutes).
 """

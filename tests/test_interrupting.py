@@ -1,4 +1,4 @@
-"""A run that somebody ends leaves whole results, no process and no folder behind, says how to go on, and does."""
+"""An interrupted run leaves whole results, no process and no folder behind, says how to continue, and does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def project(tmp_path_factory) -> Path:
 
 
 class Run:
-    """A matrix as a process, with a mark in the environment of everything that it starts, and a folder for all its scratch."""
+    """A matrix as a process, with a mark in the environment of all that it starts, and one folder for its scratch."""
 
     def __init__(self, project: Path, tmp_path: Path, *words: str, stdout: int = subprocess.PIPE, **variables: str):
         self.results = tmp_path / "results"
@@ -174,7 +174,7 @@ def test_a_run_that_cannot_print_has_its_results_and_exit_code(project, tmp_path
 
 
 def on_a_terminal(project: Path, tmp_path: Path, *words: str) -> tuple[Run, str]:
-    """A run whose terminal is a real one, 100 columns wide, and all that was written to it. Ctrl-C after the third result."""
+    """A run on a real terminal, 100 columns wide, and what was written to it. Ctrl-C after the third result."""
     ours, theirs = pty.openpty()
     run = Run(project, tmp_path, *words, stdout=theirs, COLUMNS="100", TERM="xterm-256color")
     os.close(theirs)
@@ -215,7 +215,8 @@ def test_a_log_has_plain_lines_and_quiet_only_the_report(project, tmp_path):
     assert "\x1b" not in said
     assert "environment of jaxlib 0.12.0.1 is ready" in said
     assert "broken: hangs/" in said
-    assert re.search(r"\[4/4\] jaxlib 0\.12\.0\.1: 3 pass, 1 timeout · environments 1/1 · so far 1 broken", said), said
+    progress = r"\[4/4\] jaxlib 0\.12\.0\.1: 3 pass, 1 timeout · environments 1/1 · so far 1 broken"
+    assert re.search(progress, said), said
     code, quiet = Run(project, tmp_path, *words, "--quiet").ended()
     assert code == 1
     assert "is ready" not in quiet

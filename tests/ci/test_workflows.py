@@ -1,4 +1,4 @@
-"""The workflows of docs/ci and action.yml are what GitHub and GitLab take, ask for nothing that they do not need, and quote their shell."""
+"""The workflows of docs/ci and action.yml: valid for GitHub and GitLab, with least permissions and quoted shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell of every step of docs/ci and action.yml, run in a real bash: for a project that keeps its promise, and one that does not."""
+"""The shell of every step of docs/ci and action.yml, run in a real bash for a green project and for a red one."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def commit(folder: Path) -> None:
 
 
 def plain(python: Path, **variables: str) -> dict[str, str]:
-    """The variables of a machine that runs jobs: nothing of this test run, and `pip` finds there what is there already."""
+    """The variables of a machine that runs jobs: nothing of this test run, and packages installed here are found."""
     left_out = ("PYTEST_", "JAXEXPORT_", "VIRTUAL_ENV", "PYTHON")
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(left_out)},
@@ -195,12 +195,12 @@ def test_the_weekly_run_finds_releases_and_uploads_a_calendar(actions, project, 
 
 
 def candidate(folder: Path) -> list[Path]:
-    """Wheels of a release candidate from today: the newest jaxlib and jax under another number, so that they really run."""
+    """Wheels of a release candidate of today: the newest jaxlib and jax under another number, so that they run."""
     release = load_calendar().release("0.12.0.1")
     (site,) = build_environment(release, load_calendar()).python.parents[1].glob("lib/python*/site-packages")
     today = subprocess.run(["date", "-u", "+%F"], capture_output=True, text=True, check=True).stdout.strip()
     number = "0.13.0rc1"
-    needs = "jaxlib>=0.12.0\nRequires-Dist: ml_dtypes\nRequires-Dist: opt_einsum\nRequires-Dist: scipy\nRequires-Dist: numpy"
+    needs = "\nRequires-Dist: ".join(("jaxlib>=0.12.0", "ml_dtypes", "opt_einsum", "scipy", "numpy"))
     made = []
     for name, version in (("jaxlib", release.jaxlib), ("jax", release.jax)):
         real = site / name
@@ -248,7 +248,7 @@ def test_the_action_runs_the_whole_gate_in_one_job(actions, broken):
 
 
 def gitlab(project: Path, folder: Path, python: Path) -> dict[str, list[int]]:
-    """Run the pipeline of gitlab.yml as its runner does: each job's lines in one bash that ends with the first that fails."""
+    """Run the pipeline of gitlab.yml as its runner does: each job in one bash, which ends at the first failing line."""
     import yaml
 
     pipeline = yaml.safe_load((CI / "gitlab.yml").read_text())

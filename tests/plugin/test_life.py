@@ -1,4 +1,4 @@
-"""The life of a golden: missing, written, held, changed, written again."""
+"""The life of a golden: missing, written, checked, changed, updated."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class Life:
     stored_when_missing: bool
     written: Run
     golden: dict[str, bytes]
-    held: Run
+    checked: Run
     times_before: dict[str, int]
     times_after: dict[str, int]
     changed: Run
     golden_when_changed: dict[str, bytes]
     updated: Run
     golden_updated: dict[str, bytes]
-    held_again: Run
+    checked_again: Run
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def life(projects: Projects) -> Life:
     stored_when_missing = project.goldens.exists()
     written = project.pytest("--update-goldens", "project", cwd=above)
     golden, times_before = project.stored(), _times(project)
-    held = project.pytest("-p", "no:xdist")
+    checked = project.pytest("-p", "no:xdist")
     times_after = _times(project)
     project.add_older_generation("test_models.test_wave")
     project.write(models=CHANGED)
@@ -89,10 +89,10 @@ def life(projects: Projects) -> Life:
     golden_when_changed = project.stored()
     updated = project.pytest("-q", "--lf", "--update-goldens")
     golden_updated = project.stored()
-    held_again = project.pytest("-k", "wave or both")
+    checked_again = project.pytest("-k", "wave or both")
     return Life(
-        project, missing, stored_when_missing, written, golden, held, times_before, times_after,
-        changed, golden_when_changed, updated, golden_updated, held_again,
+        project, missing, stored_when_missing, written, golden, checked, times_before, times_after,
+        changed, golden_when_changed, updated, golden_updated, checked_again,
     )  # fmt: skip
 
 
@@ -127,9 +127,9 @@ def test_update_goldens_writes_and_reports_one_folder_a_case(life: Life) -> None
 
 
 def test_a_golden_holds_the_function_that_it_was_made_of(life: Life) -> None:
-    assert life.held.code == 0
-    assert life.held.outcomes() == {"passed": list(life.held.tests)}
-    assert "4 cases checked against 4 goldens: 4 kept" in life.held.text
+    assert life.checked.code == 0
+    assert life.checked.outcomes() == {"passed": list(life.checked.tests)}
+    assert "4 cases checked against 4 goldens: 4 kept" in life.checked.text
 
 
 def test_holding_touches_no_file(life: Life) -> None:
@@ -185,6 +185,6 @@ def test_generations_of_other_writers_are_left_as_they_were(life: Life) -> None:
 
 def test_after_the_update_every_generation_is_replayed(life: Life) -> None:
     """The older one still gives the numbers that its writer saw, though the function gives others now."""
-    assert life.held_again.code == 0
-    assert life.held_again.outcomes() == {"passed": list(life.held_again.tests)}
-    assert "3 cases checked against 4 goldens: 4 kept" in life.held_again.text
+    assert life.checked_again.code == 0
+    assert life.checked_again.outcomes() == {"passed": list(life.checked_again.tests)}
+    assert "3 cases checked against 4 goldens: 4 kept" in life.checked_again.text

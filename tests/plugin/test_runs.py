@@ -1,4 +1,4 @@
-"""How pytest may be run: with parts of it missing, collecting only, updating nothing. And when the plugin speaks."""
+"""Ways to run pytest: without some of its plugins, collecting only, updating nothing; and when our plugin prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goldens of tests that are gone are listed by a run of all tests, and deleted by --prune-goldens, and by nothing less."""
+"""Goldens of removed tests: listed by every run of all tests, deleted by --prune-goldens only."""
 
 from __future__ import annotations
 
@@ -116,7 +116,8 @@ CRASHING = "import os\ndef test_c():\n    os._exit(3)\n"
         (
             "",
             ["test_b.py"],
-            "--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: it runs test_b.py",
+            "--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: "
+            "it runs test_b.py",
         ),
     ],
 )
@@ -178,7 +179,7 @@ def test_a_run_without_testpaths_must_start_at_the_root(pytester: pytest.Pyteste
     assert "not all of" in why_partial(pytester.parseconfig())
 
 
-# --- which goldens are unused, without jax ------------------------------------------------------------------------------
+# --- which goldens are unused, without jax ----------------------------------------------------------------------------
 
 
 def reported(*, tests: str = "", passed: str = "", exported: str = "", platforms: str = "cpu") -> ReportedTests:
@@ -283,5 +284,6 @@ def test_what_workers_collected_is_merged() -> None:
 def test_a_failed_report_shows_that_the_test_exists() -> None:
     tests = ReportedTests()
     report = SimpleNamespace(when="call", passed=False)
-    tests.add(report, {"test": "t.py::f", "cases": ["t.f"], "events": [{"writer": "0.12.0.1-cpu"}]})  # type: ignore[arg-type]
+    attached = {"test": "t.py::f", "cases": ["t.f"], "events": [{"writer": "0.12.0.1-cpu"}]}
+    tests.add(report, attached)  # type: ignore[arg-type]
     assert (tests.tests, tests.passed, tests.cases, tests.platforms) == ({"t.py::f"}, set(), {"t.f"}, {"cpu"})

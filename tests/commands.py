@@ -1,4 +1,7 @@
-"""How tests run the command `jaxexport`: as a real process, or from its entry point in this one (the fixture of conftest.py)."""
+"""The command `jaxexport` in tests: as a process here; the fixture `jaxexport` of conftest.py runs it in this process.
+
+Also what goes with it: waiting for a process, checking a usage error, and a results folder as a finished run leaves it.
+"""
 
 from __future__ import annotations
 
@@ -30,33 +33,35 @@ def process(*words: str | Path, **options: Any) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
-def wait_for(what: Callable[[], object], told: str, seconds: float = 120) -> Any:
+def wait_for(what: Callable[[], object], description: str, seconds: float = 120) -> Any:
+    """The first true value of `what`. The deadline only keeps a test from hanging."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        if found := what():
-            return found
+        if value := what():
+            return value
         time.sleep(0.02)
-    raise AssertionError(f"waited {seconds} s for {told}")
+    raise AssertionError(f"waited {seconds} s for {description}")
 
 
-def assert_bad_input(ended: Ended, *said: str) -> None:
+def assert_bad_input(ended: Ended, *texts: str) -> None:
+    """Exit code 2, nothing on stdout, and one line on stderr with these texts."""
     assert ended.code == 2, ended
     assert ended.out == ""
     assert len(ended.err.splitlines()) == 1, ended.err
     assert ended.err.startswith("jaxexport: error: ")
-    for text in said:
+    for text in texts:
         assert text in ended.err
 
 
-def finished(folder: Path, *results: Result, planned: int | None = None, **told: Any) -> None:
-    """A results folder as a run with these results leaves it."""
+def finished(folder: Path, *results: Result, planned: int | None = None, **fields: Any) -> None:
+    """Write a results folder as a run with these results leaves it; `fields` are those of its summary."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "results.jsonl").write_bytes(b"".join(result_line(each) + b"\n" for each in results))
-    made = summarize(
+    (folder / "results.jsonl").write_bytes(b"".join(result_line(result) + b"\n" for result in results))
+    summary = summarize(
         results,
         planned=len(results) if planned is None else planned,
         as_of=datetime.date(2026, 11, 21),
         seconds=1,
-        **{"selection": {"whole": True}, "policy": Policy(), **told},
+        **{"selection": {"whole": True}, "policy": Policy(), **fields},
     )
-    write_summary(folder, made)
+    write_summary(folder, summary)

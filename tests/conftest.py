@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures of all tests: pytester, those of replaying.py, and the command in this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytest_plugins = ["pytester", "replaying"]
 
 @pytest.fixture
 def jaxexport(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
-    """Runs the command in this process, from its entry point."""
+    """Runs `jaxexport WORDS` in this process, from its entry point."""
     from commands import Ended
 
     from export_core.cli.app import main

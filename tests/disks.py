@@ -1,6 +1,7 @@
-"""A disk that is really full, for a command in a test: a small tmpfs where mounting is allowed, else a limit of its files' size.
+"""A full disk for a command in a test: a small tmpfs where mounting is allowed, else a limit on the size of files.
 
-In a mount namespace of its own a user may mount too, where the system lets them; root may. What came out is copied before it is gone.
+In a mount namespace of its own a user may mount too, where the system lets them; root may. What came out is copied
+before it is gone.
 """
 
 from __future__ import annotations

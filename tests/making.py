@@ -1,4 +1,4 @@
-"""What tests are made of: goldens, cells and results, put together by hand and without jax."""
+"""Builders of test data without jax: manifests, goldens, results, wheels. Arguments have valid defaults."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def manifest(case: str = "tests.test_a.test_f", jaxlib: str = NEWEST, **changes:
 
 
 def golden(case: str = "tests.test_a.test_f", jaxlib: str = NEWEST, **changes: Any) -> Golden:
-    """A golden that is only planned with: nothing of it is on disk."""
+    """A golden for plans: nothing of it is on disk."""
     made = manifest(case, jaxlib, **changes)
     return Golden(made, Path("nowhere") / case / made.writer.id)
 
@@ -91,7 +91,7 @@ def files(fill: float = 1.0, size: int = 2) -> dict[str, bytes]:
 
 
 def write_golden(store: GoldenStore, made: Manifest, content: dict[str, bytes] | None = None) -> Golden:
-    """A golden on disk, whole, with a real artifact."""
+    """Write a complete golden with a real artifact."""
     content = files() if content is None else content
     hashed = msgspec.structs.replace(made, files={name: sha256(data) for name, data in content.items()})
     store.write(hashed, content)
@@ -114,7 +114,7 @@ def result(
     promised: bool = True,
     **changes: Any,
 ) -> Result:
-    """A judged cell. Its dates are those of the calendar; the judgement is what the test says."""
+    """A judged cell. Its dates come from the calendar, its judgement from the test."""
     from export_core.releases import Windows, promise
 
     wrote, read = release(writer), release(reader)
@@ -159,7 +159,7 @@ def make_wheel(
     python: str = "",
     modules: dict[str, str] | None = None,
 ) -> Path:
-    """A small wheel whose files have these time stamps, made here so that nothing is downloaded."""
+    """A small wheel whose files have these time stamps, so that a test downloads nothing."""
     tags = f"{python or 'cp312'}-none-any" if name == "jaxlib" else "py3-none-any"
     path = folder / f"{name}-{version}-{tags}.whl"
     info = f"{name}-{version}.dist-info"
@@ -192,4 +192,4 @@ import jax.numpy as jnp
 Point = collections.namedtuple("Point", "x y")
 export.register_namedtuple_serialization(Point, serialized_name="t.Point")
 """
-"""A module that a golden registers: it reaches for nothing."""
+"""A module that a golden registers, and that is self-contained."""

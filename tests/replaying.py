@@ -1,4 +1,7 @@
-"""Goldens by the jax of this interpreter, and readers that are this interpreter too."""
+"""Fixtures that replay goldens in this very interpreter: `goldens` written by its jax, and `run`, which replays them.
+
+A pytest plugin of tests/conftest.py, so that every folder has them. Cells misbehave as tests/misbehaving says.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,9 @@ from export_core.worker.warm_workers import WarmWorkers
 
 HERE = Path(__file__).parent
 FLAKY = Path(tempfile.gettempdir()) / f"jaxexport-test-flaky-{os.getpid()}"
-"""While this file is there, one of the cells that misbehave hangs."""
+"""While this file exists, the cell of the golden `is_flaky` hangs."""
 AWAKE = FLAKY.with_suffix(".awake")
-"""Written by a cell that was to be killed in its sleep, and was not."""
+"""Written by a cell that should have been killed in its sleep."""
 
 
 def replayed(
@@ -64,7 +67,7 @@ def here() -> Release:
 
 @pytest.fixture(scope="session")
 def golden_folder(tmp_path_factory) -> Path:
-    """Written once for all processes of xdist, whose own folders lie beside each other."""
+    """The goldens of tests/write_goldens.py, written once for all processes of xdist, whose folders have one parent."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder = shared / "goldens-of-here"
@@ -84,7 +87,7 @@ def goldens(golden_folder) -> dict[str, Golden]:
 
 
 def misbehaving(release: Release) -> Environment:
-    """This interpreter, with the cells that misbehave by name."""
+    """This interpreter, in which cells misbehave by the names of their functions."""
     plain = this_interpreter(release)
     more = {"PYTHONPATH": str(HERE / "misbehaving"), "JAXEXPORT_TEST_FLAKY": str(FLAKY)}
     return dataclasses.replace(plain, variables={**plain.variables, **more})
@@ -92,14 +95,14 @@ def misbehaving(release: Release) -> Environment:
 
 @pytest.fixture
 def flaky() -> Iterator[Path]:
-    """The file that decides what a flaky cell does."""
+    """The file that makes a flaky cell hang while it exists."""
     yield FLAKY
     FLAKY.unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="session")
 def kept() -> Iterator[WarmWorkers]:
-    """One forking worker for all tests that do not ask for one of their own."""
+    """One forking worker for all tests that do not start their own."""
     workers = WarmWorkers()
     yield workers
     workers.close()
@@ -107,7 +110,7 @@ def kept() -> Iterator[WarmWorkers]:
 
 @pytest.fixture
 def run(goldens, here, kept) -> Callable[..., dict[str, Outcome]]:
-    """Replays the named goldens here. Every cell must come back exactly once."""
+    """Replays the named goldens here, and checks that every cell has exactly one outcome."""
 
     def run(*cases: str, environment_of=misbehaving, **options) -> dict[str, Outcome]:
         if environment_of is misbehaving and options.get("fork", True):

@@ -1,4 +1,4 @@
-"""The stub that the growth of plans is measured with gives every cell its result."""
+"""The stub of `benchmarks.growth` gives every cell its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `jaxexport`: bad input is one line and exit code 2, and what is only shown runs nothing."""
+"""The command `jaxexport`: bad input is one line and exit code 2, and commands that only show something run nothing."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_missing_file_of_a_golden_is_bad_input(jaxexport, project):
     assert_bad_input(jaxexport("matrix"), "inputs.npz: expected a file of this golden, found none")
 
 
-def test_an_artifact_that_is_none_is_bad_input_though_its_hash_is_right(jaxexport, project):
+def test_an_invalid_artifact_with_the_right_hash_is_bad_input(jaxexport, project):
     store = GoldenStore(project / "golden")
     old = store.goldens()[0]
     from making import files
@@ -141,7 +141,7 @@ def test_bad_input_of_a_real_process_is_one_line_too(project):
 # --- what it shows ----------------------------------------------------------------------------------------------------
 
 
-def test_help_lists_every_command_and_imports_neither_jax_nor_numpy():
+def test_help_lists_every_command_without_jax_and_numpy():
     script = (
         "import sys, runpy; sys.argv = ['jaxexport', '--help']\n"
         "try: runpy.run_module('export_core', run_name='__main__')\n"
@@ -177,7 +177,7 @@ def test_every_command_has_its_help(jaxexport):
         assert "[OPTIONS]" in ended.out
 
 
-def test_releases_are_listed_by_the_day_they_were_built_with_their_windows_as_of_a_day(jaxexport):
+def test_releases_are_listed_by_build_date_with_their_windows(jaxexport):
     ended = jaxexport("releases", "list", "--as-of", "2026-10-25")
     assert ended.code == 0
     *rows, withdrawn = (line.split() for line in ended.out.splitlines()[1:])
@@ -246,7 +246,7 @@ def test_what_belongs_to_no_golden_is_found(jaxexport, project, stray, said):
     )
 
 
-def test_an_empty_case_is_found_and_what_people_keep_beside_the_cases_is_theirs(jaxexport, project):
+def test_an_empty_case_is_listed_files_beside_cases_are_not(jaxexport, project):
     for name in ("README.md", ".gitattributes"):
         (project / "golden" / name).write_text("")
     assert jaxexport("goldens", "verify").code == 0
@@ -254,7 +254,7 @@ def test_an_empty_case_is_found_and_what_people_keep_beside_the_cases_is_theirs(
     assert "t.test_g: a case without a golden" in jaxexport("goldens", "verify").err
 
 
-def test_a_pin_that_matches_no_golden_is_told_and_nothing_is_deleted_then(jaxexport, project):
+def test_a_pin_without_a_golden_is_reported_and_deletes_nothing(jaxexport, project):
     (project / "export_compat.yaml").write_text(
         "retention: {pinned: [{goldens: [t.mispelled/*], reason: in production}]}"
     )
@@ -266,7 +266,7 @@ def test_a_pin_that_matches_no_golden_is_told_and_nothing_is_deleted_then(jaxexp
     assert jaxexport("goldens", "prune", "--as-of", "2027-04-01").out == dry.out
 
 
-def test_goldens_are_pruned_only_when_told_to_and_nothing_else_is_touched(jaxexport, project):
+def test_goldens_are_pruned_only_on_request_and_nothing_else(jaxexport, project):
     (project / "golden" / "t.test_f[a]" / "notes.txt").write_text("mine")
     write_golden(GoldenStore(project / "golden"), manifest("t.test_g", "0.6.2"))
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
@@ -297,7 +297,7 @@ def test_nothing_is_pruned_where_a_golden_is_damaged(jaxexport, project, words):
     assert (project / "golden" / "t.test_f[a]" / "0.9.2-cpu" / "golden.yaml").exists()
 
 
-def test_the_policy_names_the_folder_of_goldens_and_the_command_line_comes_before_it(jaxexport, project):
+def test_the_command_line_precedes_the_policys_goldens_folder(jaxexport, project):
     (project / "golden").rename(project / "kept")
     (project / "export_compat.yaml").write_text("goldens: kept\n")
     assert jaxexport("goldens", "verify").code == 0

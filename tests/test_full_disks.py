@@ -1,4 +1,4 @@
-"""A full disk loses no cell: what could not be run or kept is said, nothing of it is green, and with room again the run goes on."""
+"""A full disk loses no cell: the run reports what it could not run or store, is not green, and can be resumed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ WELL = {case: "numerics" if case == "other_numbers" else "pass" for case in CASE
 SMALL_WELL = {case: WELL[case] for case in SMALL}
 
 
-def test_where_outputs_find_no_room_the_cell_is_not_run_after_two_tries_and_the_others_are(project, tmp_path):
+def test_without_room_for_outputs_one_cell_is_not_run(project, tmp_path):
     disk = tmp_path / "disk"
     done = on_a_small_disk(
         disk, 100, script(project, f"--results {tmp_path}/r --no-cache", environment=f"TMPDIR={disk}")
@@ -68,10 +68,11 @@ def test_where_outputs_find_no_room_the_cell_is_not_run_after_two_tries_and_the_
     )
 
 
-def test_results_that_find_no_room_end_the_run_which_goes_on_when_there_is_some(project, tmp_path):
+def test_without_room_for_results_the_run_ends_and_can_resume(project, tmp_path):
     disk = tmp_path / "disk"
     first = script(project, f"--results {disk}/r --no-cache", cases=SMALL)
-    again = f"wc -l {disk}/r/results.jsonl; grow\n{first.replace('limited', '').replace('--no-cache', '--resume --no-cache')}"
+    resume = first.replace("limited", "").replace("--no-cache", "--resume --no-cache")
+    again = f"wc -l {disk}/r/results.jsonl; grow\n{resume}"
     done = on_a_small_disk(disk, 8, f"{first}{again}cp -r {disk}/r {tmp_path}/r", of_a_file=4)
     assert re.findall(r"exit (\d+)", done.stdout) == ["3", "1"], done
     error = " ".join(done.stderr.split())
@@ -88,7 +89,7 @@ def test_results_that_find_no_room_end_the_run_which_goes_on_when_there_is_some(
     assert verdicts(tmp_path / "r", SMALL) == SMALL_WELL
 
 
-def test_outcomes_that_find_no_room_are_not_kept_and_the_run_is_right(project, tmp_path):
+def test_without_room_for_cached_outcomes_the_run_is_right(project, tmp_path):
     disk = tmp_path / "disk"
     prepare = f"mkdir -p {disk}/home && ln -s {cache_folder()}/environments {disk}/home/environments\n"
     text = script(project, f"--results {tmp_path}/r", cases=SMALL, environment=f"JAXEXPORT_CACHE={disk}/home")
@@ -98,7 +99,7 @@ def test_outcomes_that_find_no_room_are_not_kept_and_the_run_is_right(project, t
     assert verdicts(tmp_path / "r", SMALL) == SMALL_WELL
 
 
-def test_environments_that_find_no_room_are_told_and_leave_nothing_behind(project, tmp_path):
+def test_without_room_for_environments_nothing_is_left_behind(project, tmp_path):
     disk = tmp_path / "disk"
     text = script(
         project,

@@ -1,4 +1,4 @@
-"""The matrix against a script of ten lines that shares no code with it: one new interpreter for each cell, same verdicts.
+"""The matrix against ten lines that share no code with it: a new interpreter for each cell, the same verdicts.
 
 By default a sample of cases in three readers; JAXEXPORT_INDEPENDENT=all takes every case in eight (many minutes).
 """
@@ -49,7 +49,7 @@ def independent_verdict(cell: Cell, python: Path) -> set[str]:
 
 
 @pytest.mark.matrix
-def test_a_new_interpreter_for_each_cell_comes_to_the_same_verdicts():
+def test_a_new_interpreter_for_each_cell_gives_the_same_verdicts():
     policy = load_policy(ROOT / "export_compat.yaml")
     whole = os.environ.get("JAXEXPORT_INDEPENDENT") == "all"
     # Signs of factors are free, and ten lines do not know it: eigh, qr and svd count where they crash.

@@ -1,4 +1,4 @@
-"""A run that somebody ends leaves whole results, no process and no folder behind, says how to go on, and does."""
+"""An interrupted run leaves whole results, no process and no folder behind, says how to continue, and does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def project(tmp_path_factory) -> Path:
 
 
 class Run:
-    """A matrix as a process, with a mark in the environment of everything that it starts, and a folder for all its scratch."""
+    """A matrix as a process, with a mark in the environment of all that it starts, and one folder for its scratch."""
 
     def __init__(self, project: Path, tmp_path: Path, *words: str, stdout: int = subprocess.PIPE, **variables: str):
         self.results = tmp_path / "results"
@@ -79,7 +79,7 @@ class Run:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
-def test_a_run_that_is_interrupted_leaves_nothing_behind_and_goes_on_where_it_was(project, tmp_path, number, code):
+def test_an_interrupted_run_leaves_nothing_behind_and_resumes(project, tmp_path, number, code):
     limit = ("--timeout", "600")  # longer than `ended` waits: the run does not wait for the time of its cell
     run = Run(project, tmp_path, *limit)
     wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
@@ -106,7 +106,7 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind_and_goes_on_where_it_wa
     assert kept in said
 
 
-def test_the_second_ctrl_c_ends_at_once_and_the_workers_end_too(project, tmp_path):
+def test_the_second_ctrl_c_ends_at_once_and_the_workers_too(project, tmp_path):
     run = Run(project, tmp_path)
     wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
     (worker,) = [pid for pid in run.processes() if parent_of(pid) == run.process.pid]
@@ -158,7 +158,7 @@ def test_ctrl_c_while_an_environment_is_built_ends_the_build_too(project, tmp_pa
 
 
 @pytest.mark.parametrize("where", ["a full disk", "a pipe that nobody reads"])
-def test_a_run_whose_words_nobody_can_take_has_its_results_and_its_exit_code(project, tmp_path, where):
+def test_a_run_that_cannot_print_has_its_results_and_exit_code(project, tmp_path, where):
     ours, theirs = os.pipe()
     os.close(ours)
     output = os.open("/dev/full", os.O_WRONLY) if where == "a full disk" else theirs
@@ -174,7 +174,7 @@ def test_a_run_whose_words_nobody_can_take_has_its_results_and_its_exit_code(pro
 
 
 def on_a_terminal(project: Path, tmp_path: Path, *words: str) -> tuple[Run, str]:
-    """A run whose terminal is a real one, 100 columns wide, and all that was written to it. Ctrl-C after the third result."""
+    """A run on a real terminal, 100 columns wide, and what was written to it. Ctrl-C after the third result."""
     ours, theirs = pty.openpty()
     run = Run(project, tmp_path, *words, stdout=theirs, COLUMNS="100", TERM="xterm-256color")
     os.close(theirs)
@@ -196,7 +196,7 @@ def on_a_terminal(project: Path, tmp_path: Path, *words: str) -> tuple[Run, str]
     return run, said.decode()
 
 
-def test_on_a_terminal_a_bar_shows_environments_cells_and_time_and_the_cursor_comes_back(project, tmp_path):
+def test_a_terminal_shows_a_progress_bar_and_the_cursor_again(project, tmp_path):
     run, said = on_a_terminal(project, tmp_path)
     assert run.process.returncode == 130
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said)
@@ -208,14 +208,15 @@ def test_on_a_terminal_a_bar_shows_environments_cells_and_time_and_the_cursor_co
     assert f"Interrupted: 3 of {PLANNED} cells have a result" in " ".join(plain.split())
 
 
-def test_in_a_log_there_are_plain_lines_and_quiet_leaves_the_report_only(project, tmp_path):
+def test_a_log_has_plain_lines_and_quiet_only_the_report(project, tmp_path):
     words = ("--timeout", "10")
     code, said = Run(project, tmp_path, *words).ended()
     assert code == 1, said
     assert "\x1b" not in said
     assert "environment of jaxlib 0.12.0.1 is ready" in said
     assert "broken: hangs/" in said
-    assert re.search(r"\[4/4\] jaxlib 0\.12\.0\.1: 3 pass, 1 timeout · environments 1/1 · so far 1 broken", said), said
+    progress = r"\[4/4\] jaxlib 0\.12\.0\.1: 3 pass, 1 timeout · environments 1/1 · so far 1 broken"
+    assert re.search(progress, said), said
     code, quiet = Run(project, tmp_path, *words, "--quiet").ended()
     assert code == 1
     assert "is ready" not in quiet

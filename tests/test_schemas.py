@@ -59,7 +59,7 @@ def test_the_goldens_of_this_project_are_valid():
         valid("manifest", plain(yaml.load(path.read_bytes(), yaml.CSafeLoader)))
 
 
-def test_the_policy_of_this_project_is_valid_and_so_is_one_with_everything():
+def test_this_projects_policy_and_one_with_everything_are_valid():
     everything = ROOT / "tests" / "policy" / "everything.yaml"
     for path in (ROOT / FILE, everything):
         load_policy(path)

@@ -1,6 +1,7 @@
 """Writes the goldens that the tests of this folder replay, with the jax of the interpreter that runs it: FOLDER.
 
-Some hang or eat memory by what they compute. Others misbehave in the cell by the name of their function: misbehaving/ says how.
+Some hang or eat memory by what they compute. Others misbehave in the cell by the name of their function: misbehaving/
+says how.
 """
 
 from __future__ import annotations

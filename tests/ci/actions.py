@@ -1,7 +1,7 @@
-"""A small GitHub Actions: the shell of every step in a real bash, with the files, variables and contexts that it has there.
+"""A small GitHub Actions: the shell of every step in a real bash, with GitHub's files, variables and contexts.
 
-What `uses:` names is emulated here, in `EMULATED`, by copying folders; an action, an expression or a file of commands that this does not
-know is an error and never skipped.
+What `uses:` names is emulated here, in `EMULATED`, by copying folders; an action, an expression or a file of commands
+that this does not know is an error and never skipped.
 """
 
 from __future__ import annotations

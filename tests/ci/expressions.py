@@ -1,4 +1,4 @@
-"""The expressions of GitHub's workflows, as far as the workflows here use them. What this does not know is an error."""
+"""The expressions of GitHub's workflows that the workflows here use. Any other is an error."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def filled(value: Any, contexts: Mapping[str, Any]) -> Any:
 
 
 def wanted(condition: Any, contexts: Mapping[str, Any], status: str) -> bool:
-    """Whether an `if:` lets a job or a step run. Without a function of status it means that all went well so far, too."""
+    """Whether an `if:` lets a job or a step run. Without a status function, all before must have succeeded too."""
     text = _EXPRESSION.sub(r"\1", str(condition))
     well = bool(_STATUS.search(text)) or status == "success"
     return well and (not text or bool(evaluate(text, contexts, status)))

@@ -1,4 +1,4 @@
-"""The workflows of docs/ci and action.yml are what GitHub and GitLab take, ask for nothing that they do not need, and quote their shell."""
+"""The workflows of docs/ci and action.yml: valid for GitHub and GitLab, with least permissions and quoted shell."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_shell_of_each_step_is_quoted_as_it_should(path):
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_a_workflow_may_only_read_and_never_runs_strangers_code_with_more(path):
+def test_a_workflow_only_reads_when_it_runs_code_of_strangers(path):
     workflow = Workflow.read(path)
     assert workflow["permissions"] == {"contents": "read"}
     assert not {"pull_request_target", "workflow_run"} & {*workflow["on"]}
@@ -76,7 +76,7 @@ def test_nothing_is_interpolated_into_shell(path):
     assert [name for name, script in scripts(path).items() if "${{" in script] == []
 
 
-def test_a_tag_is_judged_in_environments_that_no_branch_has_cached():
+def test_a_tag_is_judged_in_environments_that_no_branch_cached():
     steps = [step for job in Workflow.read(CI / "github.yml")["jobs"].values() for step in job["steps"]]
     (cache,) = (step for step in steps if step.get("uses", "").startswith("actions/cache"))
     assert [wanted(cache["if"], {"github": {"ref_type": kind}}, "success") for kind in ("branch", "tag")] == [
@@ -85,7 +85,7 @@ def test_a_tag_is_judged_in_environments_that_no_branch_has_cached():
     ]
 
 
-def test_these_actions_are_used_and_are_emulated_where_the_steps_are_run():
+def test_these_actions_are_used_and_emulated():
     used = {
         step["uses"]
         for path in (*WORKFLOWS, ACTION)
@@ -135,7 +135,7 @@ def test_expressions_mean_what_they_mean_on_github(text, value):
 @pytest.mark.parametrize(
     "text", ["inputs.candidat", "step.plan", "steps.plan.outcomes", "hashFiles('*')", "a[0]", "'open"]
 )
-def test_an_expression_that_is_not_known_is_an_error_and_not_empty(text):
+def test_an_unknown_expression_is_an_error_and_not_empty(text):
     with pytest.raises((AssertionError, NameError)):
         evaluate(text, CONTEXTS)
 

@@ -1,4 +1,4 @@
-"""The shell of every step of docs/ci and action.yml, run in a real bash: for a project that keeps its promise, and one that does not."""
+"""The shell of every step of docs/ci and action.yml, run in a real bash for a green project and for a red one."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def commit(folder: Path) -> None:
 
 
 def plain(python: Path, **variables: str) -> dict[str, str]:
-    """The variables of a machine that runs jobs: nothing of this test run, and `pip` finds there what is there already."""
+    """The variables of a machine that runs jobs: nothing of this test run, and packages installed here are found."""
     left_out = ("PYTEST_", "JAXEXPORT_", "VIRTUAL_ENV", "PYTHON")
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(left_out)},
@@ -145,7 +145,7 @@ def test_the_gate_of_a_project_that_keeps_its_promise_is_green(actions, project)
     ]
 
 
-def test_the_gate_of_a_project_with_a_broken_golden_is_red_says_so_and_keeps_its_results(actions, broken):
+def test_a_broken_golden_makes_the_gate_red_with_results_stored(actions, broken):
     run = actions(broken)
     jobs = run.run(CI / "github.yml", event="push")
     assert [job.codes["Matrix"] for job in jobs["matrix"]] == [1, 1]
@@ -156,7 +156,7 @@ def test_the_gate_of_a_project_with_a_broken_golden_is_red_says_so_and_keeps_its
     assert len(results_in(run.artifacts["results"])) == 4
 
 
-def test_a_machine_that_is_lost_makes_the_gate_incomplete_and_never_green(actions, project):
+def test_a_lost_machine_makes_the_gate_incomplete_never_green(actions, project):
     run = actions(project)
     (judge,) = run.run(CI / "github.yml", die="jaxlib 0.11.2 on cpu")["judge"]
     assert judge.codes["Merge and judge"] == 3
@@ -183,7 +183,7 @@ def index(tmp_path) -> Iterator[str]:
         server.shutdown()
 
 
-def test_the_weekly_run_finds_new_releases_and_keeps_the_calendar_for_who_commits_it(actions, project, readers, index):
+def test_the_weekly_run_finds_releases_and_uploads_a_calendar(actions, project, readers, index):
     run = actions(project, UV_DEFAULT_INDEX=index)
     (job,) = run.run(CI / "github-weekly.yml", event="schedule")["weekly"]
     every_step_ran(CI / "github-weekly.yml", run.jobs)
@@ -195,12 +195,12 @@ def test_the_weekly_run_finds_new_releases_and_keeps_the_calendar_for_who_commit
 
 
 def candidate(folder: Path) -> list[Path]:
-    """Wheels of a release candidate from today: the newest jaxlib and jax under another number, so that they really run."""
+    """Wheels of a release candidate of today: the newest jaxlib and jax under another number, so that they run."""
     release = load_calendar().release("0.12.0.1")
     (site,) = build_environment(release, load_calendar()).python.parents[1].glob("lib/python*/site-packages")
     today = subprocess.run(["date", "-u", "+%F"], capture_output=True, text=True, check=True).stdout.strip()
     number = "0.13.0rc1"
-    needs = "jaxlib>=0.12.0\nRequires-Dist: ml_dtypes\nRequires-Dist: opt_einsum\nRequires-Dist: scipy\nRequires-Dist: numpy"
+    needs = "\nRequires-Dist: ".join(("jaxlib>=0.12.0", "ml_dtypes", "opt_einsum", "scipy", "numpy"))
     made = []
     for name, version in (("jaxlib", release.jaxlib), ("jax", release.jax)):
         real = site / name
@@ -214,9 +214,7 @@ def candidate(folder: Path) -> list[Path]:
     return made
 
 
-def test_a_release_candidate_reads_todays_goldens_and_writes_goldens_that_todays_readers_replay(
-    actions, project, tmp_path
-):
+def test_a_release_candidate_reads_and_writes_for_todays_readers(actions, project, tmp_path):
     repository = Path(shutil.copytree(project, tmp_path / "repository"))
     wheels = repository / "candidates"
     wheels.mkdir()
@@ -250,7 +248,7 @@ def test_the_action_runs_the_whole_gate_in_one_job(actions, broken):
 
 
 def gitlab(project: Path, folder: Path, python: Path) -> dict[str, list[int]]:
-    """Run the pipeline of gitlab.yml as its runner does: each job's lines in one bash that ends with the first that fails."""
+    """Run the pipeline of gitlab.yml as its runner does: each job in one bash, which ends at the first failing line."""
     import yaml
 
     pipeline = yaml.safe_load((CI / "gitlab.yml").read_text())

@@ -72,7 +72,7 @@ def test_what_a_reader_does_is_judged_by_the_window(project, verdict, inside, ou
 
 
 @pytest.mark.matrix
-def test_a_reader_that_cannot_be_had_is_incomplete_unless_it_is_outside_and_not_required(project):
+def test_a_missing_reader_is_incomplete_unless_optional_outside(project):
     words = ("matrix", "--cases", "pass", "--readers", f"{READER},9.9.9", *AS_OF, "--results", "missing")
     ran = process(*words, "--policy", "missing_inside.yaml", cwd=project)
     assert (judged(project / "missing", "9.9.9"), ran.code) == (Judgement.INCOMPLETE, 3), ran.out
@@ -102,7 +102,7 @@ def test_a_cell_that_was_compiled_is_kept_or_a_bonus(project):
 
 
 @pytest.mark.matrix
-def test_a_quirk_lets_other_numbers_of_one_golden_through_and_is_shown(project):
+def test_a_quirk_accepts_other_numbers_of_a_golden_and_is_shown(project):
     (project / "quirk.yaml").write_text(
         f"{INSIDE}quirks:\n  - {{case: numerics, writer: 0.9.2-cpu, atol: {{float32: 1.5}}, reason: shown on purpose, owner: me,\n"
         "     issue: '#7', added: 2026-10-01, expires: 2026-12-01}\n"

@@ -185,7 +185,7 @@ def test_a_worker_that_does_not_start_is_incomplete(running):
     assert "was not run" in ended.out
 
 
-def test_an_environment_that_cannot_be_built_without_a_network_is_incomplete(tmp_path, monkeypatch, jaxexport):
+def test_an_environment_not_built_for_lack_of_network_incomplete(tmp_path, monkeypatch, jaxexport):
     monkeypatch.chdir(tmp_path)
     write_rows(tmp_path / "golden")
     for name in ("JAXEXPORT_CACHE", "UV_CACHE_DIR"):

@@ -134,7 +134,7 @@ def test_a_folder_without_a_run_is_an_error(tmp_path):
         read_summary(tmp_path)
 
 
-def test_finished_results_are_ordered_by_reader_then_case_then_writer():
+def test_finished_results_are_ordered_by_reader_case_and_writer():
     wanted = [
         result(case="t.a", writer="0.9.2", reader="0.10.2"),
         result(case="t.a", writer="0.10.1", reader="0.10.2"),

@@ -79,9 +79,7 @@ def test_without_a_policy_here_that_of_the_run_judges(jaxexport, tmp_path, monke
 
 
 @pytest.mark.parametrize("text", ["allow: {t: because}", "tolerances: {cpu: {float32: {rtol: 1}}}"])
-def test_a_policy_under_which_cells_would_have_run_otherwise_does_not_judge_them(
-    text, jaxexport, tmp_path, monkeypatch
-):
+def test_a_policy_that_runs_cells_otherwise_cannot_judge_them(text, jaxexport, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     finished(tmp_path / "out", result())
     (tmp_path / "export_compat.yaml").write_text(text)
@@ -89,7 +87,7 @@ def test_a_policy_under_which_cells_would_have_run_otherwise_does_not_judge_them
     assert_bad_input(jaxexport("judge", "out"), said, "run `jaxexport matrix` again")
 
 
-def test_a_headline_of_what_is_incomplete_says_that_promises_are_broken_too(jaxexport, tmp_path, monkeypatch):
+def test_an_incomplete_headline_names_broken_promises_too(jaxexport, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     finished(tmp_path / "out", CRASH, result(), planned=3)
     ended = jaxexport("judge", "out")

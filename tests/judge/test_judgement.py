@@ -55,7 +55,7 @@ def test_the_table_has_every_verdict():
     assert {row[0] for row in TABLE} == set(Verdict)
 
 
-def test_a_cell_outside_the_window_that_did_not_have_to_run_is_only_outside():
+def test_an_optional_cell_outside_the_window_is_only_outside():
     assert judge_verdict(Verdict.NOT_RUN, promised=False, required=False) is OUTSIDE
     assert judge_verdict(Verdict.NOT_RUN, promised=True, required=False) is INCOMPLETE
 
@@ -104,7 +104,7 @@ def test_every_judgement_follows_from_promise_and_table(writer, reader, verdict,
     assert judge_again(found, rules(windows)) == found, "judging again says the same"
 
 
-def test_judging_again_with_other_windows_changes_what_follows_from_them_and_nothing_else():
+def test_judging_with_other_windows_changes_only_what_follows():
     before = judged("0.9.2", "0.11.2")
     after = judge_again(before, rules(Windows(200, 21)))
     assert (before.judgement, after.judgement) == (OUTSIDE, BROKEN)
@@ -113,7 +113,7 @@ def test_judging_again_with_other_windows_changes_what_follows_from_them_and_not
     assert changed == {"promised", "promised_until", "judgement"}
 
 
-def test_a_line_of_results_has_exactly_the_fields_of_the_contract():
+def test_a_results_line_has_exactly_the_fields_of_the_contract():
     line = msgspec.json.decode(msgspec.json.encode(judged("0.9.2", "0.10.2")))
     assert " ".join(line) == (
         "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error seconds "

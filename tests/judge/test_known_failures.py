@@ -41,7 +41,7 @@ def stale(*results, entry=ENTRY, as_of=TODAY, whole=True):
     return stale_entries(results, rules(known=[entry]), as_of, whole=whole)
 
 
-def test_a_broken_cell_that_fails_just_so_is_known_and_the_list_is_true():
+def test_a_cell_that_fails_as_listed_is_known():
     assert crash().judgement is Judgement.KNOWN
     assert stale(crash()) == []
 
@@ -71,7 +71,7 @@ def test_an_entry_with_brackets_names_the_case_of_that_name():
 @pytest.mark.parametrize(
     "changes", [{"message": "died by signal 6 (SIGABRT)"}, {"stage": Stage.COMPILE}, {"verdict": Verdict.TIMEOUT}]
 )
-def test_a_cell_that_fails_in_another_way_is_broken_and_the_list_is_stale(changes):
+def test_a_cell_that_fails_otherwise_is_broken_and_makes_stale(changes):
     other = judge_again(msgspec.structs.replace(crash(), **changes), rules(known=[ENTRY]))
     assert other.judgement is Judgement.BROKEN
     (said,) = stale(other)
@@ -93,14 +93,14 @@ def test_a_cell_that_was_not_run_does_not_pass():
     assert stale(missing) == []
 
 
-def test_a_cell_that_was_only_compiled_shows_nothing_of_what_must_fail_when_it_runs():
+def test_a_compiled_cell_says_nothing_of_failures_at_run():
     compiled = result(Verdict.COMPILED, case="t.test_cholesky", stage=Stage.COMPILE, mode=Mode.COMPILE)
     assert stale(compiled) == []
     (said,) = stale(compiled, entry=msgspec.structs.replace(ENTRY, stage="compile"))
     assert "1 of its cells pass now" in said
 
 
-def test_a_cell_that_another_entry_excuses_still_fails_otherwise_than_this_one_says():
+def test_a_cell_excused_by_one_entry_can_make_another_stale():
     other = msgspec.structs.replace(ENTRY, message="signal 6")
     aborted = judge_again(msgspec.structs.replace(crash(), message="signal 6"), rules(known=[ENTRY, other]))
     assert aborted.judgement is Judgement.KNOWN
@@ -120,13 +120,13 @@ def test_an_entry_is_stale_the_day_after_it_expires():
     assert "expired on 2026-12-01, and this is as of 2026-12-02. Decide again." in said
 
 
-def test_an_entry_that_matches_no_cell_of_a_whole_run_is_a_leftover():
+def test_an_entry_without_a_cell_in_a_whole_run_is_stale():
     (said,) = stale(result())
     assert "matches no promised cell of this run. Delete it." in said
     assert stale(result(), whole=False) == []
 
 
-def test_an_entry_that_only_meets_cells_outside_the_window_is_a_leftover():
+def test_an_entry_with_cells_outside_the_window_only_is_stale():
     outside = result(Verdict.CRASH, Judgement.OUTSIDE, case="t.test_cholesky", promised=False)
     assert len(stale(outside, result())) == 1
 
@@ -136,7 +136,7 @@ def test_an_entry_for_a_platform_that_was_not_run_is_no_leftover():
     assert len(stale(result(platform="tpu"), entry=msgspec.structs.replace(ENTRY, platforms=("tpu",)))) == 1
 
 
-def test_an_entry_made_after_the_day_that_is_asked_about_is_no_leftover():
+def test_an_entry_made_after_the_day_of_judgement_is_not_stale():
     assert stale(result(), as_of=day("2026-09-30")) == []
 
 
@@ -145,7 +145,7 @@ def test_a_permanent_entry_never_expires():
     assert stale(crash(), entry=permanent, as_of=day("2036-01-01")) == []
 
 
-def test_wrong_numbers_outside_the_window_can_be_known_and_nothing_else_there():
+def test_outside_the_window_only_wrong_numbers_can_be_known():
     entry = msgspec.structs.replace(ENTRY, verdict="numerics", stage="compare", message="output 0")
     wrong = result(Verdict.NUMERICS, case="t.test_cholesky", stage=Stage.COMPARE, message="output 0")
     outside = judge_again(wrong, rules(Windows(0, 0), [entry]))

@@ -39,7 +39,7 @@ def entries(*results) -> list[dict]:
     return yaml.safe_load(text)["known_failures"] if text else []
 
 
-def test_cells_that_fail_alike_are_one_entry_and_what_a_person_must_say_is_left_open():
+def test_cells_that_fail_alike_are_one_entry_with_open_fields():
     cells = [crash(case, reader) for case in ("t.a", "t.b") for reader in ("0.10.0", "0.10.2")]
     (entry,) = entries(*cells, result())
     assert entry == {
@@ -84,7 +84,7 @@ def test_nothing_broken_needs_no_entry():
         min_size=1,
     )
 )  # fmt: skip
-def test_entries_once_filled_in_excuse_every_broken_cell_and_are_true(cells):
+def test_entries_once_filled_in_excuse_every_broken_cell(cells):
     results = [
         crash(case, reader, message, writer=writer) if message else result(case=case, writer=writer, reader=reader)
         for (case, writer, reader), message in cells.items()
@@ -132,7 +132,7 @@ def test_a_part_of_a_run_proposes_nothing(results, told, said, jaxexport, tmp_pa
     )
 
 
-def test_the_command_prints_yaml_and_still_says_that_promises_are_broken(jaxexport, tmp_path, monkeypatch):
+def test_the_command_prints_yaml_and_reports_broken_promises(jaxexport, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     finished(tmp_path / "out", crash())
     ended = jaxexport("judge", "out", "--propose")

@@ -57,7 +57,7 @@ def test_a_cell_that_was_not_run_covers_nothing():
     assert found.exit_code == 3
 
 
-def test_a_platform_that_was_asked_for_and_has_no_cell_is_never_passed_over():
+def test_a_required_platform_without_a_cell_is_not_ignored():
     found = summary(PASS, platforms=["cpu", "tpu"])
     assert found.exit_code == 3
     assert (
@@ -82,7 +82,7 @@ def test_outside_the_window_only_what_is_required_must_run(required, judgement):
     )
 
 
-def test_nothing_that_ran_is_never_green_though_nothing_was_required():
+def test_a_run_of_nothing_is_not_green_without_requirements():
     outside = judge_again(NOT_RUN, rules(required=Required(outside=False)))
     found = summary(outside, required=Required(outside=False))
     assert (found.exit_code, found.uncovered) == (3, ["No cell ran, and nothing was shown."])

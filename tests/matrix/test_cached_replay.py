@@ -174,9 +174,7 @@ def verdicts(outcomes) -> dict[str, Verdict]:
     return {outcome.cell.golden.manifest.case: outcome.verdict for outcome in outcomes}
 
 
-def test_cells_with_the_same_artifact_and_inputs_run_once_and_are_each_compared_with_their_own_outputs(
-    twins, goldens, here, kept
-):
+def test_equal_cells_run_once_and_compare_with_their_own_outputs(twins, goldens, here, kept):
     start = Counting(kept.start)
     cells = [Cell(each, here, "cpu") for each in (*twins, goldens["both"])]
     found = list(replayed(cells, this_interpreter, load_calendar(), limits=LIMITS, start=start))
@@ -252,7 +250,7 @@ def test_other_packages_run_everything_anew(again, twins):
     assert len(again(twins[0], lock="other")[1]) == 1
 
 
-def test_an_environment_that_does_not_stand_is_built_and_what_ran_in_it_is_kept(again, twins):
+def test_a_missing_environment_is_built_and_outcomes_cached(again, twins):
     _, requests, built = again(twins[0], standing=False)
     assert (len(requests), len(built)) == (1, 1)
     assert again(twins[0])[1] == []
@@ -299,9 +297,7 @@ def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
         "its module is gone",
     ],
 )
-def test_what_the_code_of_a_user_decides_is_run_each_time_unless_all_of_it_is_in_the_golden(
-    tmp_path, registered, compare, listed, kept
-):
+def test_user_code_outside_the_golden_is_run_each_time(tmp_path, registered, compare, listed, kept):
     names = tuple(f"nodes_{number}" for number in range(len(registered)))
     for name, text in zip(names, registered, strict=True):
         if text:
@@ -321,18 +317,18 @@ def test_another_module_to_register_is_another_key():
     assert key(one) != key(other)
 
 
-def test_of_an_environment_that_was_asked_for_again_nothing_is_kept(tmp_path):
+def test_nothing_is_cached_of_an_environment_requested_again(tmp_path):
     cache = OutcomeCache(tmp_path)
     assert not kept_of(PLAIN, cache, asked=2)
     cache.close()
 
 
-def test_an_environment_that_nobody_took_a_lock_of_keeps_nothing(again, twins):
+def test_nothing_is_cached_of_an_environment_without_a_lock(again, twins):
     again(twins[0], lock="")
     assert len(again(twins[0], lock="")[1]) == 1
 
 
-def test_what_the_audit_refused_is_run_once_it_is_allowed_and_refused_again_when_it_is_not(again, tmp_path):
+def test_an_audit_refusal_follows_what_is_allowed_now(again, tmp_path):
     content = {**files(), ARTIFACT: (ARTIFACTS / "0.12.0.1" / "cholesky.jaxexport").read_bytes()}
     older = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.cholesky", "0.4.24"), content)
     for allow, audited in (((), True), (("lapack_spotrf_ffi", "lapack_strsm_ffi"), False), ((), True)):

@@ -54,9 +54,7 @@ def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, 
 
 @pytest.mark.matrix
 @BOTH
-def test_a_missing_target_an_unreadable_kernel_and_a_foreign_platform_are_caught_and_what_is_sound_compiles(
-    planted, platform
-):
+def test_broken_artifacts_fail_to_compile_and_sound_ones_do_not(planted, platform):
     found = replay(planted, platform)
     sound = found["sound"]
     assert (sound.verdict, sound.stage) == (Verdict.COMPILED, "compile"), sound.message
@@ -75,7 +73,7 @@ def test_a_missing_target_an_unreadable_kernel_and_a_foreign_platform_are_caught
 
 
 @pytest.mark.matrix
-def test_on_a_cpu_a_missing_target_and_a_foreign_platform_are_caught_when_they_run(planted):
+def test_a_cpu_catches_a_missing_target_and_a_foreign_platform(planted):
     found = replay(planted, "cpu", "missing_target_on_cpu", "foreign_to_cpu", mode=Mode.RUN)
     missing, foreign = found["missing_target_on_cpu"], found["foreign_to_cpu"]
     assert (missing.verdict, missing.stage) == (Verdict.ERROR, "compile"), missing.message
@@ -86,7 +84,7 @@ def test_on_a_cpu_a_missing_target_and_a_foreign_platform_are_caught_when_they_r
 
 @pytest.mark.matrix
 @BOTH
-def test_derivatives_symbolic_shapes_four_devices_and_kernels_compile(platform):
+def test_derivatives_shapes_devices_and_kernels_compile(platform):
     kernels = {"tpu": ["test_pallas_on_tpu"], "cuda": ["test_pallas_on_cuda", "test_pallas_on_hopper"]}
     cases = ("test_any_batch_with_derivative", "test_sum_over_four_devices", *kernels[platform])
     found = replay(ROOT / "golden", platform, *cases)
@@ -94,7 +92,7 @@ def test_derivatives_symbolic_shapes_four_devices_and_kernels_compile(platform):
 
 
 @pytest.mark.matrix
-def test_a_kernel_of_mosaic_gpu_does_not_compile_where_nothing_says_where_its_runtime_is(tmp_path):
+def test_mosaic_gpu_does_not_compile_without_its_runtime(tmp_path):
     """What docs/findings.md tells; `compat_kernels`, which its golden registers, is what says it."""
     (golden,) = (ROOT / "golden").glob(f"*.test_pallas_on_hopper/{NEWEST}-cpu")
     copy = tmp_path / golden.parent.name / golden.name

@@ -13,7 +13,7 @@ CASES = ("waves", "both", "keys")
 
 
 @pytest.mark.parametrize("fork", [True, False])
-def test_every_cell_leaves_what_was_exported_what_was_lowered_and_what_was_compiled(run, goldens, here, tmp_path, fork):
+def test_every_cell_dumps_its_exported_and_compiled_modules(run, goldens, here, tmp_path, fork):
     found = run(*CASES, fork=fork, environment_of=this_interpreter, dump=tmp_path)
     assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(CASES)
@@ -25,14 +25,14 @@ def test_every_cell_leaves_what_was_exported_what_was_lowered_and_what_was_compi
         assert "func.func public @main" in lowered.read_text()
 
 
-def test_the_module_as_its_writer_printed_it_lies_above_the_readers(run, goldens, tmp_path):
+def test_the_module_by_its_writer_lies_above_those_by_readers(run, goldens, tmp_path):
     golden = goldens["waves"]
     (golden.folder / "module.mlir").write_text("as its writer printed it")
     run("waves", dump=tmp_path)
     assert (tmp_path / golden.id / "exported.mlir").read_text() == "as its writer printed it"
 
 
-def test_a_text_that_cannot_be_written_says_nothing_about_the_artifact(run, goldens, here, tmp_path):
+def test_a_dump_that_cannot_be_written_changes_no_verdict(run, goldens, here, tmp_path):
     golden = goldens["waves"]
     folder = tmp_path / golden.id / f"{here.jaxlib}-cpu"
     (folder / "compiled.hlo").mkdir(parents=True)
@@ -41,7 +41,7 @@ def test_a_text_that_cannot_be_written_says_nothing_about_the_artifact(run, gold
     assert "no compiled.hlo: [Errno 21]" in outcome.stderr
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_anything_runs(tmp_path):
+def test_a_folder_that_cannot_be_made_is_an_error_before_any_run(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(MatrixError, match=r"--dump-ir: cannot make the folder .*file/inside: Not a directory"):
         make_dump_folder(tmp_path / "file" / "inside")

@@ -75,12 +75,12 @@ NOT_RUN = Outcome(CELL, Stage.ENVIRONMENT, Verdict.NOT_RUN, "no wheel")
 
 
 @pytest.mark.parametrize("outcome", [NOT_RUN, TIMEOUT], ids=["not_run", "timeout"])
-def test_what_says_more_of_the_moment_than_of_the_cell_is_never_taken(tmp_path, outcome):
+def test_outcomes_that_depend_on_the_moment_are_not_cached(tmp_path, outcome):
     keep(tmp_path, key=outcome)
     assert kept(tmp_path, "key") == {}
 
 
-def test_a_timeout_takes_the_place_of_what_was_known_and_not_run_does_not(tmp_path):
+def test_a_timeout_replaces_a_cached_outcome_not_run_does_not(tmp_path):
     keep(tmp_path, hung=PASS, missed=PASS)
     keep(tmp_path, hung=TIMEOUT, missed=NOT_RUN)
     assert set(kept(tmp_path, "hung", "missed")) == {"missed"}
@@ -93,7 +93,7 @@ def put(folder: Path, outcome: Outcome) -> str:
     return flaky
 
 
-def test_a_verdict_that_differs_from_the_last_one_is_flaky_and_says_since_when(tmp_path):
+def test_a_verdict_that_differs_is_flaky_and_says_since_when(tmp_path):
     today = datetime.datetime.now(datetime.UTC).date()
     assert put(tmp_path, CRASH) == ""
     assert put(tmp_path, dataclasses.replace(CRASH, signal=6, message="died by signal 6 (SIGABRT)")) == ""
@@ -112,7 +112,7 @@ def test_a_verdict_that_differs_from_the_last_one_is_flaky_and_says_since_when(t
     [(2.0, 1.5, True), (2.0, 2.5, False), (1.5, 2.0, True)],
     ids=["ended sooner than the timeout", "needed longer than it had", "the same time was enough before"],
 )
-def test_a_timeout_is_another_verdict_only_where_the_other_one_had_no_more_time(tmp_path, first, then, flaky):
+def test_a_timeout_differs_only_from_runs_with_as_much_time(tmp_path, first, then, flaky):
     passed = dataclasses.replace(PASS, seconds=min(first, then) if flaky else max(first, then))
     hung = dataclasses.replace(TIMEOUT, seconds=2.0)
     before, after = (hung, passed) if first == 2.0 else (passed, hung)
@@ -183,7 +183,7 @@ def test_a_row_that_is_not_as_it_was_written_is_never_an_outcome(tmp_path):
     assert len(list(tmp_path.glob("*.broken-*"))) == 1
 
 
-def test_where_nothing_can_be_kept_it_is_said_once_and_the_run_goes_on(tmp_path):
+def test_a_cache_that_cannot_be_written_is_reported_once(tmp_path):
     (tmp_path / "file").write_text("")
     said: list[str] = []
     cache = OutcomeCache(tmp_path / "file", said.append)

@@ -31,13 +31,13 @@ def readers(plan: Plan) -> list[str]:
 # --- --readers window -------------------------------------------------------------------------------------------------
 
 
-def test_the_readers_of_the_window_are_the_promised_ones_the_newest_and_the_one_just_before_a_writer():
+def test_window_readers_are_promised_newest_or_before_writers():
     plan = planned([golden(jaxlib="0.9.2")])  # built 2026-03-18: promised from 02-25 to 09-14
     assert readers(plan) == ["0.9.1", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.12.0.1"]
     assert promise(CALENDAR.built("0.9.2"), CALENDAR.built("0.9.1"), Windows()).promised, "18 days before"
 
 
-def test_the_reader_just_before_a_writer_is_there_though_it_is_outside():
+def test_the_reader_just_before_a_writer_is_included():
     plan = planned([golden(jaxlib="0.10.0")])  # 0.9.2 is 29 days older
     assert readers(plan)[:2] == ["0.9.2", "0.10.0"]
     assert not promise(CALENDAR.built("0.10.0"), CALENDAR.built("0.9.2"), Windows()).promised
@@ -79,7 +79,7 @@ def test_all_readers_are_every_release_that_can_be_had():
     assert readers(planned([golden()], readers="all")) == CALENDAR.versions()
 
 
-def test_named_readers_are_taken_once_and_ordered_by_the_day_they_were_built():
+def test_named_readers_are_unique_and_ordered_by_build_date():
     plan = planned([golden()], readers="0.8.3, 0.12.0.1,0.9.0,,0.8.3")
     assert readers(plan) == ["0.9.0", "0.8.3", "0.12.0.1"]
     assert len(plan.cells) == 3
@@ -136,7 +136,7 @@ def exported_for(*platforms: str, case: str = "c"):
     return golden(case, options=Options(platforms))
 
 
-def test_a_golden_has_cells_only_on_the_platforms_it_was_exported_for():
+def test_a_golden_has_cells_on_its_exported_platforms_only():
     goldens = [exported_for("cpu", case="a"), exported_for("cpu", "tpu", case="b"), exported_for("tpu", case="c")]
     plan = planned(goldens, readers=NEWEST, platforms=("cpu", "tpu", "cpu"))
     assert [(cell.golden.manifest.case, cell.platform) for cell in plan.cells] == [
@@ -145,7 +145,7 @@ def test_a_golden_has_cells_only_on_the_platforms_it_was_exported_for():
     assert len({cell.key for cell in plan.cells}) == 4
 
 
-def test_goldens_for_other_platforms_only_leave_an_empty_plan_that_says_why():
+def test_goldens_for_other_platforms_make_an_empty_plan():
     goldens = [exported_for("tpu", case="a"), exported_for("cuda", "tpu", case="b")]
     with pytest.raises(
         MatrixError, match=r"The plan is empty: the 2 selected goldens were exported for cuda, tpu, and none for cpu\."
@@ -154,7 +154,7 @@ def test_goldens_for_other_platforms_only_leave_an_empty_plan_that_says_why():
 
 
 @pytest.mark.parametrize("platform", ["gpu", "CPU", "metal", ""])
-def test_an_unknown_platform_is_an_error_that_lists_the_known_ones(platform):
+def test_an_unknown_platform_is_an_error_with_the_known_ones(platform):
     with pytest.raises(PlacementError, match=f"--platforms: expected some of cpu, cuda, rocm, tpu, found {platform!r}"):
         planned([golden()], platforms=("cpu", platform))
 
@@ -167,7 +167,7 @@ def test_no_goldens_at_all_is_an_error_that_says_how_to_make_one():
         planned([])
 
 
-def test_an_unknown_writer_is_an_error_that_lists_those_there_are():
+def test_an_unknown_writer_is_an_error_with_the_known_ones():
     with pytest.raises(
         MatrixError, match=r"no golden was written by jaxlib 0\.9\.1\. There are goldens by 0\.12\.0\.1, 0\.9\.2"
     ):
@@ -192,7 +192,7 @@ def test_an_unknown_case_is_an_error_that_says_where_to_look():
         ((), ["t.test_f[x-2]", "t.test_f[y]", "t.test_fx", "t.test_fy", "u.test_g"]),
     ],
 )
-def test_cases_are_ids_or_globs_and_an_id_with_brackets_names_itself(patterns, chosen):
+def test_cases_are_ids_or_globs_also_with_brackets(patterns, chosen):
     goldens = [golden(case) for case in ("t.test_f[x-2]", "t.test_f[y]", "t.test_fx", "t.test_fy", "u.test_g")]
     if chosen is None:
         with pytest.raises(MatrixError, match=r"T.TEST_FX"):
@@ -202,7 +202,7 @@ def test_cases_are_ids_or_globs_and_an_id_with_brackets_names_itself(patterns, c
         assert sorted(cell.golden.manifest.case for cell in plan.cells) == chosen
 
 
-def test_an_unknown_comparator_in_a_golden_is_an_error_before_anything_runs():
+def test_an_unknown_comparator_is_an_error_before_any_run():
     with pytest.raises(CompareError, match="compare='close'"):
         planned([golden(comparison=Comparison("close"))])
 

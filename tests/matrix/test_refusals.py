@@ -35,7 +35,7 @@ PLATFORM = ("lower", "ValueError", "Function 'f' was exported for platforms '('t
         (PLATFORM, "0.12.0.1", True),
     ],
 )
-def test_a_message_is_a_refusal_in_the_releases_that_are_known_to_say_it(said, jax, refused):
+def test_a_message_is_a_refusal_only_in_the_listed_releases(said, jax, refused):
     assert (find_refusal(*said, CALENDAR.jax[jax].built) is not None) == refused
 
 

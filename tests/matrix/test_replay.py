@@ -76,7 +76,7 @@ def test_every_way_a_cell_can_misbehave_has_its_outcome(run, fork):
 
 
 @BOTH
-def test_a_cell_that_hangs_is_killed_when_its_time_is_up_and_the_others_go_on(run, fork):
+def test_a_cell_that_hangs_is_killed_and_the_others_continue(run, fork):
     limit = 2 if fork else 6  # without fork the import of jax is part of it
     said: list[str] = []
     found = run("hangs", "waves", timeout=limit, fork=fork, notify=said.append)
@@ -88,14 +88,14 @@ def test_a_cell_that_hangs_is_killed_when_its_time_is_up_and_the_others_go_on(ru
 
 
 @BOTH
-def test_a_cell_that_eats_memory_is_killed_and_the_message_says_why(run, fork):
+def test_a_cell_that_eats_memory_is_killed_with_a_reason(run, fork):
     found = run("eats_memory", "waves", memory=900 << 20, fork=fork)
     assert told(found["eats_memory"])[:2] == (Verdict.CRASH, Stage.RUN)
     assert found["eats_memory"].message == "killed: it used more than the limit of 0.9 GiB"
     assert found["waves"].verdict is Verdict.PASS
 
 
-def test_a_refusal_is_one_only_in_a_release_that_is_known_to_say_it(run, here):
+def test_a_refusal_counts_only_in_releases_known_for_it(run, here):
     found = run("refused_by_age", "refused_by_version")
     says_so = load_calendar().jax[here.jax].built >= load_calendar().jax["0.11.1"].built
     by_age = Verdict.REFUSED if says_so else Verdict.ERROR
@@ -112,7 +112,7 @@ def test_what_is_no_artifact_never_reaches_a_worker(run):
     assert "artifact.jaxexport" in outcome.message
 
 
-def test_a_comparator_that_does_not_fit_the_outputs_is_told_and_is_no_number(run):
+def test_a_comparator_that_does_not_fit_is_an_error_not_numerics(run):
     outcome = run("wrong_comparator")["wrong_comparator"]
     assert outcome.verdict is Verdict.NOT_RUN
     assert "compare='svd': expected the outputs (U, s, V^H), found float32[2]." in outcome.message
@@ -143,7 +143,7 @@ def test_cells_of_a_worker_that_was_killed_are_run_once_more(run):
     assert 2 <= killer.started <= 4, "the cells that were out each get a worker of their own, the rest a new one"
 
 
-def test_cells_whose_worker_is_killed_twice_are_not_run_and_say_so(run):
+def test_cells_whose_worker_is_killed_twice_are_not_run(run):
     killer = Killer(2)
     outcome = run("sleeps_a_second", start=killer)["sleeps_a_second"]
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
@@ -153,14 +153,14 @@ def test_cells_whose_worker_is_killed_twice_are_not_run_and_say_so(run):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_cell_that_kills_its_worker_takes_no_other_cell_with_it(run, jobs):
+def test_a_cell_that_kills_its_worker_harms_no_other_cell(run, jobs):
     found = run("waves", "kills_its_worker", "both", "keys", jobs=jobs)
     assert {told(found[case]) for case in ("waves", "both", "keys")} == {(Verdict.PASS, Stage.COMPARE, None)}
     assert found["kills_its_worker"].verdict is Verdict.NOT_RUN
     assert "exit status -9" in found["kills_its_worker"].message
 
 
-def test_a_worker_that_is_stuck_is_killed_and_its_cells_are_tried_again(run, monkeypatch):
+def test_a_stuck_worker_is_killed_and_its_cells_tried_again(run, monkeypatch):
     monkeypatch.setattr(pool, "GRACE_SECONDS", 1.0)
     stopped = []
 
@@ -208,7 +208,7 @@ def _wait_for(what):
     raise AssertionError("waited 10 s for nothing")
 
 
-def test_an_environment_that_cannot_be_built_is_not_run_with_the_builders_last_lines(run):
+def test_a_failed_build_is_not_run_with_its_last_lines(run):
     def fails(release):
         raise EnvironmentFailed("installing jax==9 failed with status 1:\nno such wheel")
 
@@ -228,7 +228,7 @@ def test_an_interpreter_that_does_not_exist_is_not_run(run):
 
 
 @BOTH
-def test_a_jax_that_does_not_import_is_never_a_pass_and_shows_the_import_error(run, tmp_path, fork):
+def test_a_jax_that_does_not_import_shows_the_import_error(run, tmp_path, fork):
     (tmp_path / "jax").mkdir()
     (tmp_path / "jax" / "__init__.py").write_text("raise ImportError('libmissing.so: cannot open shared object file')")
 
@@ -259,7 +259,7 @@ def test_a_run_that_is_stopped_ends_its_cells_at_once(goldens, here):
     assert not closing.is_alive(), "it waits for a cell that has no limit and never ends"
 
 
-def test_the_next_cell_runs_while_the_outputs_of_one_are_compared(run, monkeypatch):
+def test_the_next_cell_runs_while_outputs_are_compared(run, monkeypatch):
     given, waited = threading.Semaphore(0), []
     submit, compare = ForkingWorker.submit, matrix_run.outcome_of
 
@@ -279,7 +279,7 @@ def test_the_next_cell_runs_while_the_outputs_of_one_are_compared(run, monkeypat
     assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
 
 
-def test_a_kept_worker_serves_many_replays_and_is_replaced_when_it_died(run):
+def test_a_warm_worker_serves_many_replays_and_is_replaced(run):
     kept = WarmWorkers()
     try:
         assert run("waves", start=kept.start)["waves"].verdict is Verdict.PASS
@@ -307,7 +307,7 @@ def test_a_worker_that_stays_silent_is_given_up(here, monkeypatch, tmp_path):
         ForkingWorker(silent)
 
 
-def test_new_interpreters_are_no_more_at_once_than_there_are_slots(here, goldens, tmp_path):
+def test_no_more_new_interpreters_run_than_there_are_slots(here, goldens, tmp_path):
     worker = FreshInterpreters(this_interpreter(here), 1)
     futures = [worker.submit(_request(goldens["waves"], tmp_path)) for _ in range(2)]
     assert not futures[1].running()

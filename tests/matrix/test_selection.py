@@ -67,7 +67,7 @@ def test_what_is_narrowed_is_not_whole():
 # --- --touching -------------------------------------------------------------------------------------------------------
 
 
-def test_a_candidate_touches_the_cells_in_which_it_writes_or_reads():
+def test_a_candidate_selects_the_cells_where_it_writes_or_reads():
     plan, every = planned(touching="0.11.0"), planned()
     assert {cell.key for cell in plan.cells} == {
         cell.key for cell in every.cells if "0.11.0" in (cell.reader.jaxlib, cell.golden.manifest.writer.jaxlib)
@@ -109,7 +109,7 @@ def wheels(tmp_path) -> Path:
     return folder
 
 
-def test_a_wheel_file_is_a_reader_with_the_date_that_it_was_built(wheel, wheels):
+def test_a_wheel_file_is_a_reader_with_its_build_date(wheel, wheels):
     plan = planned(readers=f"0.12.0.1-jax0.12.0.1,{wheel}", wheels=(str(wheels),))
     assert plan.readers[-1] == Release(NIGHTLY, NIGHTLY, day("2026-11-20"))
     assert plan.spelled[plan.readers[-1]] == str(wheel)
@@ -148,7 +148,7 @@ def test_the_bytes_of_a_wheel_decide_its_environment(wheel, wheels):
     assert content() != first
 
 
-def test_a_wheel_under_the_name_of_a_release_that_it_is_not_is_refused(tmp_path):
+def test_a_wheel_with_the_name_of_another_release_is_refused(tmp_path):
     same = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-09-17",))
     assert pairs(planned(readers=str(same))) == [("0.11.2", NEWEST)]
     other = make_wheel(tmp_path, "jaxlib", "0.11.2", stamps=("2026-11-01",))
@@ -179,7 +179,7 @@ def test_a_nightly_of_an_index_is_dated_by_its_version():
     assert pairs(newer) == [(NIGHTLY, "0.13.0.dev20261121")]
 
 
-def test_without_an_index_or_a_day_in_its_version_an_unknown_reader_is_an_error():
+def test_an_unknown_reader_without_index_or_date_is_an_error():
     with pytest.raises(ReleaseError, match="is not in the release calendar"):
         planned(readers=NIGHTLY)
     with pytest.raises(ReleaseError, match=r"jaxlib 0\.13\.0rc1 is not in the release calendar"):

@@ -34,12 +34,12 @@ from export_core.matrix.self_contained import is_self_contained
         "\0",
     ],
 )
-def test_a_module_that_reaches_for_anything_is_not_decided_by_its_content(reaching):
+def test_a_module_that_imports_anything_is_not_self_contained(reaching):
     assert is_self_contained(REGISTERING.encode())
     assert not is_self_contained(f"{REGISTERING}\n{reaching}\n".encode())
 
 
-def test_the_modules_of_this_projects_own_goldens_are_decided_by_their_content():
+def test_the_modules_of_this_projects_goldens_are_self_contained():
     modules = sorted((Path(__file__).parents[2] / "golden").glob("*/*/*.register.py"))
     names = {path.name for path in modules}
     assert names == {f"{name}.register.py" for name in ("compat_effects", "compat_kernels", "compat_nodes")}

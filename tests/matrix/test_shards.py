@@ -46,7 +46,7 @@ def test_every_cell_is_in_exactly_one_part_and_no_part_is_empty(sizes, data):
 
 
 @given(sizes, st.data())
-def test_a_reader_is_cut_only_where_there_are_more_parts_than_readers_and_then_a_part_has_one(sizes, data):
+def test_a_reader_is_split_only_if_shards_outnumber_readers(sizes, data):
     every = cells(sizes)
     count = data.draw(st.integers(1, len(every)))
     readers = [{(cell.reader.jaxlib, cell.platform) for cell in part} for part in split(every, count)]
@@ -57,14 +57,14 @@ def test_a_reader_is_cut_only_where_there_are_more_parts_than_readers_and_then_a
 
 
 @given(sizes, st.data())
-def test_no_part_could_be_made_smaller_by_giving_a_whole_reader_to_another(sizes, data):
+def test_no_shard_could_give_a_whole_reader_to_another(sizes, data):
     every = cells(sizes)
     parts = split(every, data.draw(st.integers(1, len(sizes))))
     loads = sorted(map(len, parts))
     assert loads[-1] - loads[0] <= max(sizes.values())
 
 
-def test_readers_of_unequal_size_are_cut_into_pieces_of_almost_equal_size():
+def test_unequal_readers_are_split_into_almost_equal_shards():
     every = cells({("0.9.2", "cpu"): 30, ("0.10.2", "cpu"): 10, ("0.12.0.1", "cpu"): 3})
     assert sorted(map(len, split(every, 9))) == [3, 5, 5, 5, 5, 5, 5, 5, 5]
 

@@ -1,4 +1,4 @@
-"""A user's project: files, runs of pytest in processes of their own, and what those runs said of each test."""
+"""A user's project: its files, runs of pytest in processes of their own, and the outcome of each test in them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Run:
-    """A run of pytest that has ended. `tests` is by the test's name, ``test_f[x]``, or ``folder.module.Class.test_f``."""
+    """A finished run of pytest. `tests` is by the test's name, ``test_f[x]``, or ``folder.module.Class.test_f``."""
 
     code: int
     text: str
@@ -71,7 +71,7 @@ class Project:
         return self.folder / "golden"
 
     def write(self, **files: str) -> None:
-        """Write Python files: ``write(test_a="...")`` makes test_a.py, ``write(sub__test_a="...")`` makes sub/test_a.py."""
+        """Write Python files: ``write(test_a="...")`` writes test_a.py, ``write(sub__test_a="...")`` sub/test_a.py."""
         for name, text in files.items():
             path = self.folder / f"{name.replace('__', '/')}.py"
             path.parent.mkdir(parents=True, exist_ok=True)

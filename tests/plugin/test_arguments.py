@@ -1,4 +1,7 @@
-"""What may be passed to export_golden: trees, every dtype, donated and keyword arguments, Python numbers. And bytes that do not differ."""
+"""Arguments of export_golden: trees, every dtype, donated and keyword arguments, Python numbers.
+
+Two exports of the same arguments give the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -84,11 +87,11 @@ jax.jit(jnp.cumsum)(jnp.zeros(8))
 
 @dataclass(frozen=True)
 class Written:
-    """Written in one folder, held there, and written again in another folder where jax was already warm."""
+    """Written in one folder, checked there, and written again in another folder where jax was already warm."""
 
     project: Project
     written: Run
-    held: Run
+    checked: Run
     elsewhere: Project
     written_elsewhere: Run
 
@@ -110,8 +113,8 @@ def test_every_kind_of_argument_is_written(written: Written) -> None:
 
 def test_every_kind_of_argument_is_held_in_a_cold_process(written: Written) -> None:
     """Those of test_random_inputs too, which are others in each run: the golden's own inputs count."""
-    assert written.held.outcomes() == {"passed": list(written.held.tests)}, written.held.text
-    assert "16 cases checked against 16 goldens: 16 kept" in written.held.text
+    assert written.checked.outcomes() == {"passed": list(written.checked.tests)}, written.checked.text
+    assert "16 cases checked against 16 goldens: 16 kept" in written.checked.text
 
 
 OTHERS = ["bool[1,2]", "complex64[2]", "float32[0,3]", "float32[]"]
@@ -120,10 +123,18 @@ OTHERS = ["bool[1,2]", "complex64[2]", "float32[0,3]", "float32[]"]
 @pytest.mark.parametrize(
     ("case", "inputs", "outputs"),
     [
-        ("test_tree", ["float32[2]", "float32[2,3]", "float32[3]", "int32[4]"], ["float32[3]", "int32[4]", "float32[2]"]),
+        (
+            "test_tree",
+            ["float32[2]", "float32[2,3]", "float32[3]", "int32[4]"],
+            ["float32[3]", "int32[4]", "float32[2]"],
+        ),
         ("test_keywords", ["float32[3]", "float32[]"], ["float32[3]"]),
         ("test_keys.typed", ["key<fry>[]"], ["float32[3]", "key<fry>[2]"]),
-        ("test_numbers", ["int32[]", "float32[]", "bool[]", "complex64[]"], ["int32[]", "float32[]", "bool[]", "complex64[]"]),
+        (
+            "test_numbers",
+            ["int32[]", "float32[]", "bool[]", "complex64[]"],
+            ["int32[]", "float32[]", "bool[]", "complex64[]"],
+        ),
         ("test_narrow[int4]", ["int4[6]"], ["int4[6]", "int4[2,3]"]),
         ("test_narrow[bfloat16]", ["bfloat16[6]"], ["bfloat16[6]", "bfloat16[2,3]"]),
         ("test_narrow[float8_e4m3fn]", ["float8_e4m3fn[6]"], ["float8_e4m3fn[6]", "float8_e4m3fn[2,3]"]),
@@ -138,7 +149,7 @@ def test_the_manifest_says_the_types_as_jax_prints_them(
     assert (signature["inputs"], signature["outputs"]) == (inputs, outputs)
 
 
-def test_two_folders_give_the_same_bytes_though_jax_was_warm_in_one(written: Written) -> None:
+def test_two_folders_give_the_same_bytes_also_with_a_warm_jax(written: Written) -> None:
     here, there = written.project.stored(), written.elsewhere.stored()
     assert written.written_elsewhere.code == 0
     assert here.keys() == there.keys()

@@ -1,4 +1,4 @@
-"""What is wrong is said once, clearly, with an exit code that is not 0, and nothing stored is harmed."""
+"""Errors are reported once and clearly, with an exit code other than 0, and harm no stored golden."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ class TestCall:
 
 @dataclass(frozen=True)
 class Spoiled:
-    """Goldens with something wrong, held; and an update by tests that do something wrong."""
+    """Goldens with an error in each, checked; and an update by tests that do something wrong."""
 
     project: Project
     written: Run
     before: dict[str, bytes]
-    held: Run
-    after_held: dict[str, bytes]
+    checked: Run
+    after_checked: dict[str, bytes]
     updated: Run
     after_update: dict[str, bytes]
 
@@ -114,10 +114,10 @@ def spoiled(projects: Projects) -> Spoiled:
     written = project.pytest("-q", "--update-goldens", "-k", "stored")
     _spoil(project)
     before = project.stored()
-    held = project.pytest()
-    after_held = project.stored()
+    checked = project.pytest()
+    after_checked = project.stored()
     updated = project.pytest("-q", "--update-goldens", "-k", "not stored")
-    return Spoiled(project, written, before, held, after_held, updated, project.stored())
+    return Spoiled(project, written, before, checked, after_checked, updated, project.stored())
 
 
 def _spoil(project: Project) -> None:
@@ -160,10 +160,8 @@ def _replace(folder: Path, name: str, data: bytes) -> None:
         ),
     ],
 )
-def test_a_golden_that_is_wrong_fails_its_test_and_names_the_file_or_the_writer(
-    spoiled: Spoiled, kind: str, said: list[str]
-) -> None:
-    told = spoiled.held[f"test_stored[{kind}]"]
+def test_a_wrong_golden_fails_its_test_and_names_file_or_writer(spoiled: Spoiled, kind: str, said: list[str]) -> None:
+    told = spoiled.checked[f"test_stored[{kind}]"]
     assert told.outcome == "failed"
     for words in said:
         assert told.text.count(words) == 1
@@ -172,14 +170,14 @@ def test_a_golden_that_is_wrong_fails_its_test_and_names_the_file_or_the_writer(
 
 
 def test_the_others_are_held_beside_it(spoiled: Spoiled) -> None:
-    assert spoiled.held["test_stored[whole]"].outcome == "passed"
-    assert spoiled.held["test_stored[older_alone]"].outcome == "passed"
+    assert spoiled.checked["test_stored[whole]"].outcome == "passed"
+    assert spoiled.checked["test_stored[older_alone]"].outcome == "passed"
 
 
-def test_a_case_that_only_an_older_writer_has_is_held_against_that_and_its_own_golden_is_asked_for(
+def test_a_case_of_an_older_writer_is_checked_and_misses_its_own(
     spoiled: Spoiled,
 ) -> None:
-    assert "yet of test_bad.test_stored[older_alone]: pytest --update-goldens adds it" in spoiled.held.text
+    assert "yet of test_bad.test_stored[older_alone]: pytest --update-goldens adds it" in spoiled.checked.text
 
 
 CALLS = [
@@ -213,7 +211,7 @@ CALLS = [
 def test_a_call_that_cannot_be_meant_fails_with_one_sentence(
     spoiled: Spoiled, test: str, outcome: str, said: str, updating: bool
 ) -> None:
-    told = (spoiled.updated if updating else spoiled.held)[test]
+    told = (spoiled.updated if updating else spoiled.checked)[test]
     assert told.outcome == outcome
     assert told.text.count(said) == 1
     assert "another exception" not in told.text
@@ -221,25 +219,25 @@ def test_a_call_that_cannot_be_meant_fails_with_one_sentence(
 
 
 @pytest.mark.parametrize("test", ["test_twice", "test_twice_unnamed"])
-def test_a_second_call_of_one_name_is_refused_and_the_first_not_written(spoiled: Spoiled, test: str) -> None:
+def test_a_second_call_of_one_name_is_refused_nothing_written(spoiled: Spoiled, test: str) -> None:
     assert "give each call of a test a name of its own" in spoiled.updated[test].text
 
 
 def test_what_the_function_itself_raises_keeps_its_traceback(spoiled: Spoiled) -> None:
-    text = spoiled.held["test_own_mistake"].text
+    text = spoiled.checked["test_own_mistake"].text
     assert 'return x + "1"' in text
     assert "refused" not in text
 
 
-def test_a_test_that_fails_or_skips_after_the_export_writes_nothing(spoiled: Spoiled) -> None:
+def test_a_test_that_fails_or_skips_after_export_writes_nothing(spoiled: Spoiled) -> None:
     assert "failed afterwards" in spoiled.updated["test_fails_afterwards"].text
     assert spoiled.updated["test_skips_afterwards"].outcome == "skipped"
     assert "no marked test wrote one (@pytest.mark.export_compat); nothing was written." in spoiled.updated.text
 
 
 def test_nothing_stored_is_harmed_and_no_run_is_green(spoiled: Spoiled) -> None:
-    assert (spoiled.written.code, spoiled.held.code, spoiled.updated.code) == (0, 1, 1)
-    assert spoiled.before == spoiled.after_held == spoiled.after_update
+    assert (spoiled.written.code, spoiled.checked.code, spoiled.updated.code) == (0, 1, 1)
+    assert spoiled.before == spoiled.after_checked == spoiled.after_update
 
 
 # --- a disk that is full ----------------------------------------------------------------------------------------------
@@ -247,7 +245,7 @@ def test_nothing_stored_is_harmed_and_no_run_is_green(spoiled: Spoiled) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder where 100 kB are too much: a small file system, or where we may not mount one, a limit on the size of files."""
+    """A folder too small for 100 kB: a small file system, or a limit on file sizes where we may not mount one."""
     folder = tmp_path / "small"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", str(folder)]

@@ -1,4 +1,4 @@
-"""A project that settles things: x64 in its conftest, a policy file, an ini file, custom calls that it allows."""
+"""A project with settings: x64 in its conftest, a policy file, an ini file, custom calls that it allows."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ export_platforms = cpu cuda
 
 @dataclass(frozen=True)
 class Configured:
-    """Written with more on the command line, and held."""
+    """Written with more on the command line, and checked."""
 
     project: Project
     written: Run
-    held: Run
+    checked: Run
 
 
 @pytest.fixture(scope="module")
@@ -65,19 +65,19 @@ def configured(projects: Projects) -> Configured:
     alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     words = ("-p", "pytest_jaxexport.plugin", "--export-rtol", "0.3")
     written = project.pytest(*words, "--update-goldens", environment=alone)
-    held = project.pytest(*words, environment=alone)
-    return Configured(project, written, held)
+    checked = project.pytest(*words, environment=alone)
+    return Configured(project, written, checked)
 
 
 def test_the_plugin_works_where_plugins_are_named_one_by_one(configured: Configured) -> None:
-    assert (configured.written.code, configured.held.code) == (0, 0), configured.held.text
+    assert (configured.written.code, configured.checked.code) == (0, 0), configured.checked.text
     assert "3 goldens new" in configured.written.text
 
 
 def test_the_header_names_the_folder_that_the_policy_chose(configured: Configured) -> None:
     folder = configured.project.folder / "of_policy"
     assert f"updating goldens in {folder}" in configured.written.text
-    assert f"goldens: {folder}" in configured.held.text
+    assert f"goldens: {folder}" in configured.checked.text
     assert len(list(folder.iterdir())) == 3
     assert not (configured.project.folder / "golden").exists()
 
@@ -98,7 +98,7 @@ def test_x64_set_by_a_conftest_is_honoured_and_kept(configured: Configured) -> N
 
 
 def test_a_golden_of_x64_is_replayed_in_x64(configured: Configured) -> None:
-    assert "3 cases checked against 3 goldens: 3 kept" in configured.held.text
+    assert "3 cases checked against 3 goldens: 3 kept" in configured.checked.text
 
 
 def test_an_allowed_custom_call_is_exported_and_its_reason_kept(configured: Configured) -> None:

@@ -1,4 +1,4 @@
-"""pytest --dump-ir: what is replayed, as text."""
+"""pytest --dump-ir: replayed modules as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a golden: missing, written, held, changed, written again."""
+"""The life of a golden: missing, written, checked, changed, updated."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class Life:
     stored_when_missing: bool
     written: Run
     golden: dict[str, bytes]
-    held: Run
+    checked: Run
     times_before: dict[str, int]
     times_after: dict[str, int]
     changed: Run
     golden_when_changed: dict[str, bytes]
     updated: Run
     golden_updated: dict[str, bytes]
-    held_again: Run
+    checked_again: Run
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def life(projects: Projects) -> Life:
     stored_when_missing = project.goldens.exists()
     written = project.pytest("--update-goldens", "project", cwd=above)
     golden, times_before = project.stored(), _times(project)
-    held = project.pytest("-p", "no:xdist")
+    checked = project.pytest("-p", "no:xdist")
     times_after = _times(project)
     project.add_older_generation("test_models.test_wave")
     project.write(models=CHANGED)
@@ -89,10 +89,10 @@ def life(projects: Projects) -> Life:
     golden_when_changed = project.stored()
     updated = project.pytest("-q", "--lf", "--update-goldens")
     golden_updated = project.stored()
-    held_again = project.pytest("-k", "wave or both")
+    checked_again = project.pytest("-k", "wave or both")
     return Life(
-        project, missing, stored_when_missing, written, golden, held, times_before, times_after,
-        changed, golden_when_changed, updated, golden_updated, held_again,
+        project, missing, stored_when_missing, written, golden, checked, times_before, times_after,
+        changed, golden_when_changed, updated, golden_updated, checked_again,
     )  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def test_a_run_without_the_option_writes_nothing(life: Life) -> None:
     assert not life.stored_when_missing
 
 
-def test_update_goldens_writes_one_folder_for_each_case_and_says_so(life: Life) -> None:
+def test_update_goldens_writes_and_reports_one_folder_a_case(life: Life) -> None:
     assert life.written.code == 0
     cases = {
         "test_models.test_wave",
@@ -127,16 +127,16 @@ def test_update_goldens_writes_one_folder_for_each_case_and_says_so(life: Life) 
 
 
 def test_a_golden_holds_the_function_that_it_was_made_of(life: Life) -> None:
-    assert life.held.code == 0
-    assert life.held.outcomes() == {"passed": list(life.held.tests)}
-    assert "4 cases checked against 4 goldens: 4 kept" in life.held.text
+    assert life.checked.code == 0
+    assert life.checked.outcomes() == {"passed": list(life.checked.tests)}
+    assert "4 cases checked against 4 goldens: 4 kept" in life.checked.text
 
 
 def test_holding_touches_no_file(life: Life) -> None:
     assert life.times_after == life.times_before
 
 
-def test_a_change_shows_the_worst_index_the_errors_the_counts_and_the_first_rows(life: Life) -> None:
+def test_a_change_shows_worst_index_errors_counts_and_first_rows(life: Life) -> None:
     told = life.changed["test_wave"]
     assert (life.changed.code, told.outcome) == (1, "failed")
     # sin(2) .. sin(7) are doubled; of these sin(5) is the largest.
@@ -147,7 +147,7 @@ def test_a_change_shows_the_worst_index_the_errors_the_counts_and_the_first_rows
     ]
 
 
-def test_a_change_is_told_as_signature_then_custom_calls_then_numbers(life: Life) -> None:
+def test_a_change_lists_signature_then_custom_calls_then_numbers(life: Life) -> None:
     text = life.changed["test_solve"].text
     signature = text.index("signature: out_tree: golden PyTreeDef(*), now PyTreeDef((*,))")
     calls = text.index("custom calls: gone lapack_spotrf_ffi; new lapack_sgeqrf_ffi, lapack_sorgqr_ffi")
@@ -166,7 +166,7 @@ def test_a_failing_check_changes_nothing(life: Life) -> None:
     assert life.changed["test_both_ways"].outcome == "passed"
 
 
-def test_update_with_lf_replaces_the_goldens_of_the_failed_tests_alone(life: Life) -> None:
+def test_update_with_lf_replaces_goldens_of_failed_tests_only(life: Life) -> None:
     assert life.updated.code == 0
     assert "2 goldens replaced: test_models.test_wave/" in life.updated.text
     different = {
@@ -185,6 +185,6 @@ def test_generations_of_other_writers_are_left_as_they_were(life: Life) -> None:
 
 def test_after_the_update_every_generation_is_replayed(life: Life) -> None:
     """The older one still gives the numbers that its writer saw, though the function gives others now."""
-    assert life.held_again.code == 0
-    assert life.held_again.outcomes() == {"passed": list(life.held_again.tests)}
-    assert "3 cases checked against 4 goldens: 4 kept" in life.held_again.text
+    assert life.checked_again.code == 0
+    assert life.checked_again.outcomes() == {"passed": list(life.checked_again.tests)}
+    assert "3 cases checked against 4 goldens: 4 kept" in life.checked_again.text

@@ -1,4 +1,4 @@
-"""What the plugin loads: neither jax nor numpy before a marked test runs, whatever pytest is asked, to the very end."""
+"""The modules that the plugin loads: neither jax nor numpy before a marked test runs, whatever the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import pytest
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config):
-    heavy = sorted({name.split(".")[0] for name in sys.modules} & {"jax", "jaxlib", "numpy", "ml_dtypes", "export_core"})
+    loaded = {name.split(".")[0] for name in sys.modules}
+    heavy = sorted(loaded & {"jax", "jaxlib", "numpy", "ml_dtypes", "export_core"})
     pathlib.Path(config.rootpath, f"loaded-{os.getpid()}.json").write_text(json.dumps(heavy))
 """
 
@@ -50,7 +51,7 @@ def _loaded(project: Project) -> list[list[str]]:
         (("--collect-only", "--strict-markers", "test_plain.py"), 1),
     ],
 )
-def test_neither_jax_nor_numpy_is_loaded_before_a_marked_test_runs(
+def test_jax_and_numpy_are_not_loaded_before_a_marked_test_runs(
     projects: Projects, words: tuple[str, ...], processes: int
 ) -> None:
     project = projects(conftest=WATCH, test_plain=PLAIN, test_marked=MARKED)

@@ -1,4 +1,4 @@
-"""What may stand in the marker, on the command line, in the ini file and in the policy file; which holds; and what is refused."""
+"""The values of marker, command line, ini file and policy file: which comes first, and which are refused."""
 
 from __future__ import annotations
 
@@ -53,17 +53,28 @@ GONE = "ModuleNotFoundError: No module named 'gone_away'. It must be installed, 
         ("atol=float('inf')", "atol: expected a finite number of 0 or more, found inf."),
         ("atol=float('nan')", "atol: expected a finite number of 0 or more, found nan."),
         ("atol=True", "atol: expected a finite number of 0 or more, found True."),
-        ("rtol={'flaot32': 1}", "rtol: flaot32: expected a floating-point dtype such as float32. Did you mean 'float32'?"),
+        (
+            "rtol={'flaot32': 1}",
+            "rtol: flaot32: expected a floating-point dtype such as float32. Did you mean 'float32'?",
+        ),
         ("atol={'float32': -1}", "atol: float32: expected a finite number of 0 or more, found -1."),
         ("ulp=1.5", "ulp: expected a whole number of 0 or more, found 1.5."),
-        ("compare='equal'", f"compare='equal': expected one of {', '.join(COMPARATORS)}, or your own function as 'module:function'."),
+        (
+            "compare='equal'",
+            f"compare='equal': expected one of {', '.join(COMPARATORS)}, or your own function as 'module:function'.",
+        ),
         ("compare='gone_away:f'", f"compare='gone_away:f': cannot import gone_away: {GONE}"),
         ("compare='json:gone'", f"compare='json:gone': json ({json.__file__}) has no gone."),
         ("compare='json:__name__'", "compare='json:__name__': expected a function (expected, actual), found str."),
         ("allow=['my_target']", "allow=['my_target']: expected a dict of custom-call targets, each with its reason"),
-        ("allow={'my_target': ''}", "allow={'my_target': ''}: expected a dict of custom-call targets, each with its reason"),
-        ("disabled_checks=['ALL']", "disabled_checks=['ALL']: expected a dict of 'platform', 'ALL' or custom-call targets, each with"
-         " its reason"),
+        (
+            "allow={'my_target': ''}",
+            "allow={'my_target': ''}: expected a dict of custom-call targets, each with its reason",
+        ),
+        (
+            "disabled_checks=['ALL']",
+            "disabled_checks=['ALL']: expected a dict of 'platform', 'ALL' or custom-call targets, each with its reason",
+        ),
         ("vjp_order=-1", "vjp_order=-1: expected a derivative's order of 0 or more"),
         ("vjp_order=True", "vjp_order=True: expected a derivative's order of 0 or more"),
         ("symbolic_shapes=3", "symbolic_shapes=3: expected text such as 'b, 4', or one text or None for each argument"),
@@ -92,7 +103,7 @@ def test_a_wrong_marker_ends_the_run_before_any_test(pytester: pytest.Pytester, 
     assert "RAN" not in refused.stdout.str()
 
 
-def test_a_wrong_marker_ends_a_run_of_several_processes_in_the_same_way(projects: Projects) -> None:
+def test_a_wrong_marker_ends_a_run_with_xdist_in_the_same_way(projects: Projects) -> None:
     project = projects(test_a=MARKED.format("platfroms=['cpu']"))
     refused = project.pytest("-n", "2")
     assert refused.code == pytest.ExitCode.USAGE_ERROR
@@ -101,7 +112,7 @@ def test_a_wrong_marker_ends_a_run_of_several_processes_in_the_same_way(projects
     assert refused.tests == {}
 
 
-def test_the_marker_of_a_test_comes_before_those_of_its_class_and_module(pytester: pytest.Pytester) -> None:
+def test_the_marker_of_a_test_precedes_its_classs_and_modules(pytester: pytest.Pytester) -> None:
     items, _ = pytester.inline_genitems(
         pytester.makepyfile(
             """
@@ -117,7 +128,7 @@ def test_the_marker_of_a_test_comes_before_those_of_its_class_and_module(pyteste
     assert read_marker(items[0]) == MarkerOptions(rtol=3, atol=2, compare="exact")
 
 
-def test_tolerances_by_dtype_ulps_and_a_function_of_the_project_are_read_at_collection(
+def test_tolerances_and_the_projects_comparator_are_read_early(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -126,7 +137,9 @@ def test_tolerances_by_dtype_ulps_and_a_function_of_the_project_are_read_at_coll
         pytester.makepyfile(
             test_a="""
             import pytest
-            @pytest.mark.export_compat(rtol={"float32": 1e-3, "bfloat16": 0.1}, ulp=4, compare="checks_of_mine:close_enough")
+            @pytest.mark.export_compat(
+                rtol={"float32": 1e-3, "bfloat16": 0.1}, ulp=4, compare="checks_of_mine:close_enough"
+            )
             def test_f(): ...
             """
         )
@@ -137,7 +150,7 @@ def test_tolerances_by_dtype_ulps_and_a_function_of_the_project_are_read_at_coll
     )
 
 
-def test_what_is_tolerated_elsewhere_does_not_widen_a_marker_that_counts_in_ulps(pytester: pytest.Pytester) -> None:
+def test_other_tolerances_do_not_widen_a_marker_in_ulps(pytester: pytest.Pytester) -> None:
     (pytester.path / "export_compat.yaml").write_text("rtol: 0.1\natol: {float32: 0.2}\n")
     settings = read_settings(pytester.parseconfig(f"--rootdir={pytester.path}", "--export-rtol=0.3"))
     assert settings.comparison(MarkerOptions(ulp=2)) == Comparison(ulp=2)
@@ -169,7 +182,7 @@ ORDER = ["marker", "command line", "ini", "policy", "nobody"]
 
 
 @pytest.mark.parametrize(("what", "first"), [(what, first) for what, holds in HOLDS.items() for first in holds])
-def test_the_marker_holds_before_the_command_line_the_ini_file_and_the_policy(
+def test_marker_precedes_command_line_ini_file_and_policy(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, what: str, first: str
 ) -> None:
     """`first` and all that come after it say something."""
@@ -208,9 +221,19 @@ def _held(settings: Settings, marked: MarkerOptions, pytester: pytest.Pytester) 
     ("words", "ini", "policy", "message"),
     [
         (["--export-rtol=close"], "", "", "--export-rtol: expected a finite number of 0 or more, found 'close'."),
-        (["--export-platforms=gpu"], "", "", "--export-platforms: unknown platform 'gpu'; jax.export knows cpu, cuda, rocm, tpu."),
+        (
+            ["--export-platforms=gpu"],
+            "",
+            "",
+            "--export-platforms: unknown platform 'gpu'; jax.export knows cpu, cuda, rocm, tpu.",
+        ),
         ([], "export_atol = -1", "", "tox.ini: export_atol: expected a finite number of 0 or more, found '-1'."),
-        ([], "export_platforms = cpu,gpu", "", "tox.ini: export_platforms: unknown platform 'gpu'; jax.export knows cpu, cuda, rocm, tpu."),
+        (
+            [],
+            "export_platforms = cpu,gpu",
+            "",
+            "tox.ini: export_platforms: unknown platform 'gpu'; jax.export knows cpu, cuda, rocm, tpu.",
+        ),
         (["--export-policy=none.yaml"], "", "", "none.yaml: expected a policy file, found no such file."),
         ([], "", "golden: here", "export_compat.yaml:1: golden: unknown key. Did you mean `goldens`?"),
     ],

@@ -1,4 +1,4 @@
-"""Which golden belongs to which test: parameters, classes, files of one name, and a run spread over processes."""
+"""The names of goldens: parameters, classes, files of one name, and a run spread over processes."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_scale(export_golden):
 
 @dataclass(frozen=True)
 class Named:
-    """Updated by two processes that xdist told to keep a group together, held by one process."""
+    """Updated by two processes that xdist told to keep a group together, checked by one process."""
 
     project: Project
     missing: Run
     by_its_command: Run
     after_command: set[str]
     written: Run
-    held: Run
+    checked: Run
 
     @property
     def cases(self) -> list[str]:
@@ -64,8 +64,8 @@ def named(projects: Projects) -> Named:
     by_its_command = project.pytest(*_command(missing))
     after_command = {path.name for path in project.goldens.iterdir()}
     written = project.pytest("--update-goldens", "-n", "2", "--dist", "loadgroup")
-    held = project.pytest("-q", "-p", "no:cacheprovider")
-    return Named(project, missing, by_its_command, after_command, written, held)
+    checked = project.pytest("-q", "-p", "no:cacheprovider")
+    return Named(project, missing, by_its_command, after_command, written, checked)
 
 
 def _command(run: Run) -> list[str]:
@@ -89,22 +89,22 @@ def test_classes_and_folders_are_in_the_folder_name(named: Named) -> None:
     assert expected <= set(named.cases)
 
 
-def test_odd_parameters_become_names_that_every_file_system_takes(named: Named) -> None:
+def test_odd_parameters_become_portable_file_names(named: Named) -> None:
     assert all(re.fullmatch(r"[\w.+=\[\],-]{1,140}", case, re.ASCII) for case in named.cases)
 
 
-def test_the_group_that_xdist_adds_to_a_node_id_is_no_part_of_the_case(named: Named) -> None:
+def test_the_group_that_xdist_adds_is_not_part_of_the_case(named: Named) -> None:
     assert not [case for case in named.cases if "together" in case]
     assert named.project.manifest("test_names.test_scale[plain]")["test"] == "test_names.py::test_scale[plain]"
 
 
 def test_what_two_processes_wrote_one_process_holds(named: Named) -> None:
-    assert named.held.code == 0
-    assert named.held.outcomes() == {"passed": list(named.held.tests)}
-    assert "13 cases checked against 13 goldens: 13 kept" in named.held.text
+    assert named.checked.code == 0
+    assert named.checked.outcomes() == {"passed": list(named.checked.tests)}
+    assert "13 cases checked against 13 goldens: 13 kept" in named.checked.text
 
 
-def test_the_advised_command_writes_the_golden_of_an_odd_parameter_and_no_other(named: Named) -> None:
+def test_the_advised_command_writes_one_golden_of_odd_parameters(named: Named) -> None:
     assert named.missing.code == 1
     assert (named.by_its_command.code, len(named.after_command)) == (0, 1)
     assert "12 goldens new" in named.written.text

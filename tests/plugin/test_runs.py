@@ -1,4 +1,4 @@
-"""How pytest may be run: with parts of it missing, collecting only, updating nothing. And when the plugin speaks."""
+"""Ways to run pytest: without some of its plugins, collecting only, updating nothing; and when our plugin prints."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_run_without_goldens_prints_no_line_of_the_plugin(project: Project) ->
     assert "export compatibility" not in text
 
 
-def test_goldens_that_are_there_make_one_header_line_and_no_summary(project: Project) -> None:
+def test_existing_goldens_make_one_header_line_and_no_summary(project: Project) -> None:
     golden = project.goldens / "test_marked.test_marked" / "0.12.0-cpu"
     golden.mkdir(parents=True)
     (golden / "golden.yaml").touch()
@@ -46,7 +46,7 @@ def test_goldens_that_are_there_make_one_header_line_and_no_summary(project: Pro
     assert "export compatibility" not in text
 
 
-def test_collect_only_with_an_update_writes_nothing_and_is_no_error(project: Project) -> None:
+def test_collect_only_with_an_update_writes_nothing_and_passes(project: Project) -> None:
     run = project.pytest("--collect-only", "--update-goldens", "-q")
     assert run.code == 0
     assert "test_marked.py::test_marked" in run.text
@@ -68,7 +68,7 @@ def test_an_update_without_any_test_is_no_success(project: Project) -> None:
     assert "nothing was written" in run.text
 
 
-def test_without_the_plugin_a_marked_test_does_not_pass_by_accident(project: Project) -> None:
+def test_without_the_plugin_a_marked_test_does_not_pass(project: Project) -> None:
     off = ("-p", "no:jaxexport", "-W", "ignore::pytest.PytestUnknownMarkWarning")
     assert project.pytest(*off, "test_plain.py").code == 0
     run = project.pytest(*off, "test_marked.py")

@@ -1,4 +1,4 @@
-"""Goldens of tests that are gone are listed by a run of all tests, and deleted by --prune-goldens, and by nothing less."""
+"""Goldens of removed tests: listed by every run of all tests, deleted by --prune-goldens only."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def add(project: Project, *tests: str) -> None:
         write_golden(GoldenStore(project.goldens), manifest(f"{file.removesuffix('.py')}.{name}", test=test))
 
 
-def test_goldens_of_tests_and_calls_that_are_gone_are_deleted_and_nothing_else(projects: Projects) -> None:
+def test_only_goldens_of_removed_tests_and_calls_are_deleted(projects: Projects) -> None:
     """In one run with an update, as after renaming a test, and from xdist's workers too."""
     project = projects(test_a=TESTS)
     add(project, "test_a.py::test_stays", "test_a.py::test_gone", "test_gone.py::test_b")
@@ -86,7 +86,7 @@ def test_goldens_of_tests_and_calls_that_are_gone_are_deleted_and_nothing_else(p
     assert run.text.count("deleted: ") == 2
 
 
-def test_a_run_of_all_tests_lists_what_is_unused_and_deletes_nothing(projects: Projects) -> None:
+def test_a_run_of_all_tests_lists_unused_goldens_deletes_none(projects: Projects) -> None:
     project = projects(test_b=SKIPPED)
     (project.folder / "pytest.ini").write_text(INI)
     add(project, *(f"test_b.py::test_{name}" for name in ("skipped", "left_out", "filtered", "gone")))
@@ -116,11 +116,12 @@ CRASHING = "import os\ndef test_c():\n    os._exit(3)\n"
         (
             "",
             ["test_b.py"],
-            "--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: it runs test_b.py",
+            "--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: "
+            "it runs test_b.py",
         ),
     ],
 )
-def test_a_run_that_did_not_see_all_tests_deletes_nothing_and_fails(projects: Projects, text, words, why) -> None:
+def test_a_run_that_missed_tests_deletes_nothing_and_fails(projects: Projects, text, words, why) -> None:
     project = projects(test_b=SKIPPED.replace("@pytest.mark.slow", "@pytest.mark.skip"), test_c=text)
     add(project, "test_b.py::test_gone")
     run = project.pytest("--prune-goldens", *words)
@@ -158,7 +159,7 @@ def test_a_run_without_a_marked_test_deletes_nothing(projects: Projects) -> None
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_run_of_some_tests_is_told_from_a_run_of_all(pytester: pytest.Pytester, words, why) -> None:
+def test_a_partial_run_is_recognized(pytester: pytest.Pytester, words, why) -> None:
     pytester.makeini("[pytest]\ntestpaths = tests more*\naddopts = -m 'not matrix'\nmarkers =\n  matrix: m")
     for folder in ("tests", "more"):
         (pytester.path / folder).mkdir()
@@ -178,7 +179,7 @@ def test_a_run_without_testpaths_must_start_at_the_root(pytester: pytest.Pyteste
     assert "not all of" in why_partial(pytester.parseconfig())
 
 
-# --- which goldens are unused, without jax ------------------------------------------------------------------------------
+# --- which goldens are unused, without jax ----------------------------------------------------------------------------
 
 
 def reported(*, tests: str = "", passed: str = "", exported: str = "", platforms: str = "cpu") -> ReportedTests:
@@ -231,7 +232,7 @@ def test_a_golden_is_deleted_only_when_no_machine_can_make_it(tmp_path, text, te
     assert is_gone(golden, CollectedTests(files=files), tmp_path) == expected
 
 
-def test_goldens_that_cannot_be_deleted_are_told_beside_those_that_were(tmp_path, monkeypatch) -> None:
+def test_goldens_that_cannot_be_deleted_are_listed_apart(tmp_path, monkeypatch) -> None:
     store = GoldenStore(tmp_path / "golden")
     for case in ("t.a", "t.b", "t.c"):
         write_golden(store, manifest(case, test=f"t.py::test_{case}"))
@@ -251,7 +252,7 @@ def test_goldens_that_cannot_be_deleted_are_told_beside_those_that_were(tmp_path
     assert sorted(path.name for path in store.root.iterdir()) == ["t.b"]
 
 
-def test_a_golden_of_another_platform_of_a_live_case_is_not_unused(tmp_path) -> None:
+def test_a_golden_of_another_platform_of_a_live_case_is_used(tmp_path) -> None:
     store = GoldenStore(tmp_path)
     write_golden(store, manifest("t.f", test="t.py::f", writer=writer(platform="cuda")))
     tests = reported(tests="t.py::f", passed="t.py::f", exported="t.f")
@@ -263,7 +264,7 @@ def test_a_golden_that_never_had_a_test_is_not_unused(tmp_path) -> None:
     assert find_unused(tmp_path, reported(), CollectedTests(), tmp_path) == []
 
 
-def test_a_golden_that_cannot_be_read_keeps_all_of_them(tmp_path) -> None:
+def test_a_golden_that_cannot_be_read_prevents_any_deletion(tmp_path) -> None:
     store = GoldenStore(tmp_path)
     write_golden(store, manifest("a.f", test="a.py::f"))
     (write_golden(store, manifest("t.f", test="t.py::f")).folder / "golden.yaml").write_text("case: [")
@@ -273,15 +274,16 @@ def test_a_golden_that_cannot_be_read_keeps_all_of_them(tmp_path) -> None:
     assert list_unused(tmp_path, reported(), CollectedTests(), tmp_path) == PruningReport()
 
 
-def test_what_workers_collected_is_put_together() -> None:
+def test_what_workers_collected_is_merged() -> None:
     whole = CollectedTests()
     whole.add(CollectedTests({"a.py"}, {"a.py::f"}).as_dict())
     whole.add(CollectedTests({"b.py"}, set(), broken=True).as_dict())
     assert whole.as_dict() == CollectedTests({"a.py", "b.py"}, {"a.py::f"}, broken=True).as_dict()
 
 
-def test_a_report_that_did_not_pass_tells_that_the_test_is_there() -> None:
+def test_a_failed_report_shows_that_the_test_exists() -> None:
     tests = ReportedTests()
     report = SimpleNamespace(when="call", passed=False)
-    tests.add(report, {"test": "t.py::f", "cases": ["t.f"], "events": [{"writer": "0.12.0.1-cpu"}]})  # type: ignore[arg-type]
+    attached = {"test": "t.py::f", "cases": ["t.f"], "events": [{"writer": "0.12.0.1-cpu"}]}
+    tests.add(report, attached)  # type: ignore[arg-type]
     assert (tests.tests, tests.passed, tests.cases, tests.platforms) == ({"t.py::f"}, set(), {"t.f"}, {"cpu"})

@@ -80,7 +80,7 @@ def test_a_job_runs_where_the_goldens_are_not(goldens, here, tmp_path):
     assert (ended.verdict, ended.message) == (Verdict.PASS, "")
 
 
-def test_a_worker_with_other_code_runs_nothing_and_says_which_it_has(cells):
+def test_a_worker_with_other_code_runs_nothing_and_names_it(cells):
     job = dataclasses.replace(make_job(cells[:1], OPTIONS), tool="0.0.1 of yesterday")
     (ended,) = run_here(job).outcomes
     assert ended.verdict is Verdict.NOT_RUN
@@ -113,7 +113,7 @@ def test_a_job_that_is_lost_is_sent_once_more(cells):
     assert line.endswith(" on cpu: lost (ConnectionError: the machine went away); sent once more")
 
 
-def test_a_job_that_is_lost_twice_is_not_run_and_the_message_says_infrastructure(cells):
+def test_a_job_that_is_lost_twice_is_not_run_as_infrastructure(cells):
     pool = Loses(9)
     found = on(Anywhere(pool), cells[:2], run=passes)
     assert {(outcome.verdict, outcome.message) for outcome in found.values()} == {
@@ -127,7 +127,7 @@ class WithoutTpu(Anywhere):
         return f"no worker has {platform}" if platform == "tpu" else ""
 
 
-def test_a_platform_that_no_machine_has_is_not_run_at_once_and_the_others_are(goldens, here):
+def test_a_platform_that_no_machine_has_is_not_run_at_once(goldens, here):
     both = [Cell(goldens["both"], here, platform) for platform in ("tpu", "cpu")]
     with ThreadPoolExecutor(1) as pool:
         found = on(WithoutTpu(pool), both, run=passes)
@@ -202,7 +202,7 @@ def test_cells_that_a_machine_could_not_run_are_tried_on_another(cells):
     assert line.endswith("not run on first (infrastructure: no room on the disk); tried on another machine")
 
 
-def test_cells_that_no_machine_can_run_are_not_run_and_both_machines_are_told(cells):
+def test_cells_that_no_machine_can_run_name_both_machines(cells):
     fails = CachedOutcome(Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no such wheel", None, "", None, 0.0)
     found = on(TwoMachines(First()), cells[:2], run=lambda job: JobResult((fails,) * len(job.goldens)))
     assert {outcome.message for outcome in found.values()} == {
@@ -236,7 +236,7 @@ class OneThenSilence:
         return future
 
 
-def test_what_is_out_or_waiting_when_the_engine_is_lost_is_not_run(cells, monkeypatch):
+def test_jobs_out_or_waiting_when_the_engine_is_lost_are_not_run(cells, monkeypatch):
     monkeypatch.setattr(executors_module, "MOST_CELLS", 1)
     runnable = [cell for cell in cells if cell.golden.manifest.case != "no_artifact"]
     found = on(Vanishing(OneThenSilence()), runnable, run=passes)
@@ -245,7 +245,7 @@ def test_what_is_out_or_waiting_when_the_engine_is_lost_is_not_run(cells, monkey
     assert any(outcome.message == "infrastructure: the scheduler is lost" for outcome in found.values())
 
 
-def test_a_job_holds_so_many_cells_and_bytes_and_only_one_reader_on_one_platform(goldens, here, monkeypatch):
+def test_a_job_has_limits_and_one_reader_on_one_platform(goldens, here, monkeypatch):
     both = [Cell(goldens["both"], here, platform) for platform in ("tpu", "cpu")]
     assert [len(batch) for batch in batches(both)] == [1, 1]
     many = [Cell(goldens["waves"], here, "cpu")] * 250
@@ -299,7 +299,7 @@ def test_a_run_that_is_stopped_takes_back_what_has_not_begun(goldens, here, monk
     assert begun._value < 4
 
 
-def test_an_executor_is_local_or_a_dask_address_and_anything_else_is_refused():
+def test_an_executor_is_local_or_a_dask_address():
     assert cluster_at("local") is None
     for text in ("ray:tcp://127.0.0.1:1", "dask", "dask:127.0.0.1", ""):
         with pytest.raises(RemoteError, match="--executor: expected local or dask:ADDRESS, such as dask:tcp://"):

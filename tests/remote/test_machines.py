@@ -125,7 +125,7 @@ def listening(pid: int) -> list[str]:
     return [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
 
 
-def test_three_workers_one_killed_in_the_middle_give_the_results_of_a_local_run(project, cluster):
+def test_three_workers_one_killed_give_a_local_runs_results(project, cluster):
     options = ("--readers", READERS)
     code, out = ended(start(project, "local", *options))
     assert code == 1, out
@@ -146,7 +146,7 @@ def test_three_workers_one_killed_in_the_middle_give_the_results_of_a_local_run(
         assert all(address.startswith("0100007F:") for address in listening(each.pid)), "loopback and nothing else"
 
 
-def test_a_cluster_without_a_tpu_runs_the_rest_and_says_at_once_what_it_lacks(project, cluster):
+def test_a_cluster_without_a_tpu_runs_the_rest_and_says_so(project, cluster):
     cluster.add()
     words = ("--readers", "0.12.0.1", "--cases", "both", "--platforms", "cpu,tpu:run")
     code, out = ended(start(project, "lacks", *words, "--executor", f"dask:{cluster.address}"))
@@ -166,7 +166,7 @@ def test_jobs_of_a_platform_go_to_the_workers_that_have_it(project, cluster, tmp
     assert "infrastructure" not in line["message"], "it was there, and says itself what it cannot do"
 
 
-def test_when_the_scheduler_is_lost_what_is_left_is_not_run_and_nothing_is_green(project, cluster):
+def test_without_its_scheduler_the_rest_of_a_run_is_not_run(project, cluster):
     cluster.add()
     process = start(project, "lost", "--readers", READERS, "--executor", f"dask:{cluster.address}")
     wait_for(lambda: lines_of(project / "lost"), "a first result")
@@ -197,7 +197,7 @@ def test_what_breaks_on_one_worker_is_run_on_another(project, cluster, tmp_path)
     assert {line["verdict"] for line in lines_of(project / "mended")} == {"pass"}
 
 
-def test_a_scheduler_that_is_not_there_is_told_before_anything_is_written(project):
+def test_a_missing_scheduler_is_an_error_before_any_file(project):
     code, out = ended(start(project, "nowhere", "--readers", "0.12.0.1", "--executor", "dask:tcp://127.0.0.1:9"))
     assert code == 2, out
     assert "expected a Dask scheduler there, none answers" in out

@@ -50,7 +50,7 @@ def resumed(folder: Path, made: PlanRecord | None = None) -> list[bytes]:
         journal.close()
 
 
-def test_the_plan_is_there_before_the_first_result_and_every_line_is_out_at_once(tmp_path):
+def test_plan_precedes_results_and_every_line_is_flushed(tmp_path):
     journal = Journal(tmp_path / "deep" / "folder", record())
     assert recorded_plan(tmp_path / "deep" / "folder") == record()
     for number, line in enumerate(LINES):
@@ -72,7 +72,7 @@ def test_a_run_goes_on_after_its_last_whole_line(tmp_path):
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_wherever_the_file_ends_every_whole_line_is_kept_and_no_other(tmp_path, data):
+def test_a_file_cut_anywhere_has_its_whole_lines_read(tmp_path, data):
     begun(tmp_path, *LINES)
     whole = (tmp_path / RESULTS).read_bytes()
     end = data.draw(st.integers(0, len(whole)))
@@ -119,7 +119,7 @@ def test_where_no_run_has_begun_it_begins(tmp_path, left):
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_another_plan_is_not_resumed_and_the_message_says_what_differs(tmp_path, change, said):
+def test_another_plan_is_not_resumed_and_the_message_says_why(tmp_path, change, said):
     begun(tmp_path, *LINES)
     with pytest.raises(RunError) as told:
         Journal(tmp_path, record(**change), resume=True)
@@ -146,7 +146,7 @@ def test_how_many_cells_run_at_once_is_not_part_of_the_plan(tmp_path):
     assert resumed(tmp_path, record(jobs=7)) == LINES
 
 
-def test_a_second_run_in_the_same_folder_is_refused_while_the_first_lives(tmp_path):
+def test_a_second_run_in_one_folder_is_refused_during_the_first(tmp_path):
     script = (
         "import sys; from pathlib import Path; sys.path[:0] = sys.argv[2:]\n"
         "from test_journal import Journal, record\n"

@@ -86,7 +86,7 @@ def test_merged_results_can_be_judged_again(shards, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("lost", ["folder", SUMMARY])
-def test_a_shard_that_is_missing_or_was_killed_makes_the_run_incomplete_and_is_named(shards, tmp_path, capsys, lost):
+def test_a_missing_or_killed_shard_is_named_and_incomplete(shards, tmp_path, capsys, lost):
     if lost == "folder":
         shutil.rmtree(shards[1])
     else:
@@ -100,7 +100,7 @@ def test_a_shard_that_is_missing_or_was_killed_makes_the_run_incomplete_and_is_n
     assert jaxexport("judge", out) == 3
 
 
-def test_without_one_finished_shard_nothing_is_known_and_that_is_incomplete_too(tmp_path, capsys):
+def test_a_merge_without_a_finished_shard_is_incomplete(tmp_path, capsys):
     (tmp_path / "shard-1").mkdir()
     assert jaxexport("merge", tmp_path / "shard-1", tmp_path / "shard-*", "--results", tmp_path / "out") == 3
     assert "expected finished shards of a plan, each with its summary.json, found none" in capsys.readouterr().err
@@ -132,7 +132,7 @@ def other(folder: Path, **changes: object) -> None:
         ({"tool": "0.0.1"}, "another version of pytest-jaxexport"),
     ],
 )
-def test_shards_of_different_plans_are_refused_and_what_differs_is_named(shards, changes, what):
+def test_shards_of_different_plans_are_refused_with_what_differs(shards, changes, what):
     day = recorded_plan(shards[0]).as_of
     other(shards[2], **changes)
     with pytest.raises(RunError, match="mixed plans: expected the plan of") as refused:
@@ -153,7 +153,7 @@ def test_a_run_that_is_no_shard_is_refused(ran):
         merge_shards([ran / "whole"])
 
 
-def test_results_that_were_lost_or_moved_between_shards_are_refused(shards):
+def test_results_lost_or_moved_between_shards_are_refused(shards):
     lines = (shards[0] / RESULTS).read_bytes().splitlines(keepends=True)
     (shards[0] / RESULTS).write_bytes(b"".join(lines[1:]))
     with pytest.raises(RunError, match=rf"expected {len(lines)} results of shard 1/3, found {len(lines) - 1}"):

@@ -82,7 +82,7 @@ def results(folder: Path) -> tuple[list[dict[str, object]], dict[str, object]]:
     return [{**line, "seconds": 0} for line in lines], {**summary, "seconds": 0}
 
 
-def test_killed_at_ten_random_moments_and_resumed_it_ends_the_same(start, project):
+def test_a_run_killed_at_random_and_resumed_ends_the_same(start, project):
     code, out = ended(start("undisturbed"))
     assert code == 1, out
     before = time.monotonic()
@@ -144,9 +144,7 @@ def test_two_runs_at_once_share_what_is_kept_and_both_are_right(start, project):
     assert results(project / "three") == one
 
 
-def test_an_environment_that_loses_a_file_while_cells_run_is_mended_and_no_cell_is_blamed(
-    project, tmp_path, monkeypatch
-):
+def test_an_environment_that_loses_a_file_is_rebuilt(project, tmp_path, monkeypatch):
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "home"))
     calendar = load_calendar()
     reader = calendar.release("0.12.0.1")

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from export_core.environments.environment import build_environment
+from export_core.environments.environment import Environments
+from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Selection, Verdict, make_plan
 from export_core.matrix.replay import replay
@@ -59,7 +60,7 @@ def test_a_new_interpreter_for_each_cell_comes_to_the_same_verdicts():
     goldens = GoldenStore(ROOT / "golden").goldens()
     day = datetime.date(2026, 11, 21)
     plan = make_plan(goldens, policy.calendar(), policy.window_lengths(), selection, day)
-    environments = {reader: build_environment(reader, plan.calendar) for reader in plan.readers}
+    environments = {reader: Environments(plan.calendar).build(Placement(reader)) for reader in plan.readers}
 
     ours = {outcome.cell.id: outcome for outcome in replay(plan.cells, environments.__getitem__, plan.calendar)}
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.environments.environment import build_environment
+from export_core.environments.environment import Environments
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.placement import Mode, Placement, Target, load_devices
 from export_core.judge import Result, judge_again
@@ -87,7 +87,7 @@ def devices(readers: Sequence[str]) -> Iterator[str]:
                 targets = {name: Target(platform, plugin, name) for name in names}
                 placement = Placement(calendar.release(reader), platform, Mode.COMPILE, targets[names[0]])
                 try:
-                    environment = build_environment(placement.reader, calendar, placement=placement)
+                    environment = Environments(calendar).build(placement)
                 except EnvironmentFailed:
                     yield f"| {reader} |" + " no plugin |" * len(names)
                     continue

@@ -1,16 +1,17 @@
-"""What do a jaxlib and its jax answer about their formats? Asked in the environment of that release."""
+"""The formats of a jaxlib and its jax, as they say themselves in the environment of that release."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 
-from export_core.environments.environment import PUBLISHED, Sources, build_environment
+from export_core.environments.environment import PUBLISHED, Environments, Sources
 from export_core.environments.errors import EnvironmentFailed
+from export_core.environments.placement import Placement
 from export_core.releases import Calendar
 from export_core.releases.refresh import Measured
 
-_ASK = """
+_PROGRAM = """
 import json
 import jax.export
 from jax._src.export import serialization
@@ -26,16 +27,17 @@ print(json.dumps([
 
 
 def measure(calendar: Calendar, jaxlib: str, sources: Sources = PUBLISHED) -> Measured:
-    """Build the reader's environment of this jaxlib, with the jax of its own number where there is one, and ask.
+    """Build the reader's environment of this jaxlib, with the jax of its own number where there is one, and ask it.
 
-    Raises `EnvironmentFailed` when it cannot be built, or does not have what is asked for.
+    Raises `EnvironmentFailed` when it cannot be built, or does not say.
     """
     release = calendar.pair(jaxlib, jaxlib) if jaxlib in calendar.jax else calendar.release(jaxlib)
-    environment = build_environment(release, calendar, sources)
-    command = [str(environment.python), "-c", _ASK]
-    done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
+    with Environments(calendar, sources) as environments:
+        environment = environments.build(Placement(release))
+        command = [str(environment.python), "-c", _PROGRAM]
+        done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
-        raise EnvironmentFailed(f"jaxlib {jaxlib} with jax {release.jax} does not tell its formats: {last[0]}")
+        raise EnvironmentFailed(f"jaxlib {jaxlib} with jax {release.jax} does not say its formats: {last[0]}")
     stablehlo, convention, constant = json.loads(done.stdout)
     return Measured(tuple(stablehlo), tuple(convention), constant)

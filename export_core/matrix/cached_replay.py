@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.environments.environment import Environment
-from export_core.environments.hardware import shared
+from export_core.environments.hardware import shares_device
 from export_core.environments.placement import Placement
 from export_core.goldens import Golden, Manifest
 from export_core.goldens.store import FOR_THE_EYE
@@ -43,7 +43,7 @@ class Keys:
         self._where: dict[int, tuple[Environment, str]] = {}
 
     def of(self, cell: Cell, environment: Environment) -> str:
-        """The key of a cell in an environment whose lock is known."""
+        """The key of a cell in an environment whose content is known."""
         golden = cell.golden
         if golden.id not in self._expected:
             self._expected[golden.id] = expected_content(golden.manifest)
@@ -56,7 +56,9 @@ class Keys:
         reader = environment.release
         jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
         loader = (f"{name}={value}" for name, value in sorted(environment.variables.items()) if name.startswith("LD_"))
-        return "\n".join((environment.lock, *loader, str(jax.built if jax else reader.built), code(), machine()))
+        return "\n".join(
+            (environment.content_hash, *loader, str(jax.built if jax else reader.built), code(), machine())
+        )
 
 
 def replay_new(
@@ -86,9 +88,9 @@ def replay_new(
         if (
             asked[cell.placement] > 1
             or environment is None
-            or not environment.lock
+            or not environment.content_hash
             or fresh[cell.golden.id]
-            or shared(cell.placement)
+            or shares_device(cell.placement)
         ):
             return ""
         return keys.of(cell, environment)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from export_core.environments.build import cache_folder
-from export_core.environments.download_size import download, told
-from export_core.environments.environment import (
-    PUBLISHED,
-    Environment,
-    Sources,
-    build_environment,
-    standing_environment,
-)
-from export_core.environments.hardware import settled
+from export_core.environments.environment import PUBLISHED, Environment, Environments, Sources
+from export_core.environments.hardware import resolve_mode
 from export_core.environments.placement import Placement
 from export_core.matrix.cached_replay import Keys, replay_new
 from export_core.matrix.cell import Cell, Outcome
@@ -47,16 +41,10 @@ def replay_here(
     `ready` is told each reader whose environment stands, from several threads.
     """
     stopping = threading.Event()
-    cells = [replace(cell, mode=settled(cell.mode, cell.platform)) for cell in cells]
+    cells = [replace(cell, mode=resolve_mode(cell.mode, cell.platform)) for cell in cells]
 
     def build(placement: Placement) -> Environment:
-        def about_to(wanted: tuple[str, ...], python: str) -> None:
-            if placement.name and (size := told(download(wanted, python, sources.options()))):
-                notify(
-                    f"environment of jaxlib {placement.reader.jaxlib} for {placement.name}: {size}, unless uv has it already"
-                )
-
-        environment = build_environment(placement.reader, calendar, sources, stopping, placement, about_to, notify)
+        environment = environments.build(placement)
         ready(placement.reader)
         return environment
 
@@ -74,20 +62,19 @@ def replay_here(
             stopping=stopping,
         )
 
-    if dump:
-        yield from run(cells, build)
-        return
-    kept = OutcomeCache(cache_folder(), notify)
-    try:
+    with contextlib.ExitStack() as stack:
+        environments = stack.enter_context(Environments(calendar, sources, stopping=stopping, notify=notify))
+        if dump:
+            yield from run(cells, build)
+            return
+        kept = stack.enter_context(contextlib.closing(OutcomeCache(cache_folder(), notify)))
         yield from replay_new(
             cells,
             kept,
             Keys(calendar, limits, tolerances, allow),
-            standing=lambda placement: standing_environment(placement.reader, calendar, sources, placement),
+            standing=environments.find_built,
             equipped=build,
             replay=run,
             notify=notify,
             anew=not cache,
         )
-    finally:
-        kept.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from export_core.comparing.comparators import check_comparator
 from export_core.environments.environment import PUBLISHED, Sources
-from export_core.environments.placement import asked_platform, find_targets
+from export_core.environments.placement import parse_platform, parse_targets
 from export_core.goldens import Golden
 from export_core.matrix.cell import Cell
 from export_core.matrix.errors import MatrixError
@@ -57,8 +57,8 @@ def make_plan(
     is not there; users' own are imported, with the working folder first on `sys.path`. Raises `ReleaseError` for a reader that does
     not exist.
     """
-    modes = dict(map(asked_platform, selection.platforms))
-    targets = find_targets(selection.targets)
+    modes = dict(map(parse_platform, selection.platforms))
+    targets = parse_targets(selection.targets)
     chosen = _chosen(goldens, selection, as_of)
     for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
         check_comparator(name, Path.cwd())

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from export_core.environments.environment import Environment, damage
-from export_core.environments.errors import EnvironmentFailed, InfrastructureFault, twice
-from export_core.environments.hardware import lacking, shared
+from export_core.environments.errors import EnvironmentFailed, InfrastructureFault, tried_twice
+from export_core.environments.hardware import missing_hardware, shares_device
 from export_core.environments.placement import Mode, Placement
 from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_message
@@ -86,7 +86,7 @@ def replay(
             return environment_of(placement.reader)
         if equipped is None:
             raise EnvironmentFailed(f"this replay has no environment for {placement.platform}: nothing was done for it")
-        if placement.mode is Mode.RUN and (lack := lacking(placement.platform)):
+        if placement.mode is Mode.RUN and (lack := missing_hardware(placement.platform)):
             raise EnvironmentFailed(
                 f"{placement.platform} cannot run here: {lack}. --platforms {placement.platform}:compile compiles for it."
             )
@@ -218,7 +218,7 @@ class _Run:
         except InfrastructureFault as fault:  # there was no worker for any of them
             for each in tries:
                 for cell in each.cells:
-                    end(not_run(cell, twice(each.problem, str(fault))))
+                    end(not_run(cell, tried_twice(each.problem, str(fault))))
             return []
 
     def _through_worker(self, tries: list[_Try], environment: Environment, end: End) -> tuple[list[_Try], list[_Try]]:
@@ -244,13 +244,13 @@ class _Run:
 
     def _take_slot(self, placement: Placement) -> None:
         # In this order everywhere: who waits for a device must not keep a slot that others could use.
-        if shared(placement):
+        if shares_device(placement):
             self.turns.acquire()
         self.slots.acquire()
 
     def _leave_slot(self, placement: Placement) -> None:
         self.slots.release()
-        if shared(placement):
+        if shares_device(placement):
             self.turns.release()
 
     def _started(self, environment: Environment, placement: Placement) -> Worker:
@@ -263,7 +263,7 @@ class _Run:
             try:
                 return self.start(self.environment_at(placement), self.limits.jobs, fork=self.limits.fork)
             except InfrastructureFault as second:
-                raise WorkerDied(twice(str(first), str(second))) from second
+                raise WorkerDied(tried_twice(str(first), str(second))) from second
 
     def _submit(
         self,
@@ -294,7 +294,7 @@ class _Run:
                     lost.append(_Try(tuple(again), problem, alone))
                     return
                 for cell in again:
-                    end(not_run(cell, twice(this.problem, problem)))
+                    end(not_run(cell, tried_twice(this.problem, problem)))
             finally:
                 shutil.rmtree(outputs, ignore_errors=True)
                 if not ran:  # not before it is known that this worker gets no more

@@ -15,13 +15,13 @@ def learned_file(environment: Environment) -> str:
 
     In the environment, which takes it along when it is cleaned away; in the cache folder for one that was not built here.
     """
-    folder = environment.python.parent.parent if environment.lock else cache_folder() / "modules"
+    folder = environment.python.parent.parent if environment.content_hash else cache_folder() / "modules"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return ""
     release, variables = environment.release, environment.variables
-    words = [str(environment.python), release.jax, release.jaxlib, environment.lock]
+    words = [str(environment.python), release.jax, release.jaxlib, environment.content_hash]
     words += [variables.get(name, "") for name in ("PYTHONPATH", "JAX_PLATFORMS")]
     return str(folder / f"modules-{hashlib.sha256('|'.join(words).encode()).hexdigest()[:24]}.json")
 

@@ -16,7 +16,8 @@ import click
 from building import HERE, build_libraries, with_library
 
 from export_core.cli.artifacts import add_golden
-from export_core.environments.environment import Environment, build_environment
+from export_core.environments.environment import Environment, Environments
+from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, judge, reproduce_command, summarize
 from export_core.matrix import Selection, make_plan
@@ -91,7 +92,7 @@ def run(results: Path) -> list[Result]:
 
 def _environment(jaxlib: str) -> Environment:
     calendar = load_calendar()
-    return build_environment(calendar.release(jaxlib), calendar)
+    return Environments(calendar).build(Placement(calendar.release(jaxlib)))
 
 
 if __name__ == "__main__":

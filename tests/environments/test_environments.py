@@ -17,9 +17,11 @@ from making import make_wheel, release
 
 from export_core.environments import build as module
 from export_core.environments import environment as environments
-from export_core.environments.build import LAST_LINES, build, cache_folder
-from export_core.environments.environment import build_environment, cell_variables, requirements, this_interpreter
+from export_core.environments.build import LAST_LINES, Built, Recipe, cache_folder
+from export_core.environments.environment import Environments, cell_variables, requirements, this_interpreter
 from export_core.environments.errors import EnvironmentFailed
+from export_core.environments.locks import EnvironmentLocks
+from export_core.environments.placement import Placement
 from export_core.releases import load_calendar
 
 CHECK = "import sys, tiny; print(sys.prefix)"
@@ -29,6 +31,12 @@ CHECK = "import sys, tiny; print(sys.prefix)"
 def cache(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / "environments"
+
+
+def build(*content: object, salt: str = "", **options: object) -> Built:
+    """Build by a recipe of this content; nobody uses it afterwards."""
+    with EnvironmentLocks() as locks:
+        return module.build(Recipe(*content, salt=salt), locks, **options)
 
 
 @pytest.fixture
@@ -149,7 +157,7 @@ def test_a_check_that_hangs_fails_the_environment(cache, tiny, monkeypatch):
 
 def test_a_long_wait_for_another_process_that_builds_is_told_once(cache, tiny, monkeypatch):
     monkeypatch.setattr(module, "LONG_WAIT_SECONDS", 0.3)
-    folder = module.folder_of("taken", sys.executable, tiny, CHECK)
+    folder = Recipe("taken", sys.executable, tiny, CHECK).folder
     folder.parent.mkdir(parents=True)
     said: list[str] = []
     with filelock.FileLock(f"{folder}.lock", thread_local=False) as lock:
@@ -181,12 +189,12 @@ def test_an_environment_that_does_not_import_is_failed_and_shows_the_error(cache
 
 
 def test_an_environment_with_another_jax_than_asked_for_is_failed(cache, monkeypatch):
-    monkeypatch.setattr(module, "_install", lambda folder, *_: _fake(folder))
+    monkeypatch.setattr(module, "_install", lambda recipe, stopping: _fake(recipe.folder))
     monkeypatch.setattr(environments, "_CHECK", "import json; print(json.dumps(['0.1', '0.2']))")
     with pytest.raises(
         EnvironmentFailed, match=r"expected jax 0\.12\.0\.1 and jaxlib 0\.12\.0\.1, found jax 0\.1 and jaxlib 0\.2"
     ):
-        build_environment(release("0.12.0.1"), load_calendar())
+        Environments(load_calendar()).build(Placement(release("0.12.0.1")))
 
 
 def _fake(folder: Path) -> None:
@@ -195,7 +203,8 @@ def _fake(folder: Path) -> None:
 
 def test_two_processes_that_want_the_same_environment_build_it_once(cache, tiny):
     script = (
-        f"from export_core.environments.build import build; build('empty', {sys.executable!r}, {tiny!r}, {CHECK!r})"
+        "from export_core.environments.build import Recipe, build; from export_core.environments.locks import EnvironmentLocks\n"
+        f"build(Recipe('empty', {sys.executable!r}, {tiny!r}, {CHECK!r}), EnvironmentLocks())"
     )
     both = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]
     assert [process.wait(timeout=60) for process in both] == [0, 0]

@@ -14,11 +14,11 @@ from making import day, golden, release, result
 from rich.console import Console
 
 from export_core.environments import hardware as hardware_module
-from export_core.environments.download_size import told
+from export_core.environments.download_size import describe_download
 from export_core.environments.environment import cell_variables, this_interpreter
 from export_core.environments.errors import PlacementError
-from export_core.environments.hardware import lacking, settled
-from export_core.environments.placement import Mode, Placement, asked_platform, find_targets, load_devices
+from export_core.environments.hardware import missing_hardware, resolve_mode
+from export_core.environments.placement import Mode, Placement, load_devices, parse_platform, parse_targets
 from export_core.goldens import Options
 from export_core.judge import reproduce_command, summarize
 from export_core.matrix import Cell, Selection, Verdict, make_plan
@@ -35,31 +35,31 @@ NEWEST = release("0.12.0.1")
 
 def target(text=""):
     platform = text.partition("=")[0]
-    return find_targets((text,) if "=" in text else ())[platform]
+    return parse_targets((text,) if "=" in text else ())[platform]
 
 
 def test_a_platform_runs_where_it_can_unless_a_mode_is_named():
-    assert asked_platform("cpu") == ("cpu", Mode.RUN)
-    assert asked_platform("cuda") == ("cuda", Mode.AUTO)
-    assert asked_platform("cuda:run") == ("cuda", Mode.RUN)
-    assert asked_platform("tpu:compile") == ("tpu", Mode.COMPILE)
+    assert parse_platform("cpu") == ("cpu", Mode.RUN)
+    assert parse_platform("cuda") == ("cuda", Mode.AUTO)
+    assert parse_platform("cuda:run") == ("cuda", Mode.RUN)
+    assert parse_platform("tpu:compile") == ("tpu", Mode.COMPILE)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("gpu", "expected some of cpu, cuda, rocm, tpu, found 'gpu'"),
-        ("cuda:fast", r"cuda:run \(incomplete where it is not\) or cuda:compile, found 'fast'"),
+        ("cuda:fast", r"cuda:run \(incomplete without the hardware\) or cuda:compile, found 'fast'"),
         ("cpu:compile", "every machine has a CPU"),
     ],
 )
 def test_what_is_no_platform_is_refused_with_what_is_one(text, said):
     with pytest.raises(PlacementError, match=said):
-        asked_platform(text)
+        parse_platform(text)
 
 
 def test_each_platform_has_a_usual_target_and_others_are_named_by_device_or_plugin():
-    assert {name: str(each) for name, each in find_targets(()).items()} == {
+    assert {name: str(each) for name, each in parse_targets(()).items()} == {
         "tpu": "libtpu/v5e",
         "cuda": "cuda12/h100",
         "rocm": "rocm7/mi300x",
@@ -72,7 +72,7 @@ def test_each_platform_has_a_usual_target_and_others_are_named_by_device_or_plug
 @pytest.mark.parametrize("text", ["v6e", "cpu=x86", "tpu=", "tpu=h100", "cuda=cuda11"])
 def test_what_is_no_target_is_refused_with_those_that_are(text):
     with pytest.raises(PlacementError, match=r"--target.* expected .*found"):
-        find_targets((text,))
+        parse_targets((text,))
 
 
 @given(st.sampled_from([(name, device) for name, each in load_devices().items() for device in each.devices]))
@@ -167,10 +167,10 @@ def test_the_command_that_reproduces_a_cell_names_its_mode():
 
 def test_hardware_is_asked_in_another_process_and_says_what_is_missing():
     for platform in ("cuda", "rocm", "tpu"):
-        lack = lacking(platform)
-        assert settled(Mode.AUTO, platform) is (Mode.COMPILE if lack else Mode.RUN)
-        assert settled(Mode.RUN, platform) is Mode.RUN
-    assert lacking("cpu") == ""
+        lack = missing_hardware(platform)
+        assert resolve_mode(Mode.AUTO, platform) is (Mode.COMPILE if lack else Mode.RUN)
+        assert resolve_mode(Mode.RUN, platform) is Mode.RUN
+    assert missing_hardware("cpu") == ""
 
 
 @pytest.mark.parametrize(
@@ -183,26 +183,26 @@ def test_hardware_is_asked_in_another_process_and_says_what_is_missing():
 def test_a_driver_that_crashes_or_hangs_when_it_is_asked_is_no_hardware(monkeypatch, probe, said):
     monkeypatch.setattr(hardware_module, "_PROBE", probe)
     monkeypatch.setattr(hardware_module, "ANSWER_SECONDS", 0.4 if "sleep" in probe else 30)
-    assert hardware_module.lacking.__wrapped__("cuda") == said
+    assert hardware_module.missing_hardware.__wrapped__("cuda") == said
 
 
 def test_what_must_run_and_cannot_is_not_run_and_nothing_is_built_for_it():
-    platform = next((name for name in ("rocm", "tpu", "cuda") if lacking(name)), "")
+    platform = next((name for name in ("rocm", "tpu", "cuda") if missing_hardware(name)), "")
     if not platform:
         pytest.skip("this machine has everything")
 
     def never(*_):
         raise AssertionError("an environment was built")
 
-    cell = Cell(golden(), NEWEST, platform, Mode.RUN, find_targets(())[platform])
+    cell = Cell(golden(), NEWEST, platform, Mode.RUN, parse_targets(())[platform])
     (outcome,) = replay([cell], never, load_calendar(), equipped=never)
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
-    assert outcome.message.startswith(f"{platform} cannot run here: {lacking(platform)}")
+    assert outcome.message.startswith(f"{platform} cannot run here: {missing_hardware(platform)}")
     assert f"--platforms {platform}:compile" in outcome.message
 
 
 def test_a_release_without_the_plugin_is_not_run_with_jaxs_own_words(goldens, here):
-    cell = Cell(goldens["both"], here, "tpu", Mode.COMPILE, find_targets(())["tpu"])
+    cell = Cell(goldens["both"], here, "tpu", Mode.COMPILE, parse_targets(())["tpu"])
     (outcome,) = replay(
         [cell], this_interpreter, load_calendar(), equipped=lambda placement: this_interpreter(placement.reader)
     )
@@ -230,5 +230,5 @@ def test_what_only_a_driver_could_do_is_known_by_release():
 
 def test_what_is_about_to_be_fetched_is_told_with_the_largest_first():
     sizes = {"libtpu": 214_000_000, "jaxlib": 87_000_000, "numpy": 16_000_000}
-    assert told(sizes) == "317 MB to fetch (libtpu 214 MB, jaxlib 87 MB)"
-    assert told({}) == ""
+    assert describe_download(sizes) == "317 MB to fetch (libtpu 214 MB, jaxlib 87 MB)"
+    assert describe_download({}) == ""

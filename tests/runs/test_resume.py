@@ -16,7 +16,8 @@ import pytest
 from making import make_wheel
 
 from export_core.environments.build import cache_folder
-from export_core.environments.environment import build_environment
+from export_core.environments.environment import Environments
+from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.replay import replay
@@ -150,7 +151,7 @@ def test_an_environment_that_loses_a_file_while_cells_run_is_mended_and_no_cell_
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "home"))
     calendar = load_calendar()
     reader = calendar.release("0.12.0.1")
-    standing = build_environment(reader, calendar)
+    standing = Environments(calendar).build(Placement(reader))
     # jax imports it with the first artifact only.
     (lazy,) = standing.python.parents[1].glob("lib/python*/site-packages/jaxlib/mlir/dialects/mhlo.py")
     lazy.unlink()
@@ -158,7 +159,7 @@ def test_an_environment_that_loses_a_file_while_cells_run_is_mended_and_no_cell_
 
     def environment_of(release):
         asked.append(release)
-        return standing if len(asked) == 1 else build_environment(release, calendar)
+        return standing if len(asked) == 1 else Environments(calendar).build(Placement(release))
 
     goldens = [golden for golden in GoldenStore(project / "golden").goldens() if golden.manifest.case in CASES]
     cells = [Cell(golden, reader, "cpu") for golden in goldens]

@@ -63,7 +63,7 @@ def test_where_outputs_find_no_room_the_cell_is_not_run_after_two_tries_and_the_
     lines = [json.loads(line) for line in (tmp_path / "r" / "results.jsonl").read_bytes().splitlines()]
     (message,) = [line["message"] for line in lines if line["verdict"] == "not_run"]
     assert re.match(
-        f"infrastructure: tried twice, and each time NotKeptError: the outputs could not be written: .*{NO_ROOM}",
+        f"infrastructure: tried twice, and each time NotWrittenError: the outputs could not be written: .*{NO_ROOM}",
         message,
     )
 

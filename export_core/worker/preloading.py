@@ -1,4 +1,7 @@
-"""Where does a worker note which modules cells of its environment import, so that the next one imports them before its first cell?"""
+"""The notes of a worker: which modules cells of its environment import.
+
+The next worker of that environment imports them before its first cell.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ from export_core.environments.build import cache_folder
 from export_core.environments.environment import Environment
 
 
-def learned_file(environment: Environment) -> str:
-    """A path in a folder that is there; empty where there can be none. What stands in it may be old: it saves time, and nothing else.
+def notes_file(environment: Environment) -> str:
+    """The path of the notes, in a folder that exists; empty where there can be none.
 
-    In the environment, which takes it along when it is cleaned away; in the cache folder for one that was not built here.
+    Notes may be out of date: they save time, and nothing else. They are in the environment, and removed with it; for
+    one that was not built here, in the cache folder.
     """
     folder = environment.python.parent.parent if environment.content_hash else cache_folder() / "modules"
     try:
@@ -26,7 +30,7 @@ def learned_file(environment: Environment) -> str:
     return str(folder / f"modules-{hashlib.sha256('|'.join(words).encode()).hexdigest()[:24]}.json")
 
 
-def forget(path: str) -> None:
+def remove_notes(path: str) -> None:
     """Remove the notes at a path, if there are any."""
     if path:
         with contextlib.suppress(OSError):

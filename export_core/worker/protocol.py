@@ -1,4 +1,4 @@
-"""The messages between coordinator and worker: what a cell asks for, how far it came, and what came back."""
+"""The messages between coordinator and worker: the request of a cell, its stages, its reply."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Stage(StrEnum):
 
 
 class CheckRequest(msgspec.Struct, frozen=True):
-    """One call of the artifact (see worker.py). Paths; without `outputs` it must be refused; `dump` is a folder that is there."""
+    """One call of the artifact (see program.py). Paths; without `outputs` it must be refused; `dump` is a folder that exists."""
 
     name: str
     vjp: int
@@ -57,10 +57,10 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a worker answers: the stage and the check reached, and how the process ended (see worker.py).
+    """What a worker answers: the stage and the check reached, and how the process ended (see program.py).
 
-    `refusals` are the messages of the calls that were to be refused; `shardings` says where the outputs of the plain call lay;
-    `device` and `driver` what a platform other than the CPU had.
+    `refusals` are the messages of the calls that had to be refused; `shardings` says where the outputs of the plain call
+    were; `device` and `driver` what a platform other than the CPU had.
     """
 
     stage: Stage

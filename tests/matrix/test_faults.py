@@ -28,7 +28,7 @@ from export_core.releases import load_calendar
 from export_core.worker import client as pool
 from export_core.worker.client import ForkingWorker
 from export_core.worker.errors import WorkerDied
-from export_core.worker.program import LONGEST_LINE, LONGEST_STDERR, Heard, last_word
+from export_core.worker.program import LONGEST_LINE, LONGEST_STDERR, Transcript, last_word
 from export_core.worker.protocol import Request, Stage
 
 REQUEST = Request("artifact", (), (), 1, False, 60.0, 0)
@@ -57,26 +57,26 @@ def test_garbage_in_the_pipe_of_a_cell_is_no_verdict_and_other_cells_do_not_matt
 def test_whatever_a_cell_writes_is_heard_whole_or_is_garbage(noise, data):
     stages = b'{"stage": "deserialize"}\n{"stage": "run", "check": "vjp1"}\n'
     whole = stages + noise + b'{"end": "ok"}\n'
-    heard = Heard()
+    transcript = Transcript()
     while whole:
         size = data.draw(st.integers(1, len(whole)))
-        heard.take(whole[:size])
+        transcript.feed(whole[:size])
         whole = whole[size:]
-    heard.close()
-    assert (heard.told["stage"], heard.told["check"]) == ("run", "vjp1")
-    assert bool(heard.garbage) == bool(noise)
-    assert last_word(heard, 0)["end"] == ("fault" if noise else "ok")
-    assert last_word(heard, None)["end"] == "crash", "a signal of its own is the verdict, whatever it wrote before"
+    transcript.close()
+    assert (transcript.fields["stage"], transcript.fields["check"]) == ("run", "vjp1")
+    assert bool(transcript.garbage) == bool(noise)
+    assert last_word(transcript, 0)["end"] == ("fault" if noise else "ok")
+    assert last_word(transcript, None)["end"] == "crash", "a signal of its own is the verdict, whatever it wrote before"
 
 
 def test_a_line_without_end_takes_no_more_memory_than_the_longest_message():
-    heard = Heard()
+    transcript = Transcript()
     tracemalloc.start()
     for _ in range(4 * LONGEST_LINE >> 16):
-        heard.take(b"7" * (1 << 16))
+        transcript.feed(b"7" * (1 << 16))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert heard.garbage.startswith("a line of more than")
+    assert transcript.garbage.startswith("a line of more than")
     assert peak < 2 * LONGEST_LINE
 
 
@@ -167,7 +167,7 @@ def test_what_the_system_refuses_a_cell_is_no_verdict(run):
     found = run("finds_a_full_disk", "keeps_nothing", "waves")
     for case, why in {
         "finds_a_full_disk": "OSError: [Errno 28] No space left on device",
-        "keeps_nothing": "NotKeptError: the outputs could not be written: ",
+        "keeps_nothing": "NotWrittenError: the outputs could not be written: ",
     }.items():
         outcome = found[case]
         assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
@@ -235,7 +235,7 @@ def test_a_cell_that_ends_otherwise_than_the_last_time_is_flaky_until_it_ends_tw
     assert kept._environment
     requests: list[str] = []
     cell = Cell(goldens["is_flaky"], here, "cpu")
-    where = dataclasses.replace(kept._environment, lock="lock")
+    where = dataclasses.replace(kept._environment, content_hash="lock")
 
     def start(environment, slots, *, fork):
         requests.append("started")

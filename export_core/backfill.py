@@ -43,9 +43,9 @@ def choose_writers(
     unknown = [release.jaxlib for release in chosen.chosen if release.jaxlib not in calendar.jaxlib]
     if unknown:
         raise ReleaseError(
-            f"--writers {named}: expected releases of the calendar here, which dates the goldens that they write, found "
-            f"jaxlib {', '.join(unknown)}. `jaxexport releases refresh --wheels DIR` adds those of a folder; or date them "
-            "under `releases:` in the policy file."
+            f"--writers {named}: expected releases of the calendar here, which dates the goldens that they write, "
+            f"found jaxlib {', '.join(unknown)}. `jaxexport releases refresh --wheels DIR` adds those of a folder; or "
+            "date them under `releases:` in the policy file."
         )
     return chosen
 
@@ -93,14 +93,14 @@ def _build_writer(release: Release, writers: Readers, install: Sequence[str], lo
     expected = f"{release.jax} {release.jaxlib}"
     if environment.checked != expected:
         raise EnvironmentFailed(
-            f"{environment.folder}: expected jax and jaxlib {expected}, found {environment.checked}. Delete the folder; it "
-            "will be built again."
+            f"{environment.folder}: expected jax and jaxlib {expected}, found {environment.checked}. Delete the folder; "
+            "it will be built again."
         )
     return environment
 
 
 def this_package() -> str:
-    """A pip requirement for the pytest-jaxexport that is running: the folder that it was installed from, or its version."""
+    """A pip requirement for the pytest-jaxexport that is running: the folder it was installed from, or its version."""
     package = distribution("pytest-jaxexport")
     origin = json.loads(package.read_text("direct_url.json") or "{}")
     url = str(origin.get("url", ""))

@@ -36,8 +36,8 @@ def list_() -> None:
         screen.print(table)
     total = sum(cached.size for cached in environments) / 1e9
     screen.print(
-        f"{plural(len(environments), 'environment')} of {total:.1f} GB in {cache_folder() / 'environments'}. On the disk "
-        "of uv's cache their files are hard links into it, and take no space of their own.",
+        f"{plural(len(environments), 'environment')} of {total:.1f} GB in {cache_folder() / 'environments'}. On the "
+        "disk of uv's cache their files are hard links into it, and take no space of their own.",
         highlight=False,
         soft_wrap=True,
     )

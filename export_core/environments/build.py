@@ -96,8 +96,8 @@ def build(
 ) -> Built:
     """The environment of a recipe, found or built, verified by its check, and locked for use.
 
-    One that is damaged is built anew. `about_to` is called before anything is fetched; `notify` is told of a long wait
-    for another process that builds the same. Raises `EnvironmentFailed` when building fails twice.
+    One that is damaged is built anew. `about_to` is called before anything is fetched; `notify` reports a long wait for
+    another process that builds the same. Raises `EnvironmentFailed` when building fails twice.
     """
     folder = recipe.folder
     stopping = stopping or threading.Event()

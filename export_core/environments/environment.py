@@ -35,7 +35,7 @@ class Environment:
     """An interpreter in which a reader runs, and the variables it is started with.
 
     `content_hash` is of every installed file of every package and of the interpreter's version; empty for an
-    interpreter that was not built here, of which nobody knows it.
+    interpreter that was not built here.
     """
 
     release: Release
@@ -125,7 +125,7 @@ class Environments:
     """The environments of a run's readers, built once and shared by all projects of this user.
 
     Those that it gives are locked for use until the end of its ``with``, or else of the process: nobody removes them.
-    `notify` is told of downloads and of long waits; a build that goes on while `stopping` is set is given up.
+    `notify` reports downloads and long waits; a build that goes on when `stopping` is set is given up.
     """
 
     def __init__(

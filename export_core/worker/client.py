@@ -60,8 +60,8 @@ class ForkingWorker:
         number = secrets.randbits(53)  # garbage in the pipe must not name another cell by chance
         with self._lock:
             self._pending[number] = future
-        # The worker enforces the limit of a cell; one that is stuck itself (stopped, or its requests lost) must not hang the
-        # run. Twice the limit, since a cell may have waited for the first one, which goes alone.
+        # The worker enforces the limit of a cell; one that is stuck itself (stopped, or its requests lost) must not hang
+        # the run. Twice the limit, since a cell may have waited for the first one, which goes alone.
         watch = threading.Timer(2 * request.timeout + GRACE_SECONDS, processes.kill, (self._process,))
         watch.daemon = True
         watch.start()
@@ -169,7 +169,7 @@ class FreshInterpreters:
 
 
 class _StdoutReader(threading.Thread):
-    """Reads what a single cell says on stdout, from when it is ready: what libraries print before that is not its own."""
+    """Reads what a single cell says on stdout once it is ready; libraries may print on it before that."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         super().__init__(daemon=True)
@@ -189,7 +189,7 @@ class _StdoutReader(threading.Thread):
 
 
 def _wait_until_ended(process: subprocess.Popen[bytes], request: Request, closing: threading.Event) -> str:
-    """Wait until a cell's process has ended, or kill it for its time or memory. Answers which: "timeout", "memory" or ""."""
+    """Wait until a cell's process has ended. Answers what it was killed for: "timeout", "memory", or "" for nothing."""
     until = time.monotonic() + request.timeout
     killed_for = ""
     while True:

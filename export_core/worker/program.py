@@ -114,7 +114,7 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
 
 
 def prepare_devices(request: dict[str, Any], say: Say) -> Any:
-    """The devices of a platform other than the CPU; None for the CPU, whose devices nobody has to look for."""
+    """The devices of a platform other than the CPU; None for the CPU, whose devices a call finds by itself."""
     import jax
 
     platform, described, count = request["platform"], request["described"], request["devices"]
@@ -448,7 +448,7 @@ def writer_to(descriptor: int) -> Say:
     return say
 
 
-# --- what a cell has said, in the worker or the coordinator -----------------------------------------------------------
+# --- what a cell has said: read by the worker, or by the coordinator for a single cell --------------------------------
 
 
 class Transcript:

@@ -15,7 +15,7 @@ class WarmWorkers:
         self._environment: Environment | None = None
 
     def start(self, environment: Environment, slots: int, *, fork: bool) -> Worker:
-        """A `WorkerStarter`. Its worker ignores `close`; one that has died, or is of another environment, is replaced."""
+        """A `WorkerStarter`. Its worker ignores `close`; a dead one, or one of another environment, is replaced."""
         ended = isinstance(self._worker, ForkingWorker) and self._worker.ended
         if self._worker is None or ended or self._environment != environment:
             self.close()

@@ -124,7 +124,7 @@ def test_one_that_this_process_uses_stays_until_its_with_ends(cache):
     assert remove(cached)
 
 
-def test_those_that_several_threads_build_stay_until_the_with_ends(cache, tmp_path):
+def test_those_built_by_threads_stay_until_the_with_ends(cache, tmp_path):
     recipes = [
         Recipe(f"jaxlib-0.9.{number % 2}", sys.executable, (str(make_wheel(tmp_path, f"w{number % 2}", "1.0")),), "")
         for number in range(4)

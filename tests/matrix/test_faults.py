@@ -1,4 +1,4 @@
-"""What fails around a cell says nothing about its artifact: it is tried once more, and then not run. What a cell does is its verdict."""
+"""What fails around a cell is tried once more, and then the cell is not run; what the cell does is its verdict."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def is_garbage(outcome) -> bool:
     return len(outcome.message) < 250
 
 
-def test_garbage_in_the_pipe_of_a_cell_is_no_verdict_and_other_cells_do_not_matter(run):
+def test_garbage_in_the_pipe_of_a_cell_is_no_verdict(run):
     said: list[str] = []
     found = run(*GARBAGE, "waves", notify=said.append)
     assert all(is_garbage(found[case]) for case in GARBAGE)
@@ -70,7 +70,7 @@ def test_whatever_a_cell_writes_is_heard_whole_or_is_garbage(noise, data):
     assert last_word(transcript, None)["end"] == "crash", "a signal of its own is the verdict, whatever it wrote before"
 
 
-def test_a_line_without_end_takes_no_more_memory_than_the_longest_message():
+def test_an_endless_line_takes_no_more_memory_than_a_message():
     transcript = Transcript()
     tracemalloc.start()
     for _ in range(4 * LONGEST_LINE >> 16):
@@ -122,7 +122,7 @@ def speaking(tmp_path, here):
         *("ready again", "binary", "nested", "without end"),
     ],
 )
-def test_a_worker_that_answers_with_garbage_is_ended_and_its_other_cells_are_lost(speaking, script, answered):
+def test_a_worker_that_replies_with_garbage_is_ended(speaking, script, answered):
     tracemalloc.start()
     worker = ForkingWorker(speaking(script))
     futures = [worker.submit(REQUEST) for _ in range(2)]
@@ -140,7 +140,7 @@ def test_a_worker_that_answers_with_garbage_is_ended_and_its_other_cells_are_los
 # --- a cell that says no more, and does not end -----------------------------------------------------------------------
 
 
-def test_a_cell_that_closes_its_pipes_and_goes_on_keeps_its_limit_and_no_other_cell_waits_for_it(run):
+def test_a_cell_that_closes_its_pipes_and_goes_on_times_out(run):
     run("waves")
     began = time.monotonic()
     found = run("closes_its_pipes", "hangs", "waves", timeout=2.0)
@@ -156,7 +156,7 @@ def test_a_cell_that_closes_its_pipes_and_goes_on_keeps_its_limit_and_no_other_c
 
 
 @pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
-def test_megabytes_on_stdout_and_stderr_are_read_and_the_end_is_kept(run, fork):
+def test_of_megabytes_on_stdout_and_stderr_the_end_is_stored(run, fork):
     found = run("floods", "garbage_text", fork=fork)
     assert found["floods"].verdict is Verdict.PASS
     assert len(found["floods"].stderr) <= LONGEST_STDERR
@@ -216,7 +216,7 @@ def test_a_cell_that_is_killed_from_outside_is_run_once_more(run, kept, number):
     assert [text for text in said if f"killed from outside, by signal {number.value} ({number.name})" in text]
 
 
-def test_a_cell_that_is_killed_from_outside_twice_is_not_run_and_both_are_told(run, kept):
+def test_a_cell_killed_from_outside_twice_reports_both(run, kept):
     run("waves")
     Sniper(kept._worker._process.pid, signal.SIGTERM, signal.SIGKILL)
     outcome = run("sleeps_a_second")["sleeps_a_second"]
@@ -229,9 +229,7 @@ def test_a_cell_that_is_killed_from_outside_twice_is_not_run_and_both_are_told(r
 # --- a verdict that is not always the same ----------------------------------------------------------------------------
 
 
-def test_a_cell_that_ends_otherwise_than_the_last_time_is_flaky_until_it_ends_twice_the_same(
-    run, goldens, here, kept, tmp_path, flaky
-):
+def test_a_cell_is_flaky_until_it_ends_the_same_twice(run, goldens, here, kept, tmp_path, flaky):
     run("waves")  # from now on the kept worker is one whose cells misbehave
     assert kept._environment
     requests: list[str] = []
@@ -270,7 +268,7 @@ def test_a_cell_that_ends_otherwise_than_the_last_time_is_flaky_until_it_ends_tw
     assert again(anew=True) == (Verdict.PASS, "", 1)
 
 
-# --- and nothing is left of it -----------------------------------------------------------------------------------------
+# --- and nothing is left of it ----------------------------------------------------------------------------------------
 
 
 def open_here() -> dict[str, set[str]]:
@@ -284,7 +282,7 @@ def open_here() -> dict[str, set[str]]:
     return {"processes": children, "threads": {thread.name for thread in threading.enumerate()}, "files": files}
 
 
-def test_after_runs_with_faults_no_process_thread_descriptor_or_folder_is_left(run, tmp_path, monkeypatch):
+def test_after_faults_no_process_thread_file_or_folder_is_left(run, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     cases = ("kills_its_worker", "garbage_half", "dies_by_segv", "waves")
     before = open_here()
@@ -329,7 +327,7 @@ def test_a_verdict_is_never_tried_again(run, kept):
     }
 
 
-def test_the_first_and_the_second_problem_of_a_worker_that_does_not_start_are_both_told(run, tmp_path):
+def test_a_worker_that_does_not_start_twice_reports_both(run, tmp_path):
     calls = []
 
     def breaks_further(release):

@@ -1,4 +1,4 @@
-"""Processes that are forked before their cell is known: one cell each, none that outlives its worker or speaks for a cell."""
+"""Spare processes, forked before their cell is known: one cell each; none outlives its worker or speaks for a cell."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from export_core.worker.protocol import Stage
 
 
 class Started:
-    """A worker in which two cells have run: the first has taught it what to import, with the second a process was forked ahead."""
+    """A worker that has run two cells: by the first it knows what to import, with the second it forked a spare process."""
 
     def __init__(self, environment, golden, folder: Path) -> None:
         self.worker = ForkingWorker(environment)

@@ -1,4 +1,4 @@
-"""A worker imports before its first cell what cells of its environment have imported earlier, and needs no note of it."""
+"""A worker imports before its first cell what earlier cells of its environment have imported."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ends(worker: ForkingWorker, golden, folder: Path) -> str:
         worker.close()
 
 
-def test_what_the_first_cell_imports_is_noted_for_the_next_worker(environment, goldens, tmp_path):
+def test_imports_of_the_first_cell_are_noted_for_the_next_worker(environment, goldens, tmp_path):
     notes = Path(notes_file(environment))
     assert not notes.exists()
     assert ends(ForkingWorker(environment), goldens["waves"], tmp_path) == "ok"

@@ -1,7 +1,8 @@
-"""The command line of a matrix whose readers are stubs: everything but jax is the real thing. `python -m benchmarks.coordinator matrix …`.
+"""The command line of a matrix with stubs for readers, all else real: `python -m benchmarks.coordinator matrix …`.
 
-A stub answers at once with the outputs that the golden expects, so that what is left is what the coordinator itself costs. In the end
-its /proc/self/status goes into the file that $STATUS names: what wait4 says of memory may be that of the process that started it.
+A stub replies at once with the outputs that the golden expects, so that the rest is the cost of the coordinator itself.
+At the end its /proc/self/status is written to the file that $STATUS names: wait4 may report the memory of the process
+that started it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from export_core.cli import app as cli
-from export_core.environments.environment import Environment, Environments, this_interpreter
+from export_core.environments.environment import Environment, ReaderEnvironments, this_interpreter
 from export_core.environments.placement import Placement
 from export_core.goldens.store import OUTPUTS
 from export_core.matrix import local_replay as local
@@ -44,13 +45,13 @@ def start(environment: Environment, slots: int, *, fork: bool) -> Stub:
     return Stub()
 
 
-def build(environments: Environments, placement: Placement) -> Environment:
+def build(environments: ReaderEnvironments, placement: Placement) -> Environment:
     """This interpreter, for any release."""
     return this_interpreter(placement.reader)
 
 
 if __name__ == "__main__":
     local.replay = functools.partial(replay, start=start)  # type: ignore[assignment]
-    Environments.build = build  # type: ignore[method-assign]
+    ReaderEnvironments.build = build  # type: ignore[method-assign]
     atexit.register(lambda: Path(os.environ["STATUS"]).write_text(Path("/proc/self/status").read_text()))
     sys.exit(cli.main())

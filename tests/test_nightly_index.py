@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from making import NEWEST
 
-from export_core.environments.environment import Environments
+from export_core.environments.environment import ReaderEnvironments
 from export_core.environments.placement import Placement
 from export_core.policy import load_policy
 from export_core.runs.results import read_results
@@ -52,7 +52,7 @@ def repack(site: Path, name: str, folder: Path) -> None:
 def index(tmp_path: Path) -> Iterator[str]:
     """A simple index on loopback, by PEP 503."""
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
-    environment = Environments(calendar).build(Placement(calendar.release(NEWEST)))
+    environment = ReaderEnvironments(calendar).build(Placement(calendar.release(NEWEST)))
     asked = [str(environment.python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     site = Path(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
     for name in ("jax", "jaxlib"):
@@ -68,7 +68,7 @@ def index(tmp_path: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def test_a_nightly_of_an_index_reads_and_is_judged_by_the_day_in_its_version(index, tmp_path, monkeypatch):
+def test_nightly_of_an_index_is_judged_by_the_day_in_its_version(index, tmp_path, monkeypatch):
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))  # nobody else can use its environment
     command = [
         sys.executable,

@@ -18,7 +18,7 @@ from export_core.artifact.envelope.fields import (
     UnknownField,
 )
 from export_core.artifact.errors import ArtifactError
-from export_core.artifact.record import as_dict
+from export_core.artifact.plain import as_dict
 
 __all__ = [
     "AbstractDevice",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.bytecode.sections import MAGIC
 from export_core.artifact.envelope.decode import decode
 from export_core.artifact.errors import ArtifactError
-from export_core.artifact.record import Record, cached_property
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from export_core.artifact.bytecode.parts import CustomCall
     from export_core.artifact.envelope.fields import Envelope
@@ -26,15 +26,16 @@ _NOT_ARTIFACTS = (
 )
 
 
-class Artifact(Record):
+class Artifact:
     """The bytes of one artifact and what is in them.
 
     `envelope` is None for a bare StableHLO module. A `bytearray` given as `data` may not be changed afterwards.
     """
 
-    name: str
-    data: bytes | bytearray
-    envelope: Envelope | None
+    def __init__(self, name: str, data: bytes | bytearray, envelope: Envelope | None):
+        self.name = name
+        self.data = data
+        self.envelope = envelope
 
     def __repr__(self) -> str:
         return f"Artifact({self.name!r}, {len(self.data)} bytes)"
@@ -56,13 +57,13 @@ class Artifact(Record):
         """The function's module and those of its nested VJPs, by order."""
         if self.envelope is None:
             return (Module(self.data, 0, len(self.data), self.name),)
-        found: list[Module] = []
+        modules: list[Module] = []
         level: Envelope | None = self.envelope
         while level is not None:
-            source = level.module_source
-            found.append(Module(source.data, source.start, source.length, self.name, len(found)))
+            span = level.module_source
+            modules.append(Module(span.data, span.start, span.length, self.name, len(modules)))
             level = level.vjp
-        return tuple(found)
+        return tuple(modules)
 
     @cached_property
     def custom_calls(self) -> tuple[CustomCall, ...]:

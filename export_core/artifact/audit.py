@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from export_core.artifact.payloads import Payload, describe
-from export_core.artifact.record import Record
+from typing import TYPE_CHECKING, NamedTuple
 
-TYPE_CHECKING = False
+from export_core.artifact.payloads import Payload, describe
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
@@ -29,7 +29,7 @@ _CHLO = frozenset(
 )
 
 
-class Finding(Record):
+class AuditFinding(NamedTuple):
     """What the audit says of one target: its standing, whether that is fine, where it is called and what to do.
 
     `ok` is False for unlisted and for dropped targets. `count` counts calls, `places` are the first 20 of their places.
@@ -39,7 +39,7 @@ class Finding(Record):
     standing: str
     ok: bool
     payload: Payload
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody asks of it
     places: tuple[str, ...]
     message: str
     advice: str = ""
@@ -56,7 +56,7 @@ def audit(
     disabled_checks: Iterable[DisabledCheck] = (),
     writer: str = "the writer's release",
     reader: str = "the reader's release",
-) -> tuple[Finding, ...]:
+) -> tuple[AuditFinding, ...]:
     """Judge every custom-call target, in the order of their names; disabled checks follow.
 
     Args:
@@ -81,7 +81,7 @@ def audit(
         standing, ok, message, advice = _judge(
             target, payload, places, writer_stable, reader_stable, allow, writer, reader
         )
-        found.append(Finding(target, standing, ok, payload, count, places, message, advice))
+        found.append(AuditFinding(target, standing, ok, payload, count, places, message, advice))
     return (*found, *map(_disabled, disabled_checks))
 
 
@@ -121,6 +121,6 @@ def _judge(
     return UNLISTED, False, f"{what} is not guaranteed stable by {who}; called in {places[0]}.", advice
 
 
-def _disabled(check: DisabledCheck) -> Finding:
+def _disabled(check: DisabledCheck) -> AuditFinding:
     message = f"Whoever exported it switched off the check {check}; that is shown and not trusted."
-    return Finding(check.target or check.kind, DISABLED, True, Payload("safety check"), 0, (), message)
+    return AuditFinding(check.target or check.kind, DISABLED, True, Payload("safety check"), 0, (), message)

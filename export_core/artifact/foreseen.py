@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from export_core.artifact.audit import audit
-from export_core.artifact.record import Record
+from typing import TYPE_CHECKING, NamedTuple
 
-TYPE_CHECKING = False
+from export_core.artifact.audit import audit
+
 if TYPE_CHECKING:
     from collections.abc import Set
 
@@ -22,7 +22,7 @@ _PREFIXES = {
 _TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors", "Qr", "ApproxTopK"})
 
 
-class Foreseen(Record):
+class Foreseen(NamedTuple):
     """What is foreseen of one platform: whether it was exported for it, the targets that are called there, those that no list promises.
 
     `targets` are those that belong to this platform or to none in particular; `note` says it in a line.

@@ -1,21 +1,29 @@
-"""Does a module's `main` take and return what the envelope around it says, by the calling convention that it names?
+"""The check of `main` against the envelope around it, by the calling convention that the envelope names.
 
-Read from the module itself. JAX's export documentation ("Module calling convention") tells what `main` must look like.
+Read from the module itself. JAX's export documentation ("Module calling convention") says what `main` must look like;
+docs/calling_conventions.md has what each version changed.
 """
 
 from __future__ import annotations
 
-from export_core.artifact.conventions import ATTRIBUTE_SINCE, NEWEST, OLDEST, TOKENS_SINCE
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
+from export_core.phrases import plural
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
 
     from export_core.artifact.artifact import Artifact
     from export_core.artifact.bytecode.module import Module
     from export_core.artifact.bytecode.parts import Function
     from export_core.artifact.envelope.fields import Aval, Envelope
+
+OLDEST, NEWEST = 1, 10
+"""The calling conventions that JAX has had."""
+ATTRIBUTE_SINCE = 8
+"""The first version whose module must have jax.uses_shape_polymorphism."""
+TOKENS_SINCE = 9
+"""The first version whose `main` takes and returns tokens, and whose arguments say which global constant they are."""
 
 CONSTANT = "jax.global_constant"
 PLATFORM = "_platform_index"
@@ -24,7 +32,8 @@ TOKEN = "!stablehlo.token"
 INNER = "_wrapped_jax_export_main"
 _SCALARS = ("tensor<i32>", "tensor<i64>")
 
-# How the element types of a module are called, where it is not jax's letter and the width in bits. float0 has no bits: i1 stands for it.
+# What the element types of a module are called, where it is not jax's letter and the width in bits. float0 has no bits:
+# i1 stands for it.
 _ELEMENTS = {
     "bool": "i1",
     "float0": "i1",
@@ -40,22 +49,22 @@ _KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 def check_main(artifact: Artifact) -> list[str]:
     """Return what contradicts the calling convention, a sentence each, of the function and of its nested VJPs.
 
-    Empty where all is as documented, and also where nothing can be said: for a bare module, which declares nothing, and for a version
-    that is newer than `conventions.NEWEST` (see `is_known`).
+    Empty where all is as documented, and also where nothing can be checked: for a bare module, which declares nothing,
+    and for a version that is newer than `NEWEST` (see `is_known`).
 
     Raises:
         ArtifactError: a module cannot be read.
     """
     envelope = artifact.envelope
-    found: list[str] = []
+    problems: list[str] = []
     for module in artifact.modules:
         if envelope is None:
             break
         if is_known(envelope):
             of = f" of the VJP of order {module.vjp_order}" if module.vjp_order else ""
-            found += [text.replace("main", f"main{of}", 1) if of else text for text in _check(module, envelope)]
+            problems += [text.replace("main", f"main{of}", 1) if of else text for text in _check(module, envelope)]
         envelope = envelope.vjp
-    return found
+    return problems
 
 
 def is_known(envelope: Envelope) -> bool:
@@ -65,13 +74,13 @@ def is_known(envelope: Envelope) -> bool:
 
 def dimension_names(avals: Iterable[Aval]) -> tuple[str, ...]:
     """Return the names of the dimension variables in symbolic shapes, in the order in which they are met."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for aval in avals:
         for dim in aval.shape:
             if isinstance(dim, str):
                 words = "".join(c if c.isalnum() or c in "_(" else " " for c in dim).replace("(", "( ").split()
-                found.update(dict.fromkeys(word for word in words if word.isidentifier()))  # floordiv( is an operation
-    return tuple(found)
+                names.update(dict.fromkeys(word for word in words if word.isidentifier()))  # floordiv( is an operation
+    return tuple(names)
 
 
 def _check(module: Module, envelope: Envelope) -> Iterator[str]:
@@ -82,8 +91,8 @@ def _check(module: Module, envelope: Envelope) -> Iterator[str]:
     kept = envelope.module_kept_var_idx
     number = len(envelope.in_avals)
     if list(kept) != sorted(set(kept)) or (kept and kept[-1] >= number):
-        listed = ", ".join(map(str, kept))
-        yield f"main: module_kept_var_idx must be ascending indices of the {number} in_avals, and is {listed}."
+        indices = ", ".join(map(str, kept))
+        yield f"main: module_kept_var_idx must be ascending indices of the {number} in_avals, and is {indices}."
         return
     yield from _signature(main, envelope)
     yield from _inner(module, envelope)
@@ -112,7 +121,9 @@ def _signature(main: Function, envelope: Envelope) -> Iterator[str]:
         yield f"argument 0 of main is {inputs[0]}, and a platform index is a scalar of i32 or i64."
     for place in range(1 if platform else 0, len(inputs)):
         if marks[place] is not None:
-            yield f"argument {place} of main has {CONSTANT} = {marks[place]!r}, which only a platform index may have there."
+            yield (
+                f"argument {place} of main has {CONSTANT} = {marks[place]!r}, which only a platform index may have there."
+            )
     yield from _values("argument", inputs, 1 if platform else 0, tokens, kept)
     results = [(f"out_avals[{i}]", aval) for i, aval in enumerate(envelope.out_avals)]
     yield from _values("result", list(main.outputs), 0, tokens, results)
@@ -122,17 +133,17 @@ def _values(what: str, types: list[str], start: int, tokens: int, avals: list[tu
     """Compare the tokens and arrays behind the platform index with ordered effects and avals."""
     plain = next((i for i, (_, aval) in enumerate(avals) if aval.dtype != "token"), len(avals))
     leading = next((i for i, kind in enumerate(types[start:]) if kind != TOKEN), len(types) - start)
-    found = leading - plain
+    extra = leading - plain  # tokens of ordered effects stand before those that are values themselves
     takes = "takes" if what == "argument" else "returns"
-    if found != tokens:
+    if extra != tokens:
         yield (
-            f"main {takes} {_plural(found, 'token')}, and its calling convention asks for {tokens}: one for each ordered "
+            f"main {takes} {plural(extra, 'token')}, and its calling convention asks for {tokens}: one for each ordered "
             "effect since version 9, none before."
         )
-    arrays = types[start + max(found, 0) :]
+    arrays = types[start + max(extra, 0) :]
     if len(arrays) != len(avals):
-        declared = _plural(len(avals), "kept argument" if what == "argument" else "result")
-        yield f"main {takes} {_plural(len(arrays), 'array')}, and the envelope declares {declared}."
+        declared = plural(len(avals), "kept argument" if what == "argument" else "result")
+        yield f"main {takes} {plural(len(arrays), 'array')}, and the envelope declares {declared}."
         return
     for place, (kind, (name, aval)) in enumerate(zip(arrays, avals, strict=True), len(types) - len(arrays)):
         if not _fits(kind, aval):
@@ -154,13 +165,13 @@ def _inner(module: Module, envelope: Envelope) -> Iterator[str]:
         yield f"main computes dimension variables ({', '.join(names)}) for a function {INNER}, and the module has none."
         return
     expected = ([PLATFORM] if len(envelope.platforms) > 1 else []) + names
-    found = [attributes[CONSTANT] for attributes in inner.arg_attrs if CONSTANT in attributes]
-    if found != expected and (found or tagged):  # older writers tag them all the same, and need not
+    constants = [attributes[CONSTANT] for attributes in inner.arg_attrs if CONSTANT in attributes]
+    if constants != expected and (constants or tagged):  # older writers tag them all the same, and need not
         yield (
-            f"the function that main wraps, @{inner.name}, takes as {CONSTANT} {_listed(found)}; the in_avals and platforms "
-            f"ask for {_listed(expected)}."
+            f"the function that main wraps, @{inner.name}, takes as {CONSTANT} {_joined(constants)}; "
+            f"the in_avals and platforms ask for {_joined(expected)}."
         )
-    elif any(kind not in _SCALARS for kind in inner.inputs[: len(found)]):
+    elif any(kind not in _SCALARS for kind in inner.inputs[: len(constants)]):
         yield f"the function that main wraps, @{inner.name}, takes global constants that are no scalars of i32 or i64."
 
 
@@ -168,22 +179,27 @@ def _attributes(attributes: dict[str, Any], envelope: Envelope) -> Iterator[str]
     uses = attributes.get(POLYMORPHISM)
     if uses is None:
         if envelope.calling_convention_version >= ATTRIBUTE_SINCE:
-            yield f"the module of main lacks the attribute {POLYMORPHISM}, which every version since {ATTRIBUTE_SINCE} has."
+            yield (
+                f"the module of main lacks the attribute {POLYMORPHISM}, which every version since {ATTRIBUTE_SINCE} has."
+            )
     elif bool(uses) is not envelope.uses_global_constants:
-        yield f"the module of main has {POLYMORPHISM} = {bool(uses)}, and the envelope uses_global_constants = {not uses}."
+        yield (
+            f"the module of main has {POLYMORPHISM} = {bool(uses)}, "
+            f"and the envelope uses_global_constants = {not uses}."
+        )
     needed = len(envelope.platforms) > 1 or bool(dimension_names(envelope.in_avals))
     if needed and not envelope.uses_global_constants:
         yield "main has several platforms or symbolic shapes, and the envelope says uses_global_constants = False."
     partitions, replicas = attributes.get("mhlo.num_partitions"), attributes.get("mhlo.num_replicas", 1)
     if isinstance(partitions, int) and isinstance(replicas, int) and partitions * replicas != envelope.nr_devices:
         yield (
-            f"the module of main is for {_plural(partitions, 'partition')} × {_plural(replicas, 'replica')}, and the envelope "
-            f"says nr_devices = {envelope.nr_devices}."
+            f"the module of main is for {plural(partitions, 'partition')} × {plural(replicas, 'replica')}, "
+            f"and the envelope says nr_devices = {envelope.nr_devices}."
         )
 
 
 def _fits(kind: str, aval: Aval) -> bool:
-    """Whether a type of the module is that of an aval; what either side cannot name is not held against it."""
+    """Whether a type of the module is that of an aval; a type that either side cannot name is let pass."""
     if "!vhlo" in kind or "<code" in kind:
         return True
     expected = _type(aval)
@@ -215,9 +231,5 @@ def _padded(attributes: Sequence[dict[str, Any]], number: int) -> list[dict[str,
     return [*attributes, *({} for _ in range(number - len(attributes)))]
 
 
-def _plural(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
-
-
-def _listed(words: Sequence[object]) -> str:
+def _joined(words: Sequence[object]) -> str:
     return ", ".join(map(str, words)) or "none"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 from export_core.artifact.bytecode.sections import MAGIC, Tables
 from export_core.artifact.bytecode.values import Values
 from export_core.artifact.errors import ArtifactError
-from export_core.artifact.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from export_core.artifact.bytecode.parts import CustomCall
 
 MAX_PAYLOAD = 64 << 20  # bytes of a payload that is decoded to find its version
@@ -44,7 +42,7 @@ _STARTS = (
 _WORDS = (("callback", "Python callback"), ("ragged_all_to_all", "collective"), ("nccl", "collective"))
 
 
-class Payload(Record):
+class Payload(NamedTuple):
     """What a call is in words, and the version that its payload gives for its own format, e.g. Mosaic's."""
 
     kind: str

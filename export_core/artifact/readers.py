@@ -1,17 +1,19 @@
-"""Which jax and jaxlib releases can load an artifact, and why the others cannot.
+"""The jax and jaxlib releases that can load an artifact, and why the others cannot.
 
-To load is: `jax.export.deserialize` returns, knows the number of devices, and `mlir_module()` parses. Whether it compiles and
-runs is for the matrix to find out. Rules of the envelope are read from the releases' own `deserialize`; two rules of the module
-(sdy, ranges) are measured, since StableHLO's sources do not tell them.
+To load is: `jax.export.deserialize` returns, knows the number of devices, and `mlir_module()` parses. Whether it compiles
+and runs is for the matrix to find out. Rules of the envelope are read from the releases' own `deserialize`; two rules of the
+module (sdy, ranges) are measured, since StableHLO's sources do not have them.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
+from packaging.version import Version
+
 from export_core.artifact.envelope.fields import HloSharding
-from export_core.artifact.record import Record
 from export_core.artifact.vhlo_needs import needs, version_pair
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from export_core.artifact.envelope.fields import Envelope, Sharding, Tree
     from export_core.artifact.vhlo_needs import Needs
 
-# The first jax whose deserialize knows a dtype that came after the first format. Source: commits on jax's serialization schema.
+# The first jax whose deserialize knows a dtype that came after the first format. Source: commits on jax's serialization
+# schema.
 _DTYPES_SINCE = {
     "float0": "0.4.24",
     "float8_e4m3": "0.4.36",
@@ -34,7 +37,7 @@ _SDY_SINCE = "0.7.0"  # jaxlib that parses the sdy dialect in a portable artifac
 _RANGES_SINCE = "0.4.36"  # jaxlib that parses locations with a range; measured
 
 
-class Reader(Record):
+class Reader(NamedTuple):
     """A release that reads: its jaxlib, the jax that goes with it, and the StableHLO version of the jaxlib.
 
     Where the StableHLO version was not measured, it is known to lie from `stablehlo` to `stablehlo_before`.
@@ -46,8 +49,11 @@ class Reader(Record):
     stablehlo_before: str | None = None
 
 
-class Load(Record):
-    """Whether a reader loads an artifact: True, False, or None where it cannot be known; `reasons` say why not, or what is unknown."""
+class Load(NamedTuple):
+    """Whether a reader loads an artifact: True, False, or None where it cannot be known.
+
+    `reasons` say why not, or what is unknown.
+    """
 
     reader: Reader
     ok: bool | None
@@ -65,14 +71,14 @@ def readers_of(jaxlib: Mapping[str, Sequence[str | None]], jax: Mapping[str, str
         jaxlib: the StableHLO versions (current first) of each jaxlib release, in order of their build dates.
         jax: the jax that goes with each jaxlib.
     """
-    found = []
+    readers = []
     versions = list(jaxlib)
     for place, version in enumerate(versions):
         exact = jaxlib[version][0]
         before = next((jaxlib[v][0] for v in reversed(versions[:place]) if jaxlib[v][0]), None)
         after = next((jaxlib[v][0] for v in versions[place:] if jaxlib[v][0]), None)
-        found.append(Reader(version, jax[version], exact or before, exact or after))
-    return tuple(found)
+        readers.append(Reader(version, jax[version], exact or before, exact or after))
+    return tuple(readers)
 
 
 def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[Load, ...]:
@@ -90,7 +96,7 @@ def _load(envelope: Envelope | None, modules: list[Needs], reader: Reader) -> Lo
     doubts: list[str] = []
     level = envelope
     while level is not None:
-        reasons += _envelope_reasons(level, _key(reader.jax))
+        reasons += _envelope_reasons(level, Version(reader.jax).release)
         doubts += [f"the field {field.table}[{field.index}] is not known" for field in level.unknown_fields]
         level = level.vjp
     for need in modules:
@@ -100,30 +106,31 @@ def _load(envelope: Envelope | None, modules: list[Needs], reader: Reader) -> Lo
 
 
 def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]:
+    """Formats follow version numbers, not dates: 0.8.3 is younger than 0.9.0 and reads less. A nightly counts as its release."""
     version = envelope.serialization_version
     short = "nr_devices_short" in envelope.slots
-    if jax < _key("0.4.35"):
-        if version != (1 if jax < _key("0.4.24") else 2):
+    if jax < (0, 4, 35):
+        if version != (1 if jax < (0, 4, 24) else 2):
             yield f"jax before 0.4.35 refuses serialization version {version}"
-    elif jax < _key("0.8.2") and version not in (2, 3):
+    elif jax < (0, 8, 2) and version not in (2, 3):
         yield f"jax before 0.8.2 refuses serialization version {version}"
-    if jax < _key("0.8.2") and not short:
+    if jax < (0, 8, 2) and not short:
         yield "jax before 0.8.2 reads 0 devices: the 16-bit number of devices is no longer written since 0.9.1"
-    if jax >= _key("0.11.1"):
+    if jax >= (0, 11, 1):
         if short and "nr_devices" not in envelope.slots:
             yield "jax from 0.11.1 on calls it expired: written before 0.8.2"
         elif any(isinstance(sharding, HloSharding) for sharding in _shardings(envelope)):
             yield "jax from 0.11.1 on calls it expired: its shardings were written before 0.9.0"
     for dtype in {aval.dtype for aval in (*envelope.in_avals, *envelope.out_avals)}:
         since = _DTYPES_SINCE.get(dtype)
-        if since is not None and jax < _key(since):
+        if since is not None and jax < Version(since).release:
             yield f"jax before {since} does not know the dtype {dtype}"
-    if jax < _key("0.4.35") and (_has_custom(envelope.in_tree) or _has_custom(envelope.out_tree)):
+    if jax < (0, 4, 35) and (_has_custom(envelope.in_tree) or _has_custom(envelope.out_tree)):
         yield "jax before 0.4.35 does not know custom pytree nodes"
 
 
 def _module_reasons(need: Needs, reader: Reader, reasons: list[str], doubts: list[str]) -> None:
-    jaxlib = _key(reader.jaxlib)
+    jaxlib = Version(reader.jaxlib).release
     if reader.stablehlo_before is None or reader.stablehlo is None:
         doubts.append(f"the StableHLO of jaxlib {reader.jaxlib} was not measured")
     elif version_pair(reader.stablehlo_before) < need.stablehlo:
@@ -132,9 +139,9 @@ def _module_reasons(need: Needs, reader: Reader, reasons: list[str], doubts: lis
         reasons.append(f"{has}, and {names} came with {need.stablehlo[0]}.{need.stablehlo[1]}")
     elif version_pair(reader.stablehlo) < need.stablehlo:
         doubts.append(f"the StableHLO of jaxlib {reader.jaxlib} was not measured")
-    if "sdy" in need.dialects and jaxlib < _key(_SDY_SINCE):
+    if "sdy" in need.dialects and jaxlib < Version(_SDY_SINCE).release:
         reasons.append(f"jaxlib before {_SDY_SINCE} does not parse the sdy dialect")
-    if need.range_locations and jaxlib < _key(_RANGES_SINCE):
+    if need.range_locations and jaxlib < Version(_RANGES_SINCE).release:
         reasons.append(f"jaxlib before {_RANGES_SINCE} does not parse locations with a range")
     doubts += [f"{name} is not in the tables" for name in need.unknown]
     if not need.exact and not need.unknown and not _reaches(reader, need):
@@ -142,7 +149,7 @@ def _module_reasons(need: Needs, reader: Reader, reasons: list[str], doubts: lis
 
 
 def _reaches(reader: Reader, need: Needs) -> bool:
-    """Whether the reader's StableHLO is the version the module was written for, or a later one: then it reads it for sure."""
+    """Whether the reader's StableHLO is the version the module was written for, or a later one: then it surely reads it."""
     try:
         written = version_pair(need.producer.partition("_v")[2])
         return reader.stablehlo is not None and version_pair(reader.stablehlo) >= written
@@ -156,8 +163,3 @@ def _shardings(envelope: Envelope) -> tuple[Sharding, ...]:
 
 def _has_custom(tree: Tree) -> bool:
     return tree.kind == "custom" or any(map(_has_custom, tree.children))
-
-
-def _key(version: str) -> tuple[int, ...]:
-    """Return a version as numbers; formats follow version numbers, not dates (0.8.3 is younger than 0.9.0 and writes less)."""
-    return tuple(int(part) for part in version.split(".") if part.isdigit())

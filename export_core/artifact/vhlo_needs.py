@@ -1,34 +1,36 @@
 """What a module needs: the smallest StableHLO that can read these bytes, what sets it, and what else a reader must know.
 
-The answer comes from the content, not from the producer's name: jaxlib never checks that name when it reads.
+It comes from the content, not from the producer's name: jaxlib never checks that name when it reads.
 """
 
 from __future__ import annotations
 
-from export_core.artifact.record import Record
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-TYPE_CHECKING = False
+from packaging.version import Version
+
+from export_core.artifact.bytecode.cursor import Cursor
+
 if TYPE_CHECKING:
-    from typing import Any
-
     from export_core.artifact.bytecode.module import Module
     from export_core.artifact.bytecode.sections import Entries, Tables
 
 OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
 RANGE_LOCATION = 22  # builtin's code of a location with a range of lines and columns
 KNOWN_DIALECTS = ("builtin", "vhlo", "sdy")
-# builtin's codes of attributes (and locations) and of types that every jaxlib since 0.4.18 reads; 22 is looked at by itself.
-_BUILTIN_ATTRIBUTES = range(22)
-_BUILTIN_TYPES = range(20)
-_cache: dict[str, Any] = {}
+TEXT = -1  # stands for the code of an attribute or type that is encoded as text
+# builtin's codes of attributes (and locations) and of types that every jaxlib since 0.4.18 reads; 22 is treated by itself.
+_BUILTIN = {"attrs": range(22), "types": range(20)}
 
 
-class Needs(Record):
+class Needs(NamedTuple):
     """What a reader must know to load a module.
 
-    `stablehlo` is the smallest (major, minor) that has everything seen; `exact` is False where something was seen that the tables do
-    not have (`unknown` names it), or where the writer's version is newer than the tables: then it is "at least". `set_by` names what
-    asks for `stablehlo`; `dialects` are foreign ones, `range_locations` tells of locations that jaxlib reads from 0.4.36 on.
+    `stablehlo` is the smallest (major, minor) that has everything seen; `exact` is False where something was seen that the
+    tables do not have (`unknown` names it), or where the writer's version is newer than the tables: then it is "at least".
+    `set_by` names what asks for `stablehlo`; `dialects` are foreign ones, `range_locations` says whether there are
+    locations that jaxlib reads from 0.4.36 on.
     """
 
     stablehlo: tuple[int, int]
@@ -42,29 +44,21 @@ class Needs(Record):
 
     def __str__(self) -> str:
         version = f"StableHLO {self.stablehlo[0]}.{self.stablehlo[1]}"
+        if self.unknown:
+            return f"unknown, at least {version} ({', '.join(self.unknown)} not in the tables)"
         if not self.exact:
-            why = (
-                f" ({', '.join(self.unknown)} not in the tables)"
-                if self.unknown
-                else " (the writer is newer than the tables)"
-            )
-            return f"unknown, at least {version}{why}"
+            return f"unknown, at least {version} (the writer is newer than the tables)"
         return f"{version}, because of {', '.join(self.set_by)}" if self.set_by else version
-
-
-def tables_through() -> str:
-    """Return the newest StableHLO version that the shipped tables know."""
-    return str(tables()["through"])
 
 
 def version_pair(text: str) -> tuple[int, int]:
     """Return (major, minor) of a version; the patch never matters to what can be read.
 
     Raises:
-        ValueError: it is not a version.
+        InvalidVersion: it is not a version; a `ValueError`.
     """
-    major, minor = text.split(".")[:2]
-    return int(major), int(minor)
+    version = Version(text)
+    return version.major, version.minor
 
 
 def needs(module: Module) -> Needs:
@@ -75,84 +69,96 @@ def needs(module: Module) -> Needs:
     Raises:
         ArtifactError: the module cannot be read.
     """
-    parts, known = module.tables, tables()
-    seen: dict[tuple[int, int], list[str]] = {}
-    unknown: list[str] = []
-    for name in parts.op_names:
-        dialect, _, rest = name.partition(".")
-        if dialect == "vhlo":
-            _note(known["ops"].get(rest), rest, seen, unknown, f"operation {name}")
-    range_locations = False
-    for kind, entries in (("attrs", parts.attributes), ("types", parts.types)):
-        for dialect, code in _codes(parts, entries):
-            if dialect == "vhlo":
-                entry = known[kind].get(str(code))
-                label = entry[0] if entry else ""
-                _note(entry and entry[1:], label, seen, unknown, f"{kind[:-1]} code {code}")
-            elif dialect == "builtin":
-                range_locations = range_locations or (kind == "attrs" and code == RANGE_LOCATION)
-                if code not in (_BUILTIN_ATTRIBUTES if kind == "attrs" else _BUILTIN_TYPES) and code not in (
-                    -1,
-                    RANGE_LOCATION,
-                ):
-                    unknown.append(f"builtin {kind[:-1]} code {code}")
-    if any(name.startswith("vhlo.custom_call") for name in parts.op_names):
-        if module.has_typed_ffi:
-            seen.setdefault((1, 3), []).append("custom_call with a dictionary of arguments")
-        if "future_v1" in {name for names in seen.values() for name in names}:
-            seen.setdefault((1, 17), []).append("custom_call with a future")
-    dialects = tuple(name for name in dict.fromkeys(parts.dialects) if name not in ("builtin", "vhlo"))
-    unknown += [f"dialect {name}" for name in dialects if name not in KNOWN_DIALECTS]
-    newest = max(seen, default=OLDEST)
+    parts = module.tables
+    features = _Features()
+    features.add_operations(parts)
+    features.add_codes(parts, "attrs", parts.attributes)
+    features.add_codes(parts, "types", parts.types)
+    features.add_custom_calls(module)
+    foreign = tuple(name for name in dict.fromkeys(parts.dialects) if name not in ("builtin", "vhlo"))
+    unknown = [*features.unknown, *(f"dialect {name}" for name in foreign if name not in KNOWN_DIALECTS)]
+    newest = max(features.by_version, default=OLDEST)
     return Needs(
         stablehlo=newest,
-        exact=not unknown and not _is_newer(module, version_pair(known["through"])),
-        set_by=tuple(sorted(seen.get(newest, ()))) if newest > OLDEST else (),
+        exact=not unknown and not _is_newer(module, version_pair(tables()["through"])),
+        set_by=tuple(sorted(features.by_version.get(newest, ()))) if newest > OLDEST else (),
         unknown=tuple(dict.fromkeys(unknown)),
-        dialects=dialects,
-        range_locations=range_locations,
+        dialects=foreign,
+        range_locations=features.range_locations,
         bytecode_version=parts.version,
         producer=parts.producer,
     )
 
 
-def _note(
-    entry: Any, label: str, seen: dict[tuple[int, int], list[str]], unknown: list[str], unknown_label: str
-) -> None:
-    if entry is None:
-        unknown.append(unknown_label)
-    else:
-        names = seen.setdefault(version_pair(entry[0]), [])
-        if label not in names:
-            names.append(label)
+class _Features:
+    """The names in a module by the StableHLO version that they came with, and those that the tables do not have."""
+
+    def __init__(self) -> None:
+        self.by_version: dict[tuple[int, int], list[str]] = {}
+        self.unknown: list[str] = []
+        self.range_locations = False
+
+    def add_operations(self, parts: Tables) -> None:
+        known = tables()["ops"]
+        for name in parts.op_names:
+            dialect, _, operation = name.partition(".")
+            if dialect == "vhlo" and operation in known:
+                self._add(known[operation][0], operation)
+            elif dialect == "vhlo":
+                self.unknown.append(f"operation {name}")
+
+    def add_codes(self, parts: Tables, kind: str, entries: Entries) -> None:
+        """Add attributes (`kind` is attrs) or types (types)."""
+        known = tables()[kind]
+        for dialect, code in _codes(parts, entries):
+            if dialect == "vhlo" and str(code) in known:
+                name, since, _ = known[str(code)]
+                self._add(since, name)
+            elif dialect == "builtin" and kind == "attrs" and code == RANGE_LOCATION:
+                self.range_locations = True
+            elif dialect == "vhlo" or (dialect == "builtin" and code != TEXT and code not in _BUILTIN[kind]):
+                self.unknown.append(f"{'builtin ' if dialect == 'builtin' else ''}{kind[:-1]} code {code}")
+
+    def add_custom_calls(self, module: Module) -> None:
+        """Add what custom calls ask for, which no name in the tables shows."""
+        if not any(name.startswith("vhlo.custom_call") for name in module.op_names):
+            return
+        if module.has_typed_ffi:
+            self.by_version.setdefault((1, 3), []).append("custom_call with a dictionary of arguments")
+        if any("future_v1" in names for names in self.by_version.values()):
+            self.by_version.setdefault((1, 17), []).append("custom_call with a future")
+
+    def _add(self, since: str, name: str) -> None:
+        names = self.by_version.setdefault(version_pair(since), [])
+        if name not in names:
+            names.append(name)
 
 
 def _codes(parts: Tables, entries: Entries) -> set[tuple[str, int]]:
-    """Return the different (dialect, code) of attributes or types; the code of text is -1."""
-    from export_core.artifact.bytecode.cursor import Cursor
-
+    """Return the different (dialect, code) of attributes or types."""
     data, ends = parts.data, entries.ends
-    found: set[tuple[str, int]] = set()
+    pairs: set[tuple[str, int]] = set()
     start = entries.first
     for dialect, first, last in entries.groups:
-        name = parts.dialects[dialect]
         codes = set()
         for index in range(first, last):
             end = ends[index]
+            # The lowest bit of an end says whether it has an encoding of its own; nearly every code is a varint of one byte.
             head = data[start] if start < end >> 1 else 0
             if not end & 1:
-                codes.add(-1)
+                codes.add(TEXT)
             elif head & 1:
                 codes.add(head >> 1)
             else:
                 codes.add(Cursor(data, start, end >> 1, parts.name).varint("an attribute's or type's code"))
             start = end >> 1
-        found.update((name, code) for code in codes)
-    return found
+        name = parts.dialects[dialect]
+        pairs.update((name, code) for code in codes)
+    return pairs
 
 
 def _is_newer(module: Module, through: tuple[int, int]) -> bool:
-    """Whether the writer's version is one that the tables do not reach: a rule without a new name cannot be seen in them."""
+    """Whether the writer's version is above the tables': a rule that came without a new name would not show in them."""
     version = module.stablehlo_version
     try:
         return version is not None and version_pair(version) > through
@@ -160,12 +166,13 @@ def _is_newer(module: Module, through: tuple[int, int]) -> bool:
         return False
 
 
+@functools.cache
 def tables() -> dict[str, Any]:
     """Return the shipped tables: `ops`, `types`, `attrs` and the version they go `through`."""
-    if not _cache:
-        import json
-        import os.path
+    import json
+    import os.path
 
-        with open(os.path.join(os.path.dirname(__file__), "data", "vhlo_versions.json"), "rb") as file:  # noqa: PTH118, PTH120, PTH123
-            _cache.update(json.loads(file.read()))
-    return _cache
+    path = os.path.join(os.path.dirname(__file__), "data", "vhlo_versions.json")  # noqa: PTH118, PTH120 - pathlib takes 5 ms
+    with open(path, "rb") as file:  # noqa: PTH123
+        data: dict[str, Any] = json.loads(file.read())
+    return data

@@ -1,4 +1,4 @@
-"""Where the command `jaxexport` starts: `inspect` at once, everything else through click.
+"""The start of the command `jaxexport`: `inspect FILE` at once, everything else through click.
 
 A person waits for `inspect`, and click with what it imports takes longer than reading an artifact: 50 ms of 90.
 """
@@ -10,7 +10,7 @@ from export_core.errors import ExportCompatError
 
 
 def main() -> None:
-    """Run the command; what is not just `inspect FILE [--json]` is click's."""
+    """Run the command; whatever is not just `inspect FILE [--json]` goes to click."""
     words = sys.argv[1:]
     files = [word for word in words[1:] if not word.startswith("-")]
     if words[:1] != ["inspect"] or len(files) != 1 or set(words[1:]) - {*files, "--json"}:
@@ -18,10 +18,10 @@ def main() -> None:
 
         through_click()
         return
-    from export_core.inspection.inspected import inspected
+    from export_core.inspection.inspect_text import inspect_text
 
     try:
-        text = inspected(files[0], as_json="--json" in words)
+        text = inspect_text(files[0], as_json="--json" in words)
     except ExportCompatError as error:
         print(f"jaxexport: error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

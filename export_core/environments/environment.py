@@ -121,11 +121,12 @@ def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLIS
     )
 
 
-class Environments:
+class ReaderEnvironments:
     """The environments of a run's readers, built once and shared by all projects of this user.
 
     Those that it gives are locked for use until the end of its ``with``, or else of the process: nobody removes them.
-    `notify` reports downloads and long waits; a build that goes on when `stopping` is set is given up.
+    `notify` reports downloads and long waits; `ready` is told each reader whose environment is built. A build that goes
+    on when `stopping` is set is given up.
     """
 
     def __init__(
@@ -135,14 +136,16 @@ class Environments:
         *,
         stopping: threading.Event | None = None,
         notify: Callable[[str], None] = lambda text: None,
+        ready: Callable[[Release], None] = lambda release: None,
     ) -> None:
         self._calendar = calendar
         self._sources = sources
         self._stopping = stopping
         self._notify = notify
+        self._ready = ready
         self._locks = EnvironmentLocks()
 
-    def __enter__(self) -> Environments:
+    def __enter__(self) -> ReaderEnvironments:
         self._locks.__enter__()
         return self
 
@@ -169,9 +172,10 @@ class Environments:
                 f"{built.folder}: expected jax {release.jax} and jaxlib {release.jaxlib}, found jax {jax} and jaxlib "
                 f"{jaxlib}. Delete the folder; it will be built again."
             )
+        self._ready(release)
         return Environment(release, built.python, cell_variables(placement), built.content_hash)
 
-    def find_built(self, placement: Placement) -> Environment | None:
+    def find(self, placement: Placement) -> Environment | None:
         """The environment of a reader if it is built already; nothing is built, started or waited for."""
         try:
             built = find_built(self._recipe(placement).folder, self._locks)

@@ -1,43 +1,45 @@
-"""How the facts of an artifact are found: its own, and what the calendar and the lists of stable targets say of it."""
+"""The facts of an artifact: its own, and what the calendar and the lists of stable targets say of it."""
 
 from __future__ import annotations
 
-import datetime
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
 
 from export_core.artifact import as_dict
-from export_core.artifact.audit import Finding, audit
+from export_core.artifact.audit import AuditFinding, audit
 from export_core.artifact.foreseen import PLATFORMS, Foreseen, foreseen
 from export_core.artifact.main_check import check_main, dimension_names, is_known
 from export_core.artifact.readers import loads, readers_of
 from export_core.artifact.vhlo_needs import needs
 from export_core.artifact.writers import writers
-from export_core.releases.dates import version_key
 from export_core.releases.stable_targets import stable_targets
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from export_core.artifact import Artifact, Envelope, Module, UnknownField
     from export_core.artifact.envelope.fields import Sharding
     from export_core.inspection import facts
-    from export_core.releases.dates import Dated
+    from export_core.inspection.terms import Terms
+    from export_core.releases.entries import CalendarEntry
 
 FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"
 BARE = "StableHLO portable artifact"
-BACKWARD_DAYS, FORWARD_DAYS = 180, 21
 
 
-def describe(artifact: Artifact, releases: Sequence[Dated], *, whole: bool = True) -> facts.Inspection:
-    """Find everything that is to be told of an artifact; the envelope field by field only when `whole`, since no screen shows it.
+def describe(artifact: Artifact, terms: Terms, *, whole: bool = True) -> facts.Inspection:
+    """Return everything that is known of an artifact; the envelope field by field only when `whole`: no screen shows it.
 
     Raises:
         ArtifactError: a module of it cannot be read.
     """
-    envelope = artifact.envelope
+    envelope, releases = artifact.envelope, terms.releases
     writer = find_writer(artifact, releases)
     newest = releases[-1].jaxlib if releases and writer["candidates"] else None
+    findings = audit_calls(artifact, writer, terms.allow, reader=newest)
     return {
         "format": FORMAT,
         "file": artifact.name,
@@ -56,47 +58,56 @@ def describe(artifact: Artifact, releases: Sequence[Dated], *, whole: bool = Tru
         "main": None if envelope is None else {"checked": is_known(envelope), "problems": check_main(artifact)},
         "disabled_checks": [] if envelope is None else list(map(str, envelope.disabled_checks)),
         "unknown_fields": [] if envelope is None else [f"{x.table}[{x.index}]" for x in _unknown(envelope)],
-        "custom_calls": [_custom(finding) for finding in audit_by(artifact, writer, reader=newest) if finding.count],
+        "custom_calls": [_custom_call(finding) for finding in findings if finding.count],
         "foreseen": _foreseen(artifact, releases),
         "modules": [_module(module, artifact.data) for module in artifact.modules],
         "writer": writer,
         "readers": _readers(artifact, releases),
-        "promise": _promise(writer, releases),
+        "promise": _promise(writer, terms),
         "envelope": as_dict(envelope) if envelope is not None and whole else None,
     }
 
 
-def find_writer(artifact: Artifact, releases: Sequence[Dated]) -> facts.WriterFacts:
-    """Say who wrote it, as far as its format, its StableHLO and its own word tell.
+def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> facts.WriterFacts:
+    """Return who wrote it, as far as its format, its StableHLO and what it says of itself show.
 
     Raises:
         ArtifactError: the module's header cannot be read.
     """
     envelope = artifact.envelope
-    found = list(writers(artifact, {dated.jaxlib: dated.stablehlo for dated in releases}))
+    candidates = list(writers(artifact, {release.jaxlib: release.stablehlo for release in releases}))
     jax = envelope.jax_version if envelope is not None else None
-    if jax is not None:  # no jax works with a jaxlib of a higher number
-        found = [version for version in found if version_key(version) <= version_key(jax)]
-    if jax is not None and jax in found:  # who installs both gets them of one number
+    if jax is not None:
+        candidates = _not_above(candidates, jax)
+    if jax is not None and jax in candidates:  # who installs both gets them of one number
         jaxlib: str | None = jax
     else:
-        jaxlib = found[0] if len(found) == 1 else None
+        jaxlib = candidates[0] if len(candidates) == 1 else None
     return {
         "jax": jax,
         "jaxlib": jaxlib,
-        "candidates": found,
+        "candidates": candidates,
         "producer": artifact.module.producer,
         "serialization_version": None if envelope is None else envelope.serialization_version,
         "formats": None if envelope is None else list(envelope.format_range),
     }
 
 
-def audit_by(
-    artifact: Artifact, writer: facts.WriterFacts, allow: Mapping[str, str] | None = None, reader: str | None = None
-) -> tuple[Finding, ...]:
-    """Audit the custom calls against what the writer promised; where several can have written it, against what all of them did.
+def _not_above(candidates: Sequence[str], jax: str) -> list[str]:
+    """No jax works with a jaxlib of a higher number. The artifact names its jax, so that this may be any text."""
+    try:
+        number = Version(jax).release
+    except InvalidVersion:
+        return []
+    return [version for version in candidates if Version(version).release <= number]
 
-    `reader` is a jaxlib that must promise them too, None where nobody asks.
+
+def audit_calls(
+    artifact: Artifact, writer: facts.WriterFacts, allow: Mapping[str, str], reader: str | None = None
+) -> tuple[AuditFinding, ...]:
+    """Audit the custom calls against what the writer promised, or all that can have written it where they are several.
+
+    `reader` is a jaxlib that must promise them too, None where there is none to consider.
 
     Raises:
         ArtifactError: a module cannot be read.
@@ -115,7 +126,7 @@ def audit_by(
 
 
 def foreseen_in(artifact: Artifact, reader: str) -> list[Foreseen]:
-    """Foresee every platform in a release, by its list of stable targets.
+    """Return what is foreseen of every platform in a release, by its list of stable targets.
 
     Raises:
         ArtifactError: a module cannot be read.
@@ -123,20 +134,20 @@ def foreseen_in(artifact: Artifact, reader: str) -> list[Foreseen]:
     return [foreseen(artifact, name, stable_targets(reader), f"jaxlib {reader}") for name in PLATFORMS]
 
 
-def _foreseen(artifact: Artifact, releases: Sequence[Dated]) -> list[facts.ForeseenFacts]:
+def _foreseen(artifact: Artifact, releases: Sequence[CalendarEntry]) -> list[facts.ForeseenFacts]:
     return [
         {
-            "platform": each.platform,
-            "exported": each.exported,
-            "targets": list(each.targets),
-            "unpromised": list(each.unpromised),
-            "note": each.note,
+            "platform": platform.platform,
+            "exported": platform.exported,
+            "targets": list(platform.targets),
+            "unpromised": list(platform.unpromised),
+            "note": platform.note,
         }
-        for each in (foreseen_in(artifact, releases[-1].jaxlib) if releases else ())
+        for platform in (foreseen_in(artifact, releases[-1].jaxlib) if releases else ())
     ]
 
 
-def _signature(artifact: Artifact) -> facts.Signature:
+def _signature(artifact: Artifact) -> facts.SignatureFacts:
     envelope = artifact.envelope
     if envelope is None:
         main = artifact.module.main
@@ -168,7 +179,7 @@ def _unknown(envelope: Envelope) -> list[UnknownField]:
     return [*envelope.unknown_fields, *(_unknown(envelope.vjp) if envelope.vjp is not None else ())]
 
 
-def _custom(finding: Finding) -> facts.Custom:
+def _custom_call(finding: AuditFinding) -> facts.CustomCallFacts:
     return {
         "target": finding.target,
         "standing": finding.standing,
@@ -217,30 +228,31 @@ def _module(module: Module, data: bytes | bytearray) -> facts.ModuleFacts:
     }
 
 
-def _readers(artifact: Artifact, releases: Sequence[Dated]) -> list[facts.ReaderFacts]:
-    dated = {each.jaxlib: each for each in releases}
-    known = readers_of({each.jaxlib: each.stablehlo for each in releases}, {each.jaxlib: each.jax for each in releases})
+def _readers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> list[facts.ReaderFacts]:
+    built = {release.jaxlib: release.built for release in releases}
+    stablehlo = {release.jaxlib: release.stablehlo for release in releases}
+    readers = readers_of(stablehlo, {release.jaxlib: release.jax for release in releases})
     return [
         {
             "jaxlib": load.reader.jaxlib,
             "jax": load.reader.jax,
-            "built": dated[load.reader.jaxlib].built,
+            "built": built[load.reader.jaxlib],
             "loads": load.ok,
             "reasons": list(load.reasons),
         }
-        for load in loads(artifact, known)
+        for load in loads(artifact, readers)
     ]
 
 
-def _promise(writer: facts.WriterFacts, releases: Sequence[Dated]) -> facts.PromiseFacts | None:
-    who = [writer["jaxlib"]] if writer["jaxlib"] else writer["candidates"]
-    built = sorted(datetime.date.fromisoformat(each.built) for each in releases if each.jaxlib in who)
+def _promise(writer: facts.WriterFacts, terms: Terms) -> facts.PromiseFacts | None:
+    writers = [writer["jaxlib"]] if writer["jaxlib"] else writer["candidates"]
+    built = sorted(date.fromisoformat(release.built) for release in terms.releases if release.jaxlib in writers)
     if not built:
         return None
     ends = (built[0], built[-1])
     return {
-        "backward_days": BACKWARD_DAYS,
-        "forward_days": FORWARD_DAYS,
-        "since": [str(day - datetime.timedelta(days=FORWARD_DAYS)) for day in ends],
-        "until": [str(day + datetime.timedelta(days=BACKWARD_DAYS)) for day in ends],
+        "backward_days": terms.backward_days,
+        "forward_days": terms.forward_days,
+        "since": [str(day - timedelta(days=terms.forward_days)) for day in ends],
+        "until": [str(day + timedelta(days=terms.backward_days)) for day in ends],
     }

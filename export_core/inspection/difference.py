@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING, Any
 
-from export_core.inspection.screen import LINE, custom_call, listed, need_in_words, plural, printable, size
+from export_core.inspection.screen import LINE, custom_call, joined, need_in_words, printable, size
+from export_core.phrases import plural
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from export_core.inspection.facts import Inspection, ModuleFacts, WriterFacts
 
@@ -92,5 +92,5 @@ def _numbered(name: str, values: list[Any]) -> dict[str, Any]:
 
 def _text(value: object) -> str:
     if isinstance(value, list):
-        return listed(value) or "none"
+        return joined(value) or "none"
     return "none" if value is None else str(value)

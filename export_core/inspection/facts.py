@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 
-class Custom(TypedDict):
+class CustomCallFacts(TypedDict):
     """A custom-call target: its standing in the lists of those that can have written the artifact, and where it is called."""
 
     target: str
@@ -22,7 +22,7 @@ class Custom(TypedDict):
     advice: str
 
 
-class Signature(TypedDict):
+class SignatureFacts(TypedDict):
     """Types as jax prints them, flat and in order. Trees, and which arguments are used, are null for a bare module."""
 
     name: str
@@ -34,7 +34,7 @@ class Signature(TypedDict):
     dimensions: list[str]
 
 
-class Needs(TypedDict):
+class NeedsFacts(TypedDict):
     """The smallest StableHLO that reads the module; where `exact` is false, at least that."""
 
     stablehlo: str
@@ -45,7 +45,7 @@ class Needs(TypedDict):
     range_locations: bool
 
 
-class Constant(TypedDict):
+class ConstantFacts(TypedDict):
     """A constant of 256 bytes or more; `at` is its first byte in the file."""
 
     type: str
@@ -66,8 +66,8 @@ class ModuleFacts(TypedDict):
     op_counts: dict[str, int]
     functions: list[str]
     attributes: dict[str, Any]
-    constants: list[Constant]
-    needs: Needs
+    constants: list[ConstantFacts]
+    needs: NeedsFacts
 
 
 class WriterFacts(TypedDict):
@@ -125,7 +125,7 @@ class Inspection(TypedDict):
     kind: str
     nbytes: int
     sha256: str
-    signature: Signature
+    signature: SignatureFacts
     platforms: list[str]
     nr_devices: int | None
     in_shardings: list[str | None]
@@ -137,7 +137,7 @@ class Inspection(TypedDict):
     main: MainFacts | None
     disabled_checks: list[str]
     unknown_fields: list[str]
-    custom_calls: list[Custom]
+    custom_calls: list[CustomCallFacts]
     foreseen: list[ForeseenFacts]
     modules: list[ModuleFacts]
     writer: WriterFacts

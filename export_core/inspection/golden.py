@@ -15,7 +15,8 @@ from export_core.artifact import ArtifactError, read
 from export_core.artifact.main_check import check_main, is_known
 from export_core.goldens import Golden, GoldenError
 from export_core.goldens.arrays import Leaf, from_npz
-from export_core.inspection.screen import LINE, WIDTH, listed, plural, printable, size
+from export_core.inspection.screen import LINE, WIDTH, joined, printable, size
+from export_core.phrases import plural
 
 MOST = 8
 """Lines of one kind, and first values of one array."""
@@ -27,7 +28,7 @@ def golden_screen(golden: Golden, others: Sequence[Golden]) -> str:
     for name, text in [*_manifest(golden), *_artifact(golden), *_arrays(golden), *_files(golden)]:
         lines += _wrapped(name, printable(text))
     if others:
-        lines += _wrapped("other writers", listed(other.manifest.writer.id for other in others))
+        lines += _wrapped("other writers", joined(other.manifest.writer.id for other in others))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -68,9 +69,9 @@ def _told(name: str, value: object) -> Iterator[tuple[str, str]]:
 
 def _text(value: object) -> str:
     if isinstance(value, dict):
-        return listed(f"{name}: {_text(part)}" for name, part in value.items()) or "none"
+        return joined(f"{name}: {_text(part)}" for name, part in value.items()) or "none"
     if isinstance(value, (list, tuple)):
-        return listed(map(_text, value)) or "none"
+        return joined(map(_text, value)) or "none"
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -125,10 +126,10 @@ def _files(golden: Golden) -> Iterator[tuple[str, str]]:
     """Each file with its size, whether all are as they were written, and what lies there besides."""
     known = golden.manifest.files
     sizes = [f"{name} {_size(golden.folder / name)}" for name in known]
-    yield "files", listed(sizes)
+    yield "files", joined(sizes)
     more = sorted(path.name for path in golden.folder.iterdir() if path.name not in {"golden.yaml", *known})
     if more:
-        yield "", f"{plural(len(more), 'file')} that the manifest does not list: {listed(more)}"
+        yield "", f"{plural(len(more), 'file')} that the manifest does not list: {joined(more)}"
     try:
         golden.verify()
     except GoldenError as error:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from export_core.errors import ExportCompatError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from export_core.artifact import Artifact
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
+from export_core.phrases import plural
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from export_core.inspection.facts import Custom, ForeseenFacts, Inspection, ModuleFacts, ReaderFacts
+    from export_core.inspection.facts import CustomCallFacts, ForeseenFacts, Inspection, ModuleFacts, ReaderFacts
 
 WIDTH = 14  # of the first column
 LINE = 150  # letters of a line; what is longer is cut, and --json has all of it
@@ -48,18 +51,18 @@ def _signature(facts: Inspection) -> Iterator[str]:
     kept, number = signature["kept"], len(signature["inputs"])
     if kept is not None and len(kept) < number:
         unused = [str(i) for i in range(number) if i not in kept]
-        yield _line("unused", f"{'arguments' if len(unused) > 1 else 'argument'} {listed(unused)}")
+        yield _line("unused", f"{'arguments' if len(unused) > 1 else 'argument'} {joined(unused)}")
     if signature["dimensions"]:
-        yield _line("dimensions", f"symbolic: {listed(signature['dimensions'])}")
+        yield _line("dimensions", f"symbolic: {joined(signature['dimensions'])}")
 
 
 def _envelope(facts: Inspection) -> Iterator[str]:
-    yield _line("platforms", listed(facts["platforms"]))
+    yield _line("platforms", joined(facts["platforms"]))
     devices = f"{facts['nr_devices']}"
     shardings = [f"{word} {_shardings(of)}" for word, of in _sharded(facts)]
     yield _line("devices", "; ".join([devices, *shardings]))
     effects = [f"{name} (ordered)" for name in facts["ordered_effects"]] + facts["unordered_effects"]
-    yield _line("effects", listed(effects) or "none")
+    yield _line("effects", joined(effects) or "none")
     order = facts["vjp_order"]
     yield _line("derivatives", f"reverse mode to order {order}" if order else "none")
     yield from _named("convention", convention(facts), "")
@@ -82,7 +85,7 @@ def _sharded(facts: Inspection) -> Iterator[tuple[str, list[str | None]]]:
 
 
 def _shardings(of: Sequence[str | None]) -> str:
-    return listed([sharding or "unspecified" for sharding in of])
+    return joined([sharding or "unspecified" for sharding in of])
 
 
 def _types(types: Sequence[str]) -> str:
@@ -92,7 +95,7 @@ def _types(types: Sequence[str]) -> str:
             counted[-1][1] = int(counted[-1][1]) + 1
         else:
             counted.append([kind, 1])
-    return listed([f"{number} × {kind}" if number != 1 else f"{kind}" for kind, number in counted]) or "nothing"
+    return joined([f"{number} × {kind}" if number != 1 else f"{kind}" for kind, number in counted]) or "nothing"
 
 
 def _inside(facts: Inspection) -> Iterator[str]:
@@ -107,7 +110,7 @@ def _inside(facts: Inspection) -> Iterator[str]:
         )
 
 
-def custom_call(call: Custom) -> str:
+def custom_call(call: CustomCallFacts) -> str:
     """A custom-call target in a line: what it is, how often, its standing and why."""
     what = (
         call["what"]
@@ -135,13 +138,13 @@ def _writer(facts: Inspection) -> Iterator[str]:
     found = writer["candidates"]
     others = [version for version in found if version != writer["jaxlib"]]
     if writer["jax"] is not None and writer["jaxlib"] is not None:
-        also = f"; jaxlib {listed(others)} would fit too" if others else ""
+        also = f"; jaxlib {joined(others)} would fit too" if others else ""
         who = f"jax {writer['jax']}, as it says, and jaxlib {writer['jaxlib']}{also}"
     elif writer["jaxlib"] is not None:
         who = f"jaxlib {writer['jaxlib']}: no other release fits"
     elif found:
         said = f"jax {writer['jax']}, as it says; " if writer["jax"] else ""
-        who = f"{said}one of jaxlib {listed(found)}: it does not say which"
+        who = f"{said}one of jaxlib {joined(found)}: it does not say which"
     else:
         said = f"jax {writer['jax']}, as it says; " if writer["jax"] else ""
         who = f"{said}no jaxlib of the calendar fits"
@@ -161,11 +164,11 @@ def _writer(facts: Inspection) -> Iterator[str]:
 def need_in_words(module: ModuleFacts) -> str:
     """What a module needs, in a line."""
     need = module["needs"]
-    because = f", because of {listed(need['set_by'])}" if need["set_by"] else ", the oldest that is promised to be read"
-    foreign = f"; dialect {listed(need['dialects'])}" if need["dialects"] else ""
+    because = f", because of {joined(need['set_by'])}" if need["set_by"] else ", the oldest that is promised to be read"
+    foreign = f"; dialect {joined(need['dialects'])}" if need["dialects"] else ""
     if need["exact"]:
         return f"StableHLO {need['stablehlo']}{because}{foreign}"
-    why = f"{listed(need['unknown'])} not known" if need["unknown"] else "its writer is newer than what is known here"
+    why = f"{joined(need['unknown'])} not known" if need["unknown"] else "its writer is newer than what is known here"
     return f"unknown, at least StableHLO {need['stablehlo']}: {why}{foreign}"
 
 
@@ -220,7 +223,7 @@ def spans(everyone: Sequence[ReaderFacts], some: Sequence[ReaderFacts]) -> str:
         else f"{run[0]['jaxlib']} ({run[0]['built']}) to {run[-1]['jaxlib']} ({run[-1]['built']})"
         for run in runs
     ]
-    return listed(words) or "no release"
+    return joined(words) or "no release"
 
 
 def size(number: int) -> str:
@@ -230,13 +233,8 @@ def size(number: int) -> str:
     return f"{number / 1e3:.1f} kB" if number < 1_000_000 else f"{number / 1e6:.1f} MB"
 
 
-def plural(number: int, word: str) -> str:
-    """1 operation, 2 operations."""
-    return f"{number} {word}{'' if number == 1 else 's'}"
-
-
-def listed(words: Iterable[str]) -> str:
-    """Words with commas."""
+def joined(words: Iterable[str]) -> str:
+    """Return words with commas between them."""
     return ", ".join(map(str, words))
 
 

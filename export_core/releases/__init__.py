@@ -1,10 +1,11 @@
 """What dates: the calendar of releases, and the windows of the promise.
 
-The names come from their modules when they are first asked for: `jaxexport inspect` needs `releases.dates` alone, and the calendar's
+The names come from their modules when they are first asked for: `jaxexport inspect` needs `releases.entries` alone, and the calendar's
 libraries take longer to load than an artifact takes to read.
 """
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, Release, load_calendar
     from export_core.releases.errors import ReleaseError

@@ -1,17 +1,15 @@
-"""Which custom-call targets did a release promise to keep? Self-contained: its own data file, no calendar."""
+"""The custom-call targets that each release promises to keep. Self-contained: its own data file, no calendar."""
 
 from __future__ import annotations
 
 import functools
 import json
 import os.path
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from packaging.version import InvalidVersion, Version
 
-
-TABLE = os.path.join(os.path.dirname(__file__), "data", "stable_targets.json")  # noqa: PTH118, PTH120 - pathlib takes 10 ms
+TABLE = os.path.join(os.path.dirname(__file__), "data", "stable_targets.json")  # noqa: PTH118, PTH120 - pathlib takes 5 ms
 
 
 @functools.cache
@@ -31,21 +29,11 @@ def _lists() -> dict[str, frozenset[str]]:
     return lists
 
 
-def _number(version: str) -> tuple[int, ...]:
-    parts = []
-    for part in version.split("."):
-        if not part.isdigit():
-            break
-        parts.append(int(part))
-    return tuple(parts)
-
-
 def measured_release(jaxlib_version: str) -> str:
     """Return the release whose list stands for this one: itself if measured, else the nearest earlier measured one.
 
-    Earlier goes by build dates; a version that has no known date (a nightly, a release to come) goes by its number. A
-    version before
-    the first measured one gets the first.
+    Build dates say what is earlier; a version without a known date (a nightly, a release to come) goes by its number. A
+    version before the first measured one gets the first, as does what is no version: that list is the shortest.
     """
     releases: dict[str, dict[str, Any]] = _data()["releases"]
     first = next(iter(releases))
@@ -55,15 +43,18 @@ def measured_release(jaxlib_version: str) -> str:
     if built is not None:
         earlier = [version for version, entry in releases.items() if entry["built"] <= built]
         return max(earlier, key=lambda version: str(releases[version]["built"]), default=first)
-    earlier = [version for version in releases if _number(version) <= _number(jaxlib_version)]
-    return max(earlier, key=_number, default=first)
+    try:
+        number = Version(jaxlib_version).release  # a nightly counts as the release that it becomes
+    except InvalidVersion:
+        return first
+    earlier = [version for version in releases if Version(version).release <= number]
+    return max(earlier, key=Version, default=first)
 
 
 def stable_targets(jaxlib_version: str) -> frozenset[str]:
     """Return the custom-call targets that this release guarantees stable when it exports.
 
-    Source: `_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE` of the installed releases. A release that was not measured gets
-    the list that
-    `measured_release` names.
+    Source: `_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE` of the installed releases. A release that was not measured gets the
+    list that `measured_release` names.
     """
     return _lists()[measured_release(jaxlib_version)]

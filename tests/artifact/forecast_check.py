@@ -20,10 +20,10 @@ from pathlib import Path
 from export_core.artifact import read
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import loads, readers_of
-from export_core.environments.environment import Environment, Environments
+from export_core.environments.environment import Environment, ReaderEnvironments
 from export_core.environments.placement import Placement
 from export_core.releases import load_calendar
-from export_core.releases.dates import dates_of
+from export_core.releases.entries import calendar_entries
 
 PROGRAMS = Path(__file__).with_name("forecast_programs.py")
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -56,7 +56,7 @@ def main() -> int:
     started = time.monotonic()
     calendar = load_calendar()
     versions = chosen([v for v in calendar.versions() if str(calendar.built(v)) >= OLDEST], options.releases)
-    dates = dates_of(calendar)
+    dates = calendar_entries(calendar)
     readers = {
         reader.jaxlib: reader
         for reader in readers_of({d.jaxlib: d.stablehlo for d in dates}, {d.jaxlib: d.jax for d in dates})
@@ -64,7 +64,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
 
         def written(version: str) -> Environment:
-            environment = Environments(calendar).build(Placement(calendar.release(version)))
+            environment = ReaderEnvironments(calendar).build(Placement(calendar.release(version)))
             folder = Path(scratch) / version
             folder.mkdir()
             in_environment(environment, "write", str(folder), options.seed)

@@ -10,12 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from convention_history import HISTORY, SUPPORTED, default_of, supported_by, writable_by
 from kept import DATA, FILES
 
 from export_core.artifact import Aval, read, read_bytes
-from export_core.artifact.conventions import HISTORY, NEWEST, SUPPORTED, default_of, supported_by, writable_by
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.main_check import check_main, dimension_names
+from export_core.artifact.main_check import NEWEST, check_main, dimension_names
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "convention_programs.py"
@@ -42,7 +42,7 @@ def forged(path: Path, **fields: object) -> list[str]:
     envelope = read(path).envelope
     assert envelope is not None
     assert check_main(read(path)) == []
-    return check_main(read_bytes(encode(envelope.replace(**fields), {*envelope.slots, *fields})))
+    return check_main(read_bytes(encode(envelope._replace(**fields), {*envelope.slots, *fields})))
 
 
 @pytest.mark.parametrize("path", [*FILES, *GOLDENS, *OLD], ids=lambda path: "-".join(path.parts[-3:]))
@@ -140,7 +140,7 @@ def test_an_envelope_that_says_something_else_is_told_in_a_sentence(fresh, name,
 
 def test_the_derivatives_are_held_against_their_own_envelopes(fresh):
     envelope = read(fresh["plain"]).envelope
-    problems = forged(fresh["plain"], vjp=envelope.vjp.replace(module_kept_var_idx=()))
+    problems = forged(fresh["plain"], vjp=envelope.vjp._replace(module_kept_var_idx=()))
     assert problems == ["main of the VJP of order 1 takes 2 arrays, and the envelope declares 0 kept arguments."]
 
 
@@ -154,7 +154,7 @@ def test_before_version_9_main_and_its_envelope_know_nothing_of_the_tokens_insid
 
 def test_a_version_that_is_not_known_here_raises_no_alarm():
     envelope = read(DATA / "0.12.0.1" / "key.jaxexport").envelope
-    newer = envelope.replace(calling_convention_version=NEWEST + 1, module_kept_var_idx=())
+    newer = envelope._replace(calling_convention_version=NEWEST + 1, module_kept_var_idx=())
     assert check_main(read_bytes(encode(newer))) == []
 
 
@@ -232,12 +232,12 @@ def test_the_release_that_is_here_says_the_same_of_itself():
 @pytest.mark.matrix
 @pytest.mark.parametrize("version", ["0.4.30", "0.6.2", "0.7.0", "0.10.1"])
 def test_other_releases_follow_and_say_the_same(version, tmp_path):
-    from export_core.environments.environment import Environments
+    from export_core.environments.environment import ReaderEnvironments
     from export_core.environments.placement import Placement
     from export_core.releases import load_calendar
 
     calendar = load_calendar()
-    python = Environments(calendar).build(Placement(calendar.release(version))).python
+    python = ReaderEnvironments(calendar).build(Placement(calendar.release(version))).python
     paths = exported_by(python, tmp_path)
     assert len(paths) >= 20
     assert [problem for path in paths for problem in check_main(read(path))] == []

@@ -8,10 +8,11 @@ import pytest
 
 from export_core.artifact import read
 from export_core.artifact.foreseen import PLATFORMS, belongs, foreseen
-from export_core.inspection.audited import audited
+from export_core.inspection.audit_text import audit_text
 from export_core.inspection.describe import describe
 from export_core.inspection.screen import screen
-from export_core.releases.dates import shipped_dates
+from export_core.inspection.terms import Terms
+from export_core.releases.entries import shipped_entries
 from export_core.releases.stable_targets import stable_targets
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -53,10 +54,10 @@ def test_every_stable_target_is_one_platforms_own_or_everybodys(target):
 
 
 def test_inspect_and_audit_say_it():
-    artifact, dates = kept("test_accelerators.test_qr"), shipped_dates()
-    text = screen(describe(artifact, dates))
-    newest = dates[-1].jaxlib
+    artifact, terms = kept("test_accelerators.test_qr"), Terms(shipped_entries())
+    text = screen(describe(artifact, terms))
+    newest = terms.releases[-1].jaxlib
     assert f"cuda: calls cusolver_geqrf_ffi, cusolver_orgqr_ffi, all promised by jaxlib {newest}" in text
-    told, ok = audited(artifact, dates, {})
+    told, ok = audit_text(artifact, terms)
     assert ok
     assert f"note  on tpu: calls ProductOfElementaryHouseholderReflectors, Qr, all promised by jaxlib {newest}" in told

@@ -12,9 +12,9 @@ from kept import DATA, FILES, jax_goldens
 import export_core.releases
 from export_core.artifact import read, read_bytes
 from export_core.artifact.envelope.encode import encode
-from export_core.artifact.envelope.fields import Source
+from export_core.artifact.envelope.fields import ByteSpan
 from export_core.artifact.readers import Reader, loads, readers_of
-from export_core.artifact.vhlo_needs import needs, tables_through
+from export_core.artifact.vhlo_needs import needs, tables
 from tools.vhlo_tables import TABLES, known_names, names_in, with_operations
 
 LOADS = json.loads((DATA / "loads.json").read_bytes())  # measured: what did not load, in each of 26 releases
@@ -28,7 +28,7 @@ def readers():
         {v: calendar.jaxlib[v].stablehlo for v in versions}, {v: calendar.release(v).jax for v in versions}
     )
     return {
-        reader.jaxlib: reader.replace(jax=reader.jaxlib) for reader in found
+        reader.jaxlib: reader._replace(jax=reader.jaxlib) for reader in found
     }  # measured with the jax of the same number
 
 
@@ -57,7 +57,7 @@ def test_an_unknown_code_gives_at_least_and_never_a_number():
 
 
 def test_a_writer_newer_than_the_tables_is_believed_only_by_readers_that_reach_it():
-    major, minor = map(int, tables_through().split(".")[:2])
+    major, minor = map(int, tables()["through"].split(".")[:2])
     newer = f"StableHLO_v{major}.{minor + 1}.0".encode()
     data = bytecode(op(MODULE, regions=region())).replace(b"StableHLO_v1.0.0", newer)
     artifact = read_bytes(data)
@@ -94,7 +94,7 @@ def test_the_forecast_is_what_26_releases_did_with_the_modules_of_the_jax_wheel(
     for name, golden in jax_goldens().items():
         module = golden["mlir_module_serialized"]
         key = hashlib.sha256(module).hexdigest()[:12]
-        envelope = base.replace(serialization_version=2, module_source=Source(module, 0, len(module)))
+        envelope = base._replace(serialization_version=2, module_source=ByteSpan(module, 0, len(module)))
         artifact = read_bytes(encode(envelope, slots))
         for version, not_loaded in LOADS.items():
             (answer,) = loads(artifact, [readers[version]])

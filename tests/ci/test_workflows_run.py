@@ -20,7 +20,7 @@ from actions import Actions, Job, scripts
 from making import make_wheel
 
 from export_core.environments.build import cache_folder
-from export_core.environments.environment import Environments
+from export_core.environments.environment import ReaderEnvironments
 from export_core.environments.placement import Placement
 from export_core.releases import load_calendar
 
@@ -109,7 +109,7 @@ def readers() -> None:
     """Their environments stand."""
     calendar = load_calendar()
     for reader in READERS:
-        Environments(calendar).build(Placement(calendar.release(reader)))
+        ReaderEnvironments(calendar).build(Placement(calendar.release(reader)))
 
 
 @pytest.fixture
@@ -199,7 +199,10 @@ def candidate(folder: Path) -> list[Path]:
     """Wheels of a release candidate from today: the newest jaxlib and jax under another number, so that they really run."""
     release = load_calendar().release("0.12.0.1")
     (site,) = (
-        Environments(load_calendar()).build(Placement(release)).python.parents[1].glob("lib/python*/site-packages")
+        ReaderEnvironments(load_calendar())
+        .build(Placement(release))
+        .python.parents[1]
+        .glob("lib/python*/site-packages")
     )
     today = subprocess.run(["date", "-u", "+%F"], capture_output=True, text=True, check=True).stdout.strip()
     number = "0.13.0rc1"

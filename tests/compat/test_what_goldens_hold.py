@@ -10,7 +10,8 @@ from export_core.artifact import Artifact, payloads, read
 from export_core.goldens import GoldenStore
 from export_core.inspection.describe import describe
 from export_core.inspection.difference import differences
-from export_core.releases.dates import shipped_dates
+from export_core.inspection.terms import Terms
+from export_core.releases.entries import shipped_entries
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 BOTH = ("0.9.2-cpu", "0.12.0.1-cpu")
@@ -35,9 +36,9 @@ def test_a_kernel_of_mosaic_gpu_says_the_version_of_its_payload(writer, version)
 
 @pytest.mark.parametrize("writer", BOTH)
 def test_forward_compatibility_is_what_makes_the_other_lowering(writer):
-    dates = shipped_dates()
+    terms = Terms(shipped_entries())
     old, new = (
-        describe(artifact("test_conventions", name, writer), dates)
+        describe(artifact("test_conventions", name, writer), terms)
         for name in ("test_forward_compatible", "test_for_readers_from_today_on")
     )
     told = [line for line in differences(old, new).splitlines() if "add" in line or "multiply" in line]

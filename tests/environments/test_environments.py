@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import zipfile
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from making import make_wheel, release
 from export_core.environments import build as module
 from export_core.environments import environment as environments
 from export_core.environments.build import LAST_LINES, Built, Recipe, cache_folder
-from export_core.environments.environment import Environments, cell_variables, requirements, this_interpreter
+from export_core.environments.environment import ReaderEnvironments, cell_variables, requirements, this_interpreter
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.placement import Placement
@@ -140,13 +139,14 @@ def test_a_build_that_fails_twice_leaves_nothing_and_says_both(cache, tiny, tmp_
     assert [path for path in cache.iterdir() if path.is_dir()] == []
 
 
-def test_a_build_that_nobody_wants_any_more_ends_at_once(cache, tiny):
+def test_a_build_that_nobody_wants_any_more_ends_at_once(cache, tiny, tmp_path):
     stopping = threading.Event()
     threading.Timer(1.0, stopping.set).start()
-    started = time.monotonic()
+    to_its_end = tmp_path / "to its end"
+    slow = f"import pathlib, time; time.sleep(60); pathlib.Path({str(to_its_end)!r}).touch()"
     with pytest.raises(EnvironmentFailed, match="the run was stopped"):
-        build("slow", sys.executable, tiny, "import time; time.sleep(60)", stopping=stopping)
-    assert time.monotonic() - started < 15
+        build("slow", sys.executable, tiny, slow, stopping=stopping)
+    assert not to_its_end.exists()
     assert [path for path in cache.iterdir() if path.is_dir()] == []
 
 
@@ -195,7 +195,7 @@ def test_an_environment_with_another_jax_fails(cache, monkeypatch):
     with pytest.raises(
         EnvironmentFailed, match=r"expected jax 0\.12\.0\.1 and jaxlib 0\.12\.0\.1, found jax 0\.1 and jaxlib 0\.2"
     ):
-        Environments(load_calendar()).build(Placement(release("0.12.0.1")))
+        ReaderEnvironments(load_calendar()).build(Placement(release("0.12.0.1")))
 
 
 def _fake(folder: Path) -> None:

@@ -88,7 +88,7 @@ def test_where_there_is_none_uv_is_asked_to_download_one(machine):
     assert find(machine) == WANTED
 
 
-def test_without_any_the_error_says_what_was_searched_and_what_to_do(machine):
+def test_without_any_the_error_says_what_was_searched(machine):
     with pytest.raises(EnvironmentFailed) as told:
         find(machine)
     assert "CPython 3.77 is needed and was not found" in str(told.value)

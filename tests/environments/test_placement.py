@@ -10,7 +10,8 @@ from importlib import resources
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import day, golden, release, result
+from making import day, golden, release, result, summarize
+from replaying import replayed
 from rich.console import Console
 
 from export_core.environments import hardware as hardware_module
@@ -20,10 +21,8 @@ from export_core.environments.errors import PlacementError
 from export_core.environments.hardware import missing_hardware, resolve_mode
 from export_core.environments.placement import Mode, Placement, load_devices, parse_platform, parse_targets
 from export_core.goldens import Options
-from export_core.judge import reproduce_command, summarize
 from export_core.matrix import Cell, Selection, Verdict, make_plan
-from export_core.matrix.driverless import find_driverless, load_driverless
-from export_core.matrix.replay import replay
+from export_core.matrix.known_messages import find_driver_need, load_driver_needs
 from export_core.policy import Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_plan
@@ -159,12 +158,6 @@ def test_goldens_without_a_cell_on_these_platforms_are_reported():
     assert [(each.title, each.text) for each in findings(judged, summary)] == [("NOT COVERED", said)]
 
 
-def test_the_command_that_reproduces_a_cell_names_its_mode():
-    cell = Cell(golden(), NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
-    assert "--platforms tpu:compile" in reproduce_command(cell)
-    assert reproduce_command(Cell(golden(), NEWEST, "cpu")).endswith("--platforms cpu")
-
-
 def test_missing_hardware_is_named_and_decides_the_mode():
     for platform in ("cuda", "rocm", "tpu"):
         lack = missing_hardware(platform)
@@ -195,7 +188,7 @@ def test_nothing_is_built_for_what_cannot_run_here():
         raise AssertionError("an environment was built")
 
     cell = Cell(golden(), NEWEST, platform, Mode.RUN, parse_targets(())[platform])
-    (outcome,) = replay([cell], never, load_calendar(), equipped=never)
+    (outcome,) = replayed([cell], never)
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     assert outcome.message.startswith(f"{platform} cannot run here: {missing_hardware(platform)}")
     assert f"--platforms {platform}:compile" in outcome.message
@@ -203,9 +196,7 @@ def test_nothing_is_built_for_what_cannot_run_here():
 
 def test_a_release_without_the_plugin_is_not_run(goldens, here):
     cell = Cell(goldens["both"], here, "tpu", Mode.COMPILE, parse_targets(())["tpu"])
-    (outcome,) = replay(
-        [cell], this_interpreter, load_calendar(), equipped=lambda placement: this_interpreter(placement.reader)
-    )
+    (outcome,) = replayed([cell], this_interpreter)
     if outcome.verdict is Verdict.COMPILED:
         pytest.skip("this interpreter has libtpu")
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
@@ -215,17 +206,17 @@ def test_a_release_without_the_plugin_is_not_run(goldens, here):
 
 def test_what_only_a_driver_could_do_is_known_by_release():
     said = "JaxRuntimeError: INTERNAL: cuSolver internal error"
-    assert find_driverless("cuda", "compile", said, day("2026-03-18"))
-    assert not find_driverless("cuda", "compile", said, day("2026-04-16")), "0.10.0 compiles it"
-    assert not find_driverless("tpu", "compile", said, day("2026-03-18"))
+    assert find_driver_need("cuda", "compile", said, day("2026-03-18"))
+    assert not find_driver_need("cuda", "compile", said, day("2026-04-16")), "0.10.0 compiles it"
+    assert not find_driver_need("tpu", "compile", said, day("2026-03-18"))
     memories = (
         "ValueError: Could not find memory addressable by device NVIDIA H100 80GB HBM3. "
         "Device NVIDIA H100 80GB HBM3 can address the following memory kinds: %s. Got memory kind: device"
     )
-    assert find_driverless("cuda", "compile", memories % "", day("2026-01-28"))
-    assert not find_driverless("cuda", "compile", memories % "", day("2026-02-28")), "0.9.1 does not ask"
-    assert not find_driverless("cuda", "compile", memories % "pinned_host", day("2026-01-28")), "it has memories"
-    assert all(entry.meaning and re.compile(entry.message) for entry in load_driverless())
+    assert find_driver_need("cuda", "compile", memories % "", day("2026-01-28"))
+    assert not find_driver_need("cuda", "compile", memories % "", day("2026-02-28")), "0.9.1 does not ask"
+    assert not find_driver_need("cuda", "compile", memories % "pinned_host", day("2026-01-28")), "it has memories"
+    assert all(entry.meaning and re.compile(entry.message) for entry in load_driver_needs())
 
 
 def test_a_download_is_described_with_the_largest_first():

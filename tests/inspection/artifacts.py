@@ -46,7 +46,7 @@ def changed(folder: Path, name: str, **fields: object) -> Path:
     envelope = read(DATA / f"{name}.jaxexport").envelope
     assert envelope is not None
     path = folder / "changed.jaxexport"
-    path.write_bytes(encode(envelope.replace(**fields)))
+    path.write_bytes(encode(envelope._replace(**fields)))
     return path
 
 

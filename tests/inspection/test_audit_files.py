@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from artifacts import DATA, unlisted
 
 CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    """No policy in the working folder but the test's own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def test_calls_that_the_writer_guarantees_are_0(jaxexport):

@@ -8,8 +8,9 @@ from artifacts import DATA, bare, changed, unlisted
 from export_core.artifact import read
 from export_core.inspection.describe import describe
 from export_core.inspection.difference import differences
-from export_core.inspection.facts import Constant, Inspection
-from export_core.releases.dates import shipped_dates
+from export_core.inspection.facts import ConstantFacts, Inspection
+from export_core.inspection.terms import Terms
+from export_core.releases.entries import shipped_entries
 
 MLP = DATA / "0.12.0.1" / "mlp.jaxexport"
 
@@ -74,8 +75,14 @@ def test_bytes_that_differ_in_nothing_that_is_compared_are_different_and_say_so(
 
 def test_constants_are_compared_by_their_content():
     def with_constant(digest: str) -> Inspection:
-        facts = describe(read(MLP), shipped_dates())
-        constant: Constant = {"type": "tensor<100xf32>", "nbytes": 400, "at": 9, "function": "main", "sha256": digest}
+        facts = describe(read(MLP), Terms(shipped_entries()))
+        constant: ConstantFacts = {
+            "type": "tensor<100xf32>",
+            "nbytes": 400,
+            "at": 9,
+            "function": "main",
+            "sha256": digest,
+        }
         facts["modules"][0]["constants"] = [constant]
         return facts
 

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from artifacts import DATA, bare, changed
 
-from export_core.artifact.conventions import NEWEST
+from export_core.artifact.main_check import NEWEST
 from tools.schemas import schema
 
 FORGED = {"module_kept_var_idx": (0,)}

@@ -53,7 +53,7 @@ def test_an_older_writers_golden_is_written_replayed_and_judged(
     assert {name: data for name, data in project.stored().items() if name in own} == own
     held = project.pytest("-k", "wave")
     assert held.code == 0
-    assert f"1 case held against 2 goldens: {judged}" in held.text
+    assert f"1 case checked against 2 goldens: {judged}" in held.text
     assert shown in held.text
     place = str(project.folder.parent).encode()
     assert [name for name, data in older.items() if place in data] == []

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from export_core.artifact.bytecode.parts import Constant, CustomCall, Function, Later
+from typing import TYPE_CHECKING, Any
+
+from export_core.artifact.bytecode.parts import Constant, CustomCall, Function, FunctionAttributes
 from export_core.artifact.bytecode.values import Opaque, Values
 from export_core.artifact.bytecode.walk import walk
 from export_core.artifact.errors import LIMIT, ArtifactError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from export_core.artifact.bytecode.sections import Tables
 
 # Names of the properties of the operations that are looked into, in the order of the bytes: alphabetical (seen in
@@ -148,8 +147,8 @@ class Collected:
         inputs, outputs = self.values.function_type(cursor.index(len(self.tables.types), "type"))
         self.current = str(self._value(named, "sym_name", op))
         visibility = str(self._value(named, "sym_visibility", op)) if "sym_visibility" in named else ""
-        later = Later(self.values, named.get("arg_attrs", -1), named.get("res_attrs", -1))
-        self.functions.append(Function(self.current, visibility or "public", inputs, outputs, later))
+        attributes_of = FunctionAttributes(self.values, named.get("arg_attrs", -1), named.get("res_attrs", -1))
+        self.functions.append(Function(self.current, visibility or "public", inputs, outputs, attributes_of))
 
     def _constant(self, name: int, at: int, attributes: int, properties: int, _location: int, _depth: int) -> None:
         if (properties, attributes) in self.small:

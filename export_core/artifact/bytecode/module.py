@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
 from export_core.artifact.bytecode.collect import Collected
 from export_core.artifact.bytecode.sections import Tables
 from export_core.artifact.errors import ArtifactError, stumbled
-from export_core.artifact.record import cached_property
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from export_core.artifact.bytecode.parts import Constant, CustomCall, Function
 
 

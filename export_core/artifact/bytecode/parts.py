@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from export_core.artifact.record import Record
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar
-
     from export_core.artifact.bytecode.values import Values
 
 
-class CustomCall(Record):
+class CustomCall(NamedTuple):
     """A custom call: what XLA will run by name, outside StableHLO.
 
     `api_version` is StableHLO's (1 original, 2 status returning, 3 unified, 4 typed FFI); JAX's FFI calls say 1 too
@@ -27,7 +24,7 @@ class CustomCall(Record):
     backend_config: str | bytes | dict[str, Any]
     function: str
     location: str
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]  # hides tuple.count, which nobody asks of it
     vjp_order: int = 0
 
     @property
@@ -37,57 +34,73 @@ class CustomCall(Record):
         return place if not self.vjp_order else f"{place} (VJP of order {self.vjp_order})"
 
 
-class Later(Record):
-    """Where the attributes of a function's arguments and results are, for when somebody asks; -1 where there are none."""
+class FunctionAttributes:
+    """The attributes of a function's arguments and results: where they are, to be decoded when asked for.
 
-    values: Values
-    arguments: int
-    results: int
+    Both are numbers of attributes in the module, -1 where there are none. Equal where the decoded attributes are.
+    """
+
+    __slots__ = ("arguments", "results", "values")
+
+    def __init__(self, values: Values, arguments: int, results: int):
+        self.values = values
+        self.arguments = arguments
+        self.results = results
 
     def __repr__(self) -> str:
-        return "Later()"
+        return "FunctionAttributes()"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Later) and all(
-            self.dicts(mine) == other.dicts(theirs)
-            for mine, theirs in ((self.arguments, other.arguments), (self.results, other.results))
+        return (
+            isinstance(other, FunctionAttributes)
+            and self.of_arguments() == other.of_arguments()
+            and self.of_results() == other.of_results()
         )
 
     def __hash__(self) -> int:
-        return hash(Later)
+        return hash(FunctionAttributes)  # decoding them for a hash would cost what this class saves
 
-    def dicts(self, attribute: int) -> tuple[dict[str, Any], ...]:
-        """Return a list of dictionaries."""
-        found = self.values.attribute(attribute) if attribute >= 0 else []
-        return tuple(x for x in found if isinstance(x, dict)) if isinstance(found, list) else ()
+    def of_arguments(self) -> tuple[dict[str, Any], ...]:
+        """Return a dictionary for each argument. May raise `ArtifactError`."""
+        return self._decode(self.arguments)
+
+    def of_results(self) -> tuple[dict[str, Any], ...]:
+        """Return a dictionary for each result. May raise `ArtifactError`."""
+        return self._decode(self.results)
+
+    def _decode(self, index: int) -> tuple[dict[str, Any], ...]:
+        value = self.values.attribute(index) if index >= 0 else []
+        return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
 
-class Function(Record):
+class Function(NamedTuple):
     """A function: its name, visibility and the types of its arguments and results, with their attributes."""
-
-    shown: ClassVar[tuple[str, ...]] = ("name", "visibility", "inputs", "outputs", "arg_attrs", "result_attrs")
 
     name: str
     visibility: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    later: Later
+    attributes: FunctionAttributes
 
     @property
     def arg_attrs(self) -> tuple[dict[str, Any], ...]:
         """The attributes of each argument, decoded when asked. May raise `ArtifactError`."""
-        return self.later.dicts(self.later.arguments)
+        return self.attributes.of_arguments()
 
     @property
     def result_attrs(self) -> tuple[dict[str, Any], ...]:
         """The attributes of each result, decoded when asked. May raise `ArtifactError`."""
-        return self.later.dicts(self.later.results)
+        return self.attributes.of_results()
+
+    def shown(self) -> tuple[str, ...]:
+        """Return the names of what `as_dict` gives."""
+        return "name", "visibility", "inputs", "outputs", "arg_attrs", "result_attrs"
 
     def __str__(self) -> str:
         return f"@{self.name}({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})"
 
 
-class Constant(Record):
+class Constant(NamedTuple):
     """A constant: its type, the bytes it takes in the file, and the function it is in. Its content is not copied."""
 
     type: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from export_core.artifact.bytecode.cursor import Cursor
 from export_core.artifact.errors import LIMIT, ArtifactError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from export_core.artifact.bytecode.sections import Tables
 
     _Sized = tuple[Any, int, int]  # a value, how many values are in it, how deep

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from export_core.artifact.bytecode.cursor import IR, Cursor
 from export_core.artifact.errors import LIMIT
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

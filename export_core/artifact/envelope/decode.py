@@ -7,6 +7,7 @@ from export_core.artifact.envelope.fields import (
     AbstractDevice,
     AbstractMesh,
     Aval,
+    ByteSpan,
     Dim,
     DisabledCheck,
     Envelope,
@@ -14,7 +15,6 @@ from export_core.artifact.envelope.fields import (
     NamedSharding,
     PartitionSpec,
     Sharding,
-    Source,
     Tree,
     UnknownField,
 )
@@ -112,7 +112,7 @@ class _Decoder:
             format_range=self.formats(version),
             slots=tuple(s.FIELDS["Exported"][i] for i in t.present() if i < len(s.FIELDS["Exported"])),
             unknown_fields=tuple(self.unknown),
-            module_source=Source(self.buffer.data, start, length),
+            module_source=ByteSpan(self.buffer.data, start, length),
         )
 
     def formats(self, version: int) -> tuple[int, int]:
@@ -212,7 +212,7 @@ class _Decoder:
         if named is not None:
             self.since(6)
             found = self.named_sharding(named, meshes)
-            return found if proto is None else found.replace(hlo_sharding_proto=proto)
+            return found if proto is None else found._replace(hlo_sharding_proto=proto)
         if proto is None:
             return None
         known = self.shardings_seen.get(proto)

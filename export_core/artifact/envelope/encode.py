@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from export_core.artifact.envelope import schema as s
 from export_core.artifact.envelope.fields import HloSharding, NamedSharding
 from export_core.artifact.envelope.flatbuffer_writer import Blob, Numbers, Scalar, Table, Vector, build
 from export_core.artifact.errors import ArtifactError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

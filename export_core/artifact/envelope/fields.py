@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from export_core.artifact.record import Record, cached_property
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import ClassVar
+from typing import NamedTuple
 
 Dim = int | str  # a symbolic dimension is its expression, as jax prints it
 
 
-class Aval(Record):
+class Aval(NamedTuple):
     """The abstract value of one argument or result. `memory_space` is None in formats before 5."""
 
     dtype: str
@@ -22,7 +18,7 @@ class Aval(Record):
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
 
-class Tree(Record):
+class Tree(NamedTuple):
     """A pytree: `kind` is leaf, none, tuple, list, dict or custom; `names` are a dict's keys, one a child."""
 
     kind: str
@@ -54,7 +50,7 @@ class Tree(Record):
         return 1 if self.kind == "leaf" else sum(child.num_leaves for child in self.children)
 
 
-class AbstractDevice(Record):
+class AbstractDevice(NamedTuple):
     """The device a mesh was made for. Formats 8 and later; `platform` since 11."""
 
     device_kind: str
@@ -62,7 +58,7 @@ class AbstractDevice(Record):
     platform: str | None = None
 
 
-class AbstractMesh(Record):
+class AbstractMesh(NamedTuple):
     """A mesh without devices: sizes, names and types (Auto, Explicit, Manual) of its axes."""
 
     axis_sizes: tuple[int, ...]
@@ -74,7 +70,7 @@ class AbstractMesh(Record):
         return f"Mesh({', '.join(f'{n}={s}' for n, s in zip(self.axis_names, self.axis_sizes, strict=False))})"
 
 
-class PartitionSpec(Record):
+class PartitionSpec(NamedTuple):
     """How the dimensions are split: None, an axis or several axes for each dimension."""
 
     partitions: tuple[str | tuple[str, ...] | None, ...] = ()
@@ -89,7 +85,7 @@ class PartitionSpec(Record):
         return ("reduced", self.reduced), ("unreduced", self.unreduced)
 
 
-class NamedSharding(Record):
+class NamedSharding(NamedTuple):
     """A sharding by mesh axes. Formats 6 and later; 6 to 8 write XLA's protobuf beside it, for older readers."""
 
     mesh: AbstractMesh
@@ -101,7 +97,7 @@ class NamedSharding(Record):
         return f"NamedSharding({self.mesh}, {self.spec})"
 
 
-class HloSharding(Record):
+class HloSharding(NamedTuple):
     """A sharding as XLA's OpSharding protobuf, not decoded further. Formats before 9; jax 0.12 refuses it."""
 
     proto: bytes
@@ -113,7 +109,7 @@ class HloSharding(Record):
 Sharding = NamedSharding | HloSharding | None  # None: unspecified
 
 
-class DisabledCheck(Record):
+class DisabledCheck(NamedTuple):
     """A safety check that the exporter switched off.
 
     `kind` is platform, custom_call (with its target) or shape_assertions.
@@ -126,39 +122,45 @@ class DisabledCheck(Record):
         return f"{self.kind}({self.target})" if self.target is not None else self.kind
 
 
-class UnknownField(Record):
+class UnknownField(NamedTuple):
     """A field, or a value of an enum, that no known schema has: reported, not interpreted.
 
     `index` is its place in the vtable (-1 for a value), `at` its byte in the file.
     """
 
     table: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of it
     at: int
 
 
-class Source(Record):
-    """Where the module lies in the bytes that were read, so that nothing is copied before it is asked for."""
+class ByteSpan:
+    """Where the module lies in the bytes that were read, so that nothing is copied before it is asked for.
 
-    data: bytes | bytearray
-    start: int
-    length: int
+    Equal where the bytes are. No tuple, since a subclass of one that has an `__eq__` of its own keeps the tuple's `!=`.
+    """
+
+    __slots__ = ("data", "length", "start")
+
+    def __init__(self, data: bytes | bytearray, start: int, length: int):
+        self.data = data
+        self.start = start
+        self.length = length
 
     def __repr__(self) -> str:
-        return f"Source({self.length} bytes at {self.start})"
+        return f"ByteSpan({self.length} bytes at {self.start})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Source) and self.take() == other.take()
+        return isinstance(other, ByteSpan) and self.copy() == other.copy()
 
     def __hash__(self) -> int:
-        return hash(self.take())
+        return hash(self.copy())
 
-    def take(self) -> bytes:
+    def copy(self) -> bytes:
         """Return a copy of the bytes."""
         return bytes(self.data[self.start : self.start + self.length])
 
 
-class Envelope(Record):
+class Envelope(NamedTuple):
     """The fields of a serialized `jax.export.Exported`.
 
     `serialization_version` is what the wire says, wrong before jax 0.11.1; `format_range` is the first and the last
@@ -166,8 +168,6 @@ class Envelope(Record):
     written the slots that are present. `nr_devices` is the newer 32-bit field, or the older short one where only that
     was written.
     """
-
-    shown: ClassVar[tuple[str, ...]]
 
     fun_name: str
     in_tree: Tree
@@ -190,22 +190,23 @@ class Envelope(Record):
     format_range: tuple[int, int]
     slots: tuple[str, ...]
     unknown_fields: tuple[UnknownField, ...]
-    module_source: Source
+    module_source: ByteSpan
 
     @property
     def format(self) -> int:
         """The oldest serialization format that has every field present."""
         return self.format_range[0]
 
-    @cached_property
+    @property
     def mlir_module_serialized(self) -> bytes:
-        """The StableHLO portable artifact, copied out of the file on first use."""
-        return self.module_source.take()
+        """The StableHLO portable artifact, a copy made each time it is asked for."""
+        return self.module_source.copy()
 
     @property
     def vjp_order(self) -> int:
         """How many nested derivatives are inside."""
         return 0 if self.vjp is None else 1 + self.vjp.vjp_order
 
-
-Envelope.shown = ("format", *(name for name in Envelope.record_fields if name != "module_source"))
+    def shown(self) -> tuple[str, ...]:
+        """Return the names of what `as_dict` gives: all but the module's bytes."""
+        return ("format", *(name for name in self._fields if name != "module_source"))

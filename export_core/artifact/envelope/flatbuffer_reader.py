@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct
+from typing import TYPE_CHECKING, Any
 
 from export_core.artifact.errors import LIMIT, ArtifactError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 _U16 = Struct("<H").unpack_from
 _I32 = Struct("<i").unpack_from

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from struct import pack, pack_into
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

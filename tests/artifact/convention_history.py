@@ -1,15 +1,17 @@
-"""Which calling conventions has JAX had, what did each change, and which of them can a release write?
+"""The calling conventions of jax.export, version by version, and which of them each release writes.
 
-docs/calling_conventions.md has the same two tables for people; a test keeps them equal. Sources: the history in JAX's export
-documentation for what changed and when; for who writes which, the minimum, default and maximum in the sources of the releases.
+docs/calling_conventions.md has the same two tables for people. Sources: the history in JAX's export documentation for what changed
+and when; for who writes which, the minimum, default and maximum in the sources of the releases.
 """
 
 from __future__ import annotations
 
-from export_core.artifact.record import Record
+from typing import NamedTuple
+
+from packaging.version import Version
 
 
-class Convention(Record):
+class Convention(NamedTuple):
     """One version: what it changed, and the day (2023-10-20, or a month of older ones) from which JAX could write it."""
 
     version: int
@@ -17,7 +19,7 @@ class Convention(Record):
     change: str
 
 
-class Supported(Record):
+class Supported(NamedTuple):
     """What jax releases from `jax` on write: the oldest version, the one nobody has to ask for, and the newest."""
 
     jax: str
@@ -38,11 +40,6 @@ HISTORY = (
     Convention(9, "2023-10-20", "a token of `main` for each ordered effect; `jax.global_constant` on arguments"),
     Convention(10, "2025-07-14", "the module says whether Shardy partitions it (`jax_use_shardy_partitioner`)"),
 )
-OLDEST, NEWEST = HISTORY[0].version, HISTORY[-1].version
-TOKENS_SINCE = 9
-"""The first version whose `main` takes and returns tokens, and whose arguments say which global constant they are."""
-ATTRIBUTE_SINCE = 8
-"""The first version whose module must have jax.uses_shape_polymorphism."""
 
 SUPPORTED = (
     Supported("0.4.14", 6, 6, 8),
@@ -57,17 +54,16 @@ SUPPORTED = (
 
 def supported_by(jax: str) -> Supported | None:
     """Return what a jax release writes; None for one before 0.4.14, which had no such choice."""
-    key = _key(jax)
-    return next((row for row in reversed(SUPPORTED) if _key(row.jax) <= key), None)
+    return next((row for row in reversed(SUPPORTED) if Version(row.jax) <= Version(jax)), None)
 
 
 def writable_by(version: int) -> tuple[str, str | None] | None:
-    """Return the first jax that writes a version, and the first that does no more (None: today's does); None if none ever could."""
+    """Return the first jax that writes a version, and the first that no longer does (None: today's does); None if none ever could."""
     return _span([row.oldest <= version <= row.newest for row in SUPPORTED])
 
 
 def default_of(version: int) -> tuple[str, str | None] | None:
-    """Return the first jax that writes a version unasked, and the first that does no more, as `writable_by`."""
+    """Return the first jax that writes a version by default, and the first that no longer does, as `writable_by`."""
     return _span([row.default == version for row in SUPPORTED])
 
 
@@ -77,7 +73,3 @@ def _span(rows: list[bool]) -> tuple[str, str | None] | None:
     first = rows.index(True)
     after = rows.index(False, first) if False in rows[first:] else len(rows)
     return SUPPORTED[first].jax, SUPPORTED[after].jax if after < len(rows) else None
-
-
-def _key(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())

@@ -1,0 +1,73 @@
+"""What `jaxexport audit` says of a file: its custom calls, the checks that were switched off, what is wrong with `main`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from export_core.artifact.main_check import check_main
+from export_core.inspection.describe import audit_calls, find_writer, foreseen_in
+from export_core.inspection.screen import joined, printable
+from export_core.phrases import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from export_core.artifact import Artifact
+    from export_core.artifact.audit import AuditFinding
+    from export_core.inspection.terms import Terms
+
+
+def audit_text(
+    artifact: Artifact, terms: Terms, writer: str | None = None, reader: str | None = None
+) -> tuple[str, bool]:
+    """Return the block of text of one artifact, and whether no problems were found.
+
+    Args:
+        artifact: what was read.
+        terms: the releases that can have written it, and the calls that are allowed.
+        writer: the jaxlib that wrote it, where that is known better than the file says.
+        reader: a jaxlib that must guarantee the targets too.
+
+    Raises:
+        ArtifactError: a module cannot be read.
+    """
+    written_by = find_writer(artifact, terms.releases)
+    if writer is not None:
+        written_by = {**written_by, "jaxlib": writer}
+    findings = audit_calls(artifact, written_by, terms.allow, reader)
+    # No exporter writes a file with such a main: it was damaged or put together, and jax would call it with other arguments.
+    problems = check_main(artifact)
+    head = _summary(findings, problems)
+    lines = [f"{artifact.name}: {head}, written by {_writer(written_by['jaxlib'], written_by['candidates'])}"]
+    for finding in findings:
+        lines += _finding_lines(finding)
+    lines += [f"  FAIL  {problem}" for problem in problems]
+    if terms.releases:
+        platforms = foreseen_in(artifact, reader or terms.releases[-1].jaxlib)
+        lines += [f"  note  on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
+    fine = not problems and all(finding.ok for finding in findings)
+    return "".join(f"{printable(line)}\n" for line in lines), fine
+
+
+def _summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:
+    bad = sum(not finding.ok for finding in findings)
+    parts = [f"{plural(bad, 'target')} not guaranteed"] if bad else []
+    if problems:
+        parts.append("main is not what the envelope says")
+    if parts:
+        return joined(parts)
+    return "ok" if any(finding.count for finding in findings) else "ok, it makes no custom calls"
+
+
+def _finding_lines(finding: AuditFinding) -> list[str]:
+    mark = "note" if not finding.count else "ok  " if finding.ok else "FAIL"
+    more = [] if finding.ok else [f"          in {place}" for place in finding.places[1:]]
+    return [f"  {mark}  {finding}", *more]
+
+
+def _writer(jaxlib: str | None, candidates: Sequence[str]) -> str:
+    if jaxlib is not None:
+        return f"jaxlib {jaxlib}"
+    if not candidates:
+        return "a jaxlib that the calendar does not have (name it with --writer)"
+    return f"one of jaxlib {joined(candidates)} (name it with --writer)"

@@ -1,0 +1,62 @@
+"""The terms that an artifact is described by: which releases there are, what is promised between them, which calls are allowed.
+
+A project's policy sets them. Loading one takes 100 ms, so that `jaxexport inspect` first looks whether there can be one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from export_core.releases.entries import CalendarEntry, calendar_entries, shipped_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from export_core.policy import Policy
+
+POLICY_FILES = ("export_compat.yaml", "export_compat.yml", "export_releases.yaml")
+"""Files that make a folder a project with terms of its own. The second is a mistake, of which the policy's loader tells."""
+PROJECT_FILE = "pyproject.toml"
+
+
+class Terms(NamedTuple):
+    """Releases, oldest build first; the windows of the promise in days; custom-call targets that are allowed, with reasons."""
+
+    releases: tuple[CalendarEntry, ...]
+    backward_days: int = 180
+    forward_days: int = 21
+    allow: Mapping[str, str] = {}
+
+
+def terms_here(policy_file: str | None = None) -> Terms:
+    """The terms of the named policy, else those of the project in the working folder, else what ships with this package.
+
+    Raises:
+        ExportCompatError: the policy, or the project's file of releases, cannot be used.
+    """
+    if policy_file is None and not _may_have_policy():
+        return Terms(shipped_entries())
+    from pathlib import Path
+
+    from export_core.policy import find_policy
+
+    return terms_of(find_policy(Path(), policy_file))
+
+
+def terms_of(policy: Policy) -> Terms:
+    """The terms that a policy sets."""
+    windows = policy.window_lengths()
+    return Terms(calendar_entries(policy.calendar()), windows.backward_days, windows.forward_days, policy.allow)
+
+
+def _may_have_policy() -> bool:
+    if any(map(os.path.lexists, POLICY_FILES)):
+        return True
+    try:
+        with open(PROJECT_FILE, "rb") as file:  # noqa: PTH123 - pathlib takes 5 ms
+            return (
+                b"jaxexport" in file.read()
+            )  # only a TOML parser knows whether it is the table; the policy's loader asks one
+    except OSError:
+        return False

@@ -1,0 +1,98 @@
+"""`jaxexport inspect`, `diff` and `audit` in a project that has releases, windows and allowed calls of its own."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+
+import pytest
+from artifacts import DATA, Run, changed, unlisted
+
+from export_core.inspection import terms
+from export_core.policy import FILE, PROJECT_FILE, Policy
+from export_core.releases import Windows
+from export_core.releases.entries import shipped_entries
+from export_core.releases.project_releases import FILE as RELEASES
+
+MLP = DATA / "0.12.0.1" / "mlp.jaxexport"
+STABLEHLO = json.dumps(next(entry.stablehlo for entry in shipped_entries() if entry.jaxlib == "0.12.0.1"))
+RELEASE = f"""\
+jaxlib: {{"0.13.0": {{built: 2026-11-20, stablehlo: {STABLEHLO}}}}}
+jax: {{"0.13.0": {{built: 2026-11-20, minimum_jaxlib: "0.12.0"}}}}
+"""
+POLICY = "windows: {backward: 365, forward: 30}\nallow: {my_kernel_of_ours: we build it}\n"
+
+
+def written_by_0_13_0(folder: Path) -> Path:
+    return changed(folder, "0.12.0.1/mlp", jax_version="0.13.0")
+
+
+def facts_of(jaxexport: Run, *words: str | Path):
+    ended = jaxexport("inspect", *words, "--json")
+    assert ended.code == 0, ended.err
+    return json.loads(ended.out)
+
+
+def standing(jaxexport: Run, path: Path) -> str:
+    calls = {call["target"]: call["standing"] for call in facts_of(jaxexport, path)["custom_calls"]}
+    return calls["my_kernel_of_ours"]
+
+
+def test_a_writer_that_nobody_knows_is_not_guessed(jaxexport, tmp_path):
+    facts = facts_of(jaxexport, written_by_0_13_0(tmp_path))
+    assert facts["writer"]["jaxlib"] is None
+    assert "0.13.0" not in [reader["jaxlib"] for reader in facts["readers"]]
+    assert (facts["readers"][-1]["jaxlib"], facts["promise"]["backward_days"]) == (shipped_entries()[-1].jaxlib, 180)
+
+
+@pytest.mark.parametrize("kept_in", [RELEASES, FILE, PROJECT_FILE, "--policy"])
+def test_a_project_s_own_release_writes_and_reads_in_all_three(jaxexport, tmp_path, kept_in):
+    path = written_by_0_13_0(tmp_path)
+    policy = "releases:\n" + textwrap.indent(RELEASE, "  ") + POLICY
+    words = []
+    if kept_in == RELEASES:
+        (tmp_path / RELEASES).write_text(RELEASE)
+        (tmp_path / FILE).write_text(POLICY)
+    elif kept_in == FILE:
+        (tmp_path / FILE).write_text(policy)
+    elif kept_in == PROJECT_FILE:
+        (tmp_path / RELEASES).write_text(RELEASE)
+        (tmp_path / PROJECT_FILE).write_text("[tool.jaxexport.windows]\nbackward = 365\nforward = 30\n")
+    else:
+        (tmp_path / "elsewhere.yaml").write_text(policy)
+        words = ["--policy", tmp_path / "elsewhere.yaml"]
+    facts = facts_of(jaxexport, path, *words)
+    assert (facts["writer"]["jaxlib"], facts["readers"][-1]["jaxlib"]) == ("0.13.0", "0.13.0")
+    assert facts["promise"] == {
+        "backward_days": 365,
+        "forward_days": 30,
+        "since": ["2026-10-21"] * 2,
+        "until": ["2027-11-20"] * 2,
+    }
+    audit = jaxexport("audit", path, *words)
+    assert f"{path}: ok, it makes no custom calls, written by jaxlib 0.13.0\n" in audit.out
+    diff = jaxexport("diff", MLP, path, *words)
+    assert "written by: jax 0.12.0.1, jaxlib 0.12.0.1 → jax 0.13.0, jaxlib 0.13.0" in diff.out
+
+
+def test_a_call_that_the_policy_allows_is_allowed_in_all_three(jaxexport, tmp_path):
+    path = unlisted(tmp_path)
+    assert (standing(jaxexport, path), jaxexport("audit", path).code) == ("unlisted", 1)
+    (tmp_path / FILE).write_text(POLICY)
+    assert (standing(jaxexport, path), jaxexport("audit", path).code) == ("allowed", 0)
+    assert "allowed: we build it" in jaxexport("inspect", path).out
+    assert "allowed: we build it" in jaxexport("diff", MLP, path).out
+
+
+def test_a_broken_policy_is_an_error_of_inspect_as_of_audit(jaxexport, tmp_path):
+    (tmp_path / FILE).write_text("windows: {backwards: 3}\n")
+    assert jaxexport("inspect", MLP) == jaxexport("audit", MLP)
+    assert jaxexport("inspect", MLP).code == 2
+
+
+def test_what_is_looked_for_without_the_policy_s_libraries_is_what_they_read():
+    assert {FILE, RELEASES, FILE.replace(".yaml", ".yml")} == set(terms.POLICY_FILES)
+    assert terms.PROJECT_FILE == PROJECT_FILE
+    assert terms.Terms(shipped_entries()) == terms.terms_of(Policy())
+    assert terms.Terms(()).backward_days == Windows().backward_days

@@ -27,7 +27,8 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.line import Line
-from export_core.environments.environment import Environment, build_environment
+from export_core.environments.environment import Environment, ReaderEnvironments
+from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits
 from export_core.matrix.checks import request_of
@@ -48,7 +49,7 @@ def measure(rounds: int) -> list[Line]:
     """Goldens of this project, read by the newest jaxlib."""
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
     reader = calendar.release(calendar.newest())
-    environment = build_environment(reader, calendar)
+    environment = ReaderEnvironments(calendar).build(Placement(reader))
     cells = [Cell(golden, reader, "cpu") for golden in GoldenStore(ROOT / "golden").goldens()]
     return [*cold(cells, environment, rounds), *matrix(cells, environment, calendar)]
 

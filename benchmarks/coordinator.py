@@ -16,11 +16,11 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from export_core.cli import app as cli
-from export_core.environments.environment import Environment, this_interpreter
+from export_core.environments.environment import Environment, ReaderEnvironments, this_interpreter
+from export_core.environments.placement import Placement
 from export_core.goldens.store import OUTPUTS
 from export_core.matrix import local_replay as local
 from export_core.matrix.replay import replay
-from export_core.releases import Release
 from export_core.worker.protocol import Reply, Request, Stage
 
 
@@ -45,13 +45,13 @@ def start(environment: Environment, slots: int, *, fork: bool) -> Stub:
     return Stub()
 
 
-def environment(release: Release, *_: object) -> Environment:
+def build(environments: ReaderEnvironments, placement: Placement) -> Environment:
     """This interpreter, for any release."""
-    return this_interpreter(release)
+    return this_interpreter(placement.reader)
 
 
 if __name__ == "__main__":
     local.replay = functools.partial(replay, start=start)  # type: ignore[assignment]
-    local.build_environment = environment  # type: ignore[assignment]
+    ReaderEnvironments.build = build  # type: ignore[method-assign]
     atexit.register(lambda: Path(os.environ["STATUS"]).write_text(Path("/proc/self/status").read_text()))
     sys.exit(cli.main())

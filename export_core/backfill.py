@@ -1,4 +1,4 @@
-"""How does a project that adopts the tool today get goldens of the last six months? By running its tests with older releases."""
+"""Backfill: goldens by older releases, written by running the project's own tests in their environments."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from urllib.request import url2pathname
 
 import click
 
-from export_core.environments.build import build, uv_command
+from export_core.environments.build import Built, Recipe, build, uv_command
 from export_core.environments.environment import cell_variables, requirements
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.interpreters import find_python, python_for
+from export_core.environments.locks import EnvironmentLocks
 from export_core.matrix.selection import GROUPS, Readers, Selection, choose_readers
-from export_core.releases import Calendar, ReleaseError, Windows
+from export_core.releases import Calendar, Release, ReleaseError, Windows
 
 _CHECK = "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)"
 INCOMPLETE = 3
@@ -27,10 +28,10 @@ INCOMPLETE = 3
 def choose_writers(
     named: str, calendar: Calendar, *, wheels: tuple[str, ...] = (), indexes: tuple[str, ...] = ()
 ) -> Readers:
-    """The releases that were named as writers, oldest build first, and how they are had; spelled as readers of a matrix are.
+    """The releases that were named as writers, oldest build first, and where they come from; named as `--readers` are.
 
-    `calendar` is the one that the tests date their goldens with. Raises `ReleaseError` for a release that it does not have, also where a
-    wheel does: who exports in its environment sees the calendar and not the wheel.
+    `calendar` is the one that the tests date their goldens with. Raises `ReleaseError` for a release that it does not
+    have, even if there is a wheel of it: the tests, in its environment, see the calendar and not the wheel.
     """
     selection = Selection(readers=named, wheels=wheels, indexes=indexes)
     if not selection.named or not {*selection.named}.isdisjoint(GROUPS):
@@ -42,9 +43,9 @@ def choose_writers(
     unknown = [release.jaxlib for release in chosen.chosen if release.jaxlib not in calendar.jaxlib]
     if unknown:
         raise ReleaseError(
-            f"--writers {named}: expected releases of the calendar here, which dates the goldens that they write, found jaxlib "
-            f"{', '.join(unknown)}. `jaxexport releases refresh --wheels DIR` adds those of a folder; or date them under `releases:` in "
-            "the policy file."
+            f"--writers {named}: expected releases of the calendar here, which dates the goldens that they write, "
+            f"found jaxlib {', '.join(unknown)}. `jaxexport releases refresh --wheels DIR` adds those of a folder; or "
+            "date them under `releases:` in the policy file."
         )
     return chosen
 
@@ -54,59 +55,65 @@ def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequenc
 
     Args:
         writers: what `choose_writers` chose.
-        install: pip requirements of the tests; empty stands for the project in the working folder, where it has a pyproject.toml.
+        install: pip requirements of the tests; empty stands for the project in the working folder, if it has a
+            pyproject.toml.
         pytest_args: handed to pytest after its own.
 
     Returns:
         0 when every writer wrote; 1 when tests failed in one; 3 when an environment could not be built.
     """
-    calendar, sources = writers.calendar, writers.sources
     codes = []
     for release in writers.chosen:
         click.echo(f"== writing goldens with jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})")
-        wanted = (*requirements(release, calendar, sources), "pytest", this_package(), *(install or _project_here()))
-        python = find_python(python_for(calendar.pythons(release.jaxlib)), uv_command())
         try:
-            salt = _declared() + sources.content(release)
-            environment = build(f"writer-{release.jaxlib}", python, wanted, _CHECK, salt, sources.options())
-            if (found := environment.checked) != (expected := f"{release.jax} {release.jaxlib}"):
-                raise EnvironmentFailed(
-                    f"{environment.folder}: expected jax and jaxlib {expected}, found {found}. Delete the folder; it will be built again."
-                )
+            with EnvironmentLocks() as locks:
+                environment = _build_writer(release, writers, install, locks)
+                command = [str(environment.python), "-m", "pytest", "--update-goldens", "-m", "export_compat", "-q"]
+                code = subprocess.run([*command, *pytest_args], env=cell_variables(), check=False).returncode
         except EnvironmentFailed as error:
             click.echo(f"jaxlib {release.jaxlib}: {error}", err=True)
             codes.append(INCOMPLETE)
-            continue
-        command = [
-            str(environment.python),
-            "-m",
-            "pytest",
-            "--update-goldens",
-            "-m",
-            "export_compat",
-            "-q",
-            *pytest_args,
-        ]
-        code = subprocess.run(command, env=cell_variables(), check=False).returncode
-        codes.append(1 if code else 0)
+        else:
+            codes.append(1 if code else 0)
     return max(codes)
 
 
+def _build_writer(release: Release, writers: Readers, install: Sequence[str], locks: EnvironmentLocks) -> Built:
+    """The environment of a release with the tests of the project. Raises `EnvironmentFailed`."""
+    calendar, sources = writers.calendar, writers.sources
+    recipe = Recipe(
+        f"writer-{release.jaxlib}",
+        find_python(python_for(calendar.pythons(release.jaxlib)), uv_command()),
+        (*requirements(release, calendar, sources), "pytest", this_package(), *(install or _project_here())),
+        _CHECK,
+        _project_file() + sources.content(release),
+        sources.options(),
+    )
+    environment = build(recipe, locks)
+    expected = f"{release.jax} {release.jaxlib}"
+    if environment.checked != expected:
+        raise EnvironmentFailed(
+            f"{environment.folder}: expected jax and jaxlib {expected}, found {environment.checked}. Delete the folder; "
+            "it will be built again."
+        )
+    return environment
+
+
 def this_package() -> str:
-    """A pip requirement for the pytest-jaxexport that is running: its folder where it was installed from one, else its version."""
-    found = distribution("pytest-jaxexport")
-    origin = json.loads(found.read_text("direct_url.json") or "{}")
+    """A pip requirement for the pytest-jaxexport that is running: the folder it was installed from, or its version."""
+    package = distribution("pytest-jaxexport")
+    origin = json.loads(package.read_text("direct_url.json") or "{}")
     url = str(origin.get("url", ""))
     if url.startswith("file://") and origin.get("dir_info") is not None:
         path = url2pathname(urlparse(url).path)
         if not Path(path).exists():
-            return f"pytest-jaxexport=={found.version}"
+            return f"pytest-jaxexport=={package.version}"
         return f"-e{path}" if origin["dir_info"].get("editable") else path
-    return f"pytest-jaxexport=={found.version}"
+    return f"pytest-jaxexport=={package.version}"
 
 
-def _declared() -> str:
-    """What the project declares, so that another dependency means another environment."""
+def _project_file() -> str:
+    """The project's pyproject.toml: other dependencies mean another environment."""
     path = Path("pyproject.toml")
     return path.read_text() if path.exists() else ""
 

@@ -63,7 +63,7 @@ def test_without_room_for_outputs_one_cell_is_not_run(project, tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "r" / "results.jsonl").read_bytes().splitlines()]
     (message,) = [line["message"] for line in lines if line["verdict"] == "not_run"]
     assert re.match(
-        f"infrastructure: tried twice, and each time NotKeptError: the outputs could not be written: .*{NO_ROOM}",
+        f"infrastructure: tried twice, and each time NotWrittenError: the outputs could not be written: .*{NO_ROOM}",
         message,
     )
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from replaying import replayed
 
-from export_core.environments.environment import build_environment
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Selection, Verdict, make_plan
 from export_core.policy import load_policy
@@ -59,7 +60,7 @@ def test_a_new_interpreter_for_each_cell_gives_the_same_verdicts():
     goldens = GoldenStore(ROOT / "golden").goldens()
     day = datetime.date(2026, 11, 21)
     plan = make_plan(goldens, policy.calendar(), policy.window_lengths(), selection, day)
-    environments = {reader: build_environment(reader, plan.calendar) for reader in plan.readers}
+    environments = {reader: ReaderEnvironments(plan.calendar).build(Placement(reader)) for reader in plan.readers}
 
     ours = {outcome.cell.key: outcome for outcome in replayed(plan.cells, environments.__getitem__, plan.calendar)}
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from making import NEWEST
 
-from export_core.environments.environment import build_environment
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.placement import Placement
 from export_core.policy import load_policy
 from export_core.runs.results import read_results
 
@@ -51,7 +52,7 @@ def repack(site: Path, name: str, folder: Path) -> None:
 def index(tmp_path: Path) -> Iterator[str]:
     """A simple index on loopback, by PEP 503."""
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
-    environment = build_environment(calendar.release(NEWEST), calendar)
+    environment = ReaderEnvironments(calendar).build(Placement(calendar.release(NEWEST)))
     asked = [str(environment.python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     site = Path(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
     for name in ("jax", "jaxlib"):

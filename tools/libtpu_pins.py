@@ -1,13 +1,16 @@
-"""Add to the table of libtpu pins what the calendar has and the table lacks, by asking uv: python -m tools.libtpu_pins."""
+"""Renew the table of libtpu pins: add what it lacks of the calendar, by asking uv. `python -m tools.libtpu_pins`."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import Version
+
 import export_core.environments
+from export_core.atomic import write_whole
 from export_core.environments.build import uv_command
 from export_core.environments.libtpu import load_pins
 from export_core.releases import load_calendar
@@ -24,15 +27,27 @@ def main() -> None:
     for version in calendar.versions():
         if version in pins or calendar.built(version) < calendar.built("0.5.1"):
             continue
-        python = max(calendar.pythons(version), key=lambda text: tuple(map(int, text.split("."))))
+        python = max(calendar.pythons(version), key=Version)
         command = [uv_command(), "pip", "compile", "--quiet", "--python-version", python, "-"]
-        asked = subprocess.run(command, input=f"jax[tpu]=={version}", capture_output=True, text=True, check=False)
-        if found := re.search(r"^libtpu==(\S+)", asked.stdout, re.MULTILINE):
-            pins[version] = found[1]
+        resolved = subprocess.run(command, input=f"jax[tpu]=={version}", capture_output=True, text=True, check=False)
+        if pin := find_pin(resolved.stdout):
+            pins[version] = pin
         else:
-            print(f"{version}: {asked.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+            print(f"{version}: {resolved.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
     lines = (f'"{version}": "{pin}"\n' for version, pin in pins.items())
-    TABLE.write_text(HEAD + "".join(lines))
+    write_whole(TABLE, [HEAD.encode(), *(line.encode() for line in lines)])
+
+
+def find_pin(resolved: str) -> str:
+    """The version of libtpu among resolved requirements; empty if there is none."""
+    for line in resolved.splitlines():
+        try:
+            requirement = Requirement(line.partition("#")[0].strip())
+        except InvalidRequirement:  # a comment
+            continue
+        if requirement.name == "libtpu":
+            return next(iter(requirement.specifier)).version
+    return ""
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.environments.environment import build_environment
+from export_core.environments.environment import ReaderEnvironments
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.placement import Mode, Placement, Target, load_devices
 from export_core.judge import Result, judge_again
@@ -114,7 +114,7 @@ def describable(reader: str, platform: str, plugin: str, names: Sequence[str]) -
     targets = {name: Target(platform, plugin, name) for name in names}
     placement = Placement(calendar.release(reader), platform, Mode.COMPILE, targets[names[0]])
     try:
-        environment = build_environment(placement.reader, calendar, placement=placement)
+        environment = ReaderEnvironments(calendar).build(placement)
     except EnvironmentFailed:
         return None
     questions = {}

@@ -1,10 +1,11 @@
-"""The commands `jaxexport environments list|clean`: what readers and writers run in, and how to get the disk back."""
+"""The commands `jaxexport environments list|clean`: what readers and writers run in, and how to free the disk."""
 
 from __future__ import annotations
 
 import click
 
 from export_core.cli.options import console
+from export_core.phrases import plural
 
 UNUSED_DAYS = 30
 
@@ -16,27 +17,27 @@ def environments_group() -> None:
 
 @environments_group.command("list")
 def list_() -> None:
-    """Show each environment: for whom it was built, its size, when it was last used, and whether it is in use."""
+    """Show each environment: what it was built for, its size, when it was last used, and whether it is in use."""
     from rich.table import Table
 
     from export_core.environments.build import cache_folder
-    from export_core.environments.inventory import kept_environments
+    from export_core.environments.inventory import cached_environments
 
-    kept = kept_environments()
+    environments = cached_environments()
     table = Table(box=None, pad_edge=False)
     for name in ("jaxlib", "platform", "for", "MB", "last used", "", "folder"):
         table.add_column(name, justify="right" if name == "MB" else "left")
-    for each in kept:
-        state = "in use" if each.in_use else "" if each.whole else "half built"
-        size = f"{each.size / 1e6:.0f}"
-        table.add_row(each.jaxlib, each.plugin or "cpu", each.kind, size, str(each.used), state, each.folder.name)
+    for cached in environments:
+        state = "in use" if cached.in_use else "" if cached.is_built else "half built"
+        size, last_used = f"{cached.size / 1e6:.0f}", str(cached.last_used)
+        table.add_row(cached.jaxlib, cached.plugin or "cpu", cached.kind, size, last_used, state, cached.folder.name)
     screen = console()
-    if kept:
+    if environments:
         screen.print(table)
-    total = sum(each.size for each in kept)
+    total = sum(cached.size for cached in environments) / 1e9
     screen.print(
-        f"{len(kept)} environments of {total / 1e9:.1f} GB in {cache_folder() / 'environments'}. Their files are hard links into uv's "
-        "cache where both are on one disk: they take no room twice.",
+        f"{plural(len(environments), 'environment')} of {total:.1f} GB in {cache_folder() / 'environments'}. On the "
+        "disk of uv's cache their files are hard links into it, and take no space of their own.",
         highlight=False,
         soft_wrap=True,
     )
@@ -49,26 +50,27 @@ def list_() -> None:
     default=UNUSED_DAYS,
     show_default=True,
     metavar="DAYS",
-    help="Those that nobody has used for so long, and what killed builds left.",
+    help="Those unused for this many days, and what killed builds left.",
 )
 @click.option("--all", "everything", is_flag=True, help="All of them.")
-@click.option("--yes", is_flag=True, help="Remove them, and do not just say which.")
+@click.option("--yes", is_flag=True, help="Remove them; without it, they are only listed.")
 def clean(older_than: int, everything: bool, yes: bool) -> None:
-    """Remove environments that are not needed any more. Never one that a running process uses; what is needed is built again."""
+    """Remove unused environments. Never one that a running process uses; what is needed is built again."""
     import datetime
 
-    from export_core.environments.inventory import kept_environments, remove, to_clean
+    from export_core.environments.inventory import cached_environments, remove, to_clean
 
     today = datetime.datetime.now(datetime.UTC).date()
-    chosen = to_clean(kept_environments(), today, None if everything else older_than)
-    gone = 0
-    for each in chosen:
-        if yes and not remove(each):
-            click.echo(f"{each.folder.name}: in use by now, left alone")
+    chosen = to_clean(cached_environments(), today, None if everything else older_than)
+    size = 0
+    for cached in chosen:
+        if yes and not remove(cached):
+            click.echo(f"{cached.folder.name}: in use by now, not removed")
             continue
-        gone += each.size
-        click.echo(f"{each.folder.name}  {each.size / 1e6:.0f} MB  last used {each.used}")
-    what = "removed" if yes else "would go; --yes removes them"
+        size += cached.size
+        click.echo(f"{cached.folder.name}  {cached.size / 1e6:.0f} MB  last used {cached.last_used}")
+    done = "removed" if yes else "would be removed; --yes removes them"
     click.echo(
-        f"{len(chosen)} environments of {gone / 1e9:.1f} GB {what}. `uv cache prune` clears what only uv's cache still holds."
+        f"{plural(len(chosen), 'environment')} of {size / 1e9:.1f} GB {done}. `uv cache prune` removes what only uv's "
+        "cache still has."
     )

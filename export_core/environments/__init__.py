@@ -1,1 +1,1 @@
-"""The environments in which readers and writers run: where they are, how they are built, locked, listed and removed."""
+"""The environments in which readers and writers run: built, locked, listed and removed; and what they run on."""

@@ -1,4 +1,4 @@
-"""How is a virtual environment built, all or nothing, found again by its content, and is it still as it was built?"""
+"""Building a virtual environment, all or nothing; finding it again by its recipe; finding what of it is damaged."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import filelock
 import platformdirs
 
-from export_core.environments.errors import EnvironmentFailed, twice
-from export_core.environments.locks import Hold, hold, size_of
+from export_core.atomic import write_whole
+from export_core.environments.errors import EnvironmentFailed, tried_twice
+from export_core.environments.locks import EnvironmentLocks
 
 LAST_LINES = 12
 READY = "ready.json"
 CHECK_SECONDS = 120.0
 """How long an environment may take to import what it was built for."""
 LONG_WAIT_SECONDS = 30.0
-"""After how long it is told that another process builds the environment."""
+"""After how long a wait for another process that builds the environment is reported."""
 LOOK_SECONDS = 0.2
 """How often a build is asked whether it is still wanted."""
-_ASKING_SYSCONFIG = threading.Lock()
+_SYSCONFIG_LOCK = threading.Lock()
 
 
 def cache_folder() -> Path:
-    """Where environments are kept: JAXEXPORT_CACHE, or the user's cache folder. Never inside a project."""
-    chosen = os.environ.get("JAXEXPORT_CACHE")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("jaxexport"))
+    """The folder of all environments: JAXEXPORT_CACHE, or the user's cache folder. Never inside a project."""
+    folder = os.environ.get("JAXEXPORT_CACHE")
+    return Path(folder) if folder else Path(platformdirs.user_cache_dir("jaxexport"))
 
 
 def uv_command() -> str:
@@ -44,21 +45,40 @@ def uv_command() -> str:
     from uv import find_uv_bin
 
     # It asks sysconfig, which in CPython 3.11 answers None while another thread is asking for the first time.
-    with _ASKING_SYSCONFIG:
+    with _SYSCONFIG_LOCK:
         return str(find_uv_bin())
 
 
 @dataclass(frozen=True)
-class Built:
-    """A virtual environment on disk; `checked` is what its check printed, `lock` a hash of what is installed in it.
+class Recipe:
+    """What is built: a virtual environment of `python` with these requirements, in which the code `check` must run.
 
-    While this object lives, nobody removes the folder.
+    `salt` stands for whatever else decides the content, such as the bytes of wheels; `options` are those of
+    ``uv pip install``, which do not.
     """
+
+    name: str
+    python: str
+    requirements: tuple[str, ...]
+    check: str
+    salt: str = ""
+    options: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """The folder of this environment, built or not."""
+        # In this order since the first release: environments that are on disk are found by it.
+        content = json.dumps([self.python, self.requirements, self.check, self.salt])
+        return cache_folder() / "environments" / f"{self.name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A virtual environment on disk: what its check printed, and a hash of all that is installed in it."""
 
     folder: Path
     checked: str
-    lock: str
-    held: Hold | None = field(default=None, compare=False, repr=False)
+    content_hash: str
 
     @property
     def python(self) -> Path:
@@ -67,44 +87,40 @@ class Built:
 
 
 def build(
-    name: str,
-    python: str,
-    wanted: tuple[str, ...],
-    check: str,
-    salt: str = "",
-    options: tuple[str, ...] = (),
+    recipe: Recipe,
+    locks: EnvironmentLocks,
+    *,
     stopping: threading.Event | None = None,
     about_to: Callable[[], None] = lambda: None,
     notify: Callable[[str], None] = lambda text: None,
 ) -> Built:
-    """A virtual environment that holds `wanted`, found by content or built, and verified by running `check` in it.
+    """The environment of a recipe, found or built, verified by its check, and locked for use.
 
-    `salt` stands for what decides the content beside the requirements; `options` are those of ``uv pip install``. One that is not as
-    it was installed is built anew; `about_to` is called before anything is fetched; `notify` is told of a long
-    wait for another process that builds the same. Raises `EnvironmentFailed` when that fails twice.
+    One that is damaged is built anew. `about_to` is called before anything is fetched; `notify` reports a long wait for
+    another process that builds the same. Raises `EnvironmentFailed` when building fails twice.
     """
-    folder = folder_of(name, python, wanted, check, salt)
+    folder = recipe.folder
     stopping = stopping or threading.Event()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(folder, stopping, notify):
-            if (found := standing(folder)) and not damage_in(folder):
-                return found
+        with _only_builder(folder, stopping, notify):
+            if (built := find_built(folder, locks)) and not damage_in(folder):
+                return built
             about_to()
-            try:
-                return _built(folder, python, wanted, check, options, stopping)
-            except (EnvironmentFailed, OSError) as error:
-                first = str(error)
-                # Files of an environment are those of the installer's cache, by hard links: what is broken there is no help.
-                again = ("--no-cache",) if isinstance(error, _Unusable) else ()
-            if stopping.is_set():
-                raise EnvironmentFailed(first)
-            try:
-                return _built(folder, python, wanted, check, (*options, *again), stopping)
-            except (EnvironmentFailed, OSError) as error:
-                raise EnvironmentFailed(twice(first, str(error))) from error
+            return _build_in_two_tries(recipe, locks, stopping)
     except OSError as error:
         raise EnvironmentFailed(f"infrastructure: no environment can be built in {folder.parent}: {error}") from error
+
+
+def find_built(folder: Path, locks: EnvironmentLocks) -> Built | None:
+    """The environment in a folder, locked for use. None when its build has not ended well, or it is being removed."""
+    try:
+        if not (folder / READY).exists() or not locks.take(folder):
+            return None
+        ready = json.loads((folder / READY).read_bytes())
+        return Built(folder, ready["checked"], ready["lock"])
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 class _Unusable(EnvironmentFailed):
@@ -112,10 +128,10 @@ class _Unusable(EnvironmentFailed):
 
 
 @contextlib.contextmanager
-def _alone(folder: Path, stopping: threading.Event, notify: Callable[[str], None]) -> Iterator[None]:
-    """Nobody else builds this environment meanwhile. Raises `EnvironmentFailed` when the run is stopped before that."""
+def _only_builder(folder: Path, stopping: threading.Event, notify: Callable[[str], None]) -> Iterator[None]:
+    """Keep others from building this environment. Raises `EnvironmentFailed` when the run is stopped while it waits."""
     lock = filelock.FileLock(f"{folder}.lock")
-    told_at: float | None = time.monotonic() + LONG_WAIT_SECONDS
+    report_at: float | None = time.monotonic() + LONG_WAIT_SECONDS
     while True:
         try:
             lock.acquire(timeout=LOOK_SECONDS)
@@ -123,62 +139,58 @@ def _alone(folder: Path, stopping: threading.Event, notify: Callable[[str], None
         except filelock.Timeout:
             if stopping.is_set():
                 raise EnvironmentFailed("the run was stopped while another process built the environment") from None
-            if told_at and time.monotonic() > told_at:
+            if report_at and time.monotonic() > report_at:
                 notify(f"waiting for another process that builds {folder}, and holds {folder}.lock")
-                told_at = None
+                report_at = None
     try:
         yield
     finally:
         lock.release()
 
 
-def _built(
-    folder: Path,
-    python: str,
-    wanted: tuple[str, ...],
-    check: str,
-    options: tuple[str, ...],
-    stopping: threading.Event,
-) -> Built:
+def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event) -> Built:
+    try:
+        return _build_whole(recipe, locks, stopping)
+    except (EnvironmentFailed, OSError) as error:
+        first = str(error)
+        # An environment's files are hard links into the installer's cache: what is damaged there stays so.
+        again = ("--no-cache",) if isinstance(error, _Unusable) else ()
+    if stopping.is_set():
+        raise EnvironmentFailed(first)
+    try:
+        return _build_whole(replace(recipe, options=(*recipe.options, *again)), locks, stopping)
+    except (EnvironmentFailed, OSError) as error:
+        raise EnvironmentFailed(tried_twice(first, str(error))) from error
+
+
+def _build_whole(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event) -> Built:
     """Build an environment from nothing, all or nothing."""
-    # Half of one, left by a build that was killed, is not worth saving.
+    folder, requirements = recipe.folder, recipe.requirements
+    # A build that was killed may have left half of one.
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        _install(folder, python, wanted, options, stopping)
-        if broken := damage_in(folder):
-            raise _Unusable(f"installing {', '.join(wanted)} left it broken: {broken}")
+        _install(recipe, stopping)
+        if damage := damage_in(folder):
+            raise _Unusable(f"installing {', '.join(requirements)} left it broken: {damage}")
         try:
-            importing = [str(interpreter_in(folder)), "-c", check]
-            checked = _run(importing, f"importing {wanted[0]}", stopping, CHECK_SECONDS).strip()
+            command = [str(interpreter_in(folder)), "-c", recipe.check]
+            checked = _run(command, f"importing {requirements[0]}", stopping, CHECK_SECONDS).strip()
         except EnvironmentFailed as error:
             raise _Unusable(str(error)) from error
-        found = Built(folder, checked, installed(folder), hold(folder))
-        ready = folder / READY
-        beside = ready.with_suffix(".new")
-        said = {"requirements": wanted, "checked": checked, "lock": found.lock, "size": size_of(folder)}
-        beside.write_text(json.dumps(said))
-        beside.replace(ready)
+        built = Built(folder, checked, hash_of_installed(folder))
+        locks.take(folder)
+        # The key is called "lock" on disk: environments that were built before are found by it.
+        ready = {
+            "requirements": requirements,
+            "checked": checked,
+            "lock": built.content_hash,
+            "size": size_of(folder),
+        }
+        write_whole(folder / READY, [json.dumps(ready).encode()])
     except BaseException:  # on a full disk, what is left of it takes the room of others
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return found
-
-
-def folder_of(name: str, python: str, wanted: tuple[str, ...], check: str, salt: str = "") -> Path:
-    """Where the environment of a `build` lies, built or not."""
-    key = hashlib.sha256(json.dumps([python, wanted, check, salt]).encode()).hexdigest()[:12]
-    return cache_folder() / "environments" / f"{name}-{key}"
-
-
-def standing(folder: Path) -> Built | None:
-    """The environment in a folder, or None where its build has not ended well, or it is being removed."""
-    try:
-        if not (folder / READY).exists() or (held := hold(folder)) is None:
-            return None
-        said = json.loads((folder / READY).read_bytes())
-        return Built(folder, said["checked"], said["lock"], held)
-    except (OSError, ValueError, KeyError):
-        return None
+    return built
 
 
 def interpreter_in(folder: Path) -> Path:
@@ -186,69 +198,68 @@ def interpreter_in(folder: Path) -> Path:
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def installed(folder: Path) -> str:
-    """A hash of the interpreter's version and of every file that the packages of a virtual environment were installed with.
+def hash_of_installed(folder: Path) -> str:
+    """A hash of an environment: of its interpreter's version and of every file of its packages.
 
-    The packages' own RECORD files have the SHA-256 of each. Scripts and notes of the installer are left out: they name the folder.
+    The packages' own RECORD files have the SHA-256 of each. Scripts and notes of the installer are left out: they name
+    the folder.
     """
     lines = [line for line in (folder / "pyvenv.cfg").read_text().splitlines() if line.startswith("version")]
     for record in _records(folder):
-        lines += [line for line in _recorded(record) if ".dist-info/" not in line]
+        lines += [line for line in _recorded_files(record) if ".dist-info/" not in line]
         lines.append(record.parent.name)
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
 def _records(folder: Path) -> list[Path]:
-    """The RECORD of each package, there or not."""
+    """The RECORD of each package, whether or not it exists."""
     patterns = ("[Ll]ib/python*/site-packages/*.dist-info", "Lib/site-packages/*.dist-info")
     return sorted({info / "RECORD" for pattern in patterns for info in folder.glob(pattern)})
 
 
-def _recorded(record: Path) -> list[str]:
-    """The lines of files that a package came with: path, hash, size."""
+def _recorded_files(record: Path) -> list[str]:
+    """The lines for files that a package came with: path, hash, size."""
     lines = record.read_text(encoding="utf-8").splitlines()
     return [line for line in lines if ",sha256=" in line and not line.startswith("..")]
 
 
 def damage_in(folder: Path) -> str:
-    """Which file of an environment is gone or has another size than its package says. Contents are not read: 350 MB."""
+    """Which file of an environment is gone or has the wrong size; empty for none. Contents are not read: 350 MB."""
     python, ready = interpreter_in(folder), folder / READY
     if not python.exists():
         return f"{python}: no such interpreter"
     try:
-        for path, size in _files(folder, ready.stat().st_mtime_ns if ready.exists() else 0):
-            if (found := os.stat(path).st_size) != size:  # noqa: PTH116 - thousands of files, and pathlib is slow
-                return f"{path}: expected {size} bytes, as its package says, found {found}"
+        for path, expected in _file_sizes(folder, ready.stat().st_mtime_ns if ready.exists() else 0):
+            if (size := os.stat(path).st_size) != expected:  # noqa: PTH116 - thousands of files, and pathlib is slow
+                return f"{path}: expected {expected} bytes, as its package says, found {size}"
     except (OSError, ValueError) as error:
         return str(error)
     return ""
 
 
 @functools.lru_cache(maxsize=64)
-def _files(folder: Path, built: int) -> tuple[tuple[str, int], ...]:
-    """Every file of the packages of an environment, and its bytes, as its RECORD says since it was built."""
+def _file_sizes(folder: Path, built_at: int) -> tuple[tuple[str, int], ...]:
+    """Every file of an environment's packages with its size, by their RECORDs; read again once it is built anew."""
     files = []
     for record in _records(folder):
-        for line in _recorded(record):
+        for line in _recorded_files(record):
             name, _, size = line.rsplit(",", 2)
             path = name.strip('"')
             files.append((f"{record.parent.parent}/{path}", int(size)))
     return tuple(files)
 
 
-def _install(
-    folder: Path, python: str, wanted: tuple[str, ...], options: tuple[str, ...], stopping: threading.Event
-) -> None:
-    uv = uv_command()
-    _run([uv, "venv", "--quiet", "--python", python, str(folder)], "creating the environment", stopping)
-    command = [uv, "pip", "install", "--quiet", "--python", str(interpreter_in(folder)), *options, *wanted]
-    _run(command, f"installing {', '.join(wanted)}", stopping)
+def _install(recipe: Recipe, stopping: threading.Event) -> None:
+    uv, folder, requirements = uv_command(), recipe.folder, recipe.requirements
+    _run([uv, "venv", "--quiet", "--python", recipe.python, str(folder)], "creating the environment", stopping)
+    command = [uv, "pip", "install", "--quiet", "--python", str(interpreter_in(folder)), *recipe.options, *requirements]
+    _run(command, f"installing {', '.join(requirements)}", stopping)
 
 
 def _run(command: list[str], doing: str, stopping: threading.Event, seconds: float = math.inf) -> str:
-    """What a command printed. Raises `EnvironmentFailed` where it fails, and ends it when the run is stopped or its time is up.
+    """What a command printed. It is killed when the run is stopped or its time is up. Raises `EnvironmentFailed`.
 
-    What fetches has no limit, since nobody knows how slow a network is; uv itself gives up where nothing comes.
+    Commands that fetch have no limit, since nobody knows how slow a network is; uv itself gives up when nothing comes.
     """
     until = time.monotonic() + seconds
     late = False
@@ -260,7 +271,7 @@ def _run(command: list[str], doing: str, stopping: threading.Event, seconds: flo
         text=True,
         errors="replace",
         env=_builder_variables(),
-        start_new_session=True,  # Ctrl-C is for who started it, which then ends it
+        start_new_session=True,  # Ctrl-C is for the coordinator, which then ends it
     ) as process:
         while True:
             try:
@@ -280,9 +291,25 @@ def _run(command: list[str], doing: str, stopping: threading.Event, seconds: flo
     return out
 
 
+def size_of(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    total, folders = 0, [str(folder)]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_size
+        except OSError:  # it is being removed meanwhile
+            continue
+    return total
+
+
 def _builder_variables() -> dict[str, str]:
     # An activated environment, or variables of the caller's jax, must not leak into another release's.
-    # The check compiles what it imports, so that no worker has to.
+    # Without PYTHONDONTWRITEBYTECODE the check compiles what it imports, so that no worker has to.
     dropped = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "PYTHONDONTWRITEBYTECODE")
     return {
         name: value for name, value in os.environ.items() if name not in dropped and not name.startswith("JAX_")

@@ -1,7 +1,8 @@
-"""How many bytes would an environment fetch? The sizes of the wheels that uv would choose, asked of their index."""
+"""The size of a download: the bytes of the wheels that uv would choose, by their index."""
 
 from __future__ import annotations
 
+import http.client
 import subprocess
 import tomllib
 import urllib.parse
@@ -18,16 +19,16 @@ _LARGE = 50e6
 """Bytes from which a wheel is named."""
 
 
-def download(wanted: Sequence[str], python: str, options: Sequence[str] = ()) -> dict[str, int]:
-    """Bytes of each wheel that these requirements take, by package. Empty where uv or the index does not say: it is no reason to fail.
+def download_sizes(requirements: Sequence[str], python: str, options: Sequence[str] = ()) -> dict[str, int]:
+    """Bytes of each wheel that these requirements take, by package; uv's own cache may have some of them already.
 
-    uv's own cache may have some of them already.
+    Empty where uv or the index does not say: building the environment reports what is wrong.
     """
     command = [uv_command(), "pip", "compile", "--quiet", "--no-header", "--format", "pylock.toml", "--python", python]
     try:
-        asked = subprocess.run(
+        resolved = subprocess.run(
             [*command, *options, "-"],
-            input="\n".join(wanted),
+            input="\n".join(requirements),
             capture_output=True,
             text=True,
             check=False,
@@ -35,18 +36,19 @@ def download(wanted: Sequence[str], python: str, options: Sequence[str] = ()) ->
         )
     except subprocess.TimeoutExpired:
         return {}
-    if asked.returncode:
+    if resolved.returncode:
         return {}
     try:
-        packages = tomllib.loads(asked.stdout)["packages"]
-        wheels = {each["name"]: each["wheels"][0] for each in packages if each.get("wheels")}
-        with ThreadPoolExecutor(8) as asking:
-            return dict(zip(wheels, asking.map(_size, wheels.values()), strict=True))
-    except (OSError, ValueError, KeyError):
+        packages = tomllib.loads(resolved.stdout)["packages"]
+        wheels = {package["name"]: package["wheels"][0] for package in packages if package.get("wheels")}
+        with ThreadPoolExecutor(8) as pool:
+            return dict(zip(wheels, pool.map(_size, wheels.values()), strict=True))
+    # A URL with a password is one that http.client takes for a bad port.
+    except (OSError, ValueError, KeyError, http.client.HTTPException):
         return {}
 
 
-def told(sizes: dict[str, int]) -> str:
+def describe_download(sizes: dict[str, int]) -> str:
     """``612 MB to fetch (libtpu 204 MB, jaxlib 110 MB)``; empty for none."""
     if not sizes:
         return ""
@@ -61,6 +63,6 @@ def _size(wheel: dict[str, object]) -> int:
     url = str(wheel.get("url", ""))
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         return 0
-    asked = urllib.request.Request(url, method="HEAD")
-    with urllib.request.urlopen(asked, timeout=ANSWER_SECONDS) as answer:
-        return int(answer.headers.get("Content-Length", 0))
+    request = urllib.request.Request(url, method="HEAD")
+    with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as response:
+        return int(response.headers.get("Content-Length", 0))

@@ -1,4 +1,4 @@
-"""What does a reader run in? An environment with jax, jaxlib, numpy and flatbuffers, and nothing of this project."""
+"""The environment of a reader: jax, jaxlib, numpy and flatbuffers, and nothing of this project."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from export_core.environments.build import build, damage_in, folder_of, standing, uv_command
+from export_core.environments.build import Recipe, build, damage_in, find_built, uv_command
+from export_core.environments.download_size import describe_download, download_sizes
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.interpreters import find_python, python_for
-from export_core.environments.locks import Hold
+from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.placement import Mode, Placement
 from export_core.releases import Calendar, Release
 from export_core.releases.wheels import Wheel
@@ -33,20 +34,22 @@ print(json.dumps([jax.__version__, jaxlib.version.__version__]))
 class Environment:
     """An interpreter in which a reader runs, and the variables it is started with.
 
-    `lock` is a hash of every installed file of every package and of the interpreter's version; empty where nobody took it. While
-    this object lives, nobody removes the folder.
+    `content_hash` is of every installed file of every package and of the interpreter's version; empty for an
+    interpreter that was not built here.
     """
 
     release: Release
     python: Path
     variables: Mapping[str, str]
-    lock: str = ""
-    held: Hold | None = field(default=None, compare=False, repr=False)
+    content_hash: str = ""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Where packages come from, before the published ones: single wheels of jaxlib, wheels in folders, indexes by URL."""
+    """Where packages come from, before the published ones.
+
+    `files` are single wheels of jaxlib, `held` the wheels of folders, `indexes` are URLs.
+    """
 
     files: tuple[Wheel, ...] = ()
     held: tuple[Wheel, ...] = ()
@@ -59,7 +62,7 @@ class Sources:
     def options(self) -> tuple[str, ...]:
         """The options of ``uv pip install``."""
         folders = dict.fromkeys(str(wheel.path.parent) for wheel in self.held)
-        # An index of nightlies holds no releases, and uv would look for a package in no other index than the first that knows its name.
+        # An index of nightlies has no releases, and uv looks for a package only in the first index that knows its name.
         strategy = ("--index-strategy=unsafe-first-match",) if self.indexes else ()
         return (
             *(f"--find-links={folder}" for folder in folders),
@@ -68,7 +71,7 @@ class Sources:
         )
 
     def content(self, release: Release) -> str:
-        """What decides, beside the versions, what is installed for a release: the bytes of its wheels."""
+        """What decides, beside the versions, what is installed for a release: its wheels, by hash, and the indexes."""
         named = self.file_of(release)
         wheels = [
             wheel for wheel in self.held if wheel.version == {"jax": release.jax, "jaxlib": release.jaxlib}[wheel.name]
@@ -87,14 +90,14 @@ PUBLISHED = Sources()
 
 def this_interpreter(release: Release) -> Environment:
     """The interpreter that runs now, as a reader."""
-    kept = {name: os.environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
-    return Environment(release, Path(sys.executable), {**cell_variables(), **kept})
+    own = {name: os.environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
+    return Environment(release, Path(sys.executable), {**cell_variables(), **own})
 
 
 def cell_variables(placement: Placement | None = None) -> dict[str, str]:
     """The variables of a cold cell: nothing that would set jax, XLA or Python differently from a plain process.
 
-    A cloud tells its TPUs by variables: a cell that runs there keeps them.
+    A cloud describes its TPUs by variables: a cell that runs there inherits them.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
     # Thread pools of numpy's BLAS would be lost in a fork.
@@ -102,9 +105,9 @@ def cell_variables(placement: Placement | None = None) -> dict[str, str]:
     plain = {**inherited, **threads, "JAX_PLATFORMS": "cpu"}
     if placement is None:
         return plain
-    told = {name: value for name, value in os.environ.items() if name.startswith("TPU_")}
-    kept = told if (placement.platform, placement.mode) == ("tpu", Mode.RUN) else {}
-    return {**plain, **kept, **placement.variables()}
+    tpu = {name: value for name, value in os.environ.items() if name.startswith("TPU_")}
+    runs_on_tpu = (placement.platform, placement.mode) == ("tpu", Mode.RUN)
+    return {**plain, **(tpu if runs_on_tpu else {}), **placement.variables()}
 
 
 def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
@@ -118,67 +121,99 @@ def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLIS
     )
 
 
-def build_environment(
-    release: Release,
-    calendar: Calendar,
-    sources: Sources = PUBLISHED,
-    stopping: threading.Event | None = None,
-    placement: Placement | None = None,
-    about_to: Callable[[tuple[str, ...], str], None] = lambda wanted, python: None,
-    notify: Callable[[str], None] = lambda text: None,
-) -> Environment:
-    """The environment of a reader, built once and shared by all projects of this user; one that has lost a file is built anew.
+class ReaderEnvironments:
+    """The environments of a run's readers, built once and shared by all projects of this user.
 
-    `placement` is the platform, when it is not a CPU; `about_to` is told requirements and interpreter before anything is fetched, `notify`
-    of a long wait.
-    Raises `EnvironmentFailed` with the builder's last lines when it cannot be built or does not import, in two tries, and when
-    `stopping` is set meanwhile.
+    Those that it gives are locked for use until the end of its ``with``, or else of the process: nobody removes them.
+    `notify` reports downloads and long waits; `ready` is told each reader whose environment is built. A build that goes
+    on when `stopping` is set is given up.
     """
-    recipe = _recipe(release, calendar, sources, placement)
-    built = build(
-        *recipe,
-        options=sources.options(),
-        stopping=stopping,
-        about_to=lambda: about_to(recipe[2], recipe[1]),
-        notify=notify,
-    )
-    found = json.loads(built.checked)
-    if found != [release.jax, release.jaxlib]:
-        raise EnvironmentFailed(
-            f"{built.folder}: expected jax {release.jax} and jaxlib {release.jaxlib}, found jax {found[0]} and jaxlib {found[1]}. "
-            "Delete the folder; it will be built again."
+
+    def __init__(
+        self,
+        calendar: Calendar,
+        sources: Sources = PUBLISHED,
+        *,
+        stopping: threading.Event | None = None,
+        notify: Callable[[str], None] = lambda text: None,
+        ready: Callable[[Release], None] = lambda release: None,
+    ) -> None:
+        self._calendar = calendar
+        self._sources = sources
+        self._stopping = stopping
+        self._notify = notify
+        self._ready = ready
+        self._locks = EnvironmentLocks()
+
+    def __enter__(self) -> ReaderEnvironments:
+        self._locks.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._locks.__exit__(*exception)
+
+    def build(self, placement: Placement) -> Environment:
+        """The environment of a reader, found or built; one that has lost a file is built anew. For several threads.
+
+        Raises `EnvironmentFailed` with the builder's last lines when it cannot be built or does not import, in two
+        tries, and when the run is stopped meanwhile.
+        """
+        recipe, release = self._recipe(placement), placement.reader
+        built = build(
+            recipe,
+            self._locks,
+            stopping=self._stopping,
+            about_to=lambda: self._announce(placement, recipe),
+            notify=self._notify,
         )
-    return Environment(release, built.python, cell_variables(placement), built.lock, built.held)
+        jax, jaxlib = json.loads(built.checked)
+        if (jax, jaxlib) != (release.jax, release.jaxlib):
+            raise EnvironmentFailed(
+                f"{built.folder}: expected jax {release.jax} and jaxlib {release.jaxlib}, found jax {jax} and jaxlib "
+                f"{jaxlib}. Delete the folder; it will be built again."
+            )
+        self._ready(release)
+        return Environment(release, built.python, cell_variables(placement), built.content_hash)
 
+    def find(self, placement: Placement) -> Environment | None:
+        """The environment of a reader if it is built already; nothing is built, started or waited for."""
+        try:
+            built = find_built(self._recipe(placement).folder, self._locks)
+        except EnvironmentFailed:  # there is no such CPython: building it says so
+            return None
+        if built is None:
+            return None
+        return Environment(placement.reader, built.python, cell_variables(placement), built.content_hash)
 
-def standing_environment(
-    release: Release, calendar: Calendar, sources: Sources = PUBLISHED, placement: Placement | None = None
-) -> Environment | None:
-    """The environment of a reader if it stands already; nothing is built, started or waited for. None where it does not."""
-    try:
-        built = standing(folder_of(*_recipe(release, calendar, sources, placement)))
-    except EnvironmentFailed:  # there is no such CPython: who builds it says so
-        return None
-    return Environment(release, built.python, cell_variables(placement), built.lock, built.held) if built else None
+    def _recipe(self, placement: Placement) -> Recipe:
+        release, sources = placement.reader, self._sources
+        wheel = sources.file_of(release)
+        pythons = (wheel.pythons if wheel else ()) or self._calendar.pythons(release.jaxlib)
+        return Recipe(
+            f"jaxlib-{release.jaxlib}{f'-{placement.name}' if placement.name else ''}",
+            find_python(python_for(pythons), uv_command()),
+            (*requirements(release, self._calendar, sources), *placement.requirements()),
+            _CHECK,
+            sources.content(release),
+            sources.options(),
+        )
 
-
-def _recipe(
-    release: Release, calendar: Calendar, sources: Sources, placement: Placement | None
-) -> tuple[str, str, tuple[str, ...], str, str]:
-    wheel = sources.file_of(release)
-    python = find_python(python_for((wheel.pythons if wheel else ()) or calendar.pythons(release.jaxlib)), uv_command())
-    wanted = requirements(release, calendar, sources) + (placement.requirements() if placement else ())
-    plugin = f"-{placement.name}" if placement and placement.name else ""
-    return f"jaxlib-{release.jaxlib}{plugin}", python, wanted, _CHECK, sources.content(release)
+    def _announce(self, placement: Placement, recipe: Recipe) -> None:
+        """Say how much is to be downloaded for a platform other than the CPU: often gigabytes."""
+        if not placement.name:
+            return
+        if size := describe_download(download_sizes(recipe.requirements, recipe.python, recipe.options)):
+            jaxlib = placement.reader.jaxlib
+            self._notify(f"environment of jaxlib {jaxlib} for {placement.name}: {size}, unless uv has it already")
 
 
 def damage(environment: Environment) -> str:
-    """What is not as it was installed, in words; empty where nothing is, and of an environment that was not built here."""
-    return damage_in(environment.python.parent.parent) if environment.lock else ""
+    """What is not as it was installed, in words; empty for nothing, and for an environment that was not built here."""
+    return damage_in(environment.python.parent.parent) if environment.content_hash else ""
 
 
 @functools.cache
 def _sha256(path: Path, changed: int) -> str:
-    """SHA-256 of a file, read again when its time of change is another one: a wheel has 100 MB."""
+    """SHA-256 of a file, read again only when it was changed: a wheel has 100 MB."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,10 +1,10 @@
-"""The errors of this folder."""
+"""The errors of environments and placements."""
 
 from export_core.errors import ExportCompatError
 
 
 class PlacementError(ExportCompatError):
-    """A platform, mode or device that is not known."""
+    """A platform, mode or device that is unknown."""
 
 
 class InfrastructureFault(ExportCompatError):  # noqa: N818 - it names what happened
@@ -15,8 +15,8 @@ class EnvironmentFailed(InfrastructureFault):
     """A reader's environment could not be built; the message ends with the builder's last lines."""
 
 
-def twice(first: str, second: str) -> str:
-    """What is told of a cell whose two tries both came to nothing."""
+def tried_twice(first: str, second: str) -> str:
+    """The message of a cell, or an environment, whose two tries both failed."""
     if first == second:
         return f"infrastructure: tried twice, and each time {first}"
     return f"infrastructure: tried twice, first {first}\nthen {second}"

@@ -1,4 +1,4 @@
-"""Is there a device of this platform on this machine? Asked in a process of its own, without jax: a driver that starts here would stay."""
+"""The hardware of this machine, asked in a process of its own, without jax: a driver that starts here would stay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from export_core.environments.placement import Mode, Placement
 
 ANSWER_SECONDS = 60.0
-"""A driver may wake a device that sleeps."""
+"""A driver may have to wake a device."""
 
 _PROBE = r"""
 import ctypes, glob, json, pathlib, sys
@@ -28,9 +28,9 @@ def cuda():
 
 def rocm():
     # A node without compute units is a processor.
-    nodes = glob.glob("/sys/class/kfd/kfd/topology/nodes/*/properties")
-    found = [line for node in nodes for line in pathlib.Path(node).read_text().splitlines() if line.startswith("simd_count")]
-    return "" if any(line.split()[1] != "0" for line in found) else "/sys/class/kfd has no AMD GPU"
+    nodes = map(pathlib.Path, glob.glob("/sys/class/kfd/kfd/topology/nodes/*/properties"))
+    counts = [line for node in nodes for line in node.read_text().splitlines() if line.startswith("simd_count")]
+    return "" if any(line.split()[1] != "0" for line in counts) else "/sys/class/kfd has no AMD GPU"
 
 def tpu():
     # PCI numbers of Google's TPUs, v2 to 7x. Source: jax/_src/hardware_utils.py.
@@ -48,32 +48,32 @@ print(json.dumps({"cuda": cuda, "rocm": rocm, "tpu": tpu}[sys.argv[1]]()))
 
 
 @functools.cache
-def lacking(platform: str) -> str:
-    """Why cells of this platform cannot run on this machine; empty where they can. A CPU is always there."""
+def missing_hardware(platform: str) -> str:
+    """Why cells of this platform cannot run on this machine; empty if they can. A CPU is always there."""
     if platform == "cpu":
         return ""
     try:
-        asked = subprocess.run(
+        probe = subprocess.run(
             [sys.executable, "-I", "-c", _PROBE, platform],
             capture_output=True,
             text=True,
             timeout=ANSWER_SECONDS,
             check=False,
         )
-        return str(json.loads(asked.stdout))
+        return str(json.loads(probe.stdout))
     except subprocess.TimeoutExpired:
         return f"its driver has not answered for {ANSWER_SECONDS:.0f} s"
     except ValueError:
-        return f"its driver ended the process that asked, with status {asked.returncode}"
+        return f"its driver ended the process that asked, with status {probe.returncode}"
 
 
-def settled(mode: Mode, platform: str) -> Mode:
-    """`auto` as this machine can: run where the device is, else compile."""
+def resolve_mode(mode: Mode, platform: str) -> Mode:
+    """`auto` for this machine: run if it has the device, else compile."""
     if mode is not Mode.AUTO:
         return mode
-    return Mode.COMPILE if lacking(platform) else Mode.RUN
+    return Mode.COMPILE if missing_hardware(platform) else Mode.RUN
 
 
-def shared(placement: Placement) -> bool:
+def shares_device(placement: Placement) -> bool:
     """Whether cells there share a device that has memory for one at a time."""
     return placement.platform != "cpu" and placement.mode is Mode.RUN

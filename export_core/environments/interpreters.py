@@ -1,14 +1,15 @@
-"""Where is a CPython of this version on this machine?"""
+"""The CPython of an environment: which version it has, and where it is on this machine."""
 
 from __future__ import annotations
 
 import functools
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
 
 from export_core.environments.errors import EnvironmentFailed
 
@@ -19,34 +20,34 @@ INSTALL_SECONDS = 600.0
 
 
 def python_for(pythons: tuple[str, ...]) -> str:
-    """The CPython to use for a release that has wheels for `pythons`: 3.12 where it can, else the newest of them."""
+    """The CPython for a release that has wheels for `pythons`: 3.12 if it can, else the newest of them."""
     if PREFERRED in pythons:
         return PREFERRED
-    return max(pythons, key=lambda version: tuple(map(int, version.split("."))))
+    return max(pythons, key=Version)
 
 
 @functools.cache
 def find_python(version: str, uv: str) -> str:
-    """A path to CPython `version` (``3.12``), or the version itself where uv may download one.
+    """A path to CPython `version` (``3.12``), or the version itself if uv has just downloaded one.
 
-    Looks at the running interpreter, at PATH, at pyenv's versions and at what uv manages, in this order. uv is asked last because
-    it stops at the first pyenv shim of a version that is not activated. Raises `EnvironmentFailed` when there is none.
+    Looks at the running interpreter, at PATH, at pyenv's versions and at what uv manages, in this order. uv is asked
+    last because it stops at the first pyenv shim of a version that is not activated. Raises `EnvironmentFailed`.
     """
     for candidate in _candidates(version):
         if _version_of(candidate) == version:
             return str(candidate)
     try:
-        found = subprocess.run(
+        installing = subprocess.run(
             [uv, "python", "install", version], capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS
         )
-        if found.returncode == 0:
+        if installing.returncode == 0:
             return version
-        why = _last_line(found.stderr)
+        problem = _last_line(installing.stderr)
     except subprocess.TimeoutExpired:
-        why = f"not within {INSTALL_SECONDS:g} s"
+        problem = f"not within {INSTALL_SECONDS:g} s"
     raise EnvironmentFailed(
-        f"CPython {version} is needed and was not found: not on PATH, not among pyenv's versions, and uv could not download it "
-        f"({why}). Install it, or put python{version} on PATH."
+        f"CPython {version} is needed and was not found: not on PATH, not among pyenv's versions, and uv could not "
+        f"download it ({problem}). Install it, or put python{version} on PATH."
     )
 
 
@@ -64,15 +65,15 @@ def _candidates(version: str) -> Iterator[Path]:
 
 
 def _version_of(python: Path) -> str | None:
-    """What the interpreter says it is; None for a shim that leads nowhere."""
+    """What the interpreter says it is, as ``3.12``; None for a shim that leads nowhere."""
     try:
-        asked = subprocess.run([python, "--version"], capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        printed = subprocess.run([python, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
+        version = Version(printed.split()[1].rstrip("+"))  # a build between releases calls itself 3.13.0+
+    except (OSError, subprocess.SubprocessError, IndexError, InvalidVersion):
         return None
-    found = re.match(r"Python (\d+\.\d+)", asked.stdout)
-    return found.group(1) if found and asked.returncode == 0 else None
+    return f"{version.major}.{version.minor}"
 
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it gave no reason"

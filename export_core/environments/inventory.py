@@ -1,4 +1,4 @@
-"""Which environments are in the cache folder, how large are they, who uses them, and which can go?"""
+"""The inventory of environments in the cache folder: their sizes, who uses them, which can be removed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from pathlib import Path
 
 import filelock
 
-from export_core.environments.build import READY, cache_folder
-from export_core.environments.locks import last_used, size_of, taken_alone
+from export_core.environments.build import READY, cache_folder, size_of
+from export_core.environments.locks import exclusive_lock, last_used
 
 
 @dataclass(frozen=True)
-class KeptEnvironment:
-    """One folder. `kind` says who builds such: ``reader`` or ``writer``; `plugin` is empty for a CPU (``libtpu``, ``cuda12-run``).
+class CachedEnvironment:
+    """One folder of the cache.
 
-    `size` is in bytes; files are hard links into uv's cache, so that less may come free. `used` is the day of its last use; `whole`
-    is false for what a killed build left behind.
+    `kind` is ``reader`` or ``writer``; `plugin` is empty for a CPU, else such as ``libtpu`` or ``cuda12-run``. `size` is
+    in bytes, of files that are hard links into uv's cache, so that removing them may free less. `is_built` is false
+    for what a killed build left behind.
     """
 
     folder: Path
@@ -28,34 +29,37 @@ class KeptEnvironment:
     jaxlib: str
     plugin: str
     size: int
-    used: datetime.date
+    last_used: datetime.date
     in_use: bool
-    whole: bool
+    is_built: bool
 
 
-def kept_environments() -> list[KeptEnvironment]:
-    """All of them, the one that was used last first."""
-    found = [_described(folder) for folder in _folders()]
-    return sorted(found, key=lambda each: (each.used, each.folder.name), reverse=True)
+def cached_environments() -> list[CachedEnvironment]:
+    """All of them, the most recently used first."""
+    environments = map(_describe, _folders())
+    return sorted(environments, key=lambda cached: (cached.last_used, cached.folder.name), reverse=True)
 
 
-def to_clean(kept: list[KeptEnvironment], today: datetime.date, older_than: int | None) -> list[KeptEnvironment]:
-    """Those that nobody has used for so many days, and what killed builds left; with None, all. Never one that is in use."""
+def to_clean(
+    environments: list[CachedEnvironment], today: datetime.date, older_than: int | None
+) -> list[CachedEnvironment]:
+    """Those that were unused for this many days (None: all), and what killed builds left. Never one that is in use."""
     return [
-        each
-        for each in kept
-        if not each.in_use and (older_than is None or not each.whole or (today - each.used).days >= older_than)
+        cached
+        for cached in environments
+        if not cached.in_use
+        and (older_than is None or not cached.is_built or (today - cached.last_used).days >= older_than)
     ]
 
 
-def remove(environment: KeptEnvironment) -> bool:
-    """Remove a folder, unless somebody uses or builds it just now. Answers whether it is gone."""
+def remove(environment: CachedEnvironment) -> bool:
+    """Remove a folder. False when somebody uses or builds it just now."""
     folder = environment.folder
     try:
-        with filelock.FileLock(f"{folder}.lock", timeout=0), taken_alone(folder, create=True) as alone:
-            if not alone:
+        with filelock.FileLock(f"{folder}.lock", timeout=0), exclusive_lock(folder, create=True) as is_unused:
+            if not is_unused:
                 return False
-            # Nobody may take half of it for a whole one.
+            # First of all: half of an environment must not count as built.
             (folder / READY).unlink(missing_ok=True)
             shutil.rmtree(folder)
     except filelock.Timeout:
@@ -69,7 +73,7 @@ def _folders() -> Iterator[Path]:
         yield from (path for path in root.iterdir() if path.is_dir())
 
 
-def _being_built(folder: Path) -> bool:
+def _is_being_built(folder: Path) -> bool:
     try:
         with filelock.FileLock(f"{folder}.lock", timeout=0):
             return False
@@ -77,18 +81,24 @@ def _being_built(folder: Path) -> bool:
         return True
 
 
-def _described(folder: Path) -> KeptEnvironment:
+def _describe(folder: Path) -> CachedEnvironment:
     name = folder.name.rsplit("-", 1)[0]
     kind, _, rest = name.partition("-")
     jaxlib, _, plugin = rest.partition("-")
-    with taken_alone(folder) as alone:
-        in_use = not alone or _being_built(folder)
+    with exclusive_lock(folder) as is_unused:
+        in_use = not is_unused or _is_being_built(folder)
     try:
         size = json.loads((folder / READY).read_bytes()).get("size")
-        whole = True
+        is_built = True
     except (OSError, ValueError):
-        size, whole = None, False
-    if size is None:
-        size = size_of(folder)
-    kinds = {"jaxlib": "reader"}
-    return KeptEnvironment(folder, kinds.get(kind, kind), jaxlib, plugin, size, last_used(folder), in_use, whole)
+        size, is_built = None, False
+    return CachedEnvironment(
+        folder,
+        {"jaxlib": "reader"}.get(kind, kind),
+        jaxlib,
+        plugin,
+        size_of(folder) if size is None else size,
+        last_used(folder),
+        in_use,
+        is_built,
+    )

@@ -1,4 +1,4 @@
-"""Which libtpu was published with a jaxlib: its jax wheel pins one. `tools/libtpu_pins.py` renews the table."""
+"""The libtpu that was published with a jaxlib: its jax wheel pins one. `tools/libtpu_pins.py` renews the table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import yaml
 
 
 def libtpu_for(jaxlib: str) -> str | None:
-    """The version of libtpu that was published with this jaxlib; None where the table lacks it."""
+    """The version of libtpu that was published with this jaxlib; None if the table lacks it."""
     return load_pins().get(jaxlib)
 
 

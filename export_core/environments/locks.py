@@ -1,6 +1,6 @@
-"""Who uses an environment just now, when was it last used, how large is it?
+"""Locks on environments: shared while runs use one, exclusive while it is removed; and the day of the last use.
 
-Who uses one has a shared lock on a file in it, which goes when the process does.
+Both are `flock`s on a file in the environment: the system releases them when a process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -19,43 +19,48 @@ except ImportError:  # Windows: a file that is open there cannot be removed anyw
 _FILE = "in-use.lock"
 
 
-class Hold:
-    """A process uses an environment until this is closed, or goes away."""
+class EnvironmentLocks:
+    """The shared locks on the environments that a run uses, released at the end of its ``with``.
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    Several threads may build environments and share these. Outside of a ``with`` the locks last as long as the process.
+    """
 
-    def close(self) -> None:
-        """Let it go."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-        self._descriptor = -1
+    def __init__(self) -> None:
+        self._descriptors: list[int] = []
 
-    def __del__(self) -> None:
-        self.close()
+    def __enter__(self) -> EnvironmentLocks:
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        while self._descriptors:
+            os.close(self._descriptors.pop())
 
-def hold(folder: Path) -> Hold | None:
-    """Use an environment, and note the day. None where it is being removed just now."""
-    try:
-        descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError:  # a cache on a disk that cannot be written: nobody removes anything there
-        return Hold(-1)
-    try:
-        if fcntl:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        os.utime(folder / _FILE)
-    except (BlockingIOError, FileNotFoundError):
-        os.close(descriptor)
-        return None
-    except OSError:  # a disk without locks, or a file of somebody else's: what is there can be used all the same
-        pass
-    return Hold(descriptor)
+    def take(self, folder: Path) -> bool:
+        """Lock an environment for use, and note the day. False when it is being removed just now."""
+        try:
+            descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError:  # a cache on a disk that cannot be written: nobody removes anything there
+            return True
+        try:
+            if fcntl:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            os.utime(folder / _FILE)
+        except (BlockingIOError, FileNotFoundError):
+            os.close(descriptor)
+            return False
+        except OSError:  # a disk without locks, or a file of another user: the environment can be used all the same
+            pass
+        # Also if it has a lock here already: when it was built anew meanwhile, it has a new file to lock.
+        self._descriptors.append(descriptor)
+        return True
 
 
 @contextmanager
-def taken_alone(folder: Path, *, create: bool = False) -> Iterator[bool]:
-    """Keep everybody else out of an environment; False where somebody uses it. `create`: also one that nobody has used yet."""
+def exclusive_lock(folder: Path, *, create: bool = False) -> Iterator[bool]:
+    """Keep everybody else out of an environment; False when somebody uses it.
+
+    `create`: lock also an environment that nobody has used yet.
+    """
     try:
         descriptor = os.open(folder / _FILE, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
     except OSError as error:
@@ -72,7 +77,7 @@ def taken_alone(folder: Path, *, create: bool = False) -> Iterator[bool]:
 
 
 def last_used(folder: Path) -> datetime.date:
-    """The day of the last use, or that of the build where nobody noted one."""
+    """The day of the last use, or of the build if nobody has used it."""
     newest = 0.0
     for path in (folder / _FILE, folder):
         try:
@@ -81,19 +86,3 @@ def last_used(folder: Path) -> datetime.date:
         except OSError:
             continue
     return datetime.datetime.fromtimestamp(newest, datetime.UTC).date()
-
-
-def size_of(folder: Path) -> int:
-    """Bytes of all files below a folder."""
-    total, folders = 0, [str(folder)]
-    while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    else:
-                        total += entry.stat(follow_symlinks=False).st_size
-        except OSError:  # it is going away while it is looked at
-            continue
-    return total

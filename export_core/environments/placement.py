@@ -1,9 +1,9 @@
-"""Where does a cell run, or what is it compiled for? Reader, platform, mode and, without the hardware, a described device."""
+"""Placements: what cells run on, or are compiled for. Reader, platform, mode and, without the hardware, a device."""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import resources
 
@@ -16,7 +16,7 @@ from export_core.tolerances import PLATFORMS
 
 
 class Mode(StrEnum):
-    """How much of a cell a machine can do. `auto`: to run it where the hardware is, else to compile; settled where it is tried."""
+    """How much of a cell a machine can do. `auto` runs it with the hardware, else compiles: the machine decides."""
 
     RUN = "run"
     COMPILE = "compile"
@@ -24,7 +24,7 @@ class Mode(StrEnum):
 
 
 class Device(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A described device: topologies by name, each with its count of JAX devices, or the file of a GPU's target config."""
+    """A device to compile for: topologies by name, each with its count of devices, or the file of a GPU's config."""
 
     topologies: dict[str, int] = {}
     config: str = ""
@@ -38,7 +38,7 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Described(msgspec.Struct, frozen=True):
-    """What a worker is told of a device that is not there: the arguments of `jax.experimental.topologies.get_topology_desc`."""
+    """A device that is not there, as a worker describes it to jax: arguments of `topologies.get_topology_desc`."""
 
     name: str
     options: dict[str, str]
@@ -56,7 +56,7 @@ class Target:
         return f"{self.plugin}/{self.device}"
 
     def described(self, devices: int) -> Described:
-        """So many devices. Raises `PlacementError` where no topology has as many."""
+        """This many devices. Raises `PlacementError` if no topology has that many."""
         device = load_devices()[self.platform].devices[self.device]
         if device.config:
             text = resources.files("export_core.environments").joinpath("data/gpus", device.config).read_text()
@@ -64,12 +64,12 @@ class Target:
         for name, count in device.topologies.items():
             if count >= devices:
                 return Described(name, {})
-        raise PlacementError(f"no topology of {self.device} with {devices} devices is known here.")
+        raise PlacementError(f"no topology of {self.device} with {devices} devices is known.")
 
 
 @dataclass(frozen=True)
 class Placement:
-    """A reader on a platform: what an environment is built for, and one worker serves. On a CPU there is nothing to choose."""
+    """A reader on a platform: what an environment is built for, and one worker serves. A CPU needs no target."""
 
     reader: Release
     platform: str = "cpu"
@@ -78,7 +78,7 @@ class Placement:
 
     @property
     def name(self) -> str:
-        """What is in its environment: nothing for a CPU, else the plugin; with what the plugin needs to run, where it is to."""
+        """What its environment has beside jax: empty for a CPU, else the plugin, and ``-run`` with what it runs on."""
         if self.target is None:
             return ""
         return self.target.plugin + ("" if self.mode is Mode.COMPILE else "-run")
@@ -86,7 +86,7 @@ class Placement:
     def requirements(self) -> tuple[str, ...]:
         """The plugin of exactly this release, beside jax and jaxlib.
 
-        TPU: what the jax wheel of that jaxlib pins. CUDA: the nvidia-* wheels, 2 GB and more, only where something is to run.
+        TPU: what the jax wheel of that jaxlib pins. CUDA: the nvidia-* wheels, 2 GB and more, only to run.
         """
         if self.target is None:
             return ()
@@ -98,13 +98,13 @@ class Placement:
         return tuple(f"jax-{plugin}-{part}=={self.reader.jaxlib}" for part in (f"plugin{extra}", "pjrt"))
 
     def variables(self) -> dict[str, str]:
-        """What the process of a cell is started with, beside what all are."""
+        """The environment variables of its cells, beside those of all cells."""
         if self.platform == "cpu":
             return {}
         if self.mode is not Mode.COMPILE:
             return {"JAX_PLATFORMS": f"{self.platform},cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
         if self.platform == "tpu":
-            # libtpu asks the machine for these, and complains; what it compiles for is the described topology.
+            # libtpu asks the machine for these, and warns; what it compiles for is the described topology.
             return {
                 "TPU_SKIP_MDS_QUERY": "1",
                 "TPU_ACCELERATOR_TYPE": "v5litepod-4",
@@ -114,19 +114,20 @@ class Placement:
             }
         if self.platform != "cuda":
             return {}
-        # Until 0.9.2 the plugin asks the driver for versions when it is found, and is given up where there is none. Until 0.8.3 XLA
-        # would measure which kernel is the fastest, and there is nothing to measure on.
+        # Until 0.9.2 jax asks the driver for versions when it loads the plugin, and drops it if there is none.
+        # Until 0.8.3 XLA would measure which kernel is the fastest, and there is nothing to measure on.
         return {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1", "XLA_FLAGS": "--xla_gpu_autotune_level=0"}
 
 
-def asked_platform(text: str) -> tuple[str, Mode]:
-    """``cuda:run`` as a platform and a mode; a platform alone runs where it can. Raises `PlacementError` for anything else."""
+def parse_platform(text: str) -> tuple[str, Mode]:
+    """``cuda:run`` as a platform and a mode; a platform alone runs if it can. Raises `PlacementError`."""
     platform, _, mode = text.partition(":")
     if platform not in PLATFORMS:
         raise PlacementError(f"--platforms: expected some of {', '.join(PLATFORMS)}, found {platform!r}.")
     if mode not in ("", *Mode):
         raise PlacementError(
-            f"--platforms {text}: expected {platform}, {platform}:run (incomplete where it is not) or {platform}:compile, found {mode!r}."
+            f"--platforms {text}: expected {platform}, {platform}:run (incomplete without the hardware) or "
+            f"{platform}:compile, found {mode!r}."
         )
     if platform == "cpu":
         if mode == Mode.COMPILE:
@@ -135,37 +136,38 @@ def asked_platform(text: str) -> tuple[str, Mode]:
     return platform, Mode(mode or Mode.AUTO)
 
 
-def find_targets(asked: tuple[str, ...]) -> dict[str, Target]:
-    """The target of each platform but the CPU. `asked` are ``tpu=v6e``, ``cuda=a100``, ``cuda=cuda13`` or ``cuda=cuda13/b200``.
+def parse_targets(texts: tuple[str, ...]) -> dict[str, Target]:
+    """The target of each platform but the CPU: the default, unless a text names another one.
 
-    Raises `PlacementError` for what is none.
+    A text is ``tpu=v6e``, ``cuda=a100``, ``cuda=cuda13`` or ``cuda=cuda13/b200``. Raises `PlacementError` for others.
     """
-    known = load_devices()
-    found = {name: Target(name, each.plugins[0], next(iter(each.devices))) for name, each in known.items()}
-    for text in asked:
-        platform, _, wanted = text.partition("=")
-        if platform not in known or not wanted:
+    platforms = load_devices()
+    targets = {
+        name: Target(name, platform.plugins[0], next(iter(platform.devices))) for name, platform in platforms.items()
+    }
+    for text in texts:
+        name, _, words = text.partition("=")
+        if name not in platforms or not words:
             raise PlacementError(
-                f"--target: expected {', '.join(known)} and a device, such as cuda=a100 or cuda=cuda13/b200, found {text!r}."
+                f"--target: expected {', '.join(platforms)} and a device, such as cuda=a100 or cuda=cuda13/b200, "
+                f"found {text!r}."
             )
-        of = known[platform]
-        plugin, device = found[platform].plugin, found[platform].device
-        for word in wanted.split("/"):
-            if word in of.plugins:
-                plugin = word
-            elif word in of.devices:
-                device = word
+        plugins, devices = platforms[name].plugins, platforms[name].devices
+        for word in words.split("/"):
+            if word in plugins:
+                targets[name] = replace(targets[name], plugin=word)
+            elif word in devices:
+                targets[name] = replace(targets[name], device=word)
             else:
                 raise PlacementError(
-                    f"--target {text}: expected a device of {', '.join(of.devices)}, or a plugin of {', '.join(of.plugins)}, "
+                    f"--target {text}: expected a device of {', '.join(devices)}, or a plugin of {', '.join(plugins)}, "
                     f"found {word!r}."
                 )
-        found[platform] = Target(platform, plugin, device)
-    return found
+    return targets
 
 
 @functools.cache
 def load_devices() -> dict[str, Platform]:
-    """The table that ships with this package, by platform."""
+    """The table of devices that ships with this package, by platform."""
     text = resources.files("export_core.environments").joinpath("data/devices.yaml").read_bytes()
     return msgspec.yaml.decode(text, type=dict[str, Platform])

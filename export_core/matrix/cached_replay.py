@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Protocol
 
 from export_core.environments.environment import Environment
-from export_core.environments.hardware import shared
+from export_core.environments.hardware import shares_device
 from export_core.environments.placement import Placement
 from export_core.matrix.cell import Cell, Outcome
 from export_core.matrix.content_keys import OutcomeKeys, depends_on_more
@@ -103,8 +103,8 @@ class _KnownOutcomes:
         outcomes come from the broken one. Nor is what runs on an accelerator: no key holds its driver.
         """
         environment = self._environments[cell.placement]
-        if environment is None or not environment.lock or self._builds[cell.placement] > 1:
+        if environment is None or not environment.content_hash or self._builds[cell.placement] > 1:
             return ""
-        if cell.golden.id in self._not_cached or shared(cell.placement):
+        if cell.golden.id in self._not_cached or shares_device(cell.placement):
             return ""
         return self._keys.of(cell, environment)

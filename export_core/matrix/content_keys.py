@@ -74,7 +74,9 @@ class OutcomeKeys:
         reader = environment.release
         jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
         loader = (f"{name}={value}" for name, value in sorted(environment.variables.items()) if name.startswith("LD_"))
-        return "\n".join((environment.lock, *loader, str(jax.built if jax else reader.built), code(), machine()))
+        return "\n".join(
+            (environment.content_hash, *loader, str(jax.built if jax else reader.built), code(), machine())
+        )
 
 
 def expected_content(manifest: Manifest) -> str:

@@ -8,10 +8,8 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
 from export_core.environments.build import cache_folder
-from export_core.environments.download_size import download, told
-from export_core.environments.environment import Environment, build_environment, standing_environment
-from export_core.environments.hardware import settled
-from export_core.environments.placement import Placement
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.hardware import resolve_mode
 from export_core.matrix.cached_replay import replay_unknown
 from export_core.matrix.cell import Cell, Outcome
 from export_core.matrix.limits import ReplayOptions
@@ -33,53 +31,15 @@ def replay_here(
     the mode that it was run in. Where modules are dumped, every cell is run and nothing is stored. `ready` is told each
     reader whose environment is built, from several threads.
     """
-    cells = [replace(cell, mode=settled(cell.mode, cell.platform)) for cell in cells]
+    cells = [replace(cell, mode=resolve_mode(cell.mode, cell.platform)) for cell in cells]
     stopping = threading.Event()
-    environments = ReaderEnvironments(options, stopping, notify, ready)
     run = functools.partial(replay, options=options, notify=notify, stopping=stopping)
-    if options.dump:
-        yield from run(cells, environments.build)
-        return
-    with OutcomeCache(cache_folder(), notify) as cache:
-        yield from replay_unknown(cells, cache, environments, options, run, notify)
-
-
-class ReaderEnvironments:
-    """The environments of a run's readers, in the cache folder of this user."""
-
-    def __init__(
-        self,
-        options: ReplayOptions,
-        stopping: threading.Event,
-        notify: Notify,
-        ready: Callable[[Release], None],
-    ) -> None:
-        self._calendar = options.calendar
-        self._sources = options.sources
-        self._stopping = stopping
-        self._notify = notify
-        self._ready = ready
-
-    def find(self, placement: Placement) -> Environment | None:
-        """See `Environments.find`."""
-        return standing_environment(placement.reader, self._calendar, self._sources, placement)
-
-    def build(self, placement: Placement) -> Environment:
-        """See `Environments.build`."""
-        environment = build_environment(
-            placement.reader,
-            self._calendar,
-            self._sources,
-            self._stopping,
-            placement,
-            functools.partial(self._notify_download, placement),
-            self._notify,
-        )
-        self._ready(placement.reader)
-        return environment
-
-    def _notify_download(self, placement: Placement, requirements: tuple[str, ...], python: str) -> None:
-        """Say how much is to be fetched for a plugin, which may be gigabytes."""
-        if placement.name and (size := told(download(requirements, python, self._sources.options()))):
-            reader = placement.reader.jaxlib
-            self._notify(f"environment of jaxlib {reader} for {placement.name}: {size}, unless uv has it already")
+    # Its locks are released when the replay has ended, and with it every process that runs in one of the environments.
+    with ReaderEnvironments(
+        options.calendar, options.sources, stopping=stopping, notify=notify, ready=ready
+    ) as environments:
+        if options.dump:
+            yield from run(cells, environments.build)
+            return
+        with OutcomeCache(cache_folder(), notify) as cache:
+            yield from replay_unknown(cells, cache, environments, options, run, notify)

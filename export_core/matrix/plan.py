@@ -10,7 +10,7 @@ from pathlib import Path
 
 from export_core.comparing.comparators import check_comparator
 from export_core.environments.environment import PUBLISHED, Sources
-from export_core.environments.placement import Mode, asked_platform, find_targets
+from export_core.environments.placement import Mode, parse_platform, parse_targets
 from export_core.goldens import Golden
 from export_core.matrix.cell import Cell
 from export_core.matrix.errors import MatrixError
@@ -57,7 +57,7 @@ def make_plan(
     for a comparator that does not exist (a user's own is imported, with the working folder first on `sys.path`); and
     `ReleaseError` for a reader that does not exist.
     """
-    modes = dict(map(asked_platform, selection.platforms))
+    modes = dict(map(parse_platform, selection.platforms))
     chosen = _select_goldens(goldens, selection, as_of)
     for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
         check_comparator(name, Path.cwd())
@@ -80,7 +80,7 @@ def _cells(
     goldens: Sequence[Golden], readers: Readers, modes: Mapping[str, Mode], selection: Selection
 ) -> tuple[Cell, ...]:
     """The cells of these goldens. Raises `MatrixError` if there is none."""
-    targets = find_targets(selection.targets)
+    targets = parse_targets(selection.targets)
     cells = [
         Cell(golden, reader, platform, mode, targets.get(platform))
         for reader in readers.chosen

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from export_core.environments.environment import Environment, damage
-from export_core.environments.errors import EnvironmentFailed, InfrastructureFault, twice
-from export_core.environments.hardware import lacking, shared
+from export_core.environments.errors import EnvironmentFailed, InfrastructureFault, tried_twice
+from export_core.environments.hardware import missing_hardware, shares_device
 from export_core.environments.placement import Mode, Placement
 from export_core.matrix.cell import Cell, CellKey, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_problem
@@ -137,7 +137,7 @@ class _Replay:
         return environment
 
     def _environment_for(self, placement: Placement) -> Environment:
-        if placement.mode is Mode.RUN and (problem := lacking(placement.platform)):
+        if placement.mode is Mode.RUN and (problem := missing_hardware(placement.platform)):
             raise EnvironmentFailed(
                 f"{placement.platform} cannot run here: {problem}. "
                 f"--platforms {placement.platform}:compile compiles for it."
@@ -211,7 +211,7 @@ class _Replay:
         except InfrastructureFault as fault:  # there was no worker for any of them
             for attempt in attempts:
                 for cell in attempt.cells:
-                    finish(not_run(cell, twice(attempt.problem, str(fault))))
+                    finish(not_run(cell, tried_twice(attempt.problem, str(fault))))
             return []
 
     def _through_worker(self, attempts: list[_Attempt], environment: Environment, finish: Finish) -> _Pass:
@@ -240,13 +240,13 @@ class _Replay:
     def _take_slot(self, placement: Placement) -> None:
         # The device first, everywhere: a cell that waits for the device must not hold a slot that a cell on the CPU
         # could use, and with one order no two threads can wait for each other.
-        if shared(placement):
+        if shares_device(placement):
             self.device_slots.acquire()
         self.slots.acquire()
 
     def _release_slot(self, placement: Placement) -> None:
         self.slots.release()
-        if shared(placement):
+        if shares_device(placement):
             self.device_slots.release()
 
     def _start_worker(self, environment: Environment, placement: Placement) -> Worker:
@@ -259,7 +259,7 @@ class _Replay:
             try:
                 return self.start(self._environment_for(placement), self.limits.jobs, fork=self.limits.fork)
             except InfrastructureFault as second:
-                raise WorkerDied(twice(str(first), str(second))) from second
+                raise WorkerDied(tried_twice(str(first), str(second))) from second
 
     def _submit(
         self,
@@ -309,7 +309,7 @@ class _Replay:
         if failed and not attempt.problem:
             return _Attempt(tuple(failed), problem, isolated)
         for cell in failed:
-            finish(not_run(cell, twice(attempt.problem, problem)))
+            finish(not_run(cell, tried_twice(attempt.problem, problem)))
         return None
 
     def _send(self, worker: Worker, cell: Cell, outputs: Path) -> Future[Reply]:

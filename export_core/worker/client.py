@@ -1,4 +1,4 @@
-"""How does a cell reach a worker, and its result come back, whatever dies on the way?"""
+"""The client of a worker: gives it cells and brings back one reply for each, whatever dies on the way."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import msgspec
 from export_core.environments.environment import Environment
 from export_core.worker import processes
 from export_core.worker.errors import WorkerDied
-from export_core.worker.preloading import forget, learned_file
-from export_core.worker.program import Heard, last_word, resident_bytes
+from export_core.worker.preloading import notes_file, remove_notes
+from export_core.worker.program import Transcript, last_word, resident_bytes
 from export_core.worker.protocol import Reply, Request, Worker
 
 START_SECONDS = 120.0
@@ -25,7 +25,7 @@ CLOSE_SECONDS = 5.0
 GRACE_SECONDS = 30.0
 """How long a worker may be silent beyond its cells' limits, before it counts as stuck."""
 LOOK_SECONDS = 0.05
-"""How often a cell's time and memory are looked at."""
+"""How often a cell's time and memory are checked."""
 
 
 def start_worker(environment: Environment, slots: int, *, fork: bool = hasattr(os, "fork")) -> Worker:
@@ -34,12 +34,12 @@ def start_worker(environment: Environment, slots: int, *, fork: bool = hasattr(o
 
 
 class ForkingWorker:
-    """Talks to ``worker.py serve`` over its stdin and stdout."""
+    """Talks to ``program.py serve`` over its stdin and stdout."""
 
     def __init__(self, environment: Environment) -> None:
-        notes = learned_file(environment)
+        notes = notes_file(environment)
         self._process = processes.start(environment, "serve", notes)
-        self._printed = processes.Printed(self._process)
+        self._stderr = processes.StderrTail(self._process)
         self._started = time.monotonic()
         self._pending: dict[int, Future[Reply]] = {}
         self._lock = threading.Lock()
@@ -51,17 +51,17 @@ class ForkingWorker:
         if not self._ready.wait(START_SECONDS) or self.ended:
             problem = self._last_lines()
             self.close()
-            forget(notes)  # they may be what it died of
+            remove_notes(notes)  # they may be what it died of
             raise WorkerDied(f"the worker of jaxlib {environment.release.jaxlib} did not start: {problem}")
 
     def submit(self, request: Request) -> Future[Reply]:
         """See `Worker.submit`."""
         future: Future[Reply] = Future()
-        number = secrets.randbits(53)  # what names another cell by chance names none
+        number = secrets.randbits(53)  # garbage in the pipe must not name another cell by chance
         with self._lock:
             self._pending[number] = future
-        # The worker keeps the limit of a cell; one that is stuck itself (stopped, or its requests lost) must not hang the run. A
-        # cell may have waited for the first one, which goes alone.
+        # The worker enforces the limit of a cell; one that is stuck itself (stopped, or its requests lost) must not hang
+        # the run. Twice the limit, since a cell may have waited for the first one, which goes alone.
         watch = threading.Timer(2 * request.timeout + GRACE_SECONDS, processes.kill, (self._process,))
         watch.daemon = True
         watch.start()
@@ -86,7 +86,7 @@ class ForkingWorker:
         except (OSError, subprocess.TimeoutExpired):
             processes.kill(self._process)
             self._process.wait()
-        processes.close(self._process, self._reader, self._printed)
+        processes.close(self._process, self._reader, self._stderr)
 
     def _read(self) -> None:
         for line in processes.lines(self._process.stdout):
@@ -95,10 +95,10 @@ class ForkingWorker:
                     self._ready.set()
                 continue  # what a library prints when it is imported
             try:
-                number, reply = _reply(line)
+                number, reply = _decode_reply(line)
                 self._take(number).set_result(reply)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError):
-                # Whose reply this was, and which others are lost in it, nobody knows.
+                # Nobody knows whose reply this was, and which others are lost in it.
                 self._garbage = f"there was garbage in the pipe of its replies: {line[:80]!r}"
                 processes.kill(self._process)
                 break
@@ -120,14 +120,14 @@ class ForkingWorker:
 
     def _last_lines(self) -> str:
         try:
-            how = f"exit status {self._process.wait(timeout=1)}"
+            state = f"exit status {self._process.wait(timeout=1)}"
         except subprocess.TimeoutExpired:
-            how = f"it still runs, after {time.monotonic() - self._started:.0f} s"
-        return f"{self._garbage or how}\n{self._printed.last_lines()}".strip()
+            state = f"it still runs, after {time.monotonic() - self._started:.0f} s"
+        return f"{self._garbage or state}\n{self._stderr.last_lines()}".strip()
 
 
 class FreshInterpreters:
-    """Starts ``worker.py cell`` anew for every cell: slower, and needs no fork."""
+    """Starts ``program.py cell`` anew for every cell: slower, and needs no fork."""
 
     def __init__(self, environment: Environment, slots: int) -> None:
         self._environment = environment
@@ -146,49 +146,50 @@ class FreshInterpreters:
     def _run(self, request: Request) -> Reply:
         started = time.monotonic()
         process = processes.start(self._environment, "cell")
-        printed, said = processes.Printed(process), _Said(process)
+        stderr, stdout = processes.StderrTail(process), _StdoutReader(process)
         assert process.stdin
         with contextlib.suppress(OSError):  # it is gone already
             process.stdin.write(json.dumps(msgspec.to_builtins(request)).encode() + b"\n")
             process.stdin.flush()
-        killed_for = _ended(process, request, self._closing)
-        processes.close(process, said, printed)
-        if not said.ready or self._closing.is_set():
-            what = "did not start" if not said.ready else "was ended"
+        killed_for = _wait_until_ended(process, request, self._closing)
+        processes.close(process, stdout, stderr)
+        if not stdout.is_ready or self._closing.is_set():
+            what = "did not start" if not stdout.is_ready else "was ended"
             raise WorkerDied(
                 f"the interpreter of jaxlib {self._environment.release.jaxlib} {what}: "
-                f"exit status {process.returncode}\n{printed.last_lines()}"
+                f"exit status {process.returncode}\n{stderr.last_lines()}"
             )
-        said.heard.close()
+        transcript = stdout.transcript
+        transcript.close()
         killed_by = -process.returncode if process.returncode < 0 and not killed_for else None
-        end = {"end": killed_for} if killed_for else last_word(said.heard, None if killed_by else process.returncode)
+        end = {"end": killed_for} if killed_for else last_word(transcript, None if killed_by else process.returncode)
         seconds = round(time.monotonic() - started, 4)
-        told = {**said.heard.told, "signal": killed_by, "stderr": printed.text(), "seconds": seconds}
-        return msgspec.convert({**told, **end}, Reply)
+        fields = {**transcript.fields, "signal": killed_by, "stderr": stderr.text(), "seconds": seconds}
+        return msgspec.convert({**fields, **end}, Reply)
 
 
-class _Said(threading.Thread):
-    """Reads what a single cell says on stdout, once it is ready; what libraries print before that is not its own."""
+class _StdoutReader(threading.Thread):
+    """Reads what a single cell says on stdout once it is ready; libraries may print on it before that."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         super().__init__(daemon=True)
         self._process = process
-        self.heard = Heard()
-        self.ready = False
+        self.transcript = Transcript()
+        self.is_ready = False
         self.start()
 
     def run(self) -> None:
         """See `threading.Thread`."""
         for line in processes.lines(self._process.stdout):
             if processes.is_ready(line):
-                self.ready = True
+                self.is_ready = True
                 break
         while data := processes.read(self._process.stdout):
-            self.heard.take(data)
+            self.transcript.feed(data)
 
 
-def _ended(process: subprocess.Popen[bytes], request: Request, closing: threading.Event) -> str:
-    """Wait until a cell's process has ended, or kill it for its time or memory; the answer says for which."""
+def _wait_until_ended(process: subprocess.Popen[bytes], request: Request, closing: threading.Event) -> str:
+    """Wait until a cell's process has ended. Answers what it was killed for: "timeout", "memory", or "" for nothing."""
     until = time.monotonic() + request.timeout
     killed_for = ""
     while True:
@@ -209,6 +210,6 @@ class _Numbered(msgspec.Struct, frozen=True):
     id: int
 
 
-def _reply(line: bytes) -> tuple[int, Reply]:
-    """A reply with the number of its cell. Raises `msgspec.MsgspecError` and what decoders raise for what is none."""
+def _decode_reply(line: bytes) -> tuple[int, Reply]:
+    """A reply with the number of its cell. Raises `msgspec.MsgspecError`, `UnicodeDecodeError` or `RecursionError`."""
     return msgspec.json.decode(line, type=_Numbered).id, msgspec.json.decode(line, type=Reply)

@@ -1,4 +1,4 @@
-"""The error of this folder."""
+"""The error of the worker's room."""
 
 from export_core.environments.errors import InfrastructureFault
 

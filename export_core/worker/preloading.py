@@ -1,4 +1,7 @@
-"""Where does a worker note which modules cells of its environment import, so that the next one imports them before its first cell?"""
+"""The notes of a worker: which modules cells of its environment import.
+
+The next worker of that environment imports them before its first cell.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,24 @@ from export_core.environments.build import cache_folder
 from export_core.environments.environment import Environment
 
 
-def learned_file(environment: Environment) -> str:
-    """A path in a folder that is there; empty where there can be none. What stands in it may be old: it saves time, and nothing else.
+def notes_file(environment: Environment) -> str:
+    """The path of the notes, in a folder that exists; empty where there can be none.
 
-    In the environment, which takes it along when it is cleaned away; in the cache folder for one that was not built here.
+    Notes may be out of date: they save time, and nothing else. They are in the environment, and removed with it; for
+    one that was not built here, in the cache folder.
     """
-    folder = environment.python.parent.parent if environment.lock else cache_folder() / "modules"
+    folder = environment.python.parent.parent if environment.content_hash else cache_folder() / "modules"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return ""
     release, variables = environment.release, environment.variables
-    words = [str(environment.python), release.jax, release.jaxlib, environment.lock]
+    words = [str(environment.python), release.jax, release.jaxlib, environment.content_hash]
     words += [variables.get(name, "") for name in ("PYTHONPATH", "JAX_PLATFORMS")]
     return str(folder / f"modules-{hashlib.sha256('|'.join(words).encode()).hexdigest()[:24]}.json")
 
 
-def forget(path: str) -> None:
+def remove_notes(path: str) -> None:
     """Remove the notes at a path, if there are any."""
     if path:
         with contextlib.suppress(OSError):

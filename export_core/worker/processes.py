@@ -1,4 +1,4 @@
-"""How does the coordinator start a process of a reader, and hear all that it prints without ever holding much of it?"""
+"""The processes of a reader: started, read without ever storing much of what they print, and killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from export_core.worker.program import LONGEST_LINE, LONGEST_STDERR
 
 PROGRAM = Path(__file__).with_name("program.py")
 JOIN_SECONDS = 5.0
-"""How long to wait for the end of a pipe that a process left open which a worker's own process started."""
+"""How long to wait for the end of a pipe: a process that a worker's own process started may still hold it open."""
 
 
 def start(environment: Environment, *words: str) -> subprocess.Popen[bytes]:
@@ -47,8 +47,8 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.kill()
 
 
-class Printed(threading.Thread):
-    """Reads what a process prints on stderr, so that it never waits, and keeps the end of it."""
+class StderrTail(threading.Thread):
+    """Reads what a process prints on stderr, so that it never blocks, and stores the end of it."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         super().__init__(daemon=True)
@@ -71,25 +71,25 @@ class Printed(threading.Thread):
         return "\n".join(self.text().strip().splitlines()[-LAST_LINES:])
 
 
-def close(process: subprocess.Popen[bytes], reader: threading.Thread, printed: Printed) -> None:
-    """Let go of the pipes of a process that has ended."""
+def close(process: subprocess.Popen[bytes], reader: threading.Thread, stderr: StderrTail) -> None:
+    """Close the pipes of a process that has ended."""
     assert process.stdin
-    with contextlib.suppress(OSError):  # what was left to say goes nowhere
+    with contextlib.suppress(OSError):  # what is still buffered reaches nobody
         process.stdin.close()
-    for thread, pipe in ((reader, process.stdout), (printed, process.stderr)):
+    for thread, pipe in ((reader, process.stdout), (stderr, process.stderr)):
         thread.join(timeout=JOIN_SECONDS)
-        if pipe and not thread.is_alive():  # a process that it left behind may hold it open
+        if pipe and not thread.is_alive():  # else a process that it left behind holds it open
             pipe.close()
 
 
 def read(pipe: IO[bytes] | None) -> bytes:
-    """What is there, as soon as something is; nothing at the end."""
+    """The bytes that are there, as soon as there are any; none at the end."""
     assert isinstance(pipe, io.BufferedReader)
     return pipe.read1(1 << 16)
 
 
 def lines(pipe: IO[bytes] | None) -> Iterator[bytes]:
-    """The lines of a pipe; those that are longer than any message come in pieces, none of which is one."""
+    """The lines of a pipe. One that is longer than any message comes in pieces, none of which is a message."""
     assert pipe
     while line := pipe.readline(LONGEST_LINE):
         yield line

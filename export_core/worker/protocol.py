@@ -1,4 +1,4 @@
-"""The messages between coordinator and worker: what a cell asks for, how far it came, and what came back."""
+"""The messages between coordinator and worker: the request of a cell, its stages, its reply."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class Stage(StrEnum):
 
 
 class CheckRequest(msgspec.Struct, frozen=True):
-    """One call of the artifact (see worker.py). Paths; without `outputs` it must be refused; `dump` is a folder that is there."""
+    """One call of the artifact (see program.py), in paths.
+
+    Without `outputs` it must be refused; `dump` is a folder that exists.
+    """
 
     name: str
     vjp: int
@@ -39,7 +42,7 @@ class CheckRequest(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What a worker is told of a cell. `timeout` in seconds; `memory` in bytes of resident size, 0 for no limit.
+    """A cell as its worker gets it. `timeout` in seconds; `memory` in bytes of resident size, 0 for no limit.
 
     `checks` are the calls in order, the plain one first; `register` names modules and the files they are imported from.
     `described` is a device of the platform to compile for, None to run where it is.
@@ -57,10 +60,10 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a worker answers: the stage and the check reached, and how the process ended (see worker.py).
+    """What a worker answers: the stage and the check reached, and how the process ended (see program.py).
 
-    `refusals` are the messages of the calls that were to be refused; `shardings` says where the outputs of the plain call lay;
-    `device` and `driver` what a platform other than the CPU had.
+    `refusals` are the messages of the calls that had to be refused; `shardings` says where the outputs of the plain
+    call were; `device` and `driver` what a platform other than the CPU had.
     """
 
     stage: Stage

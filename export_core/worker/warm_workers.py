@@ -1,4 +1,4 @@
-"""Workers that outlive a replay, for many small replays in one reader."""
+"""A worker that outlives its replay, for many small replays in one reader."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from export_core.worker.protocol import Worker
 
 
 class WarmWorkers:
-    """Starts a worker once and hands it out again, for many small replays in one reader."""
+    """Starts a worker once and hands it out for each replay."""
 
     def __init__(self) -> None:
         self._worker: Worker | None = None
         self._environment: Environment | None = None
 
     def start(self, environment: Environment, slots: int, *, fork: bool) -> Worker:
-        """A `WorkerStarter`. The worker that it gives ignores `close`; one that has died, or is of another environment, is replaced."""
+        """A `WorkerStarter`. Its worker ignores `close`; a dead one, or one of another environment, is replaced."""
         ended = isinstance(self._worker, ForkingWorker) and self._worker.ended
         if self._worker is None or ended or self._environment != environment:
             self.close()
@@ -23,7 +23,7 @@ class WarmWorkers:
         return _Borrowed(self._worker)
 
     def close(self) -> None:
-        """End the kept worker."""
+        """End the worker."""
         if self._worker is not None:
             self._worker.close()
         self._worker = None

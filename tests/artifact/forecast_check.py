@@ -20,7 +20,8 @@ from pathlib import Path
 from export_core.artifact import read
 from export_core.artifact.main_check import check_main
 from export_core.artifact.readers import loads, readers_of
-from export_core.environments.environment import Environment, build_environment
+from export_core.environments.environment import Environment, ReaderEnvironments
+from export_core.environments.placement import Placement
 from export_core.releases import load_calendar
 from export_core.releases.entries import calendar_entries
 
@@ -63,7 +64,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
 
         def written(version: str) -> Environment:
-            environment = build_environment(calendar.release(version), calendar)
+            environment = ReaderEnvironments(calendar).build(Placement(calendar.release(version)))
             folder = Path(scratch) / version
             folder.mkdir()
             in_environment(environment, "write", str(folder), options.seed)

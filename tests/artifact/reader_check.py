@@ -22,7 +22,8 @@ from forecast_check import OLDEST, PROGRAMS, chosen
 from kept import counts, jax_goldens
 
 from export_core.artifact import Artifact, ArtifactError, Envelope, HloSharding, Module, NamedSharding, read, read_bytes
-from export_core.environments.environment import build_environment
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.placement import Placement
 from export_core.inspection.module_text import module_text
 from export_core.releases import Calendar, load_calendar
 
@@ -31,7 +32,7 @@ MAKE = Path(__file__).parent / "data" / "make.py"
 
 def saying(calendar: Calendar, version: str, folder: Path, seed: str) -> Path:
     """Let a release export programs and say what is in them; return the folder with its artifacts and truth.json."""
-    environment = build_environment(calendar.release(version), calendar)
+    environment = ReaderEnvironments(calendar).build(Placement(calendar.release(version)))
 
     def run(*words: str) -> None:
         command = [str(environment.python), "-W", "ignore", *words]

@@ -20,7 +20,8 @@ from actions import Actions, Job, scripts
 from making import make_wheel
 
 from export_core.environments.build import cache_folder
-from export_core.environments.environment import build_environment
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.placement import Placement
 from export_core.releases import load_calendar
 
 ROOT = Path(__file__).parents[2]
@@ -108,7 +109,7 @@ def readers() -> None:
     """Their environments stand."""
     calendar = load_calendar()
     for reader in READERS:
-        build_environment(calendar.release(reader), calendar)
+        ReaderEnvironments(calendar).build(Placement(calendar.release(reader)))
 
 
 @pytest.fixture
@@ -197,7 +198,12 @@ def test_the_weekly_run_finds_releases_and_uploads_a_calendar(actions, project, 
 def candidate(folder: Path) -> list[Path]:
     """Wheels of a release candidate of today: the newest jaxlib and jax under another number, so that they run."""
     release = load_calendar().release("0.12.0.1")
-    (site,) = build_environment(release, load_calendar()).python.parents[1].glob("lib/python*/site-packages")
+    (site,) = (
+        ReaderEnvironments(load_calendar())
+        .build(Placement(release))
+        .python.parents[1]
+        .glob("lib/python*/site-packages")
+    )
     today = subprocess.run(["date", "-u", "+%F"], capture_output=True, text=True, check=True).stdout.strip()
     number = "0.13.0rc1"
     needs = "\nRequires-Dist: ".join(("jaxlib>=0.12.0", "ml_dtypes", "opt_einsum", "scipy", "numpy"))

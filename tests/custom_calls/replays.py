@@ -16,7 +16,7 @@ import click
 from building import HERE, build_libraries, with_library
 
 from export_core.cli.goldens import add_golden
-from export_core.environments.environment import Environment, build_environment
+from export_core.environments.environment import Environment, ReaderEnvironments
 from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
 from export_core.judge import Result, RunFacts, calendar_facts, judge, summarize
@@ -93,7 +93,7 @@ def run(results: Path) -> list[Result]:
 
 def _environment(jaxlib: str) -> Environment:
     calendar = load_calendar()
-    return build_environment(calendar.release(jaxlib), calendar)
+    return ReaderEnvironments(calendar).build(Placement(calendar.release(jaxlib)))
 
 
 if __name__ == "__main__":

@@ -16,9 +16,11 @@ from making import make_wheel, release
 
 from export_core.environments import build as module
 from export_core.environments import environment as environments
-from export_core.environments.build import LAST_LINES, build, cache_folder
-from export_core.environments.environment import build_environment, cell_variables, requirements, this_interpreter
+from export_core.environments.build import LAST_LINES, Built, Recipe, cache_folder
+from export_core.environments.environment import ReaderEnvironments, cell_variables, requirements, this_interpreter
 from export_core.environments.errors import EnvironmentFailed
+from export_core.environments.locks import EnvironmentLocks
+from export_core.environments.placement import Placement
 from export_core.releases import load_calendar
 
 CHECK = "import sys, tiny; print(sys.prefix)"
@@ -28,6 +30,12 @@ CHECK = "import sys, tiny; print(sys.prefix)"
 def cache(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / "environments"
+
+
+def build(*content: object, salt: str = "", **options: object) -> Built:
+    """Build by a recipe of this content; nobody uses it afterwards."""
+    with EnvironmentLocks() as locks:
+        return module.build(Recipe(*content, salt=salt), locks, **options)
 
 
 @pytest.fixture
@@ -42,7 +50,7 @@ def tiny(tmp_path) -> tuple[str]:
     return (str(path),)
 
 
-def test_a_reader_gets_just_its_jax_its_jaxlib_and_what_the_calendar_says():
+def test_a_reader_requires_its_jax_its_jaxlib_and_what_they_need():
     assert requirements(release("0.12.0.1"), load_calendar()) == (
         "jax==0.12.0.1",
         "jaxlib==0.12.0.1",
@@ -64,7 +72,7 @@ def test_nothing_of_the_callers_jax_xla_or_python_reaches_a_cell(monkeypatch):
     assert this_interpreter(release("0.12.0.1")).variables["PYTHONPATH"] == "1", "here it is part of the interpreter"
 
 
-def test_the_cache_is_where_the_variable_says_or_with_the_users_caches(monkeypatch, tmp_path):
+def test_the_cache_folder_is_the_variables_or_the_users(monkeypatch, tmp_path):
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path))
     assert cache_folder() == tmp_path
     monkeypatch.delenv("JAXEXPORT_CACHE")
@@ -108,7 +116,7 @@ def cut(file: Path) -> None:
     ],
     ids=["a file gone", "a record gone", "the interpreter gone", "a file cut", "half a note of the build"],
 )
-def test_an_environment_that_broke_after_it_was_built_is_built_anew(cache, tmp_path, breaks, what):
+def test_a_damaged_environment_is_built_anew(cache, tmp_path, breaks, what):
     tiny = (str(make_wheel(tmp_path, "tiny", "1.0")),)
     first = build("tiny", sys.executable, tiny, "import tiny; print(tiny.__version__)")
     assert first.checked == "1.0"
@@ -120,7 +128,8 @@ def test_an_environment_that_broke_after_it_was_built_is_built_anew(cache, tmp_p
 
 
 def test_a_build_that_fails_twice_leaves_nothing_and_says_both(cache, tiny, tmp_path):
-    count = f"import pathlib; n = pathlib.Path({str(tmp_path / 'count')!r}); n.write_text(n.read_text() + 'x' if n.exists() else 'x')"
+    file = f"n = pathlib.Path({str(tmp_path / 'count')!r})"
+    count = f"import pathlib; {file}; n.write_text(n.read_text() + 'x' if n.exists() else 'x')"
     with pytest.raises(EnvironmentFailed) as told:
         build("broken", sys.executable, tiny, f"{count}; raise ImportError('try ' + n.read_text())")
     first, then = str(told.value).split("\nthen ")
@@ -147,9 +156,9 @@ def test_a_check_that_hangs_fails_the_environment(cache, tiny, monkeypatch):
         build("hangs", sys.executable, tiny, "import time; time.sleep(60)")
 
 
-def test_a_long_wait_for_another_process_that_builds_is_told_once(cache, tiny, monkeypatch):
+def test_a_long_wait_for_another_builder_is_reported_once(cache, tiny, monkeypatch):
     monkeypatch.setattr(module, "LONG_WAIT_SECONDS", 0.3)
-    folder = module.folder_of("taken", sys.executable, tiny, CHECK)
+    folder = Recipe("taken", sys.executable, tiny, CHECK).folder
     folder.parent.mkdir(parents=True)
     said: list[str] = []
     with filelock.FileLock(f"{folder}.lock", thread_local=False) as lock:
@@ -174,28 +183,30 @@ def test_a_build_that_fails_ends_with_the_builders_last_lines(cache):
     assert "missing-1.0" in "\n".join(lines[1:])
 
 
-def test_an_environment_that_does_not_import_is_failed_and_shows_the_error(cache, tiny):
+def test_an_environment_that_does_not_import_shows_the_error(cache, tiny):
     with pytest.raises(EnvironmentFailed, match=r"ImportError: libmissing.so"):
         build("broken", sys.executable, tiny, "raise ImportError('libmissing.so')")
     assert not list(cache.glob("broken-*/ready.json"))
 
 
-def test_an_environment_with_another_jax_than_asked_for_is_failed(cache, monkeypatch):
-    monkeypatch.setattr(module, "_install", lambda folder, *_: _fake(folder))
+def test_an_environment_with_another_jax_fails(cache, monkeypatch):
+    monkeypatch.setattr(module, "_install", lambda recipe, stopping: _fake(recipe.folder))
     monkeypatch.setattr(environments, "_CHECK", "import json; print(json.dumps(['0.1', '0.2']))")
     with pytest.raises(
         EnvironmentFailed, match=r"expected jax 0\.12\.0\.1 and jaxlib 0\.12\.0\.1, found jax 0\.1 and jaxlib 0\.2"
     ):
-        build_environment(release("0.12.0.1"), load_calendar())
+        ReaderEnvironments(load_calendar()).build(Placement(release("0.12.0.1")))
 
 
 def _fake(folder: Path) -> None:
     subprocess.run([module.uv_command(), "venv", "--quiet", "--python", sys.executable, folder], check=True)
 
 
-def test_two_processes_that_want_the_same_environment_build_it_once(cache, tiny):
+def test_two_processes_build_the_same_environment_once(cache, tiny):
     script = (
-        f"from export_core.environments.build import build; build('empty', {sys.executable!r}, {tiny!r}, {CHECK!r})"
+        "from export_core.environments.build import Recipe, build\n"
+        "from export_core.environments.locks import EnvironmentLocks\n"
+        f"build(Recipe('empty', {sys.executable!r}, {tiny!r}, {CHECK!r}), EnvironmentLocks())"
     )
     both = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]
     assert [process.wait(timeout=60) for process in both] == [0, 0]

@@ -88,7 +88,7 @@ def test_where_there_is_none_uv_is_asked_to_download_one(machine):
     assert find(machine) == WANTED
 
 
-def test_where_there_is_none_at_all_the_error_says_where_was_looked_and_what_to_do(machine):
+def test_without_any_the_error_says_what_was_searched(machine):
     with pytest.raises(EnvironmentFailed) as told:
         find(machine)
     assert "CPython 3.77 is needed and was not found" in str(told.value)
@@ -105,5 +105,5 @@ def test_where_there_is_none_at_all_the_error_says_where_was_looked_and_what_to_
         (("3.8", "3.9", "3.10", "3.11"), "3.11"),
     ],
 )
-def test_a_release_runs_on_3_12_where_it_can_and_on_its_newest_elsewhere(pythons, chosen):
+def test_a_release_runs_on_3_12_if_it_can_else_on_its_newest(pythons, chosen):
     assert python_for(pythons) == chosen

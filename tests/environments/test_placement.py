@@ -1,4 +1,4 @@
-"""Where a cell runs or what it is compiled for: what may be asked, and what an environment then holds."""
+"""Placements: which platforms, modes and targets there are, and what an environment for them has."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from replaying import replayed
 from rich.console import Console
 
 from export_core.environments import hardware as hardware_module
-from export_core.environments.download_size import told
+from export_core.environments.download_size import describe_download
 from export_core.environments.environment import cell_variables, this_interpreter
 from export_core.environments.errors import PlacementError
-from export_core.environments.hardware import lacking, settled
-from export_core.environments.placement import Mode, Placement, asked_platform, find_targets, load_devices
+from export_core.environments.hardware import missing_hardware, resolve_mode
+from export_core.environments.placement import Mode, Placement, load_devices, parse_platform, parse_targets
 from export_core.goldens import Options
 from export_core.matrix import Cell, Selection, Verdict, make_plan
 from export_core.matrix.known_messages import find_driver_need, load_driver_needs
@@ -34,31 +34,31 @@ NEWEST = release("0.12.0.1")
 
 def target(text=""):
     platform = text.partition("=")[0]
-    return find_targets((text,) if "=" in text else ())[platform]
+    return parse_targets((text,) if "=" in text else ())[platform]
 
 
 def test_a_platform_runs_where_it_can_unless_a_mode_is_named():
-    assert asked_platform("cpu") == ("cpu", Mode.RUN)
-    assert asked_platform("cuda") == ("cuda", Mode.AUTO)
-    assert asked_platform("cuda:run") == ("cuda", Mode.RUN)
-    assert asked_platform("tpu:compile") == ("tpu", Mode.COMPILE)
+    assert parse_platform("cpu") == ("cpu", Mode.RUN)
+    assert parse_platform("cuda") == ("cuda", Mode.AUTO)
+    assert parse_platform("cuda:run") == ("cuda", Mode.RUN)
+    assert parse_platform("tpu:compile") == ("tpu", Mode.COMPILE)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("gpu", "expected some of cpu, cuda, rocm, tpu, found 'gpu'"),
-        ("cuda:fast", r"cuda:run \(incomplete where it is not\) or cuda:compile, found 'fast'"),
+        ("cuda:fast", r"cuda:run \(incomplete without the hardware\) or cuda:compile, found 'fast'"),
         ("cpu:compile", "every machine has a CPU"),
     ],
 )
 def test_what_is_no_platform_is_refused_with_what_is_one(text, said):
     with pytest.raises(PlacementError, match=said):
-        asked_platform(text)
+        parse_platform(text)
 
 
-def test_each_platform_has_a_usual_target_and_others_are_named_by_device_or_plugin():
-    assert {name: str(each) for name, each in find_targets(()).items()} == {
+def test_a_platform_has_a_default_target_and_others_by_name():
+    assert {name: str(each) for name, each in parse_targets(()).items()} == {
         "tpu": "libtpu/v5e",
         "cuda": "cuda12/h100",
         "rocm": "rocm7/mi300x",
@@ -71,11 +71,11 @@ def test_each_platform_has_a_usual_target_and_others_are_named_by_device_or_plug
 @pytest.mark.parametrize("text", ["v6e", "cpu=x86", "tpu=", "tpu=h100", "cuda=cuda11"])
 def test_what_is_no_target_is_refused_with_those_that_are(text):
     with pytest.raises(PlacementError, match=r"--target.* expected .*found"):
-        find_targets((text,))
+        parse_targets((text,))
 
 
 @given(st.sampled_from([(name, device) for name, each in load_devices().items() for device in each.devices]))
-def test_every_described_device_comes_alone_and_in_fours_and_eights(named):
+def test_every_device_is_described_alone_and_in_fours_and_eights(named):
     platform, device = named
     for count in (1, 4, 8):
         described = target(f"{platform}={device}").described(count)
@@ -99,7 +99,7 @@ def test_every_gpu_is_described_by_the_same_fields():
     assert all(found == nvidia[0] for found in nvidia)
 
 
-def test_an_environment_holds_the_plugin_of_just_that_release_and_what_it_runs_with_only_to_run():
+def test_an_environment_has_the_plugin_of_its_release():
     assert Placement(NEWEST).requirements() == ()
     tpu = Placement(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
     assert tpu.requirements() == ("libtpu==0.0.50.1",)
@@ -113,7 +113,7 @@ def test_an_environment_holds_the_plugin_of_just_that_release_and_what_it_runs_w
     assert runs.name == "cuda12-run"
 
 
-def test_a_cell_that_compiles_starts_no_client_there_and_one_that_runs_leaves_memory_to_others(monkeypatch):
+def test_only_a_cell_that_runs_starts_a_client_of_its_platform(monkeypatch):
     monkeypatch.setenv("TPU_NAME", "mine")
     compiles = cell_variables(Placement(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e")))
     assert compiles["JAX_PLATFORMS"] == "cpu"
@@ -128,7 +128,7 @@ def plan(*goldens, **selection):
     return make_plan(goldens, load_calendar(), Windows(), Selection(readers="0.12.0.1", **selection), day("2026-11-21"))
 
 
-def test_a_plan_has_the_goldens_of_each_platform_and_counts_those_that_were_not_exported_for_it():
+def test_a_plan_has_the_goldens_exported_for_each_platform():
     both, tpu = (golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu", "tpu")), ("b", ("tpu",))))
     made = plan(both, tpu, platforms=("cpu", "tpu:compile"), targets=("tpu=v6e",))
     assert [(cell.golden.manifest.case, cell.platform, cell.mode, str(cell.target)) for cell in made.cells] == [
@@ -140,7 +140,7 @@ def test_a_plan_has_the_goldens_of_each_platform_and_counts_those_that_were_not_
     assert made.without_cells == ""
 
 
-def test_goldens_without_a_cell_on_the_platforms_asked_for_are_told():
+def test_goldens_without_a_cell_on_these_platforms_are_reported():
     made = plan(
         *(golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu",)), ("b", ("tpu", "cuda"))))
     )
@@ -158,12 +158,12 @@ def test_goldens_without_a_cell_on_the_platforms_asked_for_are_told():
     assert [(each.title, each.text) for each in findings(judged, summary)] == [("NOT COVERED", said)]
 
 
-def test_hardware_is_asked_in_another_process_and_says_what_is_missing():
+def test_missing_hardware_is_named_and_decides_the_mode():
     for platform in ("cuda", "rocm", "tpu"):
-        lack = lacking(platform)
-        assert settled(Mode.AUTO, platform) is (Mode.COMPILE if lack else Mode.RUN)
-        assert settled(Mode.RUN, platform) is Mode.RUN
-    assert lacking("cpu") == ""
+        lack = missing_hardware(platform)
+        assert resolve_mode(Mode.AUTO, platform) is (Mode.COMPILE if lack else Mode.RUN)
+        assert resolve_mode(Mode.RUN, platform) is Mode.RUN
+    assert missing_hardware("cpu") == ""
 
 
 @pytest.mark.parametrize(
@@ -173,29 +173,29 @@ def test_hardware_is_asked_in_another_process_and_says_what_is_missing():
         ("import time; time.sleep(60)", "its driver has not answered for 0 s"),
     ],
 )
-def test_a_driver_that_crashes_or_hangs_when_it_is_asked_is_no_hardware(monkeypatch, probe, said):
+def test_a_driver_that_crashes_or_hangs_is_no_hardware(monkeypatch, probe, said):
     monkeypatch.setattr(hardware_module, "_PROBE", probe)
     monkeypatch.setattr(hardware_module, "ANSWER_SECONDS", 0.4 if "sleep" in probe else 30)
-    assert hardware_module.lacking.__wrapped__("cuda") == said
+    assert hardware_module.missing_hardware.__wrapped__("cuda") == said
 
 
-def test_what_must_run_and_cannot_is_not_run_and_nothing_is_built_for_it():
-    platform = next((name for name in ("rocm", "tpu", "cuda") if lacking(name)), "")
+def test_nothing_is_built_for_what_cannot_run_here():
+    platform = next((name for name in ("rocm", "tpu", "cuda") if missing_hardware(name)), "")
     if not platform:
         pytest.skip("this machine has everything")
 
     def never(*_):
         raise AssertionError("an environment was built")
 
-    cell = Cell(golden(), NEWEST, platform, Mode.RUN, find_targets(())[platform])
+    cell = Cell(golden(), NEWEST, platform, Mode.RUN, parse_targets(())[platform])
     (outcome,) = replayed([cell], never)
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
-    assert outcome.message.startswith(f"{platform} cannot run here: {lacking(platform)}")
+    assert outcome.message.startswith(f"{platform} cannot run here: {missing_hardware(platform)}")
     assert f"--platforms {platform}:compile" in outcome.message
 
 
-def test_a_release_without_the_plugin_is_not_run_with_jaxs_own_words(goldens, here):
-    cell = Cell(goldens["both"], here, "tpu", Mode.COMPILE, find_targets(())["tpu"])
+def test_a_release_without_the_plugin_is_not_run(goldens, here):
+    cell = Cell(goldens["both"], here, "tpu", Mode.COMPILE, parse_targets(())["tpu"])
     (outcome,) = replayed([cell], this_interpreter)
     if outcome.verdict is Verdict.COMPILED:
         pytest.skip("this interpreter has libtpu")
@@ -219,7 +219,7 @@ def test_what_only_a_driver_could_do_is_known_by_release():
     assert all(entry.meaning and re.compile(entry.message) for entry in load_driver_needs())
 
 
-def test_what_is_about_to_be_fetched_is_told_with_the_largest_first():
+def test_a_download_is_described_with_the_largest_first():
     sizes = {"libtpu": 214_000_000, "jaxlib": 87_000_000, "numpy": 16_000_000}
-    assert told(sizes) == "317 MB to fetch (libtpu 214 MB, jaxlib 87 MB)"
-    assert told({}) == ""
+    assert describe_download(sizes) == "317 MB to fetch (libtpu 214 MB, jaxlib 87 MB)"
+    assert describe_download({}) == ""

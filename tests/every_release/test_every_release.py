@@ -11,7 +11,8 @@ from pathlib import Path
 import cross
 import pytest
 
-from export_core.environments.environment import build_environment
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.placement import Placement
 from export_core.export.api import MIGRATION
 from export_core.goldens import GoldenStore
 from export_core.policy import load_policy
@@ -110,7 +111,7 @@ def test_every_release_has_written_and_read():
 def test_a_release_has_the_names_of_its_time(release, module, column):
     names = [row[column] for row in NAMES]
     others = [row[3 - column] for row in NAMES] if release != FIRST_NEW else []  # which has both
-    environment = build_environment(CALENDAR.release(release), CALENDAR)
+    environment = ReaderEnvironments(CALENDAR).build(Placement(CALENDAR.release(release)))
     asked = [str(environment.python), "-W", "ignore", "-c", HAS, module, *names, *others]
     done = subprocess.run(asked, env=dict(environment.variables), capture_output=True, text=True, check=True)
     found = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())

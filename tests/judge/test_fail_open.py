@@ -171,8 +171,10 @@ def running(tmp_path, monkeypatch, jaxexport) -> Callable[..., Ended]:
     write_rows(tmp_path / "golden")
 
     def run(case: str, *words: str, **changed: object) -> Ended:
-        build = lambda release, *_: dataclasses.replace(this_interpreter(release), **changed)  # noqa: E731
-        monkeypatch.setattr(local, "build_environment", build)
+        def build(_, placement):
+            return dataclasses.replace(this_interpreter(placement.reader), **changed)
+
+        monkeypatch.setattr(local.ReaderEnvironments, "build", build)
         return jaxexport(*MATRIX, "--cases", case, *words)
 
     return run

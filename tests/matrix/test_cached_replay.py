@@ -204,7 +204,7 @@ def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Outcome], list[
         said: list[str] = []
 
         def stands(placement: Placement) -> Environment:
-            return dataclasses.replace(this_interpreter(placement.reader), lock=lock)
+            return dataclasses.replace(this_interpreter(placement.reader), content_hash=lock)
 
         def build(placement: Placement) -> Environment:
             built.append(placement.reader.jaxlib)

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from making import NEWEST, release
 
-from export_core.environments.environment import build_environment
-from export_core.environments.hardware import lacking
-from export_core.environments.placement import Mode, find_targets
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.hardware import missing_hardware
+from export_core.environments.placement import Mode, parse_targets
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.limits import ReplayOptions
@@ -36,7 +36,7 @@ def planted(tmp_path_factory) -> Path:
 
 
 def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, target: str = "") -> dict[str, Outcome]:
-    targets = find_targets((target,) if target else ())
+    targets = parse_targets((target,) if target else ())
     cells = [
         Cell(golden, READER, platform, mode, targets.get(platform))
         for golden in GoldenStore(folder).goldens()
@@ -46,7 +46,7 @@ def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, 
     ]
     outcomes = replay_cells(
         cells,
-        lambda placement: build_environment(placement.reader, CALENDAR, placement=placement),
+        lambda placement: ReaderEnvironments(CALENDAR).build(placement),
         ReplayOptions(CALENDAR, limits=Limits(jobs=2)),
     )
     return {outcome.cell.golden.manifest.case.rpartition(".")[2]: outcome for outcome in outcomes}
@@ -115,7 +115,7 @@ def test_another_device_can_be_named(planted):
 @pytest.mark.matrix
 @pytest.mark.gpu
 def test_cells_run_on_the_gpu_that_is_here_and_say_what_drove_it():
-    if lack := lacking("cuda"):
+    if lack := missing_hardware("cuda"):
         pytest.skip(f"no CUDA device answers here: {lack}")
     cases = ("test_cholesky", "test_lu", "test_any_batch_with_derivative")
     found = replay(ROOT / "golden", "cuda", *cases, mode=Mode.RUN)

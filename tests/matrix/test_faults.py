@@ -1,4 +1,4 @@
-"""What fails around a cell says nothing about its artifact: it is tried once more, and then not run. What a cell does is its verdict."""
+"""What fails around a cell is tried once more, and then the cell is not run; what the cell does is its verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from replaying import AWAKE, StubEnvironments
 from write_goldens import GARBAGE
@@ -31,7 +31,7 @@ from export_core.releases import load_calendar
 from export_core.worker import client as pool
 from export_core.worker.client import ForkingWorker
 from export_core.worker.errors import WorkerDied
-from export_core.worker.program import LONGEST_LINE, LONGEST_STDERR, Heard, last_word
+from export_core.worker.program import LONGEST_LINE, LONGEST_STDERR, Transcript, last_word
 from export_core.worker.protocol import Request, Stage
 
 REQUEST = Request("artifact", (), (), 1, False, 60.0, 0)
@@ -47,7 +47,7 @@ def is_garbage(outcome) -> bool:
     return len(outcome.message) < 250
 
 
-def test_garbage_from_a_cell_is_no_verdict_on_any_cell(run):
+def test_garbage_in_the_pipe_of_a_cell_is_no_verdict(run):
     said: list[str] = []
     found = run(*GARBAGE, "waves", notify=said.append)
     assert all(is_garbage(found[case]) for case in GARBAGE)
@@ -56,30 +56,31 @@ def test_garbage_from_a_cell_is_no_verdict_on_any_cell(run):
 
 
 # Blanks before a message are part of its JSON.
+@settings(deadline=None)  # a busy machine
 @given(st.binary(max_size=60).filter(lambda noise: not noise or noise.strip(b" \t\r")), st.data())
 def test_whatever_a_cell_writes_is_heard_whole_or_is_garbage(noise, data):
     stages = b'{"stage": "deserialize"}\n{"stage": "run", "check": "vjp1"}\n'
     whole = stages + noise + b'{"end": "ok"}\n'
-    heard = Heard()
+    transcript = Transcript()
     while whole:
         size = data.draw(st.integers(1, len(whole)))
-        heard.take(whole[:size])
+        transcript.feed(whole[:size])
         whole = whole[size:]
-    heard.close()
-    assert (heard.told["stage"], heard.told["check"]) == ("run", "vjp1")
-    assert bool(heard.garbage) == bool(noise)
-    assert last_word(heard, 0)["end"] == ("fault" if noise else "ok")
-    assert last_word(heard, None)["end"] == "crash", "a signal of its own is the verdict, whatever it wrote before"
+    transcript.close()
+    assert (transcript.fields["stage"], transcript.fields["check"]) == ("run", "vjp1")
+    assert bool(transcript.garbage) == bool(noise)
+    assert last_word(transcript, 0)["end"] == ("fault" if noise else "ok")
+    assert last_word(transcript, None)["end"] == "crash", "a signal of its own is the verdict, whatever it wrote before"
 
 
-def test_a_line_without_end_takes_the_memory_of_one_message():
-    heard = Heard()
+def test_an_endless_line_takes_no_more_memory_than_a_message():
+    transcript = Transcript()
     tracemalloc.start()
     for _ in range(4 * LONGEST_LINE >> 16):
-        heard.take(b"7" * (1 << 16))
+        transcript.feed(b"7" * (1 << 16))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert heard.garbage.startswith("a line of more than")
+    assert transcript.garbage.startswith("a line of more than")
     assert peak < 2 * LONGEST_LINE
 
 
@@ -124,7 +125,7 @@ def speaking(tmp_path, here):
         *("ready again", "binary", "nested", "without end"),
     ],
 )
-def test_a_worker_that_replies_with_garbage_is_killed(speaking, script, answered):
+def test_a_worker_that_replies_with_garbage_is_ended(speaking, script, answered):
     tracemalloc.start()
     worker = ForkingWorker(speaking(script))
     futures = [worker.submit(REQUEST) for _ in range(2)]
@@ -142,7 +143,7 @@ def test_a_worker_that_replies_with_garbage_is_killed(speaking, script, answered
 # --- a cell that says no more, and does not end -----------------------------------------------------------------------
 
 
-def test_a_cell_that_closes_its_pipes_times_out_for_itself_only(run):
+def test_a_cell_that_closes_its_pipes_and_goes_on_times_out(run):
     run("waves")
     found = run("closes_its_pipes", "hangs", "waves", timeout=2.0)
     assert {case: each.verdict for case, each in found.items()} == {
@@ -157,7 +158,7 @@ def test_a_cell_that_closes_its_pipes_times_out_for_itself_only(run):
 
 
 @pytest.mark.parametrize("fork", [True, False], ids=["fork", "no fork"])
-def test_megabytes_on_stdout_and_stderr_are_cut_to_their_end(run, fork):
+def test_of_megabytes_on_stdout_and_stderr_the_end_is_stored(run, fork):
     found = run("floods", "garbage_text", fork=fork)
     assert found["floods"].verdict is Verdict.PASS
     assert len(found["floods"].stderr) <= LONGEST_STDERR
@@ -169,7 +170,7 @@ def test_what_the_system_refuses_a_cell_is_no_verdict(run):
     found = run("finds_a_full_disk", "keeps_nothing", "waves")
     for case, why in {
         "finds_a_full_disk": "OSError: [Errno 28] No space left on device",
-        "keeps_nothing": "NotKeptError: the outputs could not be written: ",
+        "keeps_nothing": "NotWrittenError: the outputs could not be written: ",
     }.items():
         outcome = found[case]
         assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
@@ -230,12 +231,12 @@ def test_a_cell_killed_from_outside_twice_reports_both(run, kept):
 # --- a verdict that is not always the same ----------------------------------------------------------------------------
 
 
-def test_a_changed_verdict_is_flaky_until_it_repeats(run, goldens, here, kept, tmp_path, flaky):
+def test_a_cell_is_flaky_until_it_ends_the_same_twice(run, goldens, here, kept, tmp_path, flaky):
     run("waves")  # from now on the kept worker is one whose cells misbehave
     assert kept._environment
     requests: list[str] = []
     cell = Cell(goldens["is_flaky"], here, "cpu")
-    where = dataclasses.replace(kept._environment, lock="lock")
+    where = dataclasses.replace(kept._environment, content_hash="lock")
 
     def start(environment, slots, *, fork):
         requests.append("started")
@@ -265,7 +266,7 @@ def test_a_changed_verdict_is_flaky_until_it_repeats(run, goldens, here, kept, t
     assert again(anew=True) == (Verdict.PASS, "", 1)
 
 
-# --- and nothing is left of it -----------------------------------------------------------------------------------------
+# --- and nothing is left of it ----------------------------------------------------------------------------------------
 
 
 def open_here() -> dict[str, set[str]]:
@@ -279,7 +280,7 @@ def open_here() -> dict[str, set[str]]:
     return {"processes": children, "threads": {thread.name for thread in threading.enumerate()}, "files": files}
 
 
-def test_runs_with_faults_leave_no_process_descriptor_or_folder(run, tmp_path, monkeypatch):
+def test_after_faults_no_process_thread_file_or_folder_is_left(run, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     cases = ("kills_its_worker", "garbage_half", "dies_by_segv", "waves")
     before = open_here()
@@ -324,7 +325,7 @@ def test_a_verdict_is_never_tried_again(run, kept):
     }
 
 
-def test_a_worker_that_does_not_start_reports_both_problems(run, tmp_path):
+def test_a_worker_that_does_not_start_twice_reports_both(run, tmp_path):
     calls = []
 
     def breaks_further(release):

@@ -1,4 +1,4 @@
-"""Generations of an older release, written by running the same tests in its environment, and held here."""
+"""Goldens of an older release, written by running the same tests in its environment, and checked here."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_plain():
         ("0.6.2", "1 kept, 1 outside", "test_a.test_wave/0.6.2-cpu: stage deserialize: ValueError: Exported being"),
     ],
 )
-def test_a_golden_of_an_older_writer_is_written_beside_the_own_one_replayed_and_judged(
+def test_an_older_writers_golden_is_written_replayed_and_judged(
     projects: Projects, writer: str, judged: str, shown: str
 ) -> None:
     project = projects(test_a=TESTS)

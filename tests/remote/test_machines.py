@@ -115,7 +115,7 @@ def replaying(worker: subprocess.Popen[bytes]) -> bool:
         for task in Path(f"/proc/{worker.pid}/task").iterdir()
         for pid in (task / "children").read_text().split()
     }
-    return any(b"worker.py\0serve" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids)
+    return any(b"program.py\0serve" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids)
 
 
 def listening(pid: int) -> list[str]:

@@ -25,7 +25,7 @@ COUNT = 3
 def jaxexport(*words: str | Path) -> int:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["jaxexport", *map(str, words)])
-        patch.setattr(local, "build_environment", lambda release, *_: this_interpreter(release))
+        patch.setattr(local.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
         with pytest.raises(SystemExit) as ended:
             main()
     return int(ended.value.code or 0)

@@ -22,7 +22,9 @@ def jaxexport(monkeypatch, tmp_path, golden_folder, here):
     """The command in a project whose goldens lie in a folder that no policy names, with this interpreter as reader."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(local_replay, "build_environment", lambda release, *_: this_interpreter(release))
+    monkeypatch.setattr(
+        local_replay.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader)
+    )
     for case in ("hangs", "eats_memory", "waves", "other_numbers"):
         shutil.copytree(golden_folder / case, tmp_path / "other goldens" / case)
 

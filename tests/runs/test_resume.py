@@ -17,7 +17,8 @@ from making import make_wheel
 from replaying import replayed
 
 from export_core.environments.build import cache_folder
-from export_core.environments.environment import build_environment
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Verdict
 from export_core.releases import load_calendar
@@ -148,7 +149,7 @@ def test_an_environment_that_loses_a_file_is_rebuilt(project, tmp_path, monkeypa
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "home"))
     calendar = load_calendar()
     reader = calendar.release("0.12.0.1")
-    standing = build_environment(reader, calendar)
+    standing = ReaderEnvironments(calendar).build(Placement(reader))
     # jax imports it with the first artifact only.
     (lazy,) = standing.python.parents[1].glob("lib/python*/site-packages/jaxlib/mlir/dialects/mhlo.py")
     lazy.unlink()
@@ -156,7 +157,7 @@ def test_an_environment_that_loses_a_file_is_rebuilt(project, tmp_path, monkeypa
 
     def environment_of(release):
         asked.append(release)
-        return standing if len(asked) == 1 else build_environment(release, calendar)
+        return standing if len(asked) == 1 else ReaderEnvironments(calendar).build(Placement(release))
 
     goldens = [golden for golden in GoldenStore(project / "golden").goldens() if golden.manifest.case in CASES]
     cells = [Cell(golden, reader, "cpu") for golden in goldens]

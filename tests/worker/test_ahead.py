@@ -1,4 +1,4 @@
-"""Processes that are forked before their cell is known: one cell each, none that outlives its worker or speaks for a cell."""
+"""Spare processes, forked before their cell is known: one cell each; none outlives its worker or speaks for a cell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from export_core.worker.protocol import Stage
 
 
 class Started:
-    """A worker in which two cells have run: the first has taught it what to import, with the second a process was forked ahead."""
+    """A worker that has run two cells: by the first it knows what to import, with the second it forked a spare process."""
 
     def __init__(self, environment, golden, folder: Path) -> None:
         self.worker = ForkingWorker(environment)
@@ -67,7 +67,7 @@ def threads(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/task").iterdir()))
 
 
-def test_one_process_waits_with_its_client_and_runs_one_cell_whose_time_begins_then(started):
+def test_a_spare_process_runs_one_cell_whose_time_begins_then(started):
     assert threads(started.pid) == 1, "the worker itself stays cold"
     time.sleep(0.3)
     given = time.monotonic()
@@ -75,20 +75,20 @@ def test_one_process_waits_with_its_client_and_runs_one_cell_whose_time_begins_t
     assert only_child(started.pid) != started.ahead
 
 
-def test_a_cell_that_asks_for_what_comes_before_the_client_gets_a_process_of_its_own(started, tmp_path):
+def test_a_cell_with_settings_before_the_client_uses_no_spare(started, tmp_path):
     (tmp_path / "own.py").write_text("import jax._src.xla_bridge\nassert not jax._src.xla_bridge._backends\n")
     assert started.run(devices=2).end == "ok"
     assert started.run(register=(("own", str(tmp_path / "own.py")),)).end == "ok"
     assert only_child(started.pid) == started.ahead
 
 
-def test_no_more_processes_wait_than_half_of_the_cells_that_run(started):
+def test_there_are_at_most_half_as_many_spares_as_cells(started):
     futures = [started.worker.submit(started.request) for _ in range(6)]
     assert {future.result(timeout=120).end for future in futures} == {"ok"}
     wait_for(lambda: 1 <= len(children(started.pid)) <= 3, "processes that wait")
 
 
-def test_who_waits_has_copied_the_pages_that_an_earlier_cell_wrote(here, goldens, tmp_path):
+def test_a_spare_has_copied_the_pages_that_an_earlier_cell_wrote(here, goldens, tmp_path):
     plain = this_interpreter(here)
     unnoted = dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(tmp_path)})
     started = Started(unnoted, goldens["waves"], tmp_path)
@@ -114,16 +114,18 @@ worker = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(worker)
 size, shared = mmap.PAGESIZE, mmap.mmap(-1, 64 * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE)
 start = ctypes.addressof(ctypes.c_char.from_buffer(shared))
-shared[:] = bytes(range(64)) * size
-assert any(begin <= start and start + 64 * size <= end for begin, end in worker.private_mappings())
+content = bytes(range(64)) * size
+shared[:] = content
+assert any(begin <= start and start + 64 * size <= end for begin, end in worker.writable_memory())
 
 
 def in_a_fork(do):
     pid = os.fork()
     if pid == 0:
         do()
-        found = worker.copied_pages([[start, start + 64 * size]])
-        print([((address - start) // size, length // size) for address, length in found], shared[:] == bytes(range(64)) * size, flush=True)
+        ranges = worker.written_pages([(start, start + 64 * size)])
+        pages = [((address - start) // size, length // size) for address, length in zip(ranges[::2], ranges[1::2])]
+        print(pages, shared[:] == content, flush=True)
         os._exit(0)
     os.waitpid(pid, 0)
 
@@ -135,29 +137,27 @@ def write():
 
 in_a_fork(lambda: None)
 in_a_fork(write)
-in_a_fork(lambda: worker.copy_pages([[start + 3 * size, 3 * size], [start + 40 * size, size]]))
-in_a_fork(lambda: worker.copy_pages([[size, size], [start + 7 * size, size]]))  # nothing is mapped there
-in_a_fork(lambda: worker.copy_pages([[start, 1 << 40]]))  # more than any cell writes
-print(worker.copied_pages([["no", "address"]]))
+in_a_fork(lambda: worker.copy_pages([start + 3 * size, 3 * size, start + 40 * size, size]))
+in_a_fork(lambda: worker.copy_pages([size, size, start + 7 * size, size]))  # nothing is mapped at the first
+print(worker.written_pages([("no", "address")]))
 """
 
 
-def test_pages_are_copied_and_hold_what_they_held():
-    said = subprocess.run(
+def test_pages_are_copied_and_nothing_in_them_changes():
+    printed = subprocess.run(
         [sys.executable, "-c", PAGES, str(PROGRAM)], capture_output=True, text=True, check=True
     ).stdout
-    assert said.splitlines() == [
+    assert printed.splitlines() == [
         "[] True",
         "[(3, 3), (40, 1)] False",
         "[(3, 3), (40, 1)] True",
         "[(7, 1)] True",
-        "[] True",
         "[]",
     ]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stuck"])
-def test_a_process_that_is_lost_before_its_cell_begins_says_nothing_about_the_cell(started, how):
+def test_a_spare_lost_before_its_cell_begins_blames_no_cell(started, how):
     os.kill(started.ahead, how)
     reply = started.run(timeout=4.0)
     assert (reply.end, reply.stage, reply.signal) == ("ok", Stage.RUN, None)
@@ -165,7 +165,7 @@ def test_a_process_that_is_lost_before_its_cell_begins_says_nothing_about_the_ce
 
 
 @pytest.mark.parametrize("how", ["killed", "closed"])
-def test_a_process_that_waits_does_not_outlive_its_worker(started, how):
+def test_a_spare_does_not_outlive_its_worker(started, how):
     if how == "killed":
         os.kill(started.pid, signal.SIGKILL)
     else:  # what happens too when the coordinator is killed
@@ -174,7 +174,7 @@ def test_a_process_that_waits_does_not_outlive_its_worker(started, how):
 
 
 @pytest.mark.parametrize(("platform", "left"), [("cpu", 1), ("cuda", 0)])
-def test_the_process_of_a_cell_on_an_accelerator_is_gone_when_its_reply_comes(here, goldens, tmp_path, platform, left):
+def test_a_cell_on_an_accelerator_is_gone_when_its_reply_comes(here, goldens, tmp_path, platform, left):
     slow = "import os, time\nleave = os._exit\nos._exit = lambda status: (time.sleep(2), leave(status))\n"
     (tmp_path / "sitecustomize.py").write_text(slow)
     plain = this_interpreter(here)
@@ -191,7 +191,7 @@ def test_the_process_of_a_cell_on_an_accelerator_is_gone_when_its_reply_comes(he
     [({"JAX_PLATFORMS": "no_such"}, "error"), ({"XLA_FLAGS": "--xla_no_such"}, "crash")],
     ids=["refuses", "dies"],
 )
-def test_where_the_client_cannot_start_each_cell_says_so_in_its_own_stage(here, goldens, tmp_path, variables, end):
+def test_a_client_that_cannot_start_is_reported_by_each_cell(here, goldens, tmp_path, variables, end):
     plain = this_interpreter(here)
     worker = ForkingWorker(dataclasses.replace(plain, variables={**plain.variables, **variables}))
     request = request_of(Cell(goldens["waves"], here, "cpu"), tmp_path, Limits(timeout=60, memory=0))

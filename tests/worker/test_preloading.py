@@ -1,4 +1,4 @@
-"""A worker imports before its first cell what cells of its environment have imported earlier, and needs no note of it."""
+"""A worker imports before its first cell what earlier cells of its environment have imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from export_core.matrix import Cell
 from export_core.matrix.checks import request_of
 from export_core.matrix.limits import Limits
 from export_core.worker.client import ForkingWorker, WorkerDied
-from export_core.worker.preloading import learned_file
+from export_core.worker.preloading import notes_file
 from export_core.worker.program import read_notes
 
 MARKING = "import os, pathlib\npathlib.Path(os.environ['MARK']).write_text('imported')\n"
@@ -41,8 +41,8 @@ def ends(worker: ForkingWorker, golden, folder: Path) -> str:
         worker.close()
 
 
-def test_what_the_first_cell_imports_is_noted_for_the_next_worker(environment, goldens, tmp_path):
-    notes = Path(learned_file(environment))
+def test_imports_of_the_first_cell_are_noted_for_the_next_worker(environment, goldens, tmp_path):
+    notes = Path(notes_file(environment))
     assert not notes.exists()
     assert ends(ForkingWorker(environment), goldens["waves"], tmp_path) == "ok"
     noted = json.loads(notes.read_text())
@@ -62,7 +62,7 @@ def test_notes_that_are_none_are_no_notes(tmp_path, text):
 
 
 def test_notes_that_are_none_are_made_anew(environment, goldens, tmp_path):
-    notes = Path(learned_file(environment))
+    notes = Path(notes_file(environment))
     notes.write_text("{")
     assert ends(ForkingWorker(environment), goldens["waves"], tmp_path) == "ok"
     assert "jax._src.interpreters.mlir" in json.loads(notes.read_text())
@@ -70,7 +70,7 @@ def test_notes_that_are_none_are_made_anew(environment, goldens, tmp_path):
 
 def test_without_a_folder_for_notes_cells_run_all_the_same(environment, goldens, tmp_path):
     (tmp_path / "cache").write_text("a file")
-    assert learned_file(environment) == ""
+    assert notes_file(environment) == ""
     assert ends(ForkingWorker(environment), goldens["waves"], tmp_path) == "ok"
 
 
@@ -80,7 +80,7 @@ def test_without_a_folder_for_notes_cells_run_all_the_same(environment, goldens,
 )
 def test_a_note_that_the_worker_dies_of_is_dropped(environment, goldens, tmp_path, module, problem):
     (tmp_path / "dying.py").write_text("import os\nos._exit(7)\n")
-    notes = Path(learned_file(environment))
+    notes = Path(notes_file(environment))
     notes.write_text(json.dumps([module]))
     with pytest.raises(WorkerDied, match=problem):
         ForkingWorker(environment)

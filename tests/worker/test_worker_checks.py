@@ -1,4 +1,4 @@
-"""What a cell calls beside the plain call: derivatives, refusals, meshes, registrations; and a planted fault in each is found."""
+"""What a cell calls beside the plain call: derivatives, refusals, meshes, registrations; a planted fault in each."""
 
 from __future__ import annotations
 
@@ -161,14 +161,14 @@ def test_a_call_that_must_be_refused_and_is_not_is_an_error(outcomes, case):
     assert "expected this call to be refused, and it was not" in outcome.message
 
 
-def test_a_refusal_for_another_reason_is_an_error_with_what_was_said(outcomes):
+def test_a_refusal_for_another_reason_is_an_error(outcomes):
     outcome = outcomes["refused_otherwise"]
     assert outcome.verdict is Verdict.ERROR
     assert outcome.message.startswith("refused1: expected a refusal with 'b >= 7' in its message, found ValueError: ")
     assert "b >= 2" in outcome.message
 
 
-def test_a_fault_of_the_machine_in_a_call_that_must_be_refused_is_no_refusal(outcomes):
+def test_a_machine_fault_in_a_call_to_be_refused_is_no_refusal(outcomes):
     outcome = outcomes["refused_by_no_file"]
     assert outcome.verdict is Verdict.NOT_RUN
     assert "FileNotFoundError: [Errno 2]" in outcome.message
@@ -180,7 +180,7 @@ def test_an_output_in_other_parts_is_an_error_with_both(outcomes):
     assert outcome.message == "output 0 is sharded differently: expected 0:[0:4] 1:[0:4], got 0:[0:2] 1:[2:4]"
 
 
-def test_a_registration_that_cannot_be_imported_says_nothing_of_the_artifact_and_is_not_run(outcomes):
+def test_a_registration_that_does_not_import_is_not_run(outcomes):
     assert outcomes["unimportable"].verdict is Verdict.NOT_RUN
     assert outcomes["unimportable"].message == (
         f"the module {MODULE} cannot be imported in this reader: ImportError: not on this reader"
@@ -192,6 +192,6 @@ def test_a_registration_that_does_not_register_is_an_error(outcomes):
     assert "tests.WorkersBox" in outcomes["unregistered"].message
 
 
-def test_the_copy_in_the_golden_is_imported_and_no_module_of_the_reader(outcomes):
+def test_the_goldens_copy_of_a_module_is_imported(outcomes):
     assert Path(sys.modules[MODULE].__file__).parent.name.startswith("modules"), "no reader has this folder on its path"
     assert outcomes["registered"].verdict is Verdict.PASS

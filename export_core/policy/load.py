@@ -8,7 +8,7 @@ import msgspec
 
 from export_core.policy.errors import PolicyError
 from export_core.policy.model import ExtraReleases, Policy
-from export_core.policy.source import Source, has_table, read_source
+from export_core.policy.source import PolicySource, has_table, read_source
 from export_core.policy.validation import problems
 from export_core.releases import load_calendar
 from export_core.releases.project_releases import FILE as RELEASES
@@ -71,7 +71,7 @@ def load_policy(file: Path) -> Policy:
     return _with_releases(read_policy(file)[0], file.with_name(RELEASES))
 
 
-def read_policy(file: Path) -> tuple[Policy, Source]:
+def read_policy(file: Path) -> tuple[Policy, PolicySource]:
     """A policy, and the lines of its keys. Raises `PolicyError` with a line for each problem."""
     source = read_source(file)
     try:
@@ -93,7 +93,7 @@ def read_policy(file: Path) -> tuple[Policy, Source]:
     return msgspec.structs.replace(policy, **located), source
 
 
-def _schema_error(source: Source, otherwise: str) -> PolicyError:
+def _schema_error(source: PolicySource, otherwise: str) -> PolicyError:
     from export_core.policy.schema_errors import schema_problems  # loads jsonschema, which only an error needs
 
     return source.error(schema_problems(source.data) or [((), otherwise)])

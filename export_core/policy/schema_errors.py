@@ -16,7 +16,7 @@ from jsonschema.validators import extend
 
 from export_core.phrases import close_match, did_you_mean
 from export_core.policy.json_schema import policy_schema
-from export_core.policy.source import Key
+from export_core.policy.toml_lines import Key
 
 _TYPES = {
     "object": "a table",

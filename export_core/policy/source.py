@@ -13,10 +13,7 @@ import yaml
 
 from export_core.phrases import plural
 from export_core.policy.errors import PolicyError
-from export_core.policy.toml_lines import toml_lines
-
-Key = tuple[str | int, ...]
-"""The path to a value: ``("known_failures", 0, "verdict")``."""
+from export_core.policy.toml_lines import Key, toml_lines
 
 TABLE = ("tool", "jaxexport")
 MOST_NODES = 100_000
@@ -27,7 +24,7 @@ MOST_PROBLEMS = 20
 
 
 @dataclass(frozen=True)
-class Source:
+class PolicySource:
     """A policy as it was read. `data` is None for a file of comments; `lines` count from 1."""
 
     file: Path
@@ -60,7 +57,7 @@ def dotted(key: Key) -> str:
     return text.removeprefix(".")
 
 
-def read_source(file: Path) -> Source:
+def read_source(file: Path) -> PolicySource:
     """Read a policy file: a .toml has the table [tool.jaxexport], all else is YAML. Raises `PolicyError`."""
     try:
         text = file.read_bytes().decode("utf-8-sig")
@@ -93,7 +90,7 @@ def has_table(file: Path) -> bool:
     return isinstance(tables, dict) and TABLE[-1] in tables
 
 
-def _toml(file: Path, text: str) -> Source:
+def _toml(file: Path, text: str) -> PolicySource:
     data: Any = _parsed(file, text)
     for name in TABLE:
         data = data.get(name) if isinstance(data, dict) else None
@@ -101,7 +98,7 @@ def _toml(file: Path, text: str) -> Source:
         raise PolicyError(f"{file}: expected a table [{'.'.join(TABLE)}], found none.")
     depth = len(TABLE)
     lines = {key[depth:]: line for key, line in toml_lines(text).items() if key[:depth] == TABLE}
-    return Source(file, data, lines)
+    return PolicySource(file, data, lines)
 
 
 def _parsed(file: Path, text: str) -> dict[str, Any]:
@@ -124,14 +121,14 @@ _Loader.add_implicit_resolver(
 )
 
 
-def _yaml(file: Path, text: str) -> Source:
+def _yaml(file: Path, text: str) -> PolicySource:
     try:
         loader = _Loader(text)
         try:
             node = loader.get_single_node()
             lines = _Lines(file, loader)
             lines.walk(node, ())
-            return Source(file, loader.construct_document(node) if node else None, lines.by_key)
+            return PolicySource(file, loader.construct_document(node) if node else None, lines.by_key)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:

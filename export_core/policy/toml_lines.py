@@ -27,6 +27,7 @@ _TOKEN = re.compile(
 )
 
 Key = tuple[str | int, ...]
+"""The path to a value: ``("known_failures", 0, "verdict")``."""
 
 
 def toml_lines(text: str) -> dict[Key, int]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from export_core.policy.model import CustomCallChange, KnownFailure, Policy, Quirk
-from export_core.policy.source import Key
+from export_core.policy.toml_lines import Key
 from export_core.releases import ReleaseError
 from export_core.releases.calendar import version_key
 from export_core.tolerances import PLATFORMS, problem_of_tolerances, read_amount

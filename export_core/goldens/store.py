@@ -128,7 +128,8 @@ class GoldenStore:
         try:
             staged.mkdir(parents=True)
             for name, data in content.items():
-                write_whole(staged / name, [data])  # on disk before the folder's rename is
+                write_whole(staged / name, [data])
+            _sync_folder(staged)  # files and names are on disk before the rename that makes them a golden
             if replaced:
                 _swap(staged, target)
             else:

@@ -154,7 +154,7 @@ KILLER = textwrap.dedent("""
         pid = os.fork()
         if pid == 0:
             while True:
-                for made, content in versions:
+                for made, content in versions[:: 1 if number % 2 else -1]:  # a slow machine ends no second write
                     store.write(made, content)
         time.sleep(random.uniform(0.001, 0.03) if number else 0.2)
         os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Everything there is to do here: `nox --list`."""
+"""The sessions of this project: `nox --list` shows them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ register()
 
 
 def newest_python() -> str | None:
-    """A CPython that the newest jax has wheels for, or None for the one that runs nox."""
+    """A CPython for which the newest jax has wheels, or None for the one that runs nox."""
     try:
         return find_python(PREFERRED, uv_command())
     except EnvironmentFailed:
@@ -28,24 +28,24 @@ def newest_python() -> str | None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The fast tests; -- -m matrix for those that need other jaxlib releases."""
+    """The fast tests. -- -m matrix for those that need other jaxlib releases."""
     groups = ("tests", "schema", "engines", "workflows")
     session.install("-e", ".[nox]", *(word for group in groups for word in ("--group", group)))
-    # Where bytecode may not be written, each of the hundreds of processes here would compile jax anew.
+    # Set to anything else, each of the hundreds of processes would compile the bytecode of jax anew.
     session.env["PYTHONDONTWRITEBYTECODE"] = ""
-    # One process more than there are cores: some tests wait.
+    # One process more than there are cores, since some tests wait.
     session.run("pytest", "-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def tests_newest(session: nox.Session) -> None:
-    """The same in CPython 3.12, with the newest jax."""
+    """The same tests with CPython 3.12 and the newest jax."""
     tests(session)
 
 
 @nox.session(default=False)
 def browser(session: nox.Session) -> None:
-    """The page of a report in Chromium, which has to be installed: `apt-get install chromium`, or `playwright install chromium`."""
+    """The page of a report in Chromium. First `apt-get install chromium` or `playwright install chromium`."""
     session.install("-e", ".[nox]", "--group", "tests", "--group", "browser")
     session.run("pytest", "-m", "browser", "tests/report", *session.posargs)
 
@@ -67,57 +67,57 @@ def typecheck(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def bench(session: nox.Session) -> None:
-    """The budgets of the design, measured side by side in one run. -- --docs docs/performance.md renews the page."""
-    session.install("-e", ".", "--group", "tests")
+    """All budgets, measured side by side in one run. -- --docs docs/performance.md renews the page."""
+    session.install("-e", ".", "--group", "tests", "--group", "browser")
     session.run("python", "-m", "benchmarks", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def large_matrix(session: nox.Session) -> None:
-    """Twelve writers, twenty readers, all cases in one run, then again: -- --goldens DIR."""
+    """Twelve writers, twenty readers and all cases in one run, then the same again: -- --goldens DIR."""
     session.install("-e", ".", "--group", "tests")
     session.run("python", "-m", "benchmarks.large", *session.posargs)
 
 
 @nox.session(default=False)
 def changelog(session: nox.Session) -> None:
-    """Collect changes/ into CHANGELOG.md: -- --version 0.2.0, or -- --draft --version 0.2.0."""
+    """Collect changes/ into CHANGELOG.md. -- --version 0.2.0, or -- --draft --version 0.2.0 to see it only."""
     session.install("--group", "changelog")
     session.run("towncrier", "build", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def fuzz(session: nox.Session) -> None:
-    """Broken bytes for a minute: nothing but an ArtifactError may come out. -- --seconds 3600 for an hour."""
+    """Read damaged artifacts for a minute: only an ArtifactError may be raised. -- --seconds 3600 for an hour."""
     session.install("-e", ".")
     session.run("python", "tests/artifact/fuzz.py", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def reader_check(session: nox.Session) -> None:
-    """Hold all that the reader says against what 20 releases say of their own artifacts. -- --releases 3 for a quick look."""
+    """Compare what the artifact reader says with what 20 releases say of their artifacts. -- --releases 3 is quick."""
     session.install("-e", ".")
-    session.install("--upgrade", "jax", "jaxlib")  # for the goldens that ship in the wheel
+    session.install("--upgrade", "jax", "jaxlib")  # for the goldens in the wheel of jax
     session.run("python", "tests/artifact/reader_check.py", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def forecast_check(session: nox.Session) -> None:
-    """Hold the forecast "this reader loads it" against real loading in 22 releases: the confusion table."""
+    """Compare the forecast "this reader loads it" with real loading in 22 releases: the confusion table."""
     session.install("-e", ".")
     session.run("python", "tests/artifact/forecast_check.py", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def every_release(session: nox.Session) -> None:
-    """Every release since 0.4.24 writes, every one reads: a table. -- --writers V,V --readers V,V for some of them."""
+    """Every release since 0.4.24 as writer and as reader: a table. -- --writers V,V --readers V,V for some of them."""
     session.install("-e", ".")
     session.run("python", "tests/every_release/cross.py", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
 def vhlo_tables(session: nox.Session) -> None:
-    """Do the VHLO tables know every name of the newest jaxlib? -- --renew adds operations; -- FOLDER for another jaxlib."""
+    """Check the VHLO tables against the newest jaxlib. -- --renew adds operations; -- FOLDER for another jaxlib."""
     session.install("-e", ".")
     session.install("--upgrade", "jax", "jaxlib")
     session.run("python", "-m", "tools.vhlo_tables", *session.posargs)

@@ -1,4 +1,4 @@
-"""Run every benchmark and print one table of ratios, with the numbers behind them and the machine."""
+"""The command of the benchmarks: one table of ratios, with the numbers behind them and the machine."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import again, cells, growth, peers, plugin_load, reading, throughput
+from benchmarks import again, cells, growth, limits, page, peers, plugin_load, reading, throughput
 from benchmarks.line import Line
+from export_core.atomic import write_whole
 
 BEGIN, END = "<!-- nox -s bench: begin -->\n", "<!-- nox -s bench: end -->\n"
 
@@ -25,8 +26,8 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds over all goldens that this jaxlib reads")
     parser.add_argument("--readers", type=int, default=8, help="readers of the matrix that is run again")
-    parser.add_argument("--only", help="some of them: plugin,reading,cells,again,throughput,peers,growth")
-    parser.add_argument("--docs", type=Path, help="put the table into this page too, such as docs/performance.md")
+    parser.add_argument("--only", help="some of them: plugin,reading,cells,again,throughput,peers,growth,limits,page")
+    parser.add_argument("--docs", type=Path, help="write the table into this page too, such as docs/performance.md")
     options = parser.parse_args()
     kinds: dict[str, Callable[[], list[Line]]] = {
         "plugin": lambda: plugin_load.measure(options.runs),
@@ -36,26 +37,28 @@ def main() -> int:
         "throughput": throughput.measure,
         "peers": peers.measure,
         "growth": growth.measure,
+        "limits": limits.measure,
+        "page": page.measure,
     }
-    # Where bytecode may not be written, each process compiles anew what a user's processes find compiled.
+    # With this variable every process would compile anew what a user's processes find compiled.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    asked = options.only.split(",") if options.only else list(kinds)
-    if unknown := set(asked) - set(kinds):
+    chosen = options.only.split(",") if options.only else list(kinds)
+    if unknown := set(chosen) - set(kinds):
         parser.error(f"--only: expected some of {', '.join(kinds)}, found {', '.join(sorted(unknown))}")
-    measured = [line for kind in asked for line in kinds[kind]()]
+    measured = [line for kind in chosen for line in kinds[kind]()]
     machine = f"{platform.platform()}, {processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     table = Table("what", "measured", "against", "result", "budget", "", title="budgets")
     for line in measured:
-        table.add_row(line.what, line.measured, line.against, line.result, line.budget, standing(line))
+        table.add_row(line.what, line.measured, line.against, line.result, line.budget, mark(line))
     Console(width=150).print(table)
     print(machine)
     if options.docs:
-        renew(options.docs, measured, machine)
+        write_table(options.docs, measured, machine)
     return 0 if all(line.ok for line in measured) else 1
 
 
-def standing(line: Line) -> str:
-    """Whether a budget is kept; nothing where there is none."""
+def mark(line: Line) -> str:
+    """``ok`` or ``MISSED``; nothing where there is no budget."""
     return "" if not line.budget else "ok" if line.ok else "MISSED"
 
 
@@ -65,18 +68,16 @@ def processor() -> str:
     return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
 
 
-def renew(page: Path, measured: Sequence[Line], machine: str) -> None:
+def write_table(page: Path, measured: Sequence[Line], machine: str) -> None:
     """Replace the table of a page, all or nothing."""
-    rows = [(line.what, line.measured, line.against, line.result, line.budget, standing(line)) for line in measured]
+    rows = [(line.what, line.measured, line.against, line.result, line.budget, mark(line)) for line in measured]
     table = "".join(
         f"| {' | '.join(row)} |\n"
         for row in (("what", "measured", "against", "result", "budget", ""), ("-",) * 6, *rows)
     )
     before, _, rest = page.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    beside = page.with_name(f".{page.name}.new")
-    beside.write_text(f"{before}{BEGIN}{table}\n{machine}\n{END}{after}")
-    beside.replace(page)
+    write_whole(page, [f"{before}{BEGIN}{table}\n{machine}\n{END}{after}".encode()])
 
 
 sys.exit(main())

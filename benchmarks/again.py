@@ -1,4 +1,4 @@
-"""What does the same matrix cost again, when nothing has changed?"""
+"""The cost of the same matrix again, when nothing has changed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ RUNS = 3
 
 
 def measure(readers: int) -> list[Line]:
-    """This project's goldens in its newest readers: once with a cache that is empty, then again as whole processes.
+    """This project's goldens in its newest readers: once with an empty cache, then again, as whole processes.
 
-    The environments are the user's; what is missing of them is built in the first run, whose seconds are therefore no budget.
+    The environments are the user's. The first run builds those that are missing, so its seconds are no budget.
     """
     versions = load_policy(ROOT / "export_compat.yaml").calendar().versions()[-readers:]
     with tempfile.TemporaryDirectory() as scratch:

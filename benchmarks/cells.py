@@ -1,11 +1,12 @@
-"""What does a cold cell cost, against the same cell in a warm process, and a matrix, against a new interpreter for each cell?
+"""The cost of a cold cell against a warm process, and of a matrix against a new interpreter for each cell.
 
-Both sides of each ratio do the same: read the artifact and its inputs, deserialize, print the module, lower, compile, run, write the
-outputs. A cold cell is measured from when it is given to its process until its last word. That process waits with jax imported, its
-client started as in any process that is about to read an artifact, and its own copies of the pages that any cell writes. What it costs
-before and after is in the second line: whole matrices on all cores, start of the worker, audit and comparison included. The others are
-for comparison: new interpreters one after the other, and where Python keeps no bytecode; and those that can share a process, in warm
-processes that do nothing around them. All run in an environment as every reader's, not in the one that this runs in.
+Both sides of each ratio do the same: read the artifact and its inputs, deserialize, print the module, lower, compile,
+run, write the outputs. A cold cell is measured from when its process receives it until its last message. That process
+waits with jax imported, its client started as in any process that is about to read an artifact, and its own copies of
+the pages that any cell writes. The second line shows what that costs before and after: whole matrices on all cores,
+with the start of the worker, the audit and the comparison. The others are there to compare: new interpreters one after
+the other, also where Python finds no bytecode; and cells that can share a process, in warm processes that do nothing
+else. All run in an environment like every reader's, not in the one that runs the benchmark.
 """
 
 from __future__ import annotations
@@ -55,27 +56,28 @@ def measure(rounds: int) -> list[Line]:
 def cold(cells: Sequence[Cell], environment: Environment, rounds: int) -> list[Line]:
     """The same cells in a warm process and in cold ones, one at a time, in turn: a machine's speed drifts.
 
-    What is held against the budget is the median of the ratios, each of the fastest rounds of a golden; the second line is the time of all
-    goldens together. Cells that set up their process in a way of their own (devices, x64, modules that are registered) cannot share a warm
+    The budget limits the median of the ratios, each of the fastest rounds of a golden; the second line is the mean of
+    all goldens. Cells that set up their process in their own way (devices, x64, registered modules) cannot share a warm
     one with others, and are left out.
     """
     forking, warm = start_worker(environment, 1, fork=True), WarmProcess(environment)
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            # What does not run here, a golden that this release refuses for one, is no measure of a cell.
-            requests = [each for each in sharing(cells, Path(scratch)) if forking.submit(each).result().end == "ok"]
+            # What does not run here, such as a golden that this release refuses, is no measure of a cell.
+            all_requests = sharing(cells, Path(scratch))
+            requests = [request for request in all_requests if forking.submit(request).result().end == "ok"]
             for request in requests:
                 warm.seconds(request)
-            told: dict[str, list[float]] = defaultdict(list)
-            warmly: dict[str, list[float]] = defaultdict(list)
+            cold_seconds: dict[str, list[float]] = defaultdict(list)
+            warm_seconds: dict[str, list[float]] = defaultdict(list)
             for _ in range(rounds):
                 for request in requests:
-                    told[request.artifact].append(forking.submit(request).result().seconds)
-                    warmly[request.artifact].append(warm.seconds(request))
+                    cold_seconds[request.artifact].append(forking.submit(request).result().seconds)
+                    warm_seconds[request.artifact].append(warm.seconds(request))
     finally:
         forking.close()
         warm.close()
-    pairs = [(min(told[name]), min(warmly[name])) for name in told]
+    pairs = [(min(cold_seconds[name]), min(warm_seconds[name])) for name in cold_seconds]
     colds, warms = zip(*pairs, strict=True)
     ratio = statistics.median(a_cold / a_warm for a_cold, a_warm in pairs)
     return [
@@ -101,25 +103,25 @@ def cold(cells: Sequence[Cell], environment: Environment, rounds: int) -> list[L
 def sharing(cells: Sequence[Cell], scratch: Path) -> list[Request]:
     """Those that can share a warm process."""
     requests = [request_of(cell, scratch, timeout=120.0, memory=0) for cell in cells]
-    return [each for each in requests if each.devices == 1 and not each.x64 and not each.register]
+    return [request for request in requests if request.devices == 1 and not request.x64 and not request.register]
 
 
 def matrix(cells: Sequence[Cell], environment: Environment, calendar: Calendar) -> list[Line]:
-    """Wall seconds a cell, with as many at once as there are cores: all cells forked, and some of all kinds in new interpreters.
+    """Wall seconds a cell, as many at once as there are cores: all cells forked, and a sample in new interpreters.
 
-    These once more, one after the other, as a script that starts an interpreter for each artifact would do it; and in an environment of
-    which Python has compiled nothing, and may not write what it compiles.
+    The sample once more, one after the other, as a script would do it that starts an interpreter for each artifact; and
+    in an environment of which Python has compiled nothing, and may not write what it compiles.
     """
     cores = os.cpu_count() or 1
-    some = cells[:: max(1, len(cells) // FRESH_CELLS)]
+    sample = cells[:: max(1, len(cells) // FRESH_CELLS)]
     forked = _seconds_a_cell(cells, environment, calendar, Limits(jobs=cores))
-    anew = _seconds_a_cell(some, environment, calendar, Limits(jobs=cores, fork=False))
-    alone = _seconds_a_cell(some, environment, calendar, Limits(jobs=1, fork=False))
+    anew = _seconds_a_cell(sample, environment, calendar, Limits(jobs=cores, fork=False))
+    alone = _seconds_a_cell(sample, environment, calendar, Limits(jobs=1, fork=False))
     count, warm = _warm_seconds_a_cell(cells, environment)
     with tempfile.TemporaryDirectory() as empty:
-        none_kept = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": empty}
-        bare = dataclasses.replace(environment, variables={**environment.variables, **none_kept})
-        compiling = _seconds_a_cell(some, bare, calendar, Limits(jobs=1, fork=False))
+        no_bytecode = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": empty}
+        bare = dataclasses.replace(environment, variables={**environment.variables, **no_bytecode})
+        compiling = _seconds_a_cell(sample, bare, calendar, Limits(jobs=1, fork=False))
 
     def against(what: str, seconds: float, other: float, budget: float | None = None) -> Line:
         return Line(
@@ -133,7 +135,7 @@ def matrix(cells: Sequence[Cell], environment: Environment, calendar: Calendar) 
 
     return [
         against(
-            f"a cell of a matrix ({len(cells)} goldens, {cores} at once; {len(some)} in new interpreters)",
+            f"a cell of a matrix ({len(cells)} goldens, {cores} at once; {len(sample)} in new interpreters)",
             forked,
             anew,
             MATRIX_BUDGET,
@@ -155,10 +157,10 @@ def _seconds_a_cell(cells: Sequence[Cell], environment: Environment, calendar: C
 
 
 def _warm_seconds_a_cell(cells: Sequence[Cell], environment: Environment) -> tuple[int, float]:
-    """How many cells, and wall seconds a cell with a process for each core, each of which has run one before."""
+    """How many cells, and wall seconds a cell in one process for each core, each of which has run one before."""
     processes = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
-        # Each process writes what comes out of its cells, and one after the other overwrites it.
+        # A folder of outputs for each process, which every cell of it overwrites.
         requests = [
             sharing(cells, Path(stack.enter_context(tempfile.TemporaryDirectory(dir=scratch))))
             for _ in range(processes)
@@ -170,9 +172,9 @@ def _warm_seconds_a_cell(cells: Sequence[Cell], environment: Environment) -> tup
             for request in these:
                 warm[number].seconds(request)
 
-        list(pool.map(run, range(processes), [each[:1] for each in requests]))
+        list(pool.map(run, range(processes), [of_one[:1] for of_one in requests]))
         started = time.perf_counter()
-        list(pool.map(run, range(processes), [each[number::processes] for number, each in enumerate(requests)]))
+        list(pool.map(run, range(processes), [of_one[number::processes] for number, of_one in enumerate(requests)]))
         return len(requests[0]), (time.perf_counter() - started) / len(requests[0])
 
 
@@ -192,7 +194,7 @@ for line in sys.stdin:
 
 
 class WarmProcess:
-    """One process that runs cell after cell with the worker's own code: what a crash would end, and what hides crashes."""
+    """One process that runs cell after cell with the worker's own code. Some crashes hide in it, others end it."""
 
     def __init__(self, environment: Environment) -> None:
         self._process = subprocess.Popen(

@@ -1,7 +1,8 @@
-"""The command line of a matrix whose readers are stubs: everything but jax is the real thing. `python -m benchmarks.coordinator matrix …`.
+"""The command line of a matrix with stubs for readers, all else real: `python -m benchmarks.coordinator matrix …`.
 
-A stub answers at once with the outputs that the golden expects, so that what is left is what the coordinator itself costs. In the end
-its /proc/self/status goes into the file that $STATUS names: what wait4 says of memory may be that of the process that started it.
+A stub replies at once with the outputs that the golden expects, so that the rest is the cost of the coordinator itself.
+At the end its /proc/self/status is written to the file that $STATUS names: wait4 may report the memory of the process
+that started it.
 """
 
 from __future__ import annotations

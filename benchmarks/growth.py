@@ -1,4 +1,4 @@
-"""What does the coordinator cost as the plan grows, when readers cost nothing?"""
+"""The cost of the coordinator as the plan grows, with readers that cost nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LINEAR = 1.2
 
 @dataclass(frozen=True)
 class Run:
-    """What one run took: wall and processor seconds, and MB of memory at its most."""
+    """What one run took: wall and processor seconds, and the most memory in MB."""
 
     cells: int
     wall: float
@@ -42,19 +42,19 @@ class Run:
 
 
 def measure() -> list[Line]:
-    """Plans of growing size, each in a process of its own, with no outcome from a cache."""
+    """Plans of growing size, each in a process of its own, without the cache of outcomes."""
     with tempfile.TemporaryDirectory() as scratch:
         runs = [_run(Path(scratch) / str(cells), cells) for cells in SIZES]
     lines = []
     for before, run in zip((None, *runs), runs, strict=False):
-        each = 1000 * run.processor / run.cells
-        ratio = each / (1000 * before.processor / before.cells) if before else 1.0
+        milliseconds = 1000 * run.processor / run.cells
+        ratio = milliseconds / (1000 * before.processor / before.cells) if before else 1.0
         last = run is runs[-1]
         lines.append(
             Line(
                 f"the coordinator, {run.cells:,} planned cells with stub workers: time",
                 f"{run.processor:.1f} s of processor time, {run.wall:.1f} s of wall time",
-                f"{each:.2f} ms a cell",
+                f"{milliseconds:.2f} ms a cell",
                 f"{ratio:.2f} times a cell of {before.cells:,}" if before else "",
                 f"linear: {LINEAR} times" if last else "",
                 not last or ratio <= LINEAR,
@@ -80,14 +80,14 @@ def _run(folder: Path, cells: int) -> Run:
     command = [sys.executable, "-m", "benchmarks.coordinator", "matrix", "--readers", ",".join(readers), "--quiet"]
     command += ["--goldens", str(folder / "golden"), "--results", str(folder / "results"), "--no-cache"]
     started = time.perf_counter()
-    with (folder / "said").open("wb") as said:
+    with (folder / "log").open("wb") as log:
         variables = {**os.environ, "STATUS": str(folder / "status")}
-        process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=said, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=log, stderr=subprocess.STDOUT)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     wall = time.perf_counter() - started
     if process.returncode not in (0, 1):
-        raise SystemExit(f"{command} ended with {process.returncode}:\n{(folder / 'said').read_text()[-4000:]}")
+        raise SystemExit(f"{command} ended with {process.returncode}:\n{(folder / 'log').read_text()[-4000:]}")
     summary = read_summary(folder / "results")
     assert summary.planned == summary.results == summary.verdicts["pass"] == cells, summary.verdicts
     peak = re.search(r"^VmHWM:\s+(\d+) kB$", (folder / "status").read_text(), re.MULTILINE)
@@ -96,23 +96,23 @@ def _run(folder: Path, cells: int) -> Run:
 
 
 def write_goldens(folder: Path, count: int) -> None:
-    """Goldens of one artifact whose inputs differ, so that none is run in the place of another.
+    """Goldens of one artifact whose inputs differ, so that no two are run as one.
 
-    Stub workers read nothing: which release wrote it does not matter.
+    Which release wrote the artifact does not matter, since stubs do not read it.
     """
     store = GoldenStore(folder)
-    like = next(
+    template = next(
         golden
         for golden in GoldenStore(ROOT / "golden").goldens()
         if golden.manifest.case.endswith("test_dtype[float32]")
     )
-    artifact = (like.folder / ARTIFACT).read_bytes()
+    artifact = (template.folder / ARTIFACT).read_bytes()
     for number in range(count):
         arrays = to_npz([leaf_of(np.full(4, number, np.float32))])
         content = {ARTIFACT: artifact, INPUTS: arrays, OUTPUTS: arrays}
         case = f"tests.test_growth.test_case_{number:05}"
         hashes = {name: sha256(data) for name, data in content.items()}
         store.write(
-            msgspec.structs.replace(like.manifest, case=case, test=case, files=hashes, checks=(), out_shardings=()),
+            msgspec.structs.replace(template.manifest, case=case, test=case, files=hashes, checks=(), out_shardings=()),
             content,
         )

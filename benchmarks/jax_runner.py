@@ -1,8 +1,9 @@
-"""JAX's own back-compat runner on its own CPU goldens, in one process: `python -m benchmarks.jax_runner write|run FOLDER`.
+"""JAX's own back-compat runner on its CPU goldens, in one process: `python -m benchmarks.jax_runner write|run FOLDER`.
 
-`write` leaves each golden that passes there as an artifact with its arrays; `run` replays those that are there, and fails with the first
-that does not pass. Many of JAX's goldens are compared by code of its tests, which are not in the wheel: those are left out.
-Source: jax._src.internal_test_util.export_back_compat_test_util, which ships in the jax wheel with the goldens.
+`write` writes every golden that passes in this process as an artifact with its arrays; `run` replays those, and fails
+at the first that does not pass. Many of JAX's goldens are compared by code of its tests, which are not in the wheel:
+they are left out. Source: jax._src.internal_test_util.export_back_compat_test_util, which ships in the jax wheel with
+the goldens.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ RTOL = 1e-4
 made: list[Any] = []
 
 
-class Kept(_export.Exported):
-    """What the runner calls: kept, so that another runner can have the same bytes."""
+class Recorded(_export.Exported):
+    """What the runner calls, recorded so that another runner can have the same bytes."""
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
@@ -33,7 +34,7 @@ class Kept(_export.Exported):
 
 
 class Runner(util.CompatTestBase):
-    """The runner needs a test to be."""
+    """A test class, which the runner has to be part of."""
 
     def runTest(self) -> None:  # noqa: N802
         """Nothing: its replay is called from outside."""
@@ -42,20 +43,20 @@ class Runner(util.CompatTestBase):
 def goldens() -> Iterator[tuple[str, util.CompatTestData]]:
     """Each CPU golden of the wheel with a name."""
     runner = Runner()
-    for found in sorted(pkgutil.iter_modules(data.__path__), key=lambda found: found.name):
-        if not found.ispkg:
-            module = importlib.import_module(f"{data.__name__}.{found.name}")
+    for info in sorted(pkgutil.iter_modules(data.__path__), key=lambda info: info.name):
+        if not info.ispkg:
+            module = importlib.import_module(f"{data.__name__}.{info.name}")
             for name, value in vars(module).items():
                 if name.startswith("data_"):
                     for number, one in enumerate(runner.load_testdata_nested(value)):
                         if one.platform == "cpu" and one.nr_devices == 1:
-                            yield f"{found.name}.{name[5:]}.{number}", one
+                            yield f"{info.name}.{name[5:]}.{number}", one
 
 
 def replay(runner: Runner, golden: util.CompatTestData) -> None:
-    """What `CompatTestBase.run_one_test` does with a golden, but for lowering its function anew. Raises what jax or NumPy say."""
+    """What `CompatTestBase.run_one_test` does with a golden, without lowering. Raises what jax and NumPy raise."""
     results = runner.run_serialized(golden)
-    runner.assertAllClose(tuple(np.array(each) for each in results), golden.expected_outputs, rtol=RTOL, atol=RTOL)
+    runner.assertAllClose(tuple(np.array(result) for result in results), golden.expected_outputs, rtol=RTOL, atol=RTOL)
 
 
 def main() -> None:
@@ -68,7 +69,7 @@ def main() -> None:
             if (folder / f"{name}.jaxexport").exists():
                 replay(runner, golden)
         return
-    _export.Exported = Kept
+    _export.Exported = Recorded
     for name, golden in goldens():
         try:
             replay(runner, golden)

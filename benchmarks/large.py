@@ -1,7 +1,7 @@
 """A large matrix in one run, then the same again: `python -m benchmarks.large --writers 12 --readers 20 --goldens DIR`.
 
-Goldens of all cases by the newest writers are written into DIR first, unless they are there (the project's own take part as they are).
-Prints minutes, cells per second, memory at its most and the verdicts; docs/performance.md has what was seen.
+First writes goldens of all cases by the newest writers into DIR, unless they exist; the project's own are copied.
+Prints minutes, cells per second, the most memory and the verdicts; docs/performance.md has the results of one run.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ def main() -> None:
         summary = read_summary(options.results)
         writers = {golden.manifest.writer.id for golden in GoldenStore(goldens).goldens()}
         print(
-            f"{what}: {summary.results} of {summary.planned} cells, {len(writers)} writers x {options.readers} readers: "
-            f"{seconds / 60:.1f} min, {summary.results / seconds:.1f} cells per second, "
-            f"{peak[0] / 1e6:.0f} MB of memory in the coordinator and {peak[1] / 1e6:.0f} MB in all its processes at most\n"
+            f"{what}: {summary.results} of {summary.planned} cells, "
+            f"{len(writers)} writers x {options.readers} readers: {seconds / 60:.1f} min, "
+            f"{summary.results / seconds:.1f} cells per second, "
+            f"at most {peak[0] / 1e6:.0f} MB of memory in the coordinator and {peak[1] / 1e6:.0f} MB in all processes\n"
             f"  verdicts {summary.verdicts}\n  judgements {summary.judgements}, exit code {summary.exit_code}",
             flush=True,
         )
@@ -72,7 +73,7 @@ def wider_policy() -> str:
 
 
 def write(writers: list[str], goldens: Path) -> None:
-    """Let each writer write that has not."""
+    """Run every writer that has not written yet."""
     shutil.copytree(ROOT / "golden", goldens, dirs_exist_ok=True)
     for writer in writers:
         marker = goldens / f".{writer}"
@@ -84,7 +85,7 @@ def write(writers: list[str], goldens: Path) -> None:
 
 
 def watched(command: list[str]) -> tuple[tuple[int, int], float]:
-    """Run a command: bytes of memory at most, in it alone and in it with all that it started; wall seconds."""
+    """Run a command: the most bytes of memory, of it alone and with all that it started; wall seconds."""
     started = time.perf_counter()
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
     peak = (0, 0)
@@ -107,14 +108,14 @@ def descendants(process: int) -> list[int]:
                 parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
                 continue  # it has ended since
-    found = [process]
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one]
-    return found[1:]
+    family = [process]
+    for member in family:  # which grows meanwhile
+        family += [child for child, parent in parents.items() if parent == member]
+    return family[1:]
 
 
 def proportional(process: int) -> int:
-    """Bytes of a process, what it shares with others divided among them."""
+    """Bytes of a process, with what it shares divided among those that share it."""
     try:
         lines = (Path("/proc") / str(process) / "smaps_rollup").read_text().splitlines()
     except OSError:

@@ -1,11 +1,11 @@
-"""One row of the table."""
+"""A row of the table."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Line:
-    """A measured budget; `measured` and `against` are the two numbers with their units, `result` what is held against `budget`."""
+    """What was measured and against what, with units; `result` is what the budget limits. An empty `budget` is none."""
 
     what: str
     measured: str

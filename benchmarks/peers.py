@@ -1,4 +1,4 @@
-"""What does our matrix cost, against JAX's own back-compat runner on the same goldens?"""
+"""The cost of our matrix against JAX's own back-compat runner, on the same goldens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.line import Line
 from export_core.artifact import read
 from export_core.export import installed_writer
 from export_core.goldens import Comparison, GoldenStore
-from export_core.goldens.adopt import adopted
+from export_core.goldens.adopt import adopt_artifact
 from export_core.policy import load_policy
 from export_core.runs.results import read_summary
 
@@ -24,7 +24,7 @@ RUNS = 3
 
 
 def measure() -> list[Line]:
-    """Both as whole processes, in turn. Ours runs each golden in a cold process, theirs all of them in one warm process."""
+    """Both as processes, in turn. Ours runs every golden in a cold process, JAX's runs all in one warm process."""
     writer = installed_writer(load_policy(ROOT / "export_compat.yaml").calendar())
     with tempfile.TemporaryDirectory() as scratch:
         theirs = Path(scratch) / "theirs"
@@ -33,7 +33,7 @@ def measure() -> list[Line]:
         store = GoldenStore(Path(scratch) / "golden")
         for path in sorted(theirs.glob("*.jaxexport")):
             arrays = [path.with_suffix(f".{which}.npz") for which in ("inputs", "outputs")]
-            manifest, files = adopted(read(path), *arrays, path.stem, writer)
+            manifest, files = adopt_artifact(read(path), *arrays, path.stem, writer)
             store.write(msgspec.structs.replace(manifest, comparison=Comparison(rtol=RTOL, atol=RTOL)), files)
         count = len(store.goldens())
         results = str(Path(scratch) / "results")

@@ -1,8 +1,9 @@
-"""What does the plugin cost a pytest run that has no marked test?
+"""The cost of the plugin in a pytest run that has no marked test.
 
-`python -m benchmarks.plugin_load FOLDER PAIRS ARGUMENT ...` runs pytest with these arguments in a folder, with and without the plugin in
-turn, and prints the processor seconds of each pair as JSON. The runs are forks of one process that has imported pytest: a whole process
-takes half a second, and on a machine whose speed drifts two of these differ by more than what is measured here.
+`python -m benchmarks.plugin_load FOLDER PAIRS ARGUMENT ...` runs pytest with these arguments in a folder, with and
+without the plugin in turn, and prints the processor seconds of each pair as JSON. The runs are forks of one process
+that has imported pytest: a whole process takes half a second, and on a machine whose speed drifts two of those differ
+by more than the cost measured here.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from pathlib import Path
 from benchmarks.line import Line
 
 BUDGET_MS = 20.0
-PAIRS = 5  # for each run that is asked for
+PAIRS = 5  # for every run of the command line's --runs
 _KINDS = {"a run with no marked test": [], "pytest --help": ["--help"], "pytest --markers": ["--markers"]}
 
 
 def measure(runs: int) -> list[Line]:
-    """Pairs of runs, with and without the plugin, and the pair in the middle."""
+    """Pairs of runs, with and without the plugin, and their median."""
     with tempfile.TemporaryDirectory() as folder:
         test = Path(folder) / "test_nothing.py"
         test.write_text("def test_nothing():\n    pass\n")
@@ -36,7 +37,7 @@ def _line(what: str, arguments: list[str], count: int, folder: str) -> Line:
     command = [sys.executable, "-m", "benchmarks.plugin_load", folder, str(count), *arguments]
     root = Path(__file__).parents[1]
     pairs = json.loads(subprocess.run(command, cwd=root, stdout=subprocess.PIPE, check=True).stdout)
-    with_plugin, without = (1000 * statistics.median(each) for each in zip(*pairs, strict=True))
+    with_plugin, without = (1000 * statistics.median(side) for side in zip(*pairs, strict=True))
     extra = 1000 * statistics.median(one - other for one, other in pairs)
     return Line(
         f"plugin load, processor time: {what} ({count} pairs)",
@@ -54,12 +55,12 @@ def _main(folder: str, count: int, arguments: list[str]) -> None:
     os.chdir(folder)
     arguments = [*arguments, "-q", "-p", "no:cacheprovider"]
     without = [*arguments, "-p", "no:jaxexport"]
-    _seconds(arguments), _seconds(without)  # what warms the file cache, and writes the bytecode
+    _seconds(arguments), _seconds(without)  # to warm the file cache and write the bytecode
     gc.collect()
     gc.freeze()
     pairs = []
     for number in range(count):
-        if number % 2:  # each first in half of the pairs
+        if number % 2:  # so that each side is the first in half of the pairs
             pairs.append((_seconds(arguments), _seconds(without)))
         else:
             pairs.append((_seconds(without), _seconds(arguments))[::-1])
@@ -67,35 +68,35 @@ def _main(folder: str, count: int, arguments: list[str]) -> None:
 
 
 def _seconds(arguments: list[str]) -> float:
-    """Processor seconds of one run, user and system: on a shared machine wall time says more of the neighbours."""
-    told, tell = os.pipe()
+    """Processor seconds of one run, user and system: on a shared machine wall time says more about the neighbours."""
+    reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _run(arguments, tell)
-    os.close(tell)
-    with os.fdopen(told) as file:
-        said = file.read()
+        _run(arguments, writing)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        seconds = file.read()
     _, status = os.waitpid(pid, 0)
-    if status or not said:
+    if status or not seconds:
         raise SystemExit(f"pytest {arguments} failed: run it to see why")
-    return float(said)
+    return float(seconds)
 
 
-def _run(arguments: list[str], tell: int) -> None:
-    """In a fork, which ends here."""
+def _run(arguments: list[str], pipe: int) -> None:
+    """The run in a fork, which ends here."""
     import pytest
 
     status = 1
     try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, 1)
+        os.dup2(devnull, 2)
         status = int(pytest.main(arguments))
         if {"jax", "numpy"} & set(sys.modules):
             status = 1
         sys.stdout.flush()
         used = resource.getrusage(resource.RUSAGE_SELF)
-        os.write(tell, str(used.ru_utime + used.ru_stime).encode())
+        os.write(pipe, str(used.ru_utime + used.ru_stime).encode())
     finally:
         os._exit(status)
 

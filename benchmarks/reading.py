@@ -1,4 +1,4 @@
-"""The cost of reading an artifact, beside jax and jaxlib doing the same."""
+"""The cost of reading an artifact, against jax and jaxlib doing the same."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _JAX = "import sys, jax.export; jax.export.deserialize(bytearray(open(sys.argv[1
 
 
 def measure(runs: int) -> list[Line]:
-    """`inspect` in a folder without a policy and jax as processes, in turn; then two artifacts in this process."""
+    """`inspect` in a folder without a policy and jax as processes, in turn; then artifacts here, in turn with jaxlib."""
     small, large = ARTIFACT.read_bytes(), _with_a_large_constant()
     return [
         _processes(runs),
@@ -48,7 +48,7 @@ def _processes(runs: int) -> Line:
         if number:  # the first pair warms the file cache
             inspect.append(one)
             load.append(other)
-    # The fastest runs: whatever else a machine does only ever adds.
+    # The fastest runs: whatever else a machine does can only add time.
     ratio = min(load) / min(inspect)
     return Line(
         "jaxexport inspect as a process",
@@ -61,9 +61,8 @@ def _processes(runs: int) -> Line:
 
 
 def _process(*arguments: str) -> float:
-    with (
-        tempfile.TemporaryDirectory() as folder
-    ):  # a policy in the working folder, as this repository has one, takes 100 ms more
+    # In a folder of its own: a policy in the working folder, as this repository has one, takes 100 ms more.
+    with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         done = subprocess.run([sys.executable, *arguments], capture_output=True, check=False, cwd=folder)
         seconds = time.perf_counter() - started
@@ -73,7 +72,7 @@ def _process(*arguments: str) -> float:
 
 
 def _in_process(data: bytes, budget: float, runs: int) -> list[Line]:
-    """What `read` reads at once, and then all that can be asked for, which is what jaxlib's deserialize does."""
+    """What `read` reads at once, and then everything that it can read, which is what jaxlib's deserialize does."""
     first, whole, theirs = [], [], []
     modules = [module.serialized() for module in read_bytes(data).modules]
     for _ in range(runs):
@@ -135,7 +134,7 @@ def _jaxlib_reads(modules: list[bytes]) -> None:
 
 
 def _milliseconds(do: Callable[[], None]) -> float:
-    gc.disable()  # as timeit does: what jax holds in this process is not of reading
+    gc.disable()  # as timeit does: collecting the objects of jax is no part of reading
     try:
         started = time.perf_counter()
         do()

@@ -1,4 +1,4 @@
-"""How many cells a second does a matrix run, on one core and on two, with as many at once?"""
+"""The cells a second that a matrix runs, on one core and on two, as many at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def measure() -> list[Line]:
-    """All goldens of this project in the newest reader, nothing from a cache, as whole processes; its environment is built before."""
+    """All goldens of this project in the newest reader, as whole processes without a cache."""
     newest = load_policy(ROOT / "export_compat.yaml").calendar().newest()
     with tempfile.TemporaryDirectory() as scratch:
         _seconds(newest, 2, Path(scratch), "--cases", "*.test_sort")
@@ -36,13 +36,13 @@ def measure() -> list[Line]:
 
 
 def _seconds(reader: str, cores: int, scratch: Path, *more: str) -> tuple[float, int]:
-    """Wall seconds on so many of the cores that are here, and how many cells that was."""
+    """Wall seconds on so many of this machine's cores, and the number of cells."""
     command = [sys.executable, "-m", "export_core", "matrix", "--readers", reader, "--jobs", str(cores), "--no-cache"]
     command += ["--quiet", "--results", str(scratch / "results"), *more]
     here = os.sched_getaffinity(0)
     started = time.perf_counter()
     try:
-        os.sched_setaffinity(0, sorted(here)[:cores])  # what is started from here stays on them
+        os.sched_setaffinity(0, sorted(here)[:cores])  # inherited by the process that is started next
         done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     finally:
         os.sched_setaffinity(0, here)

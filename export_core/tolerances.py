@@ -1,14 +1,15 @@
-"""By how much may a number differ? Comparators by name, tolerances by dtype and by platform. No numpy: every pytest run may load it."""
+"""The names of comparators, and tolerances by dtype and by platform. No numpy: every pytest run may load it."""
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import msgspec
+
+from export_core.phrases import did_you_mean
 
 COMPARATORS = ("allclose", "exact", "eigh", "eig", "svd", "qr", "lu", "schur")
 """What `compare` may name. Anything else is a user's own function, as ``module:function``."""
@@ -23,7 +24,7 @@ DEFAULT_RTOL = {
     "float16": 2e-3,
     "bfloat16": 1.6e-2,
 }
-"""Relative tolerance of each dtype: 84 units in the last place of float32, 2 of the 16-bit ones. Narrower floats get COARSE."""
+"""Relative tolerance of each dtype: 84 units in the last place of float32, 2 of the 16-bit ones. Others get COARSE."""
 
 COARSE = 0.25
 """float8 and narrower: about a unit in the last place of float8_e5m2, which has 2 bits."""
@@ -33,8 +34,10 @@ PLATFORM_RTOL: dict[str, dict[str, float]] = {
     "cuda": {"float32": 1e-3, "complex64": 1e-3},
     "rocm": {"float32": 1e-3, "complex64": 1e-3},
 }
-"""Wider where writer or reader is such a platform. Unless a program asks for more, XLA multiplies float32 matrices there in bfloat16 (tpu:
-factors rounded by up to 2e-3 each) or TensorFloat-32 (gpu: 5e-4), says `jax.lax.Precision`; both factors are rounded.
+"""Wider where writer or reader is such a platform.
+
+Unless a program asks for more, XLA multiplies float32 matrices there in bfloat16 (tpu: factors rounded by up to 2e-3
+each) or TensorFloat-32 (gpu: 5e-4), by the documentation of `jax.lax.Precision`; both factors are rounded.
 """
 
 FLOATS = (
@@ -46,7 +49,10 @@ FLOATS = (
 
 
 class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far an element may be from the expected one: `atol + rtol * |expected|`, or `ulp` units in the last place; None says nothing."""
+    """How far an element may be from the expected one: `atol + rtol * |expected|`, or `ulp` units in the last place.
+
+    None leaves it to others: the golden, the policy, the default.
+    """
 
     rtol: float | None = None
     atol: float | None = None
@@ -63,30 +69,33 @@ def tolerance_for(
     platforms: Sequence[str] = (),
     tolerances: Tolerances | None = None,
 ) -> Tolerance:
-    """What holds for a dtype between these platforms, the writer's and the reader's.
+    """The tolerance of a dtype between these platforms, the writer's and the reader's.
 
-    Where nobody says anything, the default of the dtype, wider on some platforms. Where the policy says something for one of the
-    platforms, or the golden does, that holds instead; where several do, the widest of each kind: a marker was written with one
-    platform in mind. `ulp` without `rtol` leaves no room beside it. `atol` stays None where nobody says it.
+    By default that of the dtype, wider on some platforms. What the golden has, or the policy for one of the platforms,
+    is used instead; of several the widest of each kind, because a marker was written with one platform in mind. `ulp`
+    without `rtol` leaves no room beside it. `atol` stays None where it is not set.
     """
     policy = tolerances or {}
-    said = [golden, *(policy[name][dtype] for name in dict.fromkeys(platforms) if dtype in policy.get(name, {}))]
-    rtol = max((each.rtol for each in said if each.rtol is not None), default=None)
-    atol = max((each.atol for each in said if each.atol is not None), default=None)
-    ulp = max((each.ulp for each in said if each.ulp is not None), default=None)
+    given = [golden, *(policy[name][dtype] for name in dict.fromkeys(platforms) if dtype in policy.get(name, {}))]
+    rtol = max((tolerance.rtol for tolerance in given if tolerance.rtol is not None), default=None)
+    atol = max((tolerance.atol for tolerance in given if tolerance.atol is not None), default=None)
+    ulp = max((tolerance.ulp for tolerance in given if tolerance.ulp is not None), default=None)
     if rtol is None:
         rtol = default_rtol(dtype, platforms) if ulp is None else 0.0
     return Tolerance(rtol, atol, ulp)
 
 
 def default_rtol(dtype: str, platforms: Iterable[str] = ()) -> float:
-    """The relative tolerance that a dtype gets where nobody says one."""
-    plain = DEFAULT_RTOL.get(dtype, COARSE)
-    return max([plain, *(PLATFORM_RTOL.get(name, {}).get(dtype, plain) for name in platforms)])
+    """The relative tolerance of a dtype where none is set."""
+    of_dtype = DEFAULT_RTOL.get(dtype, COARSE)
+    return max([of_dtype, *(PLATFORM_RTOL.get(name, {}).get(dtype, of_dtype) for name in platforms)])
 
 
 def read_amount(value: object, *, whole: bool = False) -> Any:
-    """A tolerance as it is kept: a number, or numbers by dtype, sorted. `whole`: as ULPs are. Raises `ValueError` for anything else."""
+    """A tolerance as it is written down: a number, or numbers by dtype, sorted; whole numbers where `whole`.
+
+    Raises `ValueError` for anything else.
+    """
     if not isinstance(value, Mapping):
         return _number(value, whole=whole)
     if not value:
@@ -115,27 +124,24 @@ def problem_of_tolerances(tolerances: Tolerances) -> str:
 
 
 def problem_of_name(name: str) -> str:
-    """Why `compare` cannot be this; empty when it can. Whether a user's own function is there is not looked at."""
+    """Why `compare` cannot have this value; empty when it can. A user's own function is not imported."""
     if name in COMPARATORS or ":" in name:
         return ""
-    near = difflib.get_close_matches(name, COMPARATORS, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
     return (
-        f"compare={name!r}: expected one of {', '.join(COMPARATORS)}, or your own function as 'module:function'.{hint}"
+        f"compare={name!r}: expected one of {', '.join(COMPARATORS)}, or your own function as "
+        f"'module:function'.{did_you_mean(name, COMPARATORS)}"
     )
 
 
 def _problem_of_dtype(dtype: object) -> str:
     if dtype in FLOATS:
         return ""
-    near = difflib.get_close_matches(str(dtype), FLOATS, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"expected a floating-point dtype such as float32.{hint}"
+    return f"expected a floating-point dtype such as float32.{did_you_mean(str(dtype), FLOATS)}"
 
 
 def _number(value: Any, *, whole: bool, where: str = "") -> float | int:
-    right = not isinstance(value, bool) and isinstance(value, Integral if whole else Real)
-    if right and 0 <= value < math.inf:
+    is_number = not isinstance(value, bool) and isinstance(value, Integral if whole else Real)
+    if is_number and 0 <= value < math.inf:
         return int(value) if whole else float(value)
     kind = "whole" if whole else "finite"
     raise ValueError(f"{where}expected a {kind} number of 0 or more, found {value!r}.")

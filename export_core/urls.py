@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")  # a password may hold an @: up to the last one of the host's part
 
 
 def without_credentials(url: str) -> str:

@@ -1,45 +1,46 @@
-"""What may stand in @pytest.mark.export_compat(...), and what does it mean when it does not?"""
+"""The marker ``@pytest.mark.export_compat(...)``: its keywords, and the checks of their values."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
 
 NAME = "export_compat"
 SIGNATURE = (
-    "export_compat(platforms=None, vjp_order=0, rtol=None, atol=None, ulp=None, compare='allclose', allow=None, disabled_checks=None, "
-    "symbolic_shapes=None, constraints=(), mesh=None, in_specs=None, spread_over=0, calling_convention_version=None, "
-    "ignore_forward_compatibility=False, register=(), refused_on=()): "
-    "what the test passes to `export_golden` is exported with jax.export and held against its goldens. "
+    "export_compat(platforms=None, vjp_order=0, rtol=None, atol=None, ulp=None, compare='allclose', allow=None, "
+    "disabled_checks=None, symbolic_shapes=None, constraints=(), mesh=None, in_specs=None, spread_over=0, "
+    "calling_convention_version=None, ignore_forward_compatibility=False, register=(), refused_on=()): "
+    "what the test passes to `export_golden` is exported with jax.export and checked against its goldens. "
     "platforms: list of cpu, cuda, rocm, tpu to export for; default: the platform of this process. "
-    "vjp_order: derivatives to serialize and to check, each against jax.vjp. "
-    "rtol, atol, ulp: tolerances of floating-point outputs (ulp: units in the last place, enough by itself), each a number or "
-    "{dtype: number}; default: by dtype. "
+    "vjp_order: how many orders of derivatives to serialize; each is checked against jax.vjp. "
+    "rtol, atol, ulp: tolerances of floating-point outputs, each a number or {dtype: number}; default: by dtype. "
+    "ulp counts units in the last place, and needs neither rtol nor atol. "
     "compare: allclose, exact, eigh, eig, svd, qr, lu, schur, or your own function as 'module:function'. "
     "allow: {custom-call target: reason} for targets outside JAX's stable list. "
-    "disabled_checks: {'platform', 'ALL' or a custom-call target: reason}, safety checks that jax.export is told to leave out; "
-    "the audit still wants every target allowed. "
+    "disabled_checks: {'platform', 'ALL' or a custom-call target: reason}, safety checks that jax.export leaves out; "
+    "the audit still requires that every target is allowed. "
     "symbolic_shapes: dimensions as jax.export.symbolic_args_specs takes them, such as ('b, 4', None); "
     "constraints: on these dimensions, such as ('b >= 2',). "
     "mesh: {axis: size} to export for, without devices where jax can; "
     "in_specs: a PartitionSpec or None for each positional argument. "
-    "spread_over: devices over which the arguments of a one-device artifact are spread in one more call. "
+    "spread_over: number of devices over which one more call spreads the arguments of a one-device artifact. "
     "calling_convention_version: one that jax.export supports; default: jax's. "
     "ignore_forward_compatibility: export with jax_export_ignore_forward_compatibility. "
-    "register: modules that the reader imports first, for tree nodes, effects or custom-call targets of your own; "
-    "the golden keeps a copy. "
-    "refused_on: platforms that it is not exported for, where its refusal is checked."
+    "register: modules that the reader imports first, for your own tree nodes, effects or custom-call targets; "
+    "the golden contains a copy. "
+    "refused_on: platforms that it is not exported for; that it is refused there is checked."
 )
 
 Amount = float | dict[str, float]
 """A tolerance for every dtype, or one for each that it names."""
 
 
-class Marked(NamedTuple):  # each pytest run makes this class, and a dataclass takes milliseconds
-    """The keywords of a marked test; None where the marker does not say."""
+class MarkerOptions(NamedTuple):  # no dataclass: every pytest run makes this class, and a dataclass takes milliseconds
+    """The keywords of a marked test; None where the marker does not have one."""
 
     platforms: tuple[str, ...] | None = None
     vjp_order: int | None = None
@@ -60,8 +61,8 @@ class Marked(NamedTuple):  # each pytest run makes this class, and a dataclass t
     refused_on: tuple[str, ...] | None = None
 
 
-def read_marker(item: pytest.Item) -> Marked | None:
-    """The marker of a test, the closest one before those of its class and module; None for an unmarked test.
+def read_marker(item: pytest.Item) -> MarkerOptions | None:
+    """The marker of a test; its own keywords come before those of its class and module. None for an unmarked test.
 
     Raises `pytest.UsageError` for positional arguments, unknown keywords and values of the wrong kind.
     """
@@ -74,39 +75,15 @@ def read_marker(item: pytest.Item) -> Marked | None:
             raise _usage(item, f"takes keywords only, found the positional {marker.args[0]!r}")
         for key, value in marker.kwargs.items():
             merged.setdefault(key, value)
-    known = Marked._fields
     for key in merged:
-        if key not in known:
-            import difflib  # only a mistake needs it
+        if key not in _PARSERS:
+            # A run with no marked test must not load export_core, and only a misspelled keyword needs this.
+            from export_core.phrases import close_match
 
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(known)}."
+            closest = close_match(key, _PARSERS)
+            hint = f"did you mean {closest!r}?" if closest else f"it takes {', '.join(_PARSERS)}."
             raise _usage(item, f"has no keyword {key!r}; {hint}")
-    return Marked(
-        platforms=_platforms(item, "platforms", merged.get("platforms")),
-        vjp_order=_count(item, "vjp_order", merged.get("vjp_order"), "a derivative's order of 0 or more"),
-        rtol=_tolerance(item, "rtol", merged.get("rtol")),
-        atol=_tolerance(item, "atol", merged.get("atol")),
-        ulp=_tolerance(item, "ulp", merged.get("ulp")),
-        compare=_compare(item, merged.get("compare")),
-        allow=_reasons(item, "allow", merged.get("allow"), "custom-call targets"),
-        disabled_checks=_reasons(
-            item, "disabled_checks", merged.get("disabled_checks"), "'platform', 'ALL' or custom-call targets"
-        ),
-        symbolic_shapes=_shapes(item, merged.get("symbolic_shapes")),
-        constraints=_texts(item, "constraints", merged.get("constraints"), "texts such as 'b >= 2'"),
-        mesh=_mesh(item, merged.get("mesh")),
-        in_specs=_sequence(item, "in_specs", merged.get("in_specs"), "a PartitionSpec or None for each argument"),
-        spread_over=_count(item, "spread_over", merged.get("spread_over"), "a number of devices"),
-        calling_convention_version=_count(
-            item, "calling_convention_version", merged.get("calling_convention_version"), "a version number"
-        ),
-        ignore_forward_compatibility=_flag(
-            item, "ignore_forward_compatibility", merged.get("ignore_forward_compatibility")
-        ),
-        register=_texts(item, "register", merged.get("register"), "names of modules"),
-        refused_on=_platforms(item, "refused_on", merged.get("refused_on")),
-    )
+    return MarkerOptions(**{name: parse(item, name, merged.get(name)) for name, parse in _PARSERS.items()})
 
 
 def parse_platforms(value: object, where: str) -> tuple[str, ...]:
@@ -149,31 +126,32 @@ def _flag(item: pytest.Item, name: str, value: object) -> bool | None:
 
 
 def _sequence(item: pytest.Item, name: str, value: object, what: str) -> tuple[Any, ...] | None:
-    # A PartitionSpec is a tuple itself in older releases of jax, and one of them is no list of them.
+    # Not isinstance: in older releases of jax a PartitionSpec is a tuple, and a single one is not a list of them.
     if value is not None and type(value) not in (list, tuple):
         raise _usage(item, f"{name}={value!r}: expected a list: {what}")
     return None if value is None else tuple(value)  # type: ignore[arg-type]  # a list or tuple, as just checked
 
 
 def _texts(item: pytest.Item, name: str, value: object, what: str) -> tuple[str, ...] | None:
-    found = _sequence(item, name, value, what)
-    if found is not None and not all(isinstance(each, str) and each for each in found):
+    texts = _sequence(item, name, value, what)
+    if texts is not None and not all(isinstance(text, str) and text for text in texts):
         raise _usage(item, f"{name}={value!r}: expected a list of {what}")
-    return found
+    return texts
 
 
-def _shapes(item: pytest.Item, value: object) -> object:
+def _shapes(item: pytest.Item, name: str, value: object) -> object:
     if value is not None and not isinstance(value, (str, list, tuple, dict)):
-        raise _usage(item, f"symbolic_shapes={value!r}: expected text such as 'b, 4', or one or None for each argument")
+        raise _usage(item, f"{name}={value!r}: expected text such as 'b, 4', or one text or None for each argument")
     return value
 
 
-def _mesh(item: pytest.Item, value: object) -> Mapping[str, int] | None:
+def _mesh(item: pytest.Item, name: str, value: object) -> Mapping[str, int] | None:
     if value is None:
         return None
     sizes = value.values() if isinstance(value, dict) else ()
-    if not sizes or not all(isinstance(size, int) and size > 0 for size in sizes) or not all(map(str, value)):  # type: ignore[call-overload]
-        raise _usage(item, f"mesh={value!r}: expected axis names with their sizes, such as {{'data': 4}}")
+    sizes_fit = bool(sizes) and all(isinstance(size, int) and size > 0 for size in sizes)
+    if not sizes_fit or not all(map(str, value)):  # type: ignore[call-overload]  # a dict, which has sizes
+        raise _usage(item, f"{name}={value!r}: expected axis names with their sizes, such as {{'data': 4}}")
     return value  # type: ignore[return-value]  # a dict, as just checked
 
 
@@ -181,7 +159,7 @@ def _tolerance(item: pytest.Item, name: str, value: Any) -> Any:
     """A number, or a dict of dtypes to numbers."""
     if value is None:
         return None
-    from export_core.tolerances import read_amount  # only a marker that has one needs it
+    from export_core.tolerances import read_amount  # here: only a marker with a tolerance needs it
 
     try:
         return read_amount(value, whole=name == "ulp")
@@ -189,7 +167,7 @@ def _tolerance(item: pytest.Item, name: str, value: Any) -> Any:
         raise _usage(item, f"{name}: {error}") from None
 
 
-def _compare(item: pytest.Item, value: object) -> str | None:
+def _compare(item: pytest.Item, name: str, value: object) -> str | None:
     if value is None:
         return None
     from export_core.tolerances import problem_of_name
@@ -215,6 +193,28 @@ def _reasons(item: pytest.Item, name: str, value: object, what: str) -> Mapping[
     ):
         raise _usage(item, f"{name}={value!r}: expected a dict of {what}, each with its reason")
     return value
+
+
+_PARSERS: dict[str, Callable[[pytest.Item, str, Any], Any]] = {
+    "platforms": _platforms,
+    "vjp_order": partial(_count, what="a derivative's order of 0 or more"),
+    "rtol": _tolerance,
+    "atol": _tolerance,
+    "ulp": _tolerance,
+    "compare": _compare,
+    "allow": partial(_reasons, what="custom-call targets"),
+    "disabled_checks": partial(_reasons, what="'platform', 'ALL' or custom-call targets"),
+    "symbolic_shapes": _shapes,
+    "constraints": partial(_texts, what="texts such as 'b >= 2'"),
+    "mesh": _mesh,
+    "in_specs": partial(_sequence, what="a PartitionSpec or None for each argument"),
+    "spread_over": partial(_count, what="a number of devices"),
+    "calling_convention_version": partial(_count, what="a version number"),
+    "ignore_forward_compatibility": _flag,
+    "register": partial(_texts, what="names of modules"),
+    "refused_on": _platforms,
+}
+"""How each keyword's value is read: the fields of `MarkerOptions`, in their order. Each gives None for None."""
 
 
 def _where(item: pytest.Item) -> str:

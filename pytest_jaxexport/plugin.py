@@ -1,4 +1,7 @@
-"""The pytest11 entry point: wiring only. Nothing heavy is imported before a marked test runs."""
+"""The pytest plugin, loaded through the pytest11 entry point: wiring only.
+
+Nothing heavy is imported before a marked test runs.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jaxexport import marker, settings
-from pytest_jaxexport.places import whole_name
-from pytest_jaxexport.unused import Collected, Collector, Seen, narrowed
+from pytest_jaxexport.location import full_name
+from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
 if TYPE_CHECKING:
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
 
-MARKED: pytest.StashKey[marker.Marked] = pytest.StashKey()
+MARKED: pytest.StashKey[marker.MarkerOptions] = pytest.StashKey()
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 REPLAYER: pytest.StashKey[Replayer] = pytest.StashKey()
 SETTINGS: pytest.StashKey[settings.Settings] = pytest.StashKey()
-_ON_REPORT = "_jaxexport"
+_ATTACHED = "_jaxexport"
+"""The attribute of a test's report that carries our data, as text: what xdist can send."""
 _REFUSED = "jaxexport_refused"
 _COLLECTED = "jaxexport_collected"
 
@@ -32,26 +36,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker with its whole signature, and get devices before anything uses one."""
+    """Register the marker with its whole signature, and request devices before anything uses one."""
     config.addinivalue_line("markers", marker.SIGNATURE)
-    settings.give_devices(config)
-    collector = Collector(config)
-    config.pluginmanager.register(collector, "jaxexport-collector")
+    settings.request_devices(config)
+    listener = CollectionListener(config)
+    config.pluginmanager.register(listener, "jaxexport-collection")
     if hasattr(config, "workerinput"):
         return
-    if config.getoption("prune_goldens") and (why := narrowed(config)):
+    if config.getoption("prune_goldens") and (reason := why_partial(config)):
         raise pytest.UsageError(
-            f"--prune-goldens: expected a run of all tests, which alone shows what is unused: {why}."
+            f"--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: {reason}."
         )
-    config.pluginmanager.register(Teller(collector.collected), "jaxexport-teller")
+    config.pluginmanager.register(GoldensReporter(listener.collected), "jaxexport-reporter")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """One line, when goldens are asked for or there."""
+    """One line, in a run that writes goldens or a project that has some."""
     try:
         folder = settings.goldens_folder(config)
     except pytest.UsageError:
-        return None  # said at collection, where a marked test needs it
+        return None  # a marked test that needs the folder raises this again, at collection
     updating = config.getoption("update_goldens")
     if not updating and next(folder.glob("*/*/golden.yaml"), None) is None:
         return None
@@ -60,27 +64,27 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Read every marker, and the settings where there is one, so that a wrong value ends the run before any test."""
+    """Read every marker, and the settings if there is one, so that a wrong value ends the run before any test."""
     try:
         for item in items:
-            if (marked := marker.read_marker(item)) is not None:
-                item.stash[MARKED] = marked
+            if (options := marker.read_marker(item)) is not None:
+                item.stash[MARKED] = options
                 if SETTINGS not in config.stash:
                     config.stash[SETTINGS] = settings.read_settings(config)
     except pytest.UsageError as error:
         if not hasattr(config, "workerinput"):
             raise
-        # An error raised here in xdist's worker is an internal error of its controller, so that is told in words.
+        # Raised in a worker of xdist, this would be an internal error of its controller, so it travels as text.
         config.workeroutput[_REFUSED] = str(error)  # type: ignore[attr-defined]
         items.clear()
 
 
 @pytest.fixture
 def export_golden(request: pytest.FixtureRequest) -> Recorder:
-    """Export a jitted function with example arguments and hold it against its goldens.
+    """Export a jitted function with example arguments and check it against its goldens.
 
-    ``export_golden(jax.jit(f), *args, **kwargs)``; several calls in one test take ``name=``. With `--update-goldens` the golden of
-    this jaxlib is written once the test has passed.
+    ``export_golden(jax.jit(f), *args, **kwargs)``; several calls in one test each need a ``name=``. With
+    `--update-goldens` the golden of this jaxlib is written once the test has passed.
     """
     item = request.node
     if item.stash.get(MARKED, None) is None:
@@ -92,14 +96,14 @@ def export_golden(request: pytest.FixtureRequest) -> Recorder:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """After a marked test has passed: it must have called `export_golden`, and what it staged is written."""
+    """After a marked test has passed: it must have called `export_golden`; its goldens are checked, or written."""
     result = yield
     if item.stash.get(MARKED, None) is not None:
         recorder = item.stash.get(RECORDER, None)
         if recorder is None or not recorder.called:
             pytest.fail(
-                f"{item.nodeid} is marked with {marker.NAME} and never called export_golden: take the fixture and call "
-                "export_golden(jax.jit(f), *args), or take the marker off.",
+                f"{item.nodeid} is marked with {marker.NAME} and never called export_golden: request the fixture and "
+                "call export_golden(jax.jit(f), *args), or remove the marker.",
                 pytrace=False,
             )
         recorder.finish()
@@ -108,45 +112,45 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Put what happened to goldens on a marked test's report, as text, so that it travels from xdist's workers too."""
+    """Attach what happened to goldens to a marked test's report, as text: xdist's workers send nothing else."""
     report = yield
     if item.stash.get(MARKED, None) is not None:
         recorder = item.stash.get(RECORDER, None)
-        ended = recorder if call.when == "call" else None
-        told = {
-            "test": whole_name(item),
-            "cases": ended.cases if ended else [],
-            "events": ended.events if ended else [],
+        called = recorder if call.when == "call" else None
+        attached = {
+            "test": full_name(item),
+            "cases": called.cases if called else [],
+            "events": called.events if called else [],
         }
-        setattr(report, _ON_REPORT, json.dumps(told))
+        setattr(report, _ATTACHED, json.dumps(attached))
     return report
 
 
-class Teller:
-    """Gathers what the reports carry, and tells it at the end. On xdist's controller it hears all workers."""
+class GoldensReporter:
+    """Collects what tests, in all workers of xdist, attach to their reports, and writes the lines at the end."""
 
-    def __init__(self, collected: Collected) -> None:
+    def __init__(self, collected: CollectedTests) -> None:
         self.events: list[dict[str, Any]] = []
         self.refused = ""
-        self.seen = Seen()
+        self.reported = ReportedTests()
         self.collected = collected
         self.unused: tuple[str, ...] = ()
         self.not_pruned = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take the events off a marked test's report."""
-        if (text := getattr(report, _ON_REPORT, None)) is not None:
-            told = json.loads(text)
-            self.events += told["events"]
-            self.seen.add(report, told)
+        """Take what a marked test has attached to its report."""
+        if (text := getattr(report, _ATTACHED, None)) is not None:
+            attached = json.loads(text)
+            self.events += attached["events"]
+            self.reported.add(report, attached)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Take what broke at collection, in xdist's workers too."""
+        """Note what failed at collection, in xdist's workers too."""
         self.collected.broken |= report.failed
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take what a worker of xdist refused at collection, and what it collected; all of them collect the same."""
+        """Take what a worker of xdist refused at collection, and what it collected. All workers collect the same."""
         output = getattr(node, "workeroutput", {})
         self.refused = output.get(_REFUSED, self.refused)
         if _COLLECTED in output:
@@ -156,7 +160,7 @@ class Teller:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """A run that refused a marker, or was to update and wrote nothing, must not look like a success."""
+        """Fail a run that refused a marker, was to update goldens and wrote none, or was to prune and did not."""
         if self.refused or (self._wrote_nothing(session.config) and exitstatus == pytest.ExitCode.OK):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         self._look_for_unused(session, exitstatus)
@@ -164,18 +168,18 @@ class Teller:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-        """A few lines, when there is something to tell."""
+        """Write a few lines, if there is anything to report."""
         if self.refused:
             terminalreporter.write_line(f"ERROR: {self.refused}", red=True)
         elif self._wrote_nothing(config):
-            why = "no marked test came to write one" if self.seen.tests else "no selected test is marked"
+            reason = "no marked test wrote one" if self.reported.tests else "no selected test is marked"
             terminalreporter.write_line(
-                f"--update-goldens: {why} (@pytest.mark.{marker.NAME}); nothing was written.", red=True
+                f"--update-goldens: {reason} (@pytest.mark.{marker.NAME}); nothing was written.", red=True
             )
         elif self.events or self.unused:
             from pytest_jaxexport.summary import summary_lines
 
-            terminalreporter.write_sep("=", "export compatibility")  # section() leaves a blank line after the title
+            terminalreporter.write_sep("=", "export compatibility")  # section() would add a blank line after the title
             for line in (*summary_lines(self.events), *self.unused):
                 terminalreporter.write_line(line)
         if self.not_pruned:
@@ -184,30 +188,30 @@ class Teller:
     def _look_for_unused(self, session: pytest.Session, exitstatus: int) -> None:
         config = session.config
         delete = bool(config.getoption("prune_goldens"))
-        why = self._not_whole(session, exitstatus)
-        if why or (not delete and narrowed(config)):
-            self.not_pruned = f"{why}; nothing was deleted." if delete else ""
+        reason = self._why_incomplete(session, exitstatus)
+        if reason or (not delete and why_partial(config)):
+            self.not_pruned = f"{reason}; nothing was deleted." if delete else ""
             return
         from export_core.errors import ExportCompatError
-        from pytest_jaxexport.pruning import look_for_unused, unused_after
+        from pytest_jaxexport.pruning import list_unused, report_unused
 
-        told = (settings.goldens_folder(config), self.seen, self.collected, config.rootpath)
+        run = (settings.goldens_folder(config), self.reported, self.collected, config.rootpath)
         try:
-            found = look_for_unused(*told, delete=True) if delete else unused_after(*told)
+            report = report_unused(*run, delete=True) if delete else list_unused(*run)
         except ExportCompatError as error:
             self.not_pruned = f"{error} Nothing was deleted."
             return
-        self.unused, self.not_pruned = found.lines, " ".join(found.refused)
+        self.unused, self.not_pruned = report.lines, " ".join(report.errors)
 
-    def _not_whole(self, session: pytest.Session, exitstatus: int) -> str:
-        """Why a run that was asked for all tests has not seen them all."""
+    def _why_incomplete(self, session: pytest.Session, exitstatus: int) -> str:
+        """Why a run of all tests has not run them all; empty where it has."""
         if self.refused or exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR):
             return "the run was refused"
         if session.shouldstop or session.shouldfail or exitstatus == pytest.ExitCode.INTERRUPTED:
-            return "the run was ended before all tests had run"
+            return "the run ended before all tests had run"
         if self.collected.broken:
             return "not every test file could be collected, or a worker crashed"
-        return "" if self.seen.tests else "no test that ran is marked"
+        return "" if self.reported.tests else "no test that ran is marked"
 
     def _wrote_nothing(self, config: pytest.Config) -> bool:
         return bool(config.getoption("update_goldens")) and not config.getoption("collectonly") and not self.events
@@ -216,8 +220,8 @@ class Teller:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Send what this worker of xdist collected."""
     if hasattr(session.config, "workerinput"):
-        collector = session.config.pluginmanager.get_plugin("jaxexport-collector")
-        session.config.workeroutput[_COLLECTED] = collector.collected.plain()  # type: ignore[attr-defined,union-attr]
+        listener = session.config.pluginmanager.get_plugin("jaxexport-collection")
+        session.config.workeroutput[_COLLECTED] = listener.collected.as_dict()  # type: ignore[attr-defined,union-attr]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -232,5 +236,5 @@ def _recorder(item: pytest.Item) -> Recorder:
 
     config = item.config
     if REPLAYER not in config.stash:
-        config.stash[REPLAYER] = Replayer(config.stash[SETTINGS].policy, config.stash[SETTINGS].dump_ir)
+        config.stash[REPLAYER] = Replayer(config.stash[SETTINGS])
     return Recorder(item, item.stash[MARKED], config.stash[SETTINGS], config.stash[REPLAYER])

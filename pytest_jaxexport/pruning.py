@@ -1,4 +1,4 @@
-"""What does a full run say of goldens and files that nothing uses, and what does `--prune-goldens` delete of them?"""
+"""Goldens and files that nothing uses, listed after every full run and deleted by ``--prune-goldens``."""
 
 from __future__ import annotations
 
@@ -7,49 +7,53 @@ from pathlib import Path
 
 from export_core.errors import ExportCompatError
 from export_core.goldens import GoldenError, GoldenStore
-from export_core.goldens.strays import clear, strays
-from pytest_jaxexport.unused import Collected, Seen, is_gone, unused
+from export_core.goldens.strays import delete_leftovers, strays
+from pytest_jaxexport.unused_goldens import CollectedTests, ReportedTests, find_unused, is_gone
 
 
 @dataclass(frozen=True)
-class Told:
-    """Lines of what is unused; `refused` are goldens that the disk did not let go of, a sentence each."""
+class PruningReport:
+    """What is unused, a line each, and errors for the goldens that could not be deleted."""
 
     lines: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
 
 
-def look_for_unused(goldens: Path, seen: Seen, collected: Collected, root: Path, *, delete: bool) -> Told:
-    """Say what is unused, and delete what is surely gone if asked to.
+def report_unused(
+    goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path, *, delete: bool
+) -> PruningReport:
+    """List what is unused, and with `delete` remove what no machine can need any more.
 
-    Raises `GoldenError` where a golden cannot be read: then nothing is deleted.
+    Raises `GoldenError` where a golden cannot be read; nothing has been deleted then.
     """
     store = GoldenStore(goldens)
-    left = list(strays(goldens))
-    lines, refused, deletable = [], [], False
-    for golden in unused(goldens, seen, collected, root):
-        told = f"{golden.id}: {golden.manifest.test}"
+    stray_files = list(strays(goldens))
+    lines, errors, deletable = [], [], False
+    for golden in find_unused(goldens, reported, collected, root):
+        name, test = golden.id, golden.manifest.test
         if not is_gone(golden, collected, root):
-            lines.append(f"unused here: {told} does not export it here; delete its folder if no other machine does")
+            lines.append(
+                f"unused here: {name}: {test} does not export it here; delete its folder if no other machine does"
+            )
             continue
         deletable = True
         if delete:
             try:
                 store.remove(golden)
             except GoldenError as error:
-                refused.append(str(error))
+                errors.append(str(error))
                 continue
-        lines.append(f"{'deleted' if delete else 'unused'}: {told} exports it no more")
-    cleared = clear(left) if delete else []
-    lines += [f"{'deleted' if stray in cleared else 'of no golden'}: {stray}" for stray in left]
-    if (deletable or left) and not delete:
-        lines.append("pytest --prune-goldens deletes what is unused, and what killed processes left")
-    return Told(tuple(lines), tuple(refused))
+        lines.append(f"{'deleted' if delete else 'unused'}: {name}: {test} no longer exports it")
+    cleared = delete_leftovers(stray_files) if delete else []
+    lines += [f"{'deleted' if stray in cleared else 'of no golden'}: {stray}" for stray in stray_files]
+    if (deletable or stray_files) and not delete:
+        lines.append("pytest --prune-goldens deletes unused goldens and what killed processes left behind")
+    return PruningReport(tuple(lines), tuple(errors))
 
 
-def unused_after(goldens: Path, seen: Seen, collected: Collected, root: Path) -> Told:
-    """The same of a run that was not asked to delete: a golden that cannot be read is its own test's failure."""
+def list_unused(goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path) -> PruningReport:
+    """The report of a run that deletes nothing. A golden that cannot be read fails its own test, and nothing here."""
     try:
-        return look_for_unused(goldens, seen, collected, root, delete=False)
+        return report_unused(goldens, reported, collected, root, delete=False)
     except ExportCompatError:
-        return Told()
+        return PruningReport()

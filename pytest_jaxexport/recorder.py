@@ -1,4 +1,4 @@
-"""What the fixture `export_golden` does: export, audit, hold against the goldens, replay; or stage a golden and write it."""
+"""The work of the fixture `export_golden`: export, audit, compare with the goldens, replay them; or write a golden."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
 from export_core.comparing.compare import Difference, compare_leaves
 from export_core.errors import ExportCompatError
-from export_core.export import MISMATCH, Case, Produced, Use, case_id, outputs_for, produce, with_checks
+from export_core.export import MISMATCH, Case, ExtraCall, ProducedGolden, add_checks, case_id, outputs_for, produce
 from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
 from export_core.matrix.checks import comparison_of
 from export_core.releases.stable_targets import stable_targets
-from export_core.report import broken, happened
-from pytest_jaxexport.marker import Marked
-from pytest_jaxexport.places import place, whole_name
+from export_core.report import broken_promise, outcome_line
+from pytest_jaxexport.location import full_name, locate
+from pytest_jaxexport.marker import MarkerOptions
 from pytest_jaxexport.replayer import Replayer
 from pytest_jaxexport.settings import Settings
 
 
 class Exported:
-    """What `export_golden` gives back: a place to say what else the exported function must do, or refuse."""
+    """What `export_golden` returns: `also` and `refused` add calls that the exported function must take, or refuse."""
 
-    def __init__(self, produced: Produced) -> None:
+    def __init__(self, produced: ProducedGolden) -> None:
         self.produced = produced
-        self.uses: list[Use] = []
+        self.uses: list[ExtraCall] = []
 
     def also(self, *args: Any, **kwargs: Any) -> None:
-        """One more call, with arguments of other shapes where the dimensions are symbolic, or of other values.
+        """Add a call with arguments of other values, or of other shapes where dimensions are symbolic.
 
-        Its outputs are kept in the golden and compared in every reader.
+        Its outputs are stored in the golden and compared in every reader.
         """
-        self.uses.append(Use(args, kwargs))
+        self.uses.append(ExtraCall(args, kwargs))
 
     def refused(self, *args: Any, match: str = MISMATCH, **kwargs: Any) -> None:
-        """A call that must be refused, in this process and in every reader: a shape outside the constraints, another dtype.
+        """Add a call that must be refused, here and in every reader: a shape outside the constraints, another dtype.
 
         Args:
             args: the arguments.
-            match: a regular expression that must be found in the refusal's message, whichever release it comes from.
+            match: a regular expression that must match somewhere in the refusal's message, in every release.
             kwargs: keyword arguments of the function.
         """
-        self.uses.append(Use(args, kwargs, match))
+        self.uses.append(ExtraCall(args, kwargs, match))
 
 
 class Recorder:
-    """The `export_golden` of one test. `events` is what the terminal summary is told, as plain data; `cases` are what it exported."""
+    """The `export_golden` of one test: `cases` that it exported, and `events`, plain data for the terminal summary."""
 
-    def __init__(self, item: pytest.Item, marked: Marked, settings: Settings, replayer: Replayer) -> None:
+    def __init__(self, item: pytest.Item, marked: MarkerOptions, settings: Settings, replayer: Replayer) -> None:
         self._item = item
         self._marked = marked
         self._settings = settings
@@ -78,18 +78,18 @@ class Recorder:
 
         Args:
             function: the result of `jax.jit`.
-            args: example arguments: trees of arrays (jax.Array, numpy.ndarray) and Python numbers, and static arguments. The values
-                of the arrays become the golden's inputs.
-            name: tells several calls in one test apart.
+            args: example arguments: trees of arrays (jax.Array, numpy.ndarray) and Python numbers, and static
+                arguments. The values of the arrays become the golden's inputs.
+            name: what distinguishes several calls in one test.
             kwargs: keyword arguments of `function`.
 
         Returns:
-            An object whose `also` and `refused` say what else must come of the exported function. Everything is held against the
-            goldens, or written, when the test has passed.
+            An object whose `also` and `refused` add further calls. Everything is checked against the goldens, or
+            written, when the test has passed.
         """
         __tracebackhide__ = True
         if name is not None and not (isinstance(name, str) and name):
-            self._fail(f"export_golden: name={name!r}: expected some text that tells this call from others.")
+            self._fail(f"export_golden: name={name!r}: expected text that distinguishes this call from others.")
         if name in self._names:
             again = f"twice with name={name!r}" if name else "twice without name="
             self._fail(f"export_golden was called {again}: give each call of a test a name of its own.")
@@ -105,10 +105,10 @@ class Recorder:
         return self._exported[-1]
 
     def finish(self) -> None:
-        """Write what a passed test has exported, or hold it against its goldens."""
+        """Write what a passed test has exported, or check it against its goldens."""
         __tracebackhide__ = True
         try:
-            whole = [with_checks(exported.produced, exported.uses) for exported in self._exported]
+            whole = [add_checks(exported.produced, exported.uses) for exported in self._exported]
             for produced in whole:
                 if self._settings.update:
                     self._write(produced)
@@ -117,7 +117,7 @@ class Recorder:
         except ExportCompatError as error:
             self._fail(str(error))
 
-    def _write(self, produced: Produced) -> None:
+    def _write(self, produced: ProducedGolden) -> None:
         written = self._store.write(produced.manifest, produced.files)
         case, writer = produced.manifest.case, produced.manifest.writer.id
         self.events.append({"case": case, "writer": writer, "written": written})
@@ -125,31 +125,31 @@ class Recorder:
     def _case(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
     ) -> Case:
-        path, names = place(self._item)
-        made = Case(
+        path, names = locate(self._item)
+        case = Case(
             id=case_id(path, names, name),
-            test=whole_name(self._item),
+            test=full_name(self._item),
             name=name,
             function=function,
             args=args,
             kwargs=kwargs,
-            asked=self._settings.asked_for(self._marked),
-            comparison=self._settings.comparison_for(self._marked),
+            options=self._settings.export_options(self._marked),
+            comparison=self._settings.comparison(self._marked),
         )
-        self.cases.append(made.id)
-        return made
+        self.cases.append(case.id)
+        return case
 
-    def _audit(self, produced: Produced) -> None:
-        """Before anything is compiled: refuse custom calls that nobody promised to keep, and a `main` that is not as declared."""
+    def _audit(self, produced: ProducedGolden) -> None:
+        """Refuse unpromised custom calls, and a `main` that is not as declared, before anything is compiled."""
         jaxlib = produced.manifest.writer.jaxlib
         allow = produced.manifest.options.allow
-        found = audit(produced.artifact.custom_calls, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
-        problems = [str(finding) for finding in found if not finding.ok]
+        findings = audit(produced.artifact.custom_calls, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
+        problems = [str(finding) for finding in findings if not finding.ok]
         problems += [f"main: {problem}" for problem in check_main(produced.artifact)]
         if problems:
             self._fail("\n".join(problems))
 
-    def _check(self, produced: Produced) -> None:
+    def _check(self, produced: ProducedGolden) -> None:
         __tracebackhide__ = True
         manifest = produced.manifest
         generations = self._store.generations(manifest.case)
@@ -164,20 +164,20 @@ class Recorder:
         changes = self._changes(produced, reference)
         if changes:
             self._fail(
-                f"This test exports something else than its golden by jaxlib {reference.manifest.writer.jaxlib} "
+                f"What this test exports differs from its golden by jaxlib {reference.manifest.writer.jaxlib} "
                 f"(built {reference.manifest.writer.built}) in {reference.folder}:\n"
                 + "\n".join(
                     [*changes, *source_difference(reference.folder, produced.files, reference.manifest, manifest)]
                 )
-                + f"\nIf the change is meant: {self._remedy(manifest.test)}\n"
-                "Goldens of other writers stay: they are what is deployed."
+                + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
+                "Goldens by other writers stay as they are: they stand for what is deployed."
             )
         results = self._replayer.replay(generations)
         self.events.append(
             {
                 "case": manifest.case,
                 "judgements": Counter(str(result.judgement) for result in results),
-                "shown": [(result.golden, happened(result)) for result in results if _worth_showing(result)],
+                "shown": [(result.golden, outcome_line(result)) for result in results if _worth_showing(result)],
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
                 "elsewhere": len(generations) - len(results),
@@ -185,10 +185,9 @@ class Recorder:
         )
         wrong = [result for result in results if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE)]
         if wrong:
-            told = [broken(result) for result in wrong]
-            self._fail("\n\n".join(f"{_title(result)}: {tell.text}" for result, tell in zip(wrong, told, strict=True)))
+            self._fail("\n\n".join(f"{_title(result)}: {broken_promise(result).text}" for result in wrong))
 
-    def _changes(self, produced: Produced, reference: Golden) -> list[str]:
+    def _changes(self, produced: ProducedGolden, reference: Golden) -> list[str]:
         """What differs from the reference: signature, custom calls, numbers, in this order."""
         now, then = produced.manifest, reference.manifest
         changes = [
@@ -196,30 +195,30 @@ class Recorder:
             for what in ("inputs", "outputs", "in_tree", "out_tree")
             if getattr(then.signature, what) != getattr(now.signature, what)
         ]
-        # Numbers of another type are told by the signature; other inputs would give other numbers anyway.
+        # Where types differ the signature says so, and numbers from other inputs would differ anyway.
         comparable = all(
             getattr(then.signature, what) == getattr(now.signature, what) for what in ("inputs", "outputs", "in_tree")
         )
         if now.writer.id == then.writer.id:
             options = _changed_options(now.options, then.options)
-            # Another jaxlib may lower the same function to other targets; the audit has said whether those are promised.
+            # Another jaxlib may lower the same function to other targets; the audit has checked that they are promised.
             changes += options or _changed_names("custom calls", now.custom_calls, then.custom_calls)
-            changes += _changed_names("checks", [each.name for each in now.checks], [each.name for each in then.checks])
+            changes += _changed_names("checks", *([check.name for check in side.checks] for side in (now, then)))
         if comparable:
             values = produced.outputs
-            given = reference.inputs()
-            if [leaf.data.tobytes() for leaf in produced.inputs] != [leaf.data.tobytes() for leaf in given]:
-                # The test makes other inputs now (random ones, say): what counts is what the function does with the golden's.
-                values = outputs_for(produced, given)
+            inputs = reference.inputs()
+            if [leaf.data.tobytes() for leaf in produced.inputs] != [leaf.data.tobytes() for leaf in inputs]:
+                # The test makes other inputs now, random ones perhaps: compare what comes of the golden's inputs.
+                values = outputs_for(produced, inputs)
             difference = self._compared(produced, reference, reference.outputs(), values, now.comparison)
             if not difference.ok:
                 changes.append(f"numbers: {difference}")
             changes += self._changed_checks(produced, reference)
         return changes
 
-    def _changed_checks(self, produced: Produced, reference: Golden) -> list[str]:
-        """Derivatives and further calls that come out otherwise than in the golden, on the same inputs."""
-        told = []
+    def _changed_checks(self, produced: ProducedGolden, reference: Golden) -> list[str]:
+        """Derivatives and further calls whose outputs differ from the golden's, for the same inputs."""
+        changes = []
         for check in reference.manifest.checks:
             if check.inputs is None or check.outputs is None:
                 continue
@@ -231,12 +230,12 @@ class Recorder:
                 produced, reference, from_npz(reference.folder / check.outputs), from_npz(outputs), how
             )
             if not difference.ok:
-                told.append(f"numbers of {check.name}: {difference}")
-        return told
+                changes.append(f"numbers of {check.name}: {difference}")
+        return changes
 
     def _compared(
         self,
-        produced: Produced,
+        produced: ProducedGolden,
         reference: Golden,
         expected: Sequence[Leaf],
         actual: Sequence[Leaf],
@@ -252,27 +251,27 @@ class Recorder:
         )
 
     def _remedy(self, test: str) -> str:
-        """The command that writes this test's goldens, to be run where pytest was called."""
+        """The command that writes this test's goldens, for the folder where pytest was called."""
         path, _, names = test.partition("::")
         config = self._item.config
         here = Path(os.path.relpath(config.rootpath / path, config.invocation_params.dir)).as_posix()
-        return shlex.join(["pytest", "--update-goldens", *self._settings.told, f"{here}::{names}"])
+        return shlex.join(["pytest", "--update-goldens", *self._settings.repeated, f"{here}::{names}"])
 
     def _fail(self, text: str) -> NoReturn:
         __tracebackhide__ = True
-        raise pytest.fail.Exception(text, pytrace=False) from None  # the text tells what the error behind it said
+        raise pytest.fail.Exception(text, pytrace=False) from None  # the text contains that of the error behind it
 
 
 def _changed_options(now: Options, then: Options) -> list[str]:
-    """Another way to export. Reasons may be reworded."""
-    told = []
+    """How the options of the export differ. The reasons in `allow` and `disabled_checks` may be reworded."""
+    changes = []
     for name in now.__struct_fields__:
         new, old = getattr(now, name), getattr(then, name)
         if name in ("allow", "disabled_checks"):
             new, old = sorted(new), sorted(old)
         if new != old:
-            told.append(f"{name}: golden {_listed(old)}; now {_listed(new)}")
-    return told
+            changes.append(f"{name}: golden {_listed(old)}; now {_listed(new)}")
+    return changes
 
 
 def _listed(value: object) -> str:

@@ -1,4 +1,4 @@
-"""nox sessions for a user's noxfile, in two lines:
+"""Nox sessions for a user's noxfile, in two lines:
 
 from pytest_jaxexport.sessions import register
 register()
@@ -19,8 +19,8 @@ from export_core.policy import find_policy
 def register(*, policy: str | None = None) -> None:
     """Define `compat_matrix`, `backfill`, and one session for each reader and platform of the goldens' window.
 
-    They run in the interpreter that runs nox, which must have pytest-jaxexport; readers get environments of their own.
-    nox answers 1 for any exit code but 0; `jaxexport matrix` itself tells broken, incomplete and stale apart.
+    They run in the interpreter that runs nox, which must have pytest-jaxexport; each reader gets an environment of its
+    own. Nox exits with 1 for every exit code but 0; `jaxexport matrix` itself tells broken, incomplete and stale apart.
     `nox --list` shows the single ones as ``compat_matrix(reader='0.9.2', platform='cpu')``.
     """
     rules = find_policy(Path(), policy)
@@ -28,15 +28,15 @@ def register(*, policy: str | None = None) -> None:
 
     @nox.session(venv_backend="none")
     def compat_matrix(session: nox.Session) -> None:
-        """Replay every golden in every reader of its window, and judge. Options of `jaxexport matrix` after --."""
+        """Replay every golden in every reader of its window and judge. Options of `jaxexport matrix` go after --."""
         _jaxexport(session, "matrix", *options, *session.posargs)
 
     @nox.session(venv_backend="none", default=False)
     def backfill(session: nox.Session) -> None:
-        """Write goldens with older releases, such as -- --writers 0.9.2,0.10.2 (options of `jaxexport backfill`)."""
+        """Write goldens with older releases: -- --writers 0.9.2,0.10.2, or other options of `jaxexport backfill`."""
         _jaxexport(session, "backfill", *options, *session.posargs)
 
-    def one(reader: str, platform: str) -> None:
+    def define(reader: str, platform: str) -> None:
         @nox.session(
             name=f"compat_matrix(reader={reader!r}, platform={platform!r})", venv_backend="none", default=False
         )
@@ -49,11 +49,11 @@ def register(*, policy: str | None = None) -> None:
     try:
         writers = [golden.manifest.writer.built for golden in GoldenStore(Path(rules.goldens)).goldens()]
     except GoldenError:
-        writers = []  # the sessions say what is wrong with the goldens; nox --list must work all the same
+        writers = []  # the sessions report what is wrong with the goldens; nox --list has to work without them
     calendar = rules.calendar()
     for platform in rules.spelled_platforms():
         for reader in window_readers(writers, calendar, rules.window_lengths()):
-            one(reader, platform)
+            define(reader, platform)
 
 
 def _jaxexport(session: nox.Session, *words: str) -> None:

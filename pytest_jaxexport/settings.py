@@ -1,4 +1,4 @@
-"""Which value holds: the marker's, the command line's, the ini file's or the policy file's? In this order."""
+"""The settings of a pytest run. The marker comes first, then the command line, the ini file and the policy file."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from pytest_jaxexport.marker import Amount, Marked, parse_platforms, parse_tolerance
+from pytest_jaxexport.marker import Amount, MarkerOptions, parse_platforms, parse_tolerance
 
 if TYPE_CHECKING:
-    from export_core.export import Asked
+    from export_core.export import ExportOptions
     from export_core.goldens import Comparison
     from export_core.policy import Policy
 
@@ -21,8 +21,12 @@ _POLICY = "export_compat.yaml"
 _OPTIONS = ("goldens", "export_platforms", "export_rtol", "export_atol", "export_policy")
 
 
-class Settings(NamedTuple):
-    """What a pytest run was told, beside its markers. `told` are the command line's words, to be repeated in advice."""
+class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, and a dataclass takes milliseconds
+    """What holds for a pytest run beside its markers.
+
+    `repeated` are options that advice has to repeat; `policy_file` is the file that `policy` was read from, None where
+    there is none; `directory` is where pytest was called.
+    """
 
     goldens: Path
     update: bool
@@ -30,26 +34,30 @@ class Settings(NamedTuple):
     platforms: tuple[str, ...] | None
     rtol: float | None
     atol: float | None
-    told: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
     dump_ir: Path | None = None
+    policy_file: Path | None = None
+    directory: Path = Path()
 
-    def asked_for(self, marked: Marked) -> Asked:
+    def export_options(self, marked: MarkerOptions) -> ExportOptions:
         """How a test's function is to be exported."""
-        from export_core.export import Asked
+        from export_core.export import ExportOptions
 
-        names = {field.name for field in fields(Asked)}
-        said = {name: value for name, value in marked._asdict().items() if name in names and value is not None}
+        names = {field.name for field in fields(ExportOptions)}
+        given = {name: value for name, value in marked._asdict().items() if name in names and value is not None}
         platforms = (
             marked.platforms or self.platforms or (tuple(self.policy.platforms) if self.policy.platforms else None)
         )
-        return Asked(**{**said, "platforms": platforms, "allow": {**self.policy.allow, **(marked.allow or {})}})
+        return ExportOptions(
+            **{**given, "platforms": platforms, "allow": {**self.policy.allow, **(marked.allow or {})}}
+        )
 
-    def comparison_for(self, marked: Marked) -> Comparison:
+    def comparison(self, marked: MarkerOptions) -> Comparison:
         """Comparator and tolerances of a test."""
         from export_core.goldens import Comparison
 
         compare = marked.compare or "allclose"
-        if marked.ulp is not None:  # what a project tolerates elsewhere must not widen what a test counts in units
+        if marked.ulp is not None:  # the project's rtol and atol must not widen a tolerance in units of the last place
             return Comparison(compare, marked.rtol, marked.atol, marked.ulp)
         return Comparison(
             compare,
@@ -59,40 +67,43 @@ class Settings(NamedTuple):
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """The plugin's part of `pytest --help` and of the ini file."""
+    """Add the plugin's options to the command line and to the ini file."""
     group = parser.getgroup("jaxexport", "jax.export compatibility")
     group.addoption(
         "--update-goldens",
         action="store_true",
-        help="Write the goldens of the selected marked tests that pass, for the jaxlib of this run; other writers' stay.",
+        help="Write the goldens of the selected marked tests that pass, by the jaxlib of this run. "
+        "Goldens by other writers stay as they are.",
     )
     group.addoption(
         "--prune-goldens",
         action="store_true",
-        help="Delete the goldens of tests that are gone, after a run of all tests; any other run is refused.",
+        help="After a run of all tests, delete the goldens of tests that no longer exist. Refused in any other run.",
     )
-    group.addoption("--goldens", metavar="DIR", help="Folder of goldens. Default: golden in the root directory.")
-    group.addoption("--export-platforms", metavar="P,P", help="Platforms to export for where a marker names none.")
-    group.addoption("--export-rtol", metavar="R", help="Relative tolerance where a marker names none.")
-    group.addoption("--export-atol", metavar="A", help="Absolute tolerance where a marker names none.")
+    group.addoption("--goldens", metavar="DIR", help="Folder of goldens. Default: golden, in the root directory.")
+    group.addoption("--export-platforms", metavar="P,P", help="Platforms to export for, unless a marker names some.")
+    group.addoption("--export-rtol", metavar="R", help="Relative tolerance, unless a marker names one.")
+    group.addoption("--export-atol", metavar="A", help="Absolute tolerance, unless a marker names one.")
     group.addoption(
         "--export-policy",
         metavar="FILE",
         help="Policy file. Default: export_compat.yaml, or [tool.jaxexport] in pyproject.toml, in the root directory.",
     )
     group.addoption(
-        "--dump-ir", metavar="DIR", help="Put each replayed module there as text, as exported and as compiled, by case."
+        "--dump-ir",
+        metavar="DIR",
+        help="Write every replayed module into this folder as text, as exported and as compiled, by case.",
     )
     parser.addini("export_goldens", "Folder of goldens, relative to the root directory.")
-    parser.addini("export_platforms", "Platforms to export for where a marker names none.", type="args")
-    parser.addini("export_rtol", "Relative tolerance where a marker names none.")
-    parser.addini("export_atol", "Absolute tolerance where a marker names none.")
+    parser.addini("export_platforms", "Platforms to export for, unless a marker names some.", type="args")
+    parser.addini("export_rtol", "Relative tolerance, unless a marker names one.")
+    parser.addini("export_atol", "Absolute tolerance, unless a marker names one.")
     parser.addini("export_policy", "Policy file, relative to the root directory.")
-    parser.addini("export_devices", "Logical CPU devices that this process gets, to export for several.")
+    parser.addini("export_devices", "Number of logical CPU devices of this process, for exports over several devices.")
 
 
-def give_devices(config: pytest.Config) -> None:
-    """Ask XLA for as many logical CPU devices as the ini file says. It looks when jax first uses a device."""
+def request_devices(config: pytest.Config) -> None:
+    """Request the logical CPU devices of the ini file. XLA reads the variable when jax first uses a device."""
     count = str(config.getini("export_devices")).strip()
     flag = "--xla_force_host_platform_device_count"
     if not count:
@@ -105,20 +116,20 @@ def give_devices(config: pytest.Config) -> None:
 
 
 def goldens_folder(config: pytest.Config) -> Path:
-    """Where goldens lie. Paths of the command line start where pytest was called, all others at the root directory.
+    """The folder of goldens. Paths on the command line start where pytest was called, others at the root directory.
 
-    Raises `pytest.UsageError` for a policy file that cannot be read, where it is the one to say.
+    Raises `pytest.UsageError` for a policy file that is needed and cannot be read.
     """
     if named := config.getoption("goldens"):
         return config.invocation_params.dir / str(named)
     if in_ini := config.getini("export_goldens"):
         return config.rootpath / str(in_ini)
-    # Most runs have no policy file, and need not load what reads one.
+    # Most runs have no policy file, and need not load export_core to read one.
     return config.rootpath / (_read_policy(config).goldens if _has_policy(config) else "golden")
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """Collect what holds for a run. Raises `pytest.UsageError` for values that cannot be."""
+    """The settings of a run. Raises `pytest.UsageError` for impossible values."""
     return Settings(
         goldens=goldens_folder(config),
         update=bool(config.getoption("update_goldens")),
@@ -126,10 +137,12 @@ def read_settings(config: pytest.Config) -> Settings:
         platforms=_platforms(config),
         rtol=_tolerance(config, "export_rtol"),
         atol=_tolerance(config, "export_atol"),
-        told=tuple(
+        repeated=tuple(
             f"--{name.replace('_', '-')}={value}" for name in _OPTIONS if (value := config.getoption(name)) is not None
         ),
         dump_ir=_dump_folder(config),
+        policy_file=_found_policy_file(config),
+        directory=config.invocation_params.dir,
     )
 
 
@@ -137,10 +150,10 @@ def _dump_folder(config: pytest.Config) -> Path | None:
     if not (named := config.getoption("dump_ir")):
         return None
     from export_core.errors import ExportCompatError
-    from export_core.matrix.dump import dump_folder
+    from export_core.matrix.dump import make_dump_folder
 
     try:
-        return dump_folder(config.invocation_params.dir / str(named))
+        return make_dump_folder(config.invocation_params.dir / str(named))
     except ExportCompatError as error:
         raise pytest.UsageError(str(error)) from error
 
@@ -155,8 +168,17 @@ def _read_policy(config: pytest.Config) -> Policy:
         raise pytest.UsageError(str(error)) from error
 
 
+def _found_policy_file(config: pytest.Config) -> Path | None:
+    from export_core.policy import policy_file
+
+    return policy_file(config.rootpath, _policy_file(config))
+
+
 def _has_policy(config: pytest.Config) -> bool:
-    """Whether there may be a policy. Who only depends on this package names it in pyproject.toml too, and that loads nothing."""
+    """Whether there may be a policy, found without loading what reads one.
+
+    In pyproject.toml the word must stand alone: a project that only depends on pytest-jaxexport names that there.
+    """
     if _policy_file(config) is not None or any(config.rootpath.glob(f"{Path(_POLICY).stem}.y*ml")):
         return True
     try:
@@ -175,19 +197,19 @@ def _policy_file(config: pytest.Config) -> str | None:
 
 
 def _platforms(config: pytest.Config) -> tuple[str, ...] | None:
-    where, value = _said(config, "export_platforms")
+    source, value = _option(config, "export_platforms")
     words = value if isinstance(value, list) else [value]
     names = [name for word in words for name in re.split(r"[\s,]+", str(word)) if name]
-    return parse_platforms(names, where) if value else None
+    return parse_platforms(names, source) if value else None
 
 
 def _tolerance(config: pytest.Config, name: str) -> float | None:
-    where, value = _said(config, name)
-    return parse_tolerance(value, where) if value else None
+    source, value = _option(config, name)
+    return parse_tolerance(value, source) if value else None
 
 
-def _said(config: pytest.Config, name: str) -> tuple[str, object]:
-    """Who says a value, and what: the command line before the ini file."""
+def _option(config: pytest.Config, name: str) -> tuple[str, object]:
+    """Where a value comes from, for messages, and the value: the command line's before the ini file's."""
     value = config.getoption(name)
     if value is not None:
         return f"--{name.replace('_', '-')}", value

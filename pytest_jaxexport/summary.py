@@ -1,4 +1,4 @@
-"""What the end of a pytest run says about goldens."""
+"""The lines about goldens at the end of a pytest run."""
 
 from __future__ import annotations
 
@@ -8,34 +8,29 @@ from typing import Any
 
 
 def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Few lines: what was written, what was replayed and how it is judged, what is missing."""
+    """A few lines: what was written, what was replayed and how it is judged, what is missing."""
+    from export_core.phrases import few, plural  # here: pytest runs without a marked test must not load export_core
+
     written = [event for event in events if "written" in event]
-    for what in ("new", "replaced", "unchanged"):
-        group = [f"{event['case']}/{event['writer']}" for event in written if event["written"] == what]
-        if group:
-            yield f"{_count(len(group), 'golden')} {what}: {_few(group)}"
+    for change in ("new", "replaced", "unchanged"):
+        goldens = [f"{event['case']}/{event['writer']}" for event in written if event["written"] == change]
+        if goldens:
+            yield f"{plural(len(goldens), 'golden')} {change}: {few(goldens, most=3)}"
     checked = [event for event in events if "judgements" in event]
     if checked:
         judgements: Counter[str] = sum((Counter(event["judgements"]) for event in checked), Counter())
         counts = ", ".join(f"{count} {name}" for name, count in sorted(judgements.items())) or "none of them for cpu"
-        yield f"{_count(len(checked), 'case')} held against {_count(sum(judgements.values()), 'golden')}: {counts}"
-    alike: dict[str, list[str]] = {}
+        total = plural(sum(judgements.values()), "golden")
+        yield f"{plural(len(checked), 'case')} checked against {total}: {counts}"
+    goldens_by_text: dict[str, list[str]] = {}
     for golden, text in (shown for event in checked for shown in event["shown"]):
-        alike.setdefault(text, []).append(golden)
-    for text, goldens in alike.items():
-        yield f"  {_few(goldens)}: {text}"
-    elsewhere = sum(event["elsewhere"] for event in checked)
-    if elsewhere:
-        yield f"{_count(elsewhere, 'golden')} not replayed: exported for other platforms than cpu"
+        goldens_by_text.setdefault(text, []).append(golden)
+    for text, goldens in goldens_by_text.items():
+        yield f"  {few(goldens, most=3)}: {text}"
+    not_replayed = sum(event["elsewhere"] for event in checked)
+    if not_replayed:
+        yield f"{plural(not_replayed, 'golden')} not replayed: exported for other platforms than cpu"
     missing = [event for event in checked if not event["own"]]
     if missing:
-        names = [event["case"] for event in missing]
-        yield f"no golden by {missing[0]['writer']} yet of {_few(names)}: pytest --update-goldens adds it"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+        cases = few([event["case"] for event in missing], most=3)
+        yield f"no golden by {missing[0]['writer']} yet of {cases}: pytest --update-goldens adds it"

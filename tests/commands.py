@@ -10,7 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from export_core.judge import Result, summarize
+from making import summarize
+
+from export_core.judge import Result
 from export_core.policy import Policy
 from export_core.runs.results import result_line, write_summary
 

@@ -17,14 +17,41 @@ from export_core.environments.placement import Mode
 from export_core.goldens import Comparison, Golden, GoldenStore, Manifest, Options, Signature, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
-from export_core.judge import Judgement, Result
+from export_core.judge import Judgement, Result, RunFacts, Summary, calendar_facts, gate
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Verdict
-from export_core.releases import Release, load_calendar
+from export_core.policy import KnownFailure, Policy, Required, WindowDays
+from export_core.releases import Release, Windows, load_calendar
 from export_core.worker.protocol import Stage
 
 ARTIFACTS = Path(__file__).parent / "artifact" / "data"
 NEWEST = "0.12.0.1"
+
+
+def summarize(
+    results: Sequence[Result],
+    *,
+    policy: Policy,
+    planned: int,
+    as_of: datetime.date,
+    selection: dict[str, Any],
+    **facts: Any,
+) -> Summary:
+    """The summary of a run that is made of these results."""
+    calendar = calendar_facts(policy.calendar(), as_of)
+    return gate.summarize(results, policy, RunFacts(planned, as_of, selection, calendar, **facts))
+
+
+def rules(
+    windows: Windows | None = None, known: Sequence[KnownFailure] = (), required: Required | None = None
+) -> Policy:
+    """A policy with what a judgement depends on."""
+    lengths = windows or Windows()
+    return Policy(
+        windows=WindowDays(backward=lengths.backward_days, forward=lengths.forward_days),
+        known_failures=tuple(known),
+        required=required or Required(),
+    )
 
 
 def day(text: str) -> datetime.date:

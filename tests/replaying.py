@@ -9,22 +9,51 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from export_core.environments.environment import Environment, this_interpreter
+from export_core.environments.placement import Placement
 from export_core.goldens import Golden, GoldenStore
 from export_core.matrix import Cell, Limits, Outcome
+from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
-from export_core.releases import Release, load_calendar
+from export_core.policy import Policy
+from export_core.releases import Calendar, Release, load_calendar
 from export_core.worker.warm_workers import WarmWorkers
 
 HERE = Path(__file__).parent
 FLAKY = Path(tempfile.gettempdir()) / f"jaxexport-test-flaky-{os.getpid()}"
 """While this file is there, one of the cells that misbehave hangs."""
+AWAKE = FLAKY.with_suffix(".awake")
+"""Written by a cell that was to be killed in its sleep, and was not."""
+
+
+def replayed(
+    cells: Sequence[Cell],
+    environment_of: Callable[[Release], Environment],
+    calendar: Calendar | None = None,
+    *,
+    limits: Limits | None = None,
+    dump: Path | None = None,
+    allow: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Generator[Outcome, None, None]:
+    """`replay`, with an environment for each release."""
+    rules = ReplayOptions(calendar or load_calendar(), Policy(allow=dict(allow or {})), limits or Limits(), dump=dump)
+    return replay(cells, lambda placement: environment_of(placement.reader), rules, **options)
+
+
+@dataclasses.dataclass(frozen=True)
+class StubEnvironments:
+    """The environments of a cached replay: what is built, and what a build gives."""
+
+    find: Callable[[Placement], Environment | None]
+    build: Callable[[Placement], Environment]
 
 
 @pytest.fixture(scope="session")
@@ -86,8 +115,8 @@ def run(goldens, here, kept) -> Callable[..., dict[str, Outcome]]:
         given = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "fork") if name in options}
         limits = {"jobs": 2, "timeout": 60.0, **given}
         cells = [Cell(goldens[case], here, "cpu") for case in cases]
-        outcomes = list(replay(cells, environment_of, load_calendar(), limits=Limits(**limits), **options))
-        assert sorted(outcome.cell.id for outcome in outcomes) == sorted(cell.id for cell in cells)
+        outcomes = list(replayed(cells, environment_of, limits=Limits(**limits), **options))
+        assert sorted(outcome.cell.key for outcome in outcomes) == sorted(cell.key for cell in cells)
         return {outcome.cell.golden.manifest.case: outcome for outcome in outcomes}
 
     return run

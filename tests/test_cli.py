@@ -227,7 +227,7 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
     ("stray", "said"),
     [
         ("t.test_f[a]/0.9.2-cpu/notes.txt", "not one of the files of t.test_f[a]/0.9.2-cpu"),
-        ("t.test_f[a]/notes.txt", "a file in no golden's folder"),
+        ("t.test_f[a]/notes.txt", "a file outside any golden's folder"),
         ("t.test_f[a]/.new-0.9.2-cpu-999999999-ab/golden.yaml", "left by a process that was killed"),
         ("t.test_f[a]/.gone-0.9.2-cpu-999999999-ab/inputs.npz", "left by a process that was killed"),
         ("t.test_f[a]/.old-0.9.2-cpu/golden.yaml", "the golden that a killed update was replacing"),
@@ -240,7 +240,10 @@ def test_what_belongs_to_no_golden_is_found(jaxexport, project, stray, said):
     ended = jaxexport("goldens", "verify")
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
-    assert "2 goldens are as they were written; these 1 files and folders belong to none of them" in ended.err
+    assert (
+        "belong to no golden: delete them, or move them elsewhere. 2 goldens, every file as it was written."
+        in ended.err
+    )
 
 
 def test_an_empty_case_is_found_and_what_people_keep_beside_the_cases_is_theirs(jaxexport, project):
@@ -269,9 +272,9 @@ def test_goldens_are_pruned_only_when_told_to_and_nothing_else_is_touched(jaxexp
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
     dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01")
     assert dry.out.splitlines() == [
-        "keeps    t.test_f[a]/0.12.0.1-cpu  a jaxlib built on 2027-04-01 must run it; promised to run in 0.12.0, 0.12.0.1; "
+        "retains  t.test_f[a]/0.12.0.1-cpu  a jaxlib built on 2027-04-01 must run it; promised to run in 0.12.0, 0.12.0.1; "
         "the last of its case by a writer on cpu",
-        "keeps    t.test_g/0.6.2-cpu  the last of its case by a writer on cpu",
+        "retains  t.test_g/0.6.2-cpu  the last of its case by a writer on cpu",
         "prunes   t.test_f[a]/0.9.2-cpu  built 2026-03-18",
         "would delete 1 of 3 goldens, as of 2027-04-01: run it again with --delete",
     ]

@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from replaying import replayed
 
 from export_core.environments.environment import build_environment
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Selection, Verdict, make_plan
-from export_core.matrix.replay import replay
 from export_core.policy import load_policy
 
 ROOT = Path(__file__).parents[1]
@@ -61,14 +61,14 @@ def test_a_new_interpreter_for_each_cell_comes_to_the_same_verdicts():
     plan = make_plan(goldens, policy.calendar(), policy.window_lengths(), selection, day)
     environments = {reader: build_environment(reader, plan.calendar) for reader in plan.readers}
 
-    ours = {outcome.cell.id: outcome for outcome in replay(plan.cells, environments.__getitem__, plan.calendar)}
+    ours = {outcome.cell.key: outcome for outcome in replayed(plan.cells, environments.__getitem__, plan.calendar)}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         theirs = list(pool.map(lambda cell: independent_verdict(cell, environments[cell.reader].python), plan.cells))
 
     assert len(ours) == len(plan.cells) >= 45
     different = []
     for cell, expected in zip(plan.cells, theirs, strict=True):
-        outcome = ours[cell.id]
+        outcome = ours[cell.key]
         found = f"crash by signal {outcome.signal}" if outcome.verdict is Verdict.CRASH else outcome.verdict
         free_signs = cell.golden.manifest.comparison.compare != "allclose"
         if found not in expected and not (free_signs and expected == {Verdict.NUMERICS} and found == Verdict.PASS):

@@ -80,14 +80,13 @@ class Run:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
 def test_a_run_that_is_interrupted_leaves_nothing_behind_and_goes_on_where_it_was(project, tmp_path, number, code):
-    run = Run(project, tmp_path)
+    limit = ("--timeout", "600")  # longer than `ended` waits: the run does not wait for the time of its cell
+    run = Run(project, tmp_path, *limit)
     wait_for(lambda: len(run.results_so_far()) == PLANNED - 1, "all cells but the one that hangs")
     assert run.processes()
     run.process.send_signal(number)
-    started = time.monotonic()
     ended, said = run.ended()
     assert ended == code, said
-    assert time.monotonic() - started < 20, "and not when the cell's time is up"
     assert "Traceback" not in said
     assert "ending the cells that run; once more ends at once" in said
     kept = f"Interrupted: {PLANNED - 1} of {PLANNED} cells have a result"
@@ -98,7 +97,7 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind_and_goes_on_where_it_wa
     assert not (run.results / "summary.json").exists()
     if number is signal.SIGTERM:
         return
-    again = Run(project, tmp_path, "--resume")
+    again = Run(project, tmp_path, *limit, "--resume")
     wait_for(again.processes, "a worker for the cell that is left")
     again.process.send_signal(signal.SIGINT)
     ended, said = again.ended()
@@ -116,10 +115,9 @@ def test_the_second_ctrl_c_ends_at_once_and_the_workers_end_too(project, tmp_pat
         run.process.send_signal(signal.SIGINT)
         time.sleep(0.5)
         assert run.process.poll() is None, "it waits for its worker"
-        started = time.monotonic()
         run.process.send_signal(signal.SIGINT)
         assert run.ended()[0] == 130
-        assert time.monotonic() - started < 2
+        assert state_of(worker) == "T", "it is still stopped: the run neither waited for its end nor killed it"
     finally:
         os.kill(worker, signal.SIGCONT)
     wait_for(lambda: not run.processes(), "the end of all that it started")
@@ -128,6 +126,10 @@ def test_the_second_ctrl_c_ends_at_once_and_the_workers_end_too(project, tmp_pat
 
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def command_of(pid: int) -> list[bytes]:

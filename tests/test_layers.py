@@ -22,7 +22,7 @@ ROOMS = (
     ("runs",),
     ("inspection",),
     ("report",),
-    ("backfill",),
+    ("backfill", "session"),
     ("cli",),
     ("__main__",),
 )
@@ -122,7 +122,7 @@ def test_what_is_in_a_file_and_what_dates_is_read_without_jax_and_numpy():
     assert [name_of(path) for path in these if packages_of(path, at_load_only=True) & NUMERIC] == []
 
 
-@pytest.mark.parametrize("name", ["plugin", "marker", "places", "settings", "summary", "unused", "__init__"])
+@pytest.mark.parametrize("name", ["plugin", "marker", "location", "settings", "summary", "unused_goldens", "__init__"])
 def test_what_every_pytest_run_loads_of_the_plugin_imports_neither_jax_nor_the_core(name):
     found = set(imports_of(ROOT / "pytest_jaxexport" / f"{name}.py", at_load_only=True))
     assert not {imported for imported in found if imported.split(".")[0] in {*NUMERIC, "export_core", "nox"}}

@@ -67,7 +67,7 @@ def index(tmp_path: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def test_a_nightly_of_an_index_reads_and_is_judged_by_the_day_in_its_version(index, tmp_path, monkeypatch):
+def test_nightly_of_an_index_is_judged_by_the_day_in_its_version(index, tmp_path, monkeypatch):
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))  # nobody else can use its environment
     command = [
         sys.executable,

@@ -12,11 +12,11 @@ from xml.etree import ElementTree as Xml
 import pytest
 from click.testing import CliRunner
 from click.testing import Result as Ended
-from making import day, result
+from making import day, result, summarize
 
 from export_core.cli.app import jaxexport
 from export_core.errors import ExportCompatError
-from export_core.judge import Judgement, summarize
+from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.runs.results import result_line, write_summary
@@ -77,7 +77,7 @@ def test_one_format_may_go_to_standard_output(command):
     assert command("report", "new", "--markdown", "-").stdout.startswith("## BROKEN")
     assert Xml.fromstring(command("report", "new", "--junit", "-").stdout).tag == "testsuites"
     ended = command("report", "new", "--junit", "-", "--html", "-")
-    assert (ended.exit_code, "it takes one format" in ended.stderr) == (2, True)
+    assert (ended.exit_code, "only one format can be written to it" in ended.stderr) == (2, True)
 
 
 def test_a_report_that_cannot_be_written_leaves_what_was_there(command):
@@ -152,7 +152,7 @@ def test_a_comparison_as_json_is_all_there_is_on_standard_output(command):
     assert ended.exit_code == 1
     assert json.loads(ended.stdout)["counts"]["regressed"] == 1
     alone = command("judge", "new", "--json")
-    assert (alone.exit_code, "it goes with that" in alone.stderr) == (2, True)
+    assert (alone.exit_code, "it needs --baseline OLD" in alone.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("old", ["nowhere", "new", "empty"])

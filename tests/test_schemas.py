@@ -10,10 +10,10 @@ import jsonschema
 import msgspec
 import pytest
 import yaml
-from making import day, manifest, result
+from making import day, manifest, result, summarize
 
 from export_core.goldens.manifest import dump_manifest
-from export_core.judge import Judgement, summarize
+from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import FILE, CustomCallChange, Policy, load_policy
 from tools.schemas import KINDS, schema, written

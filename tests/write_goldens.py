@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import msgspec
 import numpy as np
 
-from export_core.export import Asked, Case, produce
+from export_core.export import Case, ExportOptions, produce
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
@@ -71,7 +71,7 @@ def main(root: Path) -> None:
                 jax.jit(function),
                 args,
                 {},
-                Asked(platforms=platforms),
+                ExportOptions(platforms=platforms),
                 Comparison(**comparison),
             ),
             calendar,

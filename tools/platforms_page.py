@@ -1,6 +1,6 @@
-"""Make the tables of docs/platforms.md: python tools/platforms_page.py RESULTS_DIR docs/platforms.md.
+"""The tables of docs/platforms.md: ``python tools/platforms_page.py RESULTS_DIR docs/platforms.md``.
 
-The first two are of the cells of a matrix run on cpu, tpu and cuda; the third asks the same readers which devices can be described to them.
+The first are drawn from a matrix run on cpu, tpu and cuda. The last say which devices the same readers can describe.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import statistics
 import subprocess
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ import msgspec
 
 from export_core.environments.environment import build_environment
 from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.placement import Mode, Target, Where, load_devices
+from export_core.environments.placement import Mode, Placement, Target, load_devices
 from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import find_policy
@@ -28,7 +29,7 @@ from export_core.runs.results import read_results, read_summary
 START, END = "<!-- measured: start -->", "<!-- measured: end -->"
 PLATFORMS = ("cpu", "tpu", "cuda")
 VERDICTS = ("pass", "compiled", "numerics", "refused", "error", "crash", "timeout", "not_run")
-_ASK = """
+_DESCRIBE = """
 import json, os, sys
 from jax.experimental import topologies
 for name, options in json.load(sys.stdin).items():
@@ -44,82 +45,104 @@ for name, options in json.load(sys.stdin).items():
 
 
 def tables(results: Sequence[Result], command: str, seconds: float) -> Iterator[str]:
-    """What came of each platform, by reader; then what was not run and what failed, with the reasons."""
-    calendar = load_calendar()
-    readers = sorted({result.reader.jaxlib for result in results}, key=calendar.built)
-    yield f"`{command}`: {len(results)} cells in {seconds:.0f} s on two cores, those that were known from earlier runs among them."
+    """Counts of verdicts by platform and reader; then what was not run and what failed, with the reasons."""
+    readers = readers_of(results)
+    yield f"`{command}`:\n{len(results)} cells in {seconds:.0f} s on two cores, including those taken from earlier runs."
     for platform in PLATFORMS:
         counts = Counter(str(result.verdict) for result in results if result.platform == platform)
         yield f"\n{platform}: {', '.join(f'{count} {verdict}' for verdict, count in counts.most_common())}."
     for platform in PLATFORMS:
-        some = [result for result in results if result.platform == platform]
-        shown = [name for name in VERDICTS if any(result.verdict == name for result in some)]
-        device = next((f", {result.device}" for result in some if result.device), "")
-        yield f"\n| {platform}{device} | " + " | ".join(shown) + " | seconds for a cell (median) |"
-        yield "|---" * (len(shown) + 2) + "|"
-        for reader in readers:
-            cells = [result for result in some if result.reader.jaxlib == reader]
-            counts = Counter(str(result.verdict) for result in cells)
-            time = statistics.median(result.seconds for result in cells) if cells else 0.0
-            yield f"| {reader} | " + " | ".join(str(counts[name] or "") for name in shown) + f" | {time:.2f} |"
+        yield from platform_table(platform, [result for result in results if result.platform == platform], readers)
     yield "\nInside the window, on tpu and cuda, what did not compile, and why:\n"
+    yield from failures(results)
+
+
+def readers_of(results: Sequence[Result]) -> list[str]:
+    """The jaxlib versions that read, oldest build first."""
+    return sorted({result.reader.jaxlib for result in results}, key=load_calendar().built)
+
+
+def platform_table(platform: str, results: Sequence[Result], readers: Sequence[str]) -> Iterator[str]:
+    """A row for each reader, a column for each verdict that occurs."""
+    verdicts = [name for name in VERDICTS if any(result.verdict == name for result in results)]
+    device = next((f", {result.device}" for result in results if result.device), "")
+    yield f"\n| {platform}{device} | " + " | ".join(verdicts) + " | seconds for a cell (median) |"
+    yield "|---" * (len(verdicts) + 2) + "|"
+    for reader in readers:
+        cells = [result for result in results if result.reader.jaxlib == reader]
+        counts = Counter(str(result.verdict) for result in cells)
+        seconds = statistics.median(result.seconds for result in cells) if cells else 0.0
+        yield f"| {reader} | " + " | ".join(str(counts[name] or "") for name in verdicts) + f" | {seconds:.2f} |"
+
+
+def failures(results: Sequence[Result]) -> Iterator[str]:
+    """A line for each case, platform and message of promised cells that did not compile, with writers and readers."""
+    built = load_calendar().built
     kinds: dict[tuple[str, ...], set[tuple[str, str]]] = {}
     for result in results:
         if result.platform != "cpu" and result.promised and result.verdict is not Verdict.COMPILED:
-            first = re.sub(r"\S*/(?=export_core/)", "", (result.message.splitlines() or [""])[0])[:150].rstrip("`")
-            key = (result.case.rpartition(".")[2], result.platform, str(result.judgement), str(result.verdict), first)
-            kinds.setdefault(key, set()).add((result.writer.jaxlib, result.reader.jaxlib))
-    for (case, platform, judgement, verdict, first), pairs in sorted(kinds.items()):
-        told = ", ".join(f"{writer} → {reader}" for writer, reader in sorted(pairs, key=lambda p: calendar.built(p[1])))
-        yield f"- {case} on {platform}, {told}: {verdict}, {judgement}: `{first}`"
+            # No path of this machine: only what is below the package.
+            message = re.sub(r"\S*/(?=export_core/)", "", (result.message.splitlines() or [""])[0])[:150].rstrip("`")
+            case = result.case.rpartition(".")[2]
+            kind = (case, result.platform, str(result.judgement), str(result.verdict), message)
+            kinds.setdefault(kind, set()).add((result.writer.jaxlib, result.reader.jaxlib))
+    for (case, platform, judgement, verdict, message), pairs in sorted(kinds.items()):
+        arrows = ", ".join(f"{writer} → {reader}" for writer, reader in sorted(pairs, key=lambda pair: built(pair[1])))
+        line = f"- {case} on {platform}, {arrows}: {verdict}, {judgement}: `{message}`"
+        yield textwrap.fill(line, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def devices(readers: Sequence[str]) -> Iterator[str]:
-    """Which devices can be described to which release."""
-    calendar = load_calendar()
-    for platform, of in load_devices().items():
-        names = list(of.devices)
-        for plugin in of.plugins:
+    """Which devices each release can describe."""
+    for platform, known in load_devices().items():
+        names = list(known.devices)
+        for plugin in known.plugins:
             yield f"\n| {plugin} | " + " | ".join(names) + " |"
             yield "|---" * (len(names) + 1) + "|"
             usual = plugin in ("libtpu", "cuda12")
             for reader in readers if usual else readers[-1:]:
-                targets = {name: Target(platform, plugin, name) for name in names}
-                where = Where(calendar.release(reader), platform, Mode.COMPILE, targets[names[0]])
-                try:
-                    environment = build_environment(where.reader, calendar, where=where)
-                except EnvironmentFailed:
+                described = describable(reader, platform, plugin, names)
+                if described is None:
                     yield f"| {reader} |" + " no plugin |" * len(names)
-                    continue
-                asked = {}
-                for name, target in targets.items():
-                    described = target.described(4)
-                    asked[name] = {"name": described.name, **described.options}
-                done = subprocess.run(
-                    [str(environment.python), "-c", _ASK, platform],
-                    input=json.dumps(asked),
-                    env=dict(environment.variables),
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    check=False,
-                )
-                known = done.stdout.split()
-                yield f"| {reader} | " + " | ".join("yes" if name in known else "no" for name in names) + " |"
+                else:
+                    yield f"| {reader} | " + " | ".join("yes" if name in described else "no" for name in names) + " |"
+
+
+def describable(reader: str, platform: str, plugin: str, names: Sequence[str]) -> list[str] | None:
+    """The devices that a release can describe with this plugin; None where the plugin cannot be installed."""
+    calendar = load_calendar()
+    targets = {name: Target(platform, plugin, name) for name in names}
+    placement = Placement(calendar.release(reader), platform, Mode.COMPILE, targets[names[0]])
+    try:
+        environment = build_environment(placement.reader, calendar, placement=placement)
+    except EnvironmentFailed:
+        return None
+    questions = {}
+    for name, target in targets.items():
+        device = target.described(4)
+        questions[name] = {"name": device.name, **device.options}
+    process = subprocess.run(
+        [str(environment.python), "-c", _DESCRIBE, platform],
+        input=json.dumps(questions),
+        env=dict(environment.variables),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return process.stdout.split()
 
 
 def main(folder: Path, page: Path) -> None:
     """Put the tables between the marks of the page."""
     policy = find_policy(Path())
-    windows, known = policy.window_lengths(), policy.known_failures
     summary = read_summary(folder)
-    results = [judge_again(result, windows, known) for result in read_results(folder)]
+    results = [judge_again(result, policy) for result in read_results(folder)]
     selection = msgspec.to_builtins(summary.selection)
-    words = f"--readers {selection['readers']} --platforms {','.join(selection['platforms'])}"
-    readers = sorted({result.reader.jaxlib for result in results}, key=load_calendar().built)
-    measured = [*tables(results, f"jaxexport matrix {words}", summary.seconds), *devices(readers)]
+    options = f"--readers {selection['readers']} --platforms {','.join(selection['platforms'])}"
+    lines = [*tables(results, f"jaxexport matrix {options}", summary.seconds), *devices(readers_of(results))]
     text = page.read_text(encoding="utf-8")
     before, after = text.partition(START)[0], text.partition(END)[2]
-    page.write_text(f"{before}{START}\n\n" + "\n".join(measured) + f"\n\n{END}{after}", encoding="utf-8")
+    page.write_text(f"{before}{START}\n\n" + "\n".join(lines) + f"\n\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

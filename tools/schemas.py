@@ -17,13 +17,13 @@ from export_core.judge import Result, Summary
 from export_core.judge.forecast import Forecast
 from export_core.policy import Policy
 from export_core.policy.json_schema import DIALECT, TITLE, policy_schema
-from export_core.releases.dated import DatedCalendar
-from export_core.report.changes import ComparisonTold
-from export_core.report.planned import Planned
+from export_core.releases.release_list import DatedCalendar
+from export_core.report.baseline_report import BaselineReport
+from export_core.report.plan_report import PlanReport
 
 KINDS: dict[str, tuple[type, str]] = {
     "comparison": (
-        ComparisonTold,
+        BaselineReport,
         "what `jaxexport judge NEW --baseline OLD --json` prints: what is different from an earlier run",
     ),
     "forecast": (
@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[type, str]] = {
     ),
     "inspect": (Inspection, "what `jaxexport inspect --json` prints: everything that is told of one artifact"),
     "manifest": (Manifest, "golden.yaml: what a golden is, who wrote it, and the SHA-256 of its files"),
-    "plan": (Planned, "what `jaxexport plan --json` prints: the cells of a matrix before it runs"),
+    "plan": (PlanReport, "what `jaxexport plan --json` prints: the cells of a matrix before it runs"),
     "policy": (Policy, TITLE),
     "releases": (
         DatedCalendar,

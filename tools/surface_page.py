@@ -1,9 +1,10 @@
-"""Make the table of what was exported and who ran it from a matrix run: python tools/surface_page.py RESULTS_DIR… FILE.md."""
+"""The page docs/surface.md, from matrix runs: ``python tools/surface_page.py RESULTS_DIR… docs/surface.md``."""
 
 from __future__ import annotations
 
 import ast
 import sys
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,12 +18,12 @@ GOOD = (Judgement.KEPT, Judgement.BONUS)
 
 HEAD = """# What is exported, and who runs it
 
-Made by `python tools/surface_page.py .jaxexport docs/surface.md` after `nox -s compat_matrix -- --as-of {as_of}`: {cells} cells, each
-a golden of this repository in a fresh process of a reader.
+Made by `python tools/surface_page.py .jaxexport docs/surface.md` after `nox -s compat_matrix -- --as-of {as_of}`:
+{cells} cells, each a golden of this repository in a fresh process of a reader.
 
-A section is a module of `tests/compat`, a row is a writer, a column is a reader: both are jaxlib releases, in the order
-of their build dates. A number counts the goldens that passed there with everything that they ask for: outputs,
-derivatives, further shapes, refusals, meshes. In parentheses: outside the promise for these two dates.
+Each section is a module of `tests/compat`, each row a writer, each column a reader: both are jaxlib releases, ordered
+by build date. A number counts the goldens that passed all their checks: outputs, derivatives, further shapes, refusals,
+meshes. In parentheses: outside the promise for these two dates.
 """
 
 
@@ -38,12 +39,12 @@ def table(results: Sequence[Result], as_of: str) -> str:
 
 
 def section(module: str, results: Sequence[Result]) -> str:
-    """One module of cases: what it is about, a row for each writer, and what did not pass."""
+    """One module of cases: its description, a row for each writer, and what did not pass."""
     built = load_calendar().built
     writers = sorted({result.writer.jaxlib for result in results}, key=built)
     readers = sorted({result.reader.jaxlib for result in results}, key=built)
     names = dict.fromkeys(result.case.split(".", 3)[3] for result in results)
-    lines = [f"## {about(module)}", "", f"`tests/compat/{module}.py`: {', '.join(names)}.", ""]
+    lines = [f"## {about(module)}", "", wrapped(f"`tests/compat/{module}.py`: {', '.join(names)}."), ""]
     lines += ["| writer ↓ reader → | " + " | ".join(readers) + " |", "|---" * (len(readers) + 1) + "|"]
     lines += [
         row(writer, readers, [result for result in results if result.writer.jaxlib == writer]) for writer in writers
@@ -58,49 +59,55 @@ def row(writer: str, readers: Sequence[str], results: Sequence[Result]) -> str:
 
 
 def cell(results: Sequence[Result]) -> str:
-    """``9``, ``8, 1 crash (known)``, ``(9)`` outside the promise, nothing where nothing was asked."""
+    """``9``, ``8, 1 crash, known``; ``(9)`` outside the promise; nothing where no cell was planned."""
     if not results:
         return ""
     counts = Counter(word(result) for result in results)
-    told = ", ".join(f"{count} {what}".strip() for what, count in sorted(counts.items()))
-    return told if all(result.promised for result in results) else f"({told})"
+    text = ", ".join(f"{count} {name}".strip() for name, count in sorted(counts.items()))
+    return text if all(result.promised for result in results) else f"({text})"
 
 
 def word(result: Result) -> str:
-    """Nothing for a pass; else the verdict, and what it means where that is not plain."""
+    """Nothing for a pass; else the verdict, with its judgement where it is a known failure."""
     if result.judgement in GOOD:
         return "" if result.verdict == "pass" else str(result.verdict)
     return f"{result.verdict}, {result.judgement}" if result.judgement is Judgement.KNOWN else str(result.verdict)
 
 
 def others(results: Sequence[Result]) -> Iterator[str]:
-    """What did not pass: the cases that ended alike in the same readers in one line, with the first line of the message."""
+    """What did not pass: a line for cases with the same outcome in the same readers, with the first line of a message."""
     readers: dict[tuple[str, ...], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
         if result.judgement not in GOOD:
             first = (result.message.splitlines() or [""])[0]
             short = first if len(first) <= 160 else first[:157] + "..."
-            end = (result.writer.jaxlib, str(result.verdict), str(result.stage), str(result.judgement), short)
-            readers[end][result.case.split(".", 3)[3]].append(result.reader.jaxlib)
+            outcome = (result.writer.jaxlib, str(result.verdict), str(result.stage), str(result.judgement), short)
+            readers[outcome][result.case.split(".", 3)[3]].append(result.reader.jaxlib)
     built = load_calendar().built
-    for end in sorted(readers):
-        writer, verdict, stage, judgement, message = end
-        alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
-        for name, found in sorted(readers[end].items()):
-            alike[tuple(sorted(found, key=built))].append(name)
-        for where, names in alike.items():
-            yield f"- {', '.join(names)} by {writer} in {', '.join(where)}: {verdict} in stage {stage}, {judgement}: `{message}`"
+    for outcome in sorted(readers):
+        writer, verdict, stage, judgement, message = outcome
+        same_readers: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for name, jaxlibs in sorted(readers[outcome].items()):
+            same_readers[tuple(sorted(jaxlibs, key=built))].append(name)
+        for read_by, names in same_readers.items():
+            cells = f"{', '.join(names)} by {writer} in {', '.join(read_by)}"
+            yield wrapped(f"- {cells}: {verdict} in stage {stage}, {judgement}: `{message}`", indent="  ")
     if readers:
         yield ""
 
 
+def wrapped(text: str, indent: str = "") -> str:
+    """Prose in lines of at most 120 characters."""
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def about(module: str) -> str:
-    """What the module says of itself."""
+    """The first line of the module's docstring."""
     text = ast.get_docstring(ast.parse((COMPAT / f"{module}.py").read_text(encoding="utf-8")))
     return (text or module).splitlines()[0].rstrip(".")
 
 
 if __name__ == "__main__":
     *folders, page = map(Path, sys.argv[1:])
-    found = [result for folder in folders for result in read_results(folder)]
-    page.write_text(table(found, str(read_summary(folders[0]).as_of)), encoding="utf-8")
+    every = [result for folder in folders for result in read_results(folder)]
+    page.write_text(table(every, str(read_summary(folders[0]).as_of)), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The command `jaxexport forecast`: what happens to the goldens here, day by day ahead."""
+"""The command `jaxexport forecast`: what will happen to the goldens of this project, day by day."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-from export_core.cli.options import as_of_option, day_of, goldens_option, listed, policy_of, policy_option, put
+from export_core.cli.options import (
+    as_of_option,
+    comma_separated,
+    day_of,
+    goldens_option,
+    policy_of,
+    policy_option,
+    write_output,
+)
 
 HALF_A_YEAR = 183
 
@@ -16,10 +24,13 @@ HALF_A_YEAR = 183
 @policy_option
 @as_of_option
 @click.option(
-    "--days", type=click.IntRange(0, 3660), default=HALF_A_YEAR, show_default=True, help="How far to look ahead."
+    "--days", type=click.IntRange(0, 3660), default=HALF_A_YEAR, show_default=True, help="How many days to look ahead."
 )
 @click.option(
-    "--deployed", metavar="V,V…", default="", help="jaxlib releases in use as readers, beside the policy's: 0.11.0."
+    "--deployed",
+    metavar="V,V…",
+    default="",
+    help="jaxlib releases in use as readers, besides those of the policy: 0.11.0.",
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON (schema/forecast.schema.json).")
 @click.option("--markdown", is_flag=True, help="As a section of Markdown.")
@@ -34,7 +45,7 @@ def forecast(
     markdown: bool,
     ics: str | None,
 ) -> None:
-    """Which goldens leave the window when, what a release on a day would owe, and which deadlines come."""
+    """When goldens leave the window, what a release of each day would have to run, and which deadlines are coming."""
     import msgspec
 
     from export_core.goldens import GoldenError, GoldenStore
@@ -46,16 +57,16 @@ def forecast(
         raise click.UsageError("--json and --markdown: expected one of them.")
     policy = policy_of(policy_file)
     store = GoldenStore(Path(goldens or policy.goldens))
-    found = store.goldens()
-    if not found:
+    stored = store.goldens()
+    if not stored:
         raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
-    told = look_ahead(found, policy, policy.calendar(), day_of(as_of), days, listed(deployed))
+    ahead = look_ahead(stored, policy, policy.calendar(), day_of(as_of), days, comma_separated(deployed))
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(told), indent=2))
+        click.echo(msgspec.json.format(msgspec.json.encode(ahead), indent=2))
     elif markdown:
-        click.echo(forecast_markdown(told), nl=False)
+        click.echo(forecast_markdown(ahead), nl=False)
     else:
-        for line in forecast_lines(told):
+        for line in forecast_lines(ahead):
             click.echo(line)
     if ics:
-        put(ics, calendar_file(told))
+        write_output(ics, calendar_file(ahead))

@@ -1,20 +1,43 @@
-"""The commands on goldens: list, show, verify, add, prune. None of them runs what is in a file."""
+"""The commands on goldens: list, show, verify, add, prune. None of them runs the code in a golden."""
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from export_core.cli.options import as_of_option, day_of, goldens_option, policy_of, policy_option, verified_goldens
+from export_core.cli.options import as_of_option, day_of, goldens_option, policy_of, policy_option
+from export_core.phrases import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from export_core.artifact import Artifact
     from export_core.goldens import Golden, GoldenStore, Writer
+    from export_core.policy import Policy
     from export_core.releases import Calendar
+
+
+class _Project(NamedTuple):
+    store: GoldenStore
+    policy: Policy
+
+
+def _project_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --goldens and --policy to a command, and pass it the folder and the policy that they name."""
+
+    @goldens_option
+    @policy_option
+    @functools.wraps(command)
+    def with_project(goldens: str | None, policy_file: str | None, **options: object) -> None:
+        from export_core.goldens import GoldenStore
+
+        policy = policy_of(policy_file)
+        command(_Project(GoldenStore(Path(goldens or policy.goldens)), policy), **options)
+
+    return with_project
 
 
 @click.group(name="goldens")
@@ -23,185 +46,165 @@ def goldens_group() -> None:
 
 
 @goldens_group.command(name="list")
-@goldens_option
-@policy_option
-def list_goldens(goldens: str | None, policy_file: str | None) -> None:
-    """Every golden: case, writer, build date, platforms, custom calls."""
-    from export_core.goldens import GoldenStore
-
-    found = GoldenStore(Path(goldens or policy_of(policy_file).goldens)).goldens()
-    for golden in found:
+@_project_options
+def list_goldens(project: _Project) -> None:
+    """List every golden: case, writer, build date, platforms, custom calls."""
+    goldens = project.store.goldens()
+    for golden in goldens:
         manifest = golden.manifest
         calls = ", ".join(manifest.custom_calls) or "no custom calls"
         click.echo(f"{golden.id}  built {manifest.writer.built}  for {','.join(manifest.options.platforms)}  {calls}")
-    click.echo(f"{len(found)} goldens")
+    click.echo(plural(len(goldens), "golden"))
 
 
 @goldens_group.command()
 @click.argument("name", metavar="CASE[/WRITER]")
-@goldens_option
-@policy_option
+@_project_options
 @click.option("--mlir", is_flag=True, help="Only module.mlir: the module as its writer printed it.")
 @click.option("--jaxpr", is_flag=True, help="Only jaxpr.txt: the jaxpr as its writer printed it.")
-def show(name: str, goldens: str | None, policy_file: str | None, mlir: bool, jaxpr: bool) -> None:
-    """Everything of one golden on a screen: manifest, arrays with their first values, files.
+def show(project: _Project, name: str, mlir: bool, jaxpr: bool) -> None:
+    """Show everything in one golden: manifest, arrays with their first values, files.
 
-    CASE and WRITER are as `jaxexport goldens list` prints them; without WRITER it is the newest.
+    CASE and WRITER are as `jaxexport goldens list` prints them; without WRITER the newest golden is shown.
     """
-    from export_core.goldens import GoldenStore
     from export_core.inspection.golden import golden_screen, side_file
 
-    store = GoldenStore(Path(goldens or policy_of(policy_file).goldens))
-    case, golden = _chosen(store, name)
-    chosen = [file for wanted, file in ((mlir, "module.mlir"), (jaxpr, "jaxpr.txt")) if wanted]
-    for file in chosen:
+    generations, golden = _find_golden(project.store, name)
+    files = [file for is_wanted, file in ((mlir, "module.mlir"), (jaxpr, "jaxpr.txt")) if is_wanted]
+    for file in files:
         click.echo(side_file(golden, file), nl=False)
-    if not chosen:
-        click.echo(golden_screen(golden, [other for other in case if other is not golden]), nl=False)
+    if not files:
+        click.echo(golden_screen(golden, [other for other in generations if other is not golden]), nl=False)
 
 
 @goldens_group.command()
-@goldens_option
-@policy_option
-def verify(goldens: str | None, policy_file: str | None) -> None:
-    """Compare every file with its SHA-256, read every artifact, and find what belongs to no golden."""
-    from export_core.goldens import GoldenError, GoldenStore
-    from export_core.goldens.strays import strays, unlisted
+@_project_options
+def verify(project: _Project) -> None:
+    """Compare every file with its SHA-256, read every artifact, and find files that belong to no golden."""
+    from export_core.goldens import GoldenError
+    from export_core.goldens.strays import strays, unlisted_files
+    from export_core.goldens.verify import verify_goldens
 
-    store = GoldenStore(Path(goldens or policy_of(policy_file).goldens))
     # Before anything is opened: the store itself completes an update that was killed between two renames.
-    found = list(strays(store.root))
-    whole = verified_goldens(store)
-    found += unlisted(store)
-    if found:
+    stray_files = list(strays(project.store.root))
+    goldens = verify_goldens(project.store)
+    stray_files += unlisted_files(project.store)
+    if stray_files:
         raise GoldenError(
-            "\n".join(map(str, found))
-            + f"\n{len(whole)} goldens are as they were written; these {len(found)} files and folders belong "
-            "to none of them. Delete them, or move them elsewhere."
+            "\n".join(map(str, stray_files))
+            + f"\nThese files and folders belong to no golden: delete them, or move them elsewhere. "
+            f"{plural(len(goldens), 'golden')}, every file as it was written."
         )
-    click.echo(f"{len(whole)} goldens, every file as it was written")
+    click.echo(f"{plural(len(goldens), 'golden')}, every file as it was written")
 
 
 @goldens_group.command(name="add")
 @click.option("--artifact", "file", metavar="FILE", required=True, help="What Exported.serialize() returned.")
 @click.option("--inputs", metavar="NPZ", required=True, help="The flat arguments, in order: np.savez(file, *leaves).")
 @click.option("--outputs", metavar="NPZ", required=True, help="The flat results that its writer saw, likewise.")
-@click.option("--case", metavar="NAME", required=True, help="What to call it: the name of its folder.")
-@click.option("--writer", metavar="JAXLIB", help="The jaxlib that wrote it. [default: what the artifact tells]")
+@click.option("--case", metavar="NAME", required=True, help="The name of the case, and of its folder.")
+@click.option("--writer", metavar="JAXLIB", help="The jaxlib that wrote it. [default: read from the artifact]")
 @click.option(
     "--register",
     metavar="PY",
     multiple=True,
-    help="A module that readers import first: tree nodes, effects, targets. A copy is kept; may be given several times.",
+    help="A module that readers import first: tree nodes, effects, targets. It is copied; may be given several times.",
 )
-@click.option("--goldens", metavar="DIR", help="Folder of goldens. [default: the policy's, else golden]")
-@click.option(
-    "--policy",
-    "policy_file",
-    metavar="FILE",
-    help="Policy file. [default: export_compat.yaml or [tool.jaxexport] in pyproject.toml, where there is one]",
-)
+@_project_options
 def add_golden(
-    file: str,
-    inputs: str,
-    outputs: str,
-    case: str,
-    writer: str | None,
-    register: Sequence[str],
-    goldens: str | None,
-    policy_file: str | None,
+    project: _Project, file: str, inputs: str, outputs: str, case: str, writer: str | None, register: Sequence[str]
 ) -> None:
-    """A golden of an artifact whose source nobody has any more."""
+    """Make a golden from an artifact whose source code is lost."""
     from export_core.artifact import read
-    from export_core.goldens import GoldenStore
-    from export_core.goldens.adopt import adopted
-    from export_core.policy import find_policy
+    from export_core.goldens.adopt import adopt_artifact
 
-    policy = find_policy(Path(), policy_file)
-    store = GoldenStore(Path(goldens or policy.goldens))
     artifact = read(file)
-    by = _writer(artifact, policy.calendar(), writer)
-    manifest, files = adopted(artifact, Path(inputs), Path(outputs), case, by, [Path(module) for module in register])
-    written = store.write(manifest, files)
-    golden = next(found for found in store.generations(case) if found.manifest.writer == manifest.writer)
+    by = _writer_of(artifact, project.policy.calendar(), writer)
+    manifest, files = adopt_artifact(artifact, Path(inputs), Path(outputs), case, by, [Path(name) for name in register])
+    status = project.store.write(manifest, files)
+    golden = next(golden for golden in project.store.generations(case) if golden.manifest.writer == manifest.writer)
     golden.verify()
-    click.echo(f"{golden.folder}: {written}, by jaxlib {manifest.writer.jaxlib}; every file is as it was written")
+    click.echo(f"{golden.folder}: {status}, by jaxlib {manifest.writer.jaxlib}; every file is as it was written")
 
 
 @goldens_group.command()
-@goldens_option
-@policy_option
+@_project_options
 @as_of_option
-@click.option("--delete", "--yes", "delete", is_flag=True, help="Do it. Without this nothing is changed.")
-@click.option("--quiet", "-q", is_flag=True, help="Do not list the goldens that stay.")
-def prune(goldens: str | None, policy_file: str | None, as_of: str | None, delete: bool, quiet: bool) -> None:
-    """Delete goldens that nothing keeps: no window, no deployed reader, no pin, and not the last of its case.
+@click.option("--delete", "--yes", "delete", is_flag=True, help="Delete them. Without this nothing is changed.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not list the goldens that are retained.")
+def prune(project: _Project, as_of: str | None, delete: bool, quiet: bool) -> None:
+    """Delete goldens that nothing retains: no window, no deployed reader, no pin, and not the last of their case.
 
-    Says why each of the others stays. Without --delete it only says what it would do.
+    Prints why each of the others is retained. Without --delete it only prints what it would delete.
     """
-    from export_core.goldens import GoldenStore
-    from export_core.judge.retention import pins_of_nothing, retained
+    from export_core.goldens.verify import verify_goldens
+    from export_core.judge.retention import retention_status, unmatched_pins
     from export_core.policy import PolicyError
 
-    policy = policy_of(policy_file)
-    store = GoldenStore(Path(goldens or policy.goldens))
+    policy = project.policy
     day = day_of(as_of)
-    goldens_here = verified_goldens(store)
-    found = retained(goldens_here, policy, policy.calendar(), day)
-    if idle := pins_of_nothing(goldens_here, policy):
+    goldens = verify_goldens(project.store)
+    decisions = retention_status(goldens, policy, policy.calendar(), day)
+    if problems := unmatched_pins(goldens, policy):
         if delete:
-            raise PolicyError(f"{' '.join(idle)} Say what should stay, or take the pin off: nothing was deleted.")
-        for problem in idle:
+            raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
+        for problem in problems:
             click.echo(problem, err=True)
-    going = [each.golden for each in found if not each.reasons]
-    for each in found:
-        if each.reasons and not quiet:
-            click.echo(f"keeps    {each.golden.id}  {'; '.join(each.reasons)}")
-    for golden in going:
+    for decision in decisions:
+        if decision.reasons and not quiet:
+            click.echo(f"retains  {decision.golden.id}  {'; '.join(decision.reasons)}")
+    prunable = [decision.golden for decision in decisions if not decision.reasons]
+    for golden in prunable:
         if delete:
-            store.remove(golden)
+            project.store.remove(golden)
         click.echo(f"{'deleted' if delete else 'prunes '}  {golden.id}  built {golden.manifest.writer.built}")
-    counted = f"{len(going)} of {len(found)} goldens"
+    counted = f"{len(prunable)} of {len(decisions)} goldens"
     if delete:
         click.echo(f"deleted {counted}, as of {day}")
     else:
-        click.echo(f"would delete {counted}, as of {day}" + (": run it again with --delete" if going else ""))
+        click.echo(f"would delete {counted}, as of {day}" + (": run it again with --delete" if prunable else ""))
 
 
-def _chosen(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
-    """The goldens of a case, and the one that was named. A path to its folder, as a shell completes it, is a name too."""
+def _find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
+    """The goldens of a case, and the named one of them: the newest, or that of a writer.
+
+    The path of a golden's folder, as a shell completes it, is a name too. Raises `GoldenError` for an unknown case or
+    writer.
+    """
     from export_core.goldens import GoldenError
 
-    inside = name.rstrip("/").removeprefix(f"{store.root.as_posix()}/")
-    case, _, writer = inside.partition("/")
+    case, _, writer = name.rstrip("/").removeprefix(f"{store.root.as_posix()}/").partition("/")
     generations = store.generations(case) if case not in ("", ".", "..") else []
     if not generations:
         raise GoldenError(f"{store.root}: no case is called {case!r}. `jaxexport goldens list` shows all.")
-    found = next((g for g in reversed(generations) if writer in ("", g.manifest.writer.id)), None)
-    if found is None:
-        there = ", ".join(g.manifest.writer.id for g in generations)
-        raise GoldenError(f"{store.root / case}: no writer is called {writer!r}. There are goldens by {there}.")
-    return generations, found
+    for golden in reversed(generations):
+        if writer in ("", golden.manifest.writer.id):
+            return generations, golden
+    known = ", ".join(golden.manifest.writer.id for golden in generations)
+    raise GoldenError(f"{store.root / case}: no writer is called {writer!r}. There are goldens by {known}.")
 
 
-def _writer(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Writer:
-    """Who wrote it: the one that was named, or else the one that the artifact tells."""
+def _writer_of(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Writer:
+    """The writer of an artifact: the jaxlib that was named, or else the one that can be read from its bytes.
+
+    Raises `GoldenError` when neither is there.
+    """
     from export_core.goldens import GoldenError, Writer
     from export_core.inspection.describe import find_writer
     from export_core.releases.entries import calendar_entries
 
-    found = find_writer(artifact, calendar_entries(calendar))
-    jaxlib = jaxlib or found["jaxlib"]
+    clues = find_writer(artifact, calendar_entries(calendar))
+    jaxlib = jaxlib or clues["jaxlib"]
     if jaxlib is None:
-        fitting = ", ".join(found["candidates"]) or "none that the calendar has"
+        candidates = ", ".join(clues["candidates"]) or "none in the calendar"
         raise GoldenError(
-            f"{artifact.name}: expected an artifact that tells its writer, found one that several releases can have written. "
-            f"Name the jaxlib with --writer; these fit: {fitting}."
+            f"{artifact.name}: expected an artifact that names its writer, found one that several releases can have "
+            f"written. Name the jaxlib with --writer; these fit: {candidates}."
         )
     platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
     return Writer(
-        # Who does not say which jax it was had, most likely, the one of the same number.
-        jax=found["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax),
+        # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.
+        jax=clues["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax),
         jaxlib=jaxlib,
         built=calendar.built(jaxlib),
         python="unknown",

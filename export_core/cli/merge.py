@@ -1,4 +1,4 @@
-"""The command `jaxexport merge`: the shards of a plan, put together and judged as one run."""
+"""The command `jaxexport merge`: the shards of a plan, joined and judged as one run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from export_core.runs.errors import RunError
     default=Path(".jaxexport"),
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Where results.jsonl and summary.json of the whole go.",
+    help="Folder for results.jsonl and summary.json of the whole.",
 )
 def merge(folders: tuple[Path, ...], results: Path) -> None:
-    """Put the results of all shards of a plan together, and judge them as one run.
+    """Join the results of all shards of a plan, and judge them as one run.
 
     A shard that is missing or did not finish makes the run incomplete; one given twice, and shards of different plans, are refused. Exit
     codes are those of `jaxexport matrix`.
@@ -34,15 +34,12 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
 
     if results.resolve() in {folder.resolve() for folder in folders}:
         raise RunError(
-            f"--results {results}: this is one of the shards, which are not written over. Choose another folder."
+            f"--results {results}: this is one of the shards, which are never overwritten. Choose another folder."
         )
     merged = merge_shards(folders)
-    journal = Journal(results, merged.record)
-    try:
+    with Journal(results, merged.record) as journal:
         journal.finish(result_line(result) for result in merged.results)
         write_summary(results, merged.summary)
-    finally:
-        journal.close()
     print_report(console(), merged.results, merged.summary)
     if merged.missing:
         click.echo(

@@ -1,4 +1,4 @@
-"""What several commands share: their options, and what is made of them."""
+"""Options that several commands have, and what is made of their values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from export_core.cli.output import lasting
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from export_core.goldens import Golden, GoldenStore
     from export_core.policy import Policy
 
 goldens_option = click.option(
@@ -53,13 +52,13 @@ def day_of(as_of: str | None) -> datetime.date:
     return parse_day(as_of) if as_of else datetime.datetime.now(tz=datetime.UTC).date()
 
 
-def listed(text: str | None) -> tuple[str, ...]:
+def comma_separated(text: str | None) -> tuple[str, ...]:
     """The parts of a comma-separated list."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Where people read. That they stop reading, or that a log has no room, never ends a run."""
+    """The console that people read. That they stop reading, or that a log has no room, never ends a run."""
     from rich.console import Console
 
     output = lasting(sys.stderr if stderr else sys.stdout)
@@ -68,31 +67,11 @@ def console(*, stderr: bool = False) -> Console:
     return made if made.is_terminal else Console(file=output, width=160)
 
 
-def verified_goldens(store: GoldenStore) -> list[Golden]:
-    """Every golden of the store, whole. Raises `GoldenError` naming all that are not, or when there is none."""
-    from export_core.artifact import ArtifactError, read
-    from export_core.goldens import GoldenError
+def write_output(name: str, data: bytes) -> None:
+    """Write a file that was named in an option, all or nothing; - is standard output.
 
-    goldens = store.goldens()
-    if not goldens:
-        raise GoldenError(
-            f"{store.root}: expected goldens, found none. Mark a test with @pytest.mark.export_compat and run "
-            "`pytest --update-goldens`, or name the folder with --goldens."
-        )
-    problems = []
-    for golden in goldens:
-        try:
-            golden.verify()
-            read(golden.artifact)
-        except (GoldenError, ArtifactError) as error:
-            problems.append(str(error))
-    if problems:
-        raise GoldenError("\n".join(problems))
-    return goldens
-
-
-def put(name: str, data: bytes) -> None:
-    """Write a file that was asked for by name, all or nothing; - is standard output. Raises `ReportError` where that cannot be."""
+    Raises `ReportError` where that is not possible.
+    """
     from export_core.atomic import write_whole
     from export_core.report.errors import ReportError
 

@@ -1,8 +1,9 @@
-"""The command `jaxexport plan`, and how cells are selected, which `jaxexport matrix` shares with it."""
+"""The command `jaxexport plan`, and the options by which cells are selected, which `jaxexport matrix` has too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +11,20 @@ import click
 
 from export_core.cli.options import (
     as_of_option,
+    comma_separated,
     console,
     day_of,
     goldens_option,
     index_option,
-    listed,
     policy_of,
     policy_option,
-    verified_goldens,
     wheels_option,
 )
 
 if TYPE_CHECKING:
-    from export_core.matrix import Plan, Selection
+    from export_core.matrix import Selection
     from export_core.policy import Policy
+    from export_core.session import RunOptions
 
 _OPTIONS = (
     goldens_option,
@@ -60,7 +61,7 @@ _OPTIONS = (
     wheels_option,
     index_option,
     click.option(
-        "--shard", metavar="I/N", help="The I-th of N parts of the plan; `jaxexport merge` puts them together."
+        "--shard", metavar="I/N", help="The I-th of N parts of the plan; `jaxexport merge` joins their results."
     ),
 )
 
@@ -76,87 +77,86 @@ def selecting_options(command: Callable[..., None]) -> Callable[..., None]:
 @selecting_options
 @click.option("--json", "as_json", is_flag=True, help="As JSON (schema/plan.schema.json).")
 @click.option("--format", "form", type=click.Choice(["github"]), help="github: a job matrix of at most 256 jobs.")
-def plan(as_json: bool, form: str | None, **selecting: Any) -> None:
-    """Show which cells `jaxexport matrix` would run with these options, and how many, without running one."""
+def plan(as_json: bool, form: str | None, **values: Any) -> None:
+    """Show which cells `jaxexport matrix` would run with these options, and how many. None is run."""
     import msgspec
 
-    from export_core.matrix.shards import parse_shard, part_of
-    from export_core.report.planned import github_jobs, planned, print_planned
+    from export_core.matrix.shards import part_of
+    from export_core.report.plan_report import github_jobs, plan_report, print_plan_report
+    from export_core.session import plan_matrix
 
-    if form and selecting["shard"]:
-        raise click.UsageError("--format github cuts the whole plan into shards: it goes without --shard.")
-    policy, selection = selected(**selecting)
-    made = planned_cells(policy, selection, selecting["goldens"], selecting["as_of"])
+    if form and values["shard"]:
+        raise click.UsageError(
+            "--format github divides the whole plan into shards: it cannot be combined with --shard."
+        )
+    policy = policy_of(values["policy_file"])
+    selection, options = selection_of(policy, values), run_options(values)
+    cells = plan_matrix(policy, selection, options)
     windows = policy.window_lengths()
     if form == "github":
-        every = {**selecting, "as_of": str(made.as_of)}  # jobs start on different days
-        restricted = [("--readers", selection.readers), ("--platforms", ",".join(selection.platforms))]
-        restricted += [("--cases", case) for case in selection.cases]
-        restricted += [("--writers", ",".join(selection.writers))] if selection.writers else []
-        restricted += [("--touching", selection.touching)] if selection.touching else []
-        options = [word for pair in restricted for word in pair] + given(every)
-        click.echo(msgspec.json.encode(github_jobs(made, options)))
+        # Jobs start on different days, and must all judge for the same one.
+        click.echo(
+            msgspec.json.encode(github_jobs(cells, _job_options(selection, replace(options, as_of=cells.as_of))))
+        )
         return
-    if selecting["shard"]:
-        made = part_of(made, parse_shard(selecting["shard"]))
+    if options.shard:
+        cells = part_of(cells, options.shard)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(planned(made, windows)), indent=2))
+        click.echo(msgspec.json.format(msgspec.json.encode(plan_report(cells, windows)), indent=2))
     else:
-        print_planned(console(), made, windows)
+        print_plan_report(console(), cells, windows)
 
 
-def selected(
-    policy_file: str | None,
-    readers: str | None,
-    platforms: str | None,
-    writers: str,
-    cases: Sequence[str],
-    touching: str,
-    target: Sequence[str],
-    wheels: Sequence[str],
-    index: Sequence[str],
-    **_: Any,
-) -> tuple[Policy, Selection]:
-    """The policy, and what of the goldens and readers is meant."""
+def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
+    """What is selected by these values of `selecting_options`, and else by the policy."""
     from export_core.matrix import Selection
 
-    policy = policy_of(policy_file)
-    selection = Selection(
-        readers=policy.readers if readers is None else readers,
-        platforms=listed(platforms) or policy.spelled_platforms(),
-        cases=tuple(cases),
-        writers=listed(writers),
-        touching=touching,
-        wheels=tuple(wheels),
-        indexes=tuple(index),
-        targets=tuple(target),
+    return Selection(
+        readers=policy.readers if values["readers"] is None else values["readers"],
+        platforms=comma_separated(values["platforms"]) or policy.spelled_platforms(),
+        cases=tuple(values["cases"]),
+        writers=comma_separated(values["writers"]),
+        touching=values["touching"],
+        wheels=tuple(values["wheels"]),
+        indexes=tuple(values["index"]),
+        targets=tuple(values["target"]),
     )
-    return policy, selection
 
 
-def planned_cells(policy: Policy, selection: Selection, folder: str | None, as_of: str | None) -> Plan:
-    """The cells of a selection, as of a day.
+def run_options(values: Mapping[str, Any]) -> RunOptions:
+    """How cells are run by these values of options, which may be those of `jaxexport matrix` or of fewer."""
+    from export_core.matrix.dump import make_dump_folder
+    from export_core.matrix.limits import GIB
+    from export_core.matrix.shards import parse_shard
+    from export_core.session import RunOptions
 
-    Raises `GoldenError` where a golden is not whole, `PolicyError` for a known failure whose globs cover too much.
-    """
-    from export_core.goldens import GoldenStore
-    from export_core.judge.known import check_width, promised_scopes
-    from export_core.matrix import make_plan
-    from export_core.matrix.quirks import relaxed
+    defaults = RunOptions()
+    dump, executor = values.get("dump_ir"), values.get("executor", defaults.executor)
+    if dump and executor != "local":
+        raise click.UsageError("--dump-ir writes on the machine that runs the cells: it needs --executor local.")
+    return RunOptions(
+        results=values.get("results", defaults.results),
+        goldens=Path(values["goldens"]) if values["goldens"] else None,
+        policy_file=values["policy_file"],
+        as_of=day_of(values["as_of"]) if values["as_of"] else None,
+        shard=parse_shard(values["shard"]) if values["shard"] else None,
+        executor=executor,
+        jobs=values.get("jobs"),
+        device_jobs=values.get("device_jobs", defaults.device_jobs),
+        timeout=values.get("timeout", defaults.timeout),
+        memory=int(values["memory"] * GIB) if "memory" in values else defaults.memory,
+        resume=values.get("resume", False),
+        cache=values.get("cache", True),
+        dump_ir=make_dump_folder(dump) if dump else None,
+    )
 
-    goldens = relaxed(verified_goldens(GoldenStore(Path(folder or policy.goldens))), policy.quirks)
-    windows = policy.window_lengths()
-    made = make_plan(goldens, policy.calendar(), windows, selection, day_of(as_of))
-    check_width(policy.known_failures, promised_scopes(made.cells, windows))
-    return made
 
+def _job_options(selection: Selection, options: RunOptions) -> list[str]:
+    """The words by which each job of a CI system makes the same plan."""
+    from export_core.session import command_options
 
-def given(selecting: dict[str, Any]) -> list[str]:
-    """The options of this run that a run of one of its cells needs too."""
-    from export_core.urls import without_credentials
-
-    single = (("--goldens", "goldens"), ("--policy", "policy_file"), ("--as-of", "as_of"))
-    words = [word for option, name in single if selecting[name] for word in (option, selecting[name])]
-    words += [word for target in selecting["target"] for word in ("--target", target)]
-    words += [word for folder in selecting["wheels"] for word in ("--wheels", folder)]
-    return words + [word for url in selecting["index"] for word in ("--index", without_credentials(url))]
+    words = ["--readers", selection.readers, "--platforms", ",".join(selection.platforms)]
+    words += [word for case in selection.cases for word in ("--cases", case)]
+    words += ["--writers", ",".join(selection.writers)] if selection.writers else []
+    words += ["--touching", selection.touching] if selection.touching else []
+    return words + command_options(selection, options)

@@ -1,97 +1,127 @@
-"""The commands `jaxexport policy init|check|show|schema`: a first policy, whether it is right, and what holds."""
+"""The commands `jaxexport policy init|check|show|schema`: write a first policy, check it, show the values in use."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from export_core.cli.options import as_of_option, day_of, goldens_option, policy_option
+
+if TYPE_CHECKING:
+    from export_core.policy import Policy
 
 SCHEMA = "export_compat.schema.json"
 
 
 @click.group(name="policy")
 def policy_group() -> None:
-    """Write, check and show what this project asks for."""
+    """Write, check and show the policy of this project."""
 
 
 @policy_group.command()
 @goldens_option
 def init(goldens: str | None) -> None:
-    """Write a commented export_compat.yaml from the goldens here, and its JSON Schema for editors. Nothing is overwritten."""
+    """Write a commented export_compat.yaml from the goldens here, and its JSON Schema for editors.
+
+    Nothing is overwritten.
+    """
     from export_core.goldens import GoldenStore
+    from export_core.phrases import plural
     from export_core.policy import FILE, Policy, PolicyError, policy_file
     from export_core.policy.json_schema import policy_schema_file
     from export_core.report.first_policy import first_policy
 
-    if (there := policy_file(Path())) is not None:
+    if (present := policy_file(Path())) is not None:
         raise PolicyError(
-            f"{there}: this project has a policy. Nothing was written; `jaxexport policy show` says what holds."
+            f"{present}: this project has a policy. Nothing was written; `jaxexport policy show` shows every value in "
+            "use."
         )
     folder = goldens or Policy().goldens
-    found = GoldenStore(Path(folder)).goldens()
-    text, keys = first_policy(found, folder, SCHEMA), policy_schema_file()
+    stored = GoldenStore(Path(folder)).goldens()
+    text, schema_bytes = first_policy(stored, folder, SCHEMA), policy_schema_file()
     try:
         with Path(FILE).open("x", encoding="utf-8") as file:
             file.write(text)
         if not Path(SCHEMA).exists():
-            Path(SCHEMA).write_bytes(keys)
+            Path(SCHEMA).write_bytes(schema_bytes)
     except OSError as error:
         raise PolicyError(f"{error.filename}: cannot write there: {error.strerror}.") from None
-    click.echo(f"{FILE}: written from {len(found)} goldens in {folder}. {SCHEMA} tells editors its keys.")
+    click.echo(f"{FILE}: written from {plural(len(stored), 'golden')} in {folder}. {SCHEMA} tells editors its keys.")
 
 
 @policy_group.command()
 @policy_option
 @as_of_option
 def check(policy_file: str | None, as_of: str | None) -> None:
-    """Read the policy and say what of it has expired.
+    """Check the policy, and list the known failures and quirks that have expired.
 
-    Exit codes: 0 it is right, 2 it is not, 4 something has expired.
+    Exit codes: 0 no problems found, 2 the policy has errors, 4 an entry has expired.
     """
     from export_core.judge.gate import KEPT, STALE
     from export_core.judge.known import expired
+    from export_core.phrases import plural
     from export_core.policy import find_policy
-    from export_core.policy import policy_file as chosen
+    from export_core.policy import policy_file as policy_path
 
-    file, policy = chosen(Path(), policy_file), find_policy(Path(), policy_file)
-    ended = expired(policy.known_failures, policy.quirks, day_of(as_of))
-    for problem in ended:
+    file, policy = policy_path(Path(), policy_file), find_policy(Path(), policy_file)
+    stale = expired(policy.known_failures, policy.quirks, day_of(as_of))
+    for problem in stale:
         click.echo(problem)
-    lists = f"{len(policy.known_failures)} known failures, {len(policy.quirks)} quirks, {len(policy.allow)} allowed custom calls"
-    click.echo(f"{file or 'no policy file here, every key has its default'}: {lists}, {len(ended)} of them expired")
-    sys.exit(STALE if ended else KEPT)
+    counts = ", ".join(
+        plural(len(entries), noun)
+        for entries, noun in (
+            (policy.known_failures, "known failure"),
+            (policy.quirks, "quirk"),
+            (policy.allow, "allowed custom call"),
+        )
+    )
+    click.echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired")
+    sys.exit(STALE if stale else KEPT)
 
 
 @policy_group.command()
 @policy_option
 def show(policy_file: str | None) -> None:
-    """Every key with the value that holds, and the line it comes from."""
-    import msgspec
-
+    """Show every key with its value, and the line that sets it."""
     from export_core.policy import Policy, find_policy, read_policy, releases_file
-    from export_core.policy import policy_file as chosen
+    from export_core.policy import policy_file as policy_path
 
-    file = chosen(Path(), policy_file)
+    file = policy_path(Path(), policy_file)
     written, source = read_policy(file) if file else (Policy(), None)
     policy = find_policy(Path(), policy_file)
-    for name, value in msgspec.to_builtins(policy.unplaced()).items():
-        tables = value if name in ("windows", "required") else {"": value}
-        for inner, each in tables.items():
-            key = (name, inner) if inner else (name,)
-            place = source.place(key) if source and key in source.lines else "default"
-            if name == "releases" and policy.releases != written.releases:
-                kept = str(releases_file(Path(), policy_file))
-                place = kept if place == "default" else f"{place}, {kept}"
-            text = f"{len(each)} entries" if isinstance(each, list) and each and isinstance(each[0], dict) else None
-            click.echo(f"{'.'.join(key):<20} {text or msgspec.json.encode(each).decode():<40} {place}")
+    for key, value in _values(policy):
+        origins = [source.location(key)] if source and key in source.lines else []
+        if key == ("releases",) and policy.releases != written.releases:
+            origins.append(str(releases_file(Path(), policy_file)))
+        click.echo(f"{'.'.join(key):<20} {_shown(value):<40} {', '.join(origins) or 'default'}")
+
+
+def _values(policy: Policy) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Every key with its value; of the two tables that have no entries of their own, every inner key."""
+    import msgspec
+
+    for name, value in msgspec.to_builtins(policy.without_locations()).items():
+        if name in ("windows", "required"):
+            yield from (((name, inner), part) for inner, part in value.items())
+        else:
+            yield (name,), value
+
+
+def _shown(value: object) -> str:
+    import msgspec
+
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
+    return msgspec.json.encode(value).decode()
 
 
 @policy_group.command()
 def schema() -> None:
-    """Print the JSON Schema of the policy: what editors complete its keys by."""
+    """Print the JSON Schema of the policy, from which editors complete its keys."""
     from export_core.policy.json_schema import policy_schema_file
 
     click.echo(policy_schema_file(), nl=False)

@@ -1,4 +1,4 @@
-"""The command `jaxexport report`, and how a comparison is printed: a finished run as pages and files that others show."""
+"""The command `jaxexport report`: a finished run in the terminal or in files; and how differences are printed."""
 
 from __future__ import annotations
 
@@ -7,55 +7,57 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.options import STDOUT, console, put
+from export_core.cli.options import STDOUT, console, write_output
 
 if TYPE_CHECKING:
-    from export_core.runs.baseline import Comparison
+    from export_core.runs.baseline import BaselineDifference
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", default=".jaxexport", type=click.Path(path_type=Path))
-@click.option("--html", metavar="FILE", help="One page with everything of every cell, which loads nothing else.")
+@click.option("--html", metavar="FILE", help="One page with all details of every cell, which loads nothing else.")
 @click.option(
-    "--markdown", metavar="FILE", help="The counts and findings, within the 1 MiB of a step summary on GitHub."
+    "--markdown", metavar="FILE", help="Counts and findings, at most 1 MiB: the limit of a step summary on GitHub."
 )
-@click.option("--junit", metavar="FILE", help="A test case for each cell, and one for the run.")
+@click.option("--junit", metavar="FILE", help="A test case for each cell, and one for the run as a whole.")
 def report(folder: Path, html: str | None, markdown: str | None, junit: str | None) -> None:
-    """Tell what came of a finished matrix run: here in the terminal, or in files; - is standard output.
+    """Report a finished matrix run: in the terminal, or in files; - is standard output.
 
-    Exit code 0: the report was written. `jaxexport matrix` and `jaxexport judge` say whether the promise was kept.
+    Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and
+    `jaxexport judge`.
     """
     from export_core.report import print_report
     from export_core.runs.results import read_run
 
     if [html, markdown, junit].count(STDOUT) > 1:
-        raise click.UsageError("- is standard output: it takes one format.")
+        raise click.UsageError("- is standard output: only one format can be written to it.")
     results, summary = read_run(folder)
     if not (html or markdown or junit):
         print_report(console(), results, summary)
     if html:
         from export_core.report.html import html_page
 
-        put(html, html_page(results, summary).encode())
+        write_output(html, html_page(results, summary).encode())
     if markdown:
         from export_core.report.markdown import markdown_text
 
-        put(markdown, markdown_text(results, summary).encode())
+        write_output(markdown, markdown_text(results, summary).encode())
     if junit:
         from export_core.report.junit import junit_xml
 
-        put(junit, junit_xml(results, summary).encode())
+        write_output(junit, junit_xml(results, summary).encode())
 
 
-def print_comparison(comparison: Comparison, *, as_json: bool) -> None:
+def print_difference(difference: BaselineDifference, *, as_json: bool) -> None:
     """What is different from an earlier run, for people or for programs."""
     import msgspec
 
-    from export_core.report import changes, counted, print_findings, told
+    from export_core.report import print_findings
+    from export_core.report.baseline_report import baseline_findings, baseline_line, baseline_report
 
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(told(comparison)), indent=2))
+        click.echo(msgspec.json.format(msgspec.json.encode(baseline_report(difference)), indent=2))
         return
     screen = console()
-    print_findings(screen, changes(comparison))
-    screen.print(f"\n{counted(comparison)}", markup=False, highlight=False, soft_wrap=True)
+    print_findings(screen, baseline_findings(difference))
+    screen.print(f"\n{baseline_line(difference)}", markup=False, highlight=False, soft_wrap=True)

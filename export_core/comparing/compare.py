@@ -1,7 +1,8 @@
-"""Are these the outputs that the writer saw, and if not, how far off?
+"""Comparing outputs with those that the writer saw: whether they agree within tolerance, and how far off they are.
 
-Shapes and dtypes must be the same. Integers, booleans, PRNG keys and float0 must be equal; floats and complex numbers may differ by
-``atol + rtol * abs(expected)``, or by some units in the last place; NaN equals NaN, infinities must agree in sign.
+Shapes and dtypes must be the same. Integers, booleans, PRNG keys and float0 must be equal; floats and complex numbers
+may differ by ``atol + rtol * abs(expected)``, or by some units in the last place; NaN equals NaN, infinities must agree
+in sign.
 """
 
 from __future__ import annotations
@@ -13,34 +14,39 @@ from typing import Any
 
 import numpy as np
 
-from export_core.comparing.comparators import check_comparator, own_verdict
-from export_core.comparing.factors import FACTORS, Part, parts_of
+from export_core.comparing.algebra import largest, to_double
+from export_core.comparing.comparators import call_user_comparator, check_comparator
+from export_core.comparing.factors import FACTORIZATIONS, Part, parts_of
 from export_core.comparing.ulp import ulp_distance
 from export_core.goldens import Comparison, Leaf
 from export_core.goldens.arrays import Array
+from export_core.phrases import plural
 from export_core.tolerances import FLOATS, Tolerance, Tolerances, tolerance_for
 
-FIRST_ROWS = 5
+FIRST_ROWS = 5  # differing elements that a message lists
 
 
 @dataclass(frozen=True)
-class Row:
-    """One element that differs."""
+class DifferingElement:
+    """One element that differs: its index, and both values as NumPy prints them."""
 
     index: tuple[int, ...]
     expected: str
     actual: str
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.index))}]: expected {self.expected}, got {self.actual}"
 
 
 @dataclass(frozen=True)
 class Difference:
     """How far outputs are from the expected ones.
 
-    `ok` says whether that is within tolerance. The errors are the largest over all outputs (inf where one side is not finite;
-    `max_ulp`, in units in the last place, over the floats that are finite on both sides, None where there is none); the rest describes
-    the first output that is out of tolerance: its name, how many of its elements differ, the worst element and the first few, and in
-    `masks` where one side is NaN or infinite and the other is not. `problem` is set instead where shapes, dtypes or the number of
-    outputs differ, and by a user's own comparator.
+    `ok` says whether that is within tolerance. The errors are the largest over all outputs (inf where one side is not
+    finite; `max_ulp`, in units in the last place, over the floats that are finite on both sides, None where there is
+    none). The rest describes the first output that is out of tolerance: its name, how many of its elements differ, the
+    worst element and the first few, and in `masks` where one side is NaN or infinite and the other is not. `problem` is
+    set instead where shapes, dtypes or the number of outputs differ, and by a user's own comparator.
     """
 
     ok: bool
@@ -52,8 +58,8 @@ class Difference:
     of_type: str = ""
     mismatched: int = 0
     total: int = 0
-    worst: Row | None = None
-    rows: tuple[Row, ...] = ()
+    worst: DifferingElement | None = None
+    rows: tuple[DifferingElement, ...] = ()
     masks: tuple[str, ...] = ()
     tolerance: str = ""
 
@@ -69,15 +75,15 @@ class Difference:
         lines = [f"{name}: {self.mismatched} of {self.total} elements differ ({errors}; allowed {self.tolerance})"]
         lines += [f"  {mask}" for mask in self.masks]
         if self.worst:
-            lines.append(f"  worst at {_index(self.worst)}: expected {self.worst.expected}, got {self.worst.actual}")
-        lines += [f"  first at {_index(row)}: expected {row.expected}, got {row.actual}" for row in self.rows]
+            lines.append(f"  worst at {self.worst}")
+        lines += [f"  first at {row}" for row in self.rows]
         return "\n".join(lines)
 
 
 def compare_leaves(
     expected: Sequence[Leaf],
     actual: Sequence[Leaf],
-    how: Comparison,
+    comparison: Comparison,
     *,
     platforms: Sequence[str] = (),
     tolerances: Tolerances | None = None,
@@ -85,68 +91,84 @@ def compare_leaves(
     """Compare flat outputs.
 
     Args:
-        expected: what the writer saw.
-        actual: what came out now.
-        how: comparator and tolerances, as the golden keeps them.
+        expected: the outputs that the writer saw.
+        actual: the outputs now.
+        comparison: comparator and tolerances, as the golden holds them.
         platforms: where the two ran, the writer's and the reader's.
-        tolerances: what the policy says for platforms.
+        tolerances: those of the policy, by platform.
 
     Raises `CompareError` when the outputs cannot be compared in this way, or a user's own comparator fails.
     """
+    if mismatch := _mismatch_of_types(expected, actual):
+        return mismatch
+    name = comparison.compare
+    check_comparator(name)
+
+    def allowed(dtype: str) -> Tolerance | None:
+        if name == "exact" or dtype not in FLOATS:
+            return None
+        rtol, atol, ulp = (_amount_for(dtype, item) for item in (comparison.rtol, comparison.atol, comparison.ulp))
+        return tolerance_for(dtype, Tolerance(rtol, atol, ulp), platforms, tolerances)
+
+    wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, actual))
+    if name in FACTORIZATIONS:
+        return _worst_of([_compare_part(name, part, allowed(part.dtype)) for part in parts_of(name, wanted, given)])
+    elementwise = [
+        replace(_compare(str(leaf), want, got, allowed(leaf.dtype), bits=name == "exact"), output=number)
+        for number, (leaf, want, got) in enumerate(zip(expected, wanted, given, strict=True))
+    ]
+    difference = _worst_of(elementwise)
+    return _judged_by_user(name, wanted, given, difference) if ":" in name else difference
+
+
+def _mismatch_of_types(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Difference | None:
+    """The first difference in number, dtype or shape of the outputs."""
     if len(expected) != len(actual):
         return Difference(False, problem=f"expected {len(expected)} outputs, got {len(actual)}")
     for number, (want, got) in enumerate(zip(expected, actual, strict=True)):
         if str(want) != str(got):
             return Difference(False, problem=f"output {number}: expected {want}, got {got}", output=number)
-    check_comparator(how.compare)
-
-    def allowed(dtype: str) -> Tolerance | None:
-        if dtype not in FLOATS:
-            return None
-        golden = Tolerance(*(_amount(said, dtype) for said in (how.rtol, how.atol, how.ulp)))
-        return tolerance_for(dtype, golden, platforms, tolerances)
-
-    wanted, found = ([leaf.numpy() for leaf in side] for side in (expected, actual))
-    if how.compare in FACTORS:
-        parts = parts_of(how.compare, wanted, found)
-        return _worst_of([_compare_part(how.compare, part, allowed(part.dtype)) for part in parts])
-    exact = how.compare == "exact"
-    plain = _worst_of(
-        [
-            replace(_compare(str(leaf), want, got, None if exact else allowed(leaf.dtype), bits=exact), output=number)
-            for number, (leaf, want, got) in enumerate(zip(expected, wanted, found, strict=True))
-        ]
-    )
-    if ":" not in how.compare:
-        return plain
-    problem = own_verdict(how.compare, wanted, found)
-    told = "" if problem is None else f"{how.compare}: {problem}"
-    return Difference(not told, plain.max_abs_error, plain.max_rel_error, plain.max_ulp, problem=told)
+    return None
 
 
-def _amount(said: Any, dtype: str) -> Any:
-    return said.get(dtype) if isinstance(said, Mapping) else said
+def _judged_by_user(name: str, wanted: list[Array], given: list[Array], elementwise: Difference) -> Difference:
+    """The difference as a user's own function sees it, which decides alone; the errors are reported all the same."""
+    message = call_user_comparator(name, wanted, given)
+    problem = "" if message is None else f"{name}: {message}"
+    errors = elementwise.max_abs_error, elementwise.max_rel_error, elementwise.max_ulp
+    return Difference(message is None, *errors, problem=problem)
+
+
+def _amount_for(dtype: str, amount: Any) -> Any:
+    """What a field of `Comparison` says for a dtype: it is one number for all, or a mapping."""
+    return amount.get(dtype) if isinstance(amount, Mapping) else amount
 
 
 def _worst_of(differences: Sequence[Difference]) -> Difference:
+    """The first difference that is not ok, or else the first, with the largest errors of all."""
     if not differences:
         return Difference(True, 0.0, 0.0)
     shown = next((difference for difference in differences if not difference.ok), differences[0])
+    ulps = [difference.max_ulp for difference in differences if difference.max_ulp is not None]
     return replace(
         shown,
         max_abs_error=max(difference.max_abs_error or 0.0 for difference in differences),
         max_rel_error=max(difference.max_rel_error or 0.0 for difference in differences),
-        max_ulp=max((each.max_ulp for each in differences if each.max_ulp is not None), default=None),
+        max_ulp=max(ulps, default=None),
     )
 
 
 def _compare_part(name: str, part: Part, allowed: Tolerance | None) -> Difference:
-    """Parts are computed: their units in the last place are those of their largest element, and count as relative error."""
+    """Compare a part of a factorization, such as the matrix that the factors make.
+
+    Parts are computed in double precision, so distances in ULPs of their elements mean nothing. Units in the last place
+    are those of the part's largest element in the outputs' own dtype, and count as relative error.
+    """
     if allowed is not None and allowed.ulp is not None:
         rtol = max(allowed.rtol or 0.0, allowed.ulp * float(np.finfo(part.dtype).eps))
         allowed = Tolerance(rtol, allowed.atol)
-    found = _compare(part.what, part.expected, part.actual, allowed, scale=part.scale)
-    return replace(found, of_type=f"{name}: {part.what}", max_ulp=None)
+    difference = _compare(part.what, part.expected, part.actual, allowed, scale=part.scale)
+    return replace(difference, of_type=f"{name}: {part.what}", max_ulp=None)
 
 
 def _compare(
@@ -158,34 +180,42 @@ def _compare(
     bits: bool = False,
     scale: Array | None = None,
 ) -> Difference:
-    """Compare two arrays of one shape and dtype; equal values without `allowed`, or equal bits."""
-    units = ulp_distance(expected, actual) if _floating(expected) else None
+    """Compare two arrays of one shape and dtype: within `allowed`, without it as equal values, or as equal bits."""
+    floating = expected.dtype.name in FLOATS
+    units = ulp_distance(expected, actual) if floating else None
     if bits:
         bad, tolerance = (_bytes(expected) != _bytes(actual)).any(axis=-1), "equal bits"
     elif allowed is None:
-        bad, tolerance = ~_same(expected, actual) if _floating(expected) else expected != actual, "equal values"
+        bad, tolerance = ~_same(expected, actual) if floating else expected != actual, "equal values"
     else:
         bad, tolerance = _beyond(expected, actual, allowed, units, scale)
     absolute, relative = _errors(expected, actual)
-    plain = Difference(
+    difference = Difference(
         ok=not bad.any(),
-        max_abs_error=_top(absolute),
-        max_rel_error=_top(relative),
-        max_ulp=None if units is None else _most(units, np.isfinite(_wide(expected)) & np.isfinite(_wide(actual))),
+        max_abs_error=float(absolute.max(initial=0.0)),
+        max_rel_error=float(relative.max(initial=0.0)),
+        max_ulp=None if units is None else _largest_finite_ulp(units, expected, actual),
         of_type=what,
         tolerance=tolerance,
     )
-    if plain.ok:
-        return plain
+    return difference if difference.ok else _with_elements(difference, bad, absolute, expected, actual)
+
+
+def _with_elements(difference: Difference, bad: Array, absolute: Array, expected: Array, actual: Array) -> Difference:
+    """The difference with the elements that are bad: their number, the worst, the first few, NaN on one side only."""
+
+    def element(index: Sequence[Any]) -> DifferingElement:
+        place = tuple(int(position) for position in index)
+        return DifferingElement(place, str(expected[place]), str(actual[place]))
+
     indices = np.argwhere(bad)
-    ranked = np.where(bad, absolute, -1.0)
-    worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(ranked)), ranked.shape))
+    ranked = np.where(bad, absolute, -1.0)  # a bad one even where no bad one has an error: -0.0 for 0.0
     return replace(
-        plain,
+        difference,
         mismatched=len(indices),
         total=int(bad.size),
-        worst=_row(worst, expected, actual),
-        rows=tuple(_row(tuple(int(i) for i in index), expected, actual) for index in indices[:FIRST_ROWS]),
+        worst=element(np.unravel_index(int(np.argmax(ranked)), ranked.shape)),
+        rows=tuple(element(index) for index in indices[:FIRST_ROWS]),
         masks=_masks(expected, actual, bad),
     )
 
@@ -193,26 +223,31 @@ def _compare(
 def _beyond(
     expected: Array, actual: Array, allowed: Tolerance, units: Array | None, scale: Array | None
 ) -> tuple[Array, str]:
-    """Which elements are out of tolerance, and what that is in words."""
-    want, got = _wide(expected), _wide(actual)
+    """Which elements are out of tolerance, and the tolerance in words."""
+    want, got = to_double(expected), to_double(actual)
     rtol = allowed.rtol or 0.0
-    # Without an atol of its own an array is measured by its largest element, so that a scale of 1e-6 is no free pass.
-    atol = np.asarray(rtol * (_largest(want) if scale is None else scale) if allowed.atol is None else allowed.atol)
+    # Without an atol of its own an array is measured by its largest element. A fixed atol of 1e-5 would accept anything
+    # in an array of 1e-6s; none would reject what cancellation leaves where exactly 0 is expected, beside elements of
+    # size 1.
+    scale = largest(want, want.ndim) if scale is None else scale
+    atol = np.asarray(rtol * scale if allowed.atol is None else allowed.atol)
     with np.errstate(all="ignore"):
         close = np.abs(got - want) <= atol + rtol * np.abs(want)
     words = f"rtol {rtol:.3g}, atol {atol.max(initial=0.0):.3g}"
     if allowed.ulp is not None and units is not None:
         close |= units <= allowed.ulp
         words = f"{allowed.ulp} ulp" if rtol == 0 and not allowed.atol else f"{words}, or {allowed.ulp} ulp"
-    # No tolerance reaches over the edge of what is finite: the neighbour of the largest number is still no infinity.
+    # No tolerance extends beyond what is finite: an infinity next to the largest number is still a wrong result.
     return ~np.where(np.isfinite(want) & np.isfinite(got), close, _same(want, got)), words
 
 
 def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
     """Absolute and relative error of each element as float64; inf where exactly one side is NaN or infinite."""
-    want, got = _wide(expected), _wide(actual)
+    want, got = to_double(expected), to_double(actual)
     with np.errstate(all="ignore"):
-        if expected.dtype.kind in "iu":  # 64 bits do not fit into a float; modulo 2**64 their distance is exact
+        # 64 bits do not fit into a double. The larger minus the smaller as unsigned, modulo 2**64, is their exact
+        # distance.
+        if expected.dtype.kind in "iu":
             distance = np.maximum(expected, actual).astype(np.uint64) - np.minimum(expected, actual).astype(np.uint64)
         else:
             distance = np.where(_same(want, got), 0.0, np.abs(got - want))
@@ -225,30 +260,21 @@ _KINDS = ("a number", "NaN", "an infinity")
 
 
 def _masks(expected: Array, actual: Array, bad: Array) -> tuple[str, ...]:
-    """Which elements are NaN or infinite on one side only, or another infinity, in a line for each kind."""
+    """A line for each way in which elements are NaN or infinite on one side only, or another infinity."""
     want, got = _kind(expected), _kind(actual)
     lines = []
     for one, other in itertools.product(range(len(_KINDS)), repeat=2):
         count = int((bad & (want == one) & (got == other)).sum())
         if count and (one != other or _KINDS[one] == "an infinity"):
-            found = "another infinity" if one == other else _KINDS[other]
-            lines.append(f"{found} where {_KINDS[one]} was expected at {count} place{'s' if count > 1 else ''}")
+            kind = "another infinity" if one == other else _KINDS[other]
+            lines.append(f"{kind} where {_KINDS[one]} was expected at {plural(count, 'place')}")
     return tuple(lines)
 
 
 def _kind(values: Array) -> Array:
-    """The place in `_KINDS` of each element."""
-    wide = _wide(values)
+    """For each element its index in `_KINDS`."""
+    wide = to_double(values)
     return np.where(np.isnan(wide), 1, np.where(np.isinf(wide), 2, 0))
-
-
-def _floating(values: Array) -> bool:
-    return values.dtype.name in FLOATS
-
-
-def _wide(values: Array) -> Array:
-    """Wide enough that the subtraction of two of them does not overflow or round."""
-    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
 def _same(want: Array, got: Array) -> Array:
@@ -258,26 +284,11 @@ def _same(want: Array, got: Array) -> Array:
 
 
 def _bytes(values: Array) -> Array:
+    """The bytes of each element, in a last axis of their own."""
     # ascontiguousarray makes a zero-dimensional array one-dimensional, which view needs.
     return np.ascontiguousarray(values).view(np.uint8).reshape(*values.shape, values.dtype.itemsize)
 
 
-def _largest(values: Array) -> float:
-    finite = np.abs(_wide(values))[np.isfinite(_wide(values))]
-    return float(finite.max()) if finite.size else 0.0
-
-
-def _top(errors: Array) -> float:
-    return float(errors.max()) if errors.size else 0.0
-
-
-def _most(units: Array, finite: Array) -> int | None:
+def _largest_finite_ulp(units: Array, expected: Array, actual: Array) -> int | None:
+    finite = np.isfinite(to_double(expected)) & np.isfinite(to_double(actual))
     return int(units[finite].max()) if finite.any() else None
-
-
-def _row(index: tuple[int, ...], expected: Array, actual: Array) -> Row:
-    return Row(index, str(expected[index]), str(actual[index]))
-
-
-def _index(row: Row) -> str:
-    return f"[{', '.join(map(str, row.index))}]"

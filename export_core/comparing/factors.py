@@ -1,7 +1,8 @@
-"""Are these factors of the same matrix? Comparators for what is unique only up to sign, phase or order.
+"""Comparators of factorizations, whose factors are unique only up to sign, phase or order.
 
-Each takes the expected and the actual outputs, of the same shapes and dtypes, and gives the parts to be compared in their place: the matrix
-that the factors make, and whatever makes them factors (orthonormal columns, zeros below a diagonal). Leading axes are batches.
+Each takes the expected and the actual outputs, of the same shapes and dtypes, and returns the parts to be compared
+instead: the matrix that the factors make, and the properties of such factors (orthonormal columns, zeros below a
+diagonal). Leading axes are batches.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import numpy as np
 
 from export_core.comparing.algebra import (
     adjoint,
-    condition,
+    condition_number,
     gram,
     largest,
-    nearest,
+    match_eigenvalues,
+    matrix_from_eigen,
     permutation,
-    rebuilt_from,
-    unpermuted,
-    wide,
+    to_double,
+    undo_permutation,
 )
 from export_core.comparing.errors import CompareError
 from export_core.goldens.arrays import Array
@@ -28,10 +29,9 @@ from export_core.goldens.arrays import Array
 
 @dataclass(frozen=True)
 class Part:
-    """What is compared: elements of `expected` and `actual`, with the tolerance of `dtype`.
+    """Two arrays to be compared, with the tolerance of `dtype`, that of the outputs; for equality where it is no float.
 
-    `scale` is what `rtol` is multiplied with for the absolute tolerance; None stands for the largest expected element, and a dtype that
-    is no float for equality.
+    `scale` is multiplied by `rtol` for the absolute tolerance; None stands for the largest expected element.
     """
 
     what: str
@@ -50,8 +50,8 @@ def eigh(expected: Factors, actual: Factors) -> list[Part]:
     values, vectors = (0, 1) if expected[0].ndim < expected[1].ndim else (1, 0)
 
     def rebuilt(outputs: Factors) -> Array:
-        columns = wide(outputs[vectors])
-        return (columns * wide(outputs[values])[..., None, :]) @ adjoint(columns)
+        columns = to_double(outputs[vectors])
+        return (columns * to_double(outputs[values])[..., None, :]) @ adjoint(columns)
 
     return [
         *_masks(expected, actual),
@@ -63,11 +63,11 @@ def eigh(expected: Factors, actual: Factors) -> list[Part]:
 
 def svd(expected: Factors, actual: Factors) -> list[Part]:
     """Singular values in order; the vectors by U diag(s) V^H, U^H U and V^H V."""
-    kept = expected[1].shape[-1]
+    count = expected[1].shape[-1]  # with full_matrices there are more vectors, which the product does not show
 
     def rebuilt(outputs: Factors) -> Array:
-        left, values, right = (wide(output) for output in outputs)
-        return (left[..., :kept] * values[..., None, :]) @ right[..., :kept, :]
+        left, values, right = (to_double(output) for output in outputs)
+        return (left[..., :count] * values[..., None, :]) @ right[..., :count, :]
 
     return [
         *_masks(expected, actual),
@@ -79,15 +79,15 @@ def svd(expected: Factors, actual: Factors) -> list[Part]:
 
 
 def qr(expected: Factors, actual: Factors) -> list[Part]:
-    """Q R, Q^H Q, and that R is upper triangular. A permutation is of columns."""
+    """Q R, Q^H Q, and that R is upper triangular. A permutation is one of columns."""
 
     def rebuilt(outputs: Factors) -> Array:
-        product = wide(outputs[0]) @ wide(outputs[1])
-        return product if len(outputs) == 2 else unpermuted(product, outputs[2], axis=-1)
+        product = to_double(outputs[0]) @ to_double(outputs[1])
+        return product if len(outputs) == 2 else undo_permutation(product, outputs[2], axis=-1)
 
     def growth(outputs: Factors) -> Array:
-        """How far |R|'s diagonal grows where pivoting makes it fall."""
-        diagonal = np.abs(np.diagonal(wide(outputs[1]), axis1=-2, axis2=-1))
+        """By how much |R|'s diagonal grows; with pivoting it must not."""
+        diagonal = np.abs(np.diagonal(to_double(outputs[1]), axis1=-2, axis2=-1))
         grown: Array = np.maximum(np.diff(diagonal, axis=-1), 0.0)
         return grown
 
@@ -114,26 +114,28 @@ def qr(expected: Factors, actual: Factors) -> list[Part]:
 def lu(expected: Factors, actual: Factors) -> list[Part]:
     """A from P A = L U, and that no element of L exceeds 1.
 
-    Rows that tie for a pivot may be chosen either way, so pivots and permutations may differ as long as they belong together.
+    Of rows that tie for a pivot either may be chosen, so pivots and permutations may differ as long as they belong
+    together.
     """
     if any(output.dtype.kind not in "iu" for output in expected[1:]):
         raise ValueError("pivots are integers")
-    # One pivot's size is the sum of its parts' for complex numbers (izamax): then |l| may be up to the root of 2.
+    # LAPACK chooses complex pivots by |re| + |im| (izamax), not by magnitude: then |l| may be up to the root of 2.
     bound = np.sqrt(2.0) if expected[0].dtype.kind == "c" else 1.0
 
     def rebuilt(outputs: Factors) -> Array:
-        factors = wide(outputs[0])
+        factors = to_double(outputs[0])
         rows, columns = factors.shape[-2:]
-        kept = min(rows, columns)
-        lower = np.tril(factors[..., :kept], -1) + np.eye(rows, kept)
-        return unpermuted(lower @ np.triu(factors[..., :kept, :]), permutation(outputs[1], rows), axis=-2)
+        rank = min(rows, columns)
+        lower = np.tril(factors[..., :rank], -1) + np.eye(rows, rank)
+        return undo_permutation(lower @ np.triu(factors[..., :rank, :]), permutation(outputs[1], rows), axis=-2)
 
     def excess(outputs: Factors) -> Array:
-        return np.maximum(np.abs(np.tril(wide(outputs[0]), -1)) - bound, 0.0)
+        return np.maximum(np.abs(np.tril(to_double(outputs[0]), -1)) - bound, 0.0)
 
     def legal(outputs: Factors) -> Array:
-        rows, kept = outputs[0].shape[-2], outputs[1].shape[-1]
-        return np.asarray((outputs[1] >= np.arange(kept)) & (outputs[1] < rows))
+        rows, count = outputs[0].shape[-2], outputs[1].shape[-1]
+        # A row is only swapped with itself or one below.
+        return np.asarray((outputs[1] >= np.arange(count)) & (outputs[1] < rows))
 
     def belonging(outputs: Factors) -> Array:
         return np.asarray(outputs[2] == permutation(outputs[1], outputs[0].shape[-2]))
@@ -153,12 +155,16 @@ def schur(expected: Factors, actual: Factors) -> list[Part]:
     """Q T Q^H, Q^H Q, and T's form: triangular, for real matrices with 2x2 blocks for pairs of complex eigenvalues."""
 
     def rebuilt(outputs: Factors) -> Array:
-        triangle, vectors = (wide(output) for output in outputs)
+        triangle, vectors = (to_double(output) for output in outputs)
         return vectors @ triangle @ adjoint(vectors)
 
     def misformed(outputs: Factors) -> Array:
-        """Where the first diagonal below the main one is not zero and should be."""
-        triangle = wide(outputs[0])
+        """Where the first diagonal below the main one is not zero and should be.
+
+        A 2x2 block is right for a pair of complex eigenvalues only: its discriminant is negative, and blocks do not
+        overlap.
+        """
+        triangle = to_double(outputs[0])
         below = np.diagonal(triangle, -1, -2, -1)
         if triangle.dtype.kind == "c":
             return np.asarray(below != 0)
@@ -180,39 +186,40 @@ def schur(expected: Factors, actual: Factors) -> list[Part]:
 def eig(expected: Factors, actual: Factors) -> list[Part]:
     """Eigenvalues in any order; vectors of any phase by their norms and V diag(w) V^-1.
 
-    Left vectors make a matrix of their own in this way, which is as unique as that of the right ones.
+    Left vectors make another matrix in this way, which is as unique as that of the right ones.
     """
     name = expected[0].dtype.name
-    order = nearest(expected[0], actual[0])
-    turned = [np.take_along_axis(actual[0], order, -1)]
-    turned += [np.take_along_axis(vectors, order[..., None, :], -1) for vectors in actual[1:]]
+    order = match_eigenvalues(expected[0], actual[0])
+    matched = [np.take_along_axis(actual[0], order, -1)]
+    matched += [np.take_along_axis(vectors, order[..., None, :], -1) for vectors in actual[1:]]
     # Eigenvalues and V diag(w) V^-1 differ by more than the vectors do, by their condition number.
-    grows = [condition(vectors) for vectors in expected[1:]]
-    most = np.maximum.reduce(grows)[..., 0] if grows else np.asarray(1.0)
+    conditions = [condition_number(vectors) for vectors in expected[1:]]
+    worst = np.maximum.reduce(conditions)[..., 0] if conditions else np.asarray(1.0)
     parts = [
-        *_masks(expected, turned),
-        Part("eigenvalues", wide(expected[0]), wide(turned[0]), name, most * largest(expected[0], 1)),
+        *_masks(expected, matched),
+        Part("eigenvalues", to_double(expected[0]), to_double(matched[0]), name, worst * largest(expected[0], 1)),
     ]
-    for side, grow, want, got in zip(("V", "V'"), grows, expected[1:], turned[1:], strict=False):
-        norm, norm_too = (np.linalg.norm(wide(vectors), axis=-2) for vectors in (want, got))
-        rebuilt, rebuilt_too = rebuilt_from(expected[0], want), rebuilt_from(turned[0], got)
+    # strict=False: left and right vectors are both optional.
+    for side, condition, want, got in zip(("V", "V'"), conditions, expected[1:], matched[1:], strict=False):
+        want_norms, got_norms = (np.linalg.norm(to_double(vectors), axis=-2) for vectors in (want, got))
+        want_matrix, got_matrix = matrix_from_eigen(expected[0], want), matrix_from_eigen(matched[0], got)
         parts += [
-            Part(f"norms of {side}", norm, norm_too, name),
-            Part(f"{side} diag(w) {side}^-1", rebuilt, rebuilt_too, name, grow * largest(rebuilt, 2)),
+            Part(f"norms of {side}", want_norms, got_norms, name),
+            Part(f"{side} diag(w) {side}^-1", want_matrix, got_matrix, name, condition * largest(want_matrix, 2)),
         ]
     return parts
 
 
 @dataclass(frozen=True)
 class Factorization:
-    """What outputs a comparator takes, in words and in number."""
+    """A comparator, and which outputs it takes: their meaning, and how many there may be."""
 
     comparator: Comparator
     meaning: str
     counts: tuple[int, ...]
 
 
-FACTORS = {
+FACTORIZATIONS = {
     "eigh": Factorization(eigh, "(w, V) or (V, w)", (2,)),
     "eig": Factorization(eig, "(w,), (w, V) or (w, V left, V right)", (1, 2, 3)),
     "svd": Factorization(svd, "(U, s, V^H)", (3,)),
@@ -223,41 +230,47 @@ FACTORS = {
 
 
 def parts_of(name: str, expected: Factors, actual: Factors) -> list[Part]:
-    """The parts that the comparator of this name compares. Raises `CompareError` when the outputs are no such factors."""
-    form = FACTORS[name]
+    """The parts that a comparator of factorizations compares.
+
+    Raises `CompareError` when the outputs are no such factors.
+    """
+    factorization = FACTORIZATIONS[name]
     try:
-        if len(expected) in form.counts and all(output.dtype.kind in "fciu" for output in expected):
-            with np.errstate(all="ignore"):  # what is not finite is compared, not warned of
-                return form.comparator(expected, actual)
+        if len(expected) in factorization.counts and all(output.dtype.kind in "fciu" for output in expected):
+            with np.errstate(all="ignore"):  # NaN and infinities are compared, not warned of
+                return factorization.comparator(expected, actual)
     except ValueError:
         pass  # shapes that cannot be multiplied
-    found = ", ".join(f"{output.dtype.name}[{','.join(map(str, output.shape))}]" for output in expected)
-    raise CompareError(f"compare={name!r}: expected the outputs {form.meaning}, found {found or 'none'}.")
+    outputs = ", ".join(f"{output.dtype.name}[{','.join(map(str, output.shape))}]" for output in expected)
+    raise CompareError(f"compare={name!r}: expected the outputs {factorization.meaning}, found {outputs or 'none'}.")
 
 
 def _masks(expected: Factors, actual: Factors) -> list[Part]:
-    """What is not finite, element by element: in a product one NaN would hide everything else."""
+    """Where outputs are not finite, element by element: in a product one NaN would hide everything else."""
     return [
-        Part(f"output {number}, where it is not finite", _unless_finite(want), _unless_finite(got), want.dtype.name)
+        Part(f"output {number}, where it is not finite", _zero_if_finite(want), _zero_if_finite(got), want.dtype.name)
         for number, (want, got) in enumerate(zip(expected, actual, strict=True))
         if want.dtype.kind in "fc" and not (np.isfinite(want).all() and np.isfinite(got).all())
     ]
 
 
-def _unless_finite(values: Array) -> Array:
+def _zero_if_finite(values: Array) -> Array:
     return np.where(np.isfinite(values), np.zeros((), values.dtype), values)
 
 
 def _vector(what: str, expected: Array, actual: Array) -> Part:
-    return Part(what, wide(expected), wide(actual), expected.dtype.name, largest(expected, 1))
+    return Part(what, to_double(expected), to_double(actual), expected.dtype.name, largest(expected, 1))
 
 
 def _matrix(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors, of: int = 0) -> Part:
-    """Each matrix of a batch is measured by its own largest element."""
-    made = make(expected)
-    return Part(what, made, make(actual), expected[of].dtype.name, largest(made, 2))
+    """A matrix made of factors, with the tolerance of output `of`.
+
+    Each of a batch is measured by its own largest element.
+    """
+    matrix = make(expected)
+    return Part(what, matrix, make(actual), expected[of].dtype.name, largest(matrix, 2))
 
 
 def _equal(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors) -> Part:
-    """What must be the same without any tolerance."""
+    """A property that must be equal, without any tolerance."""
     return Part(what, make(expected), make(actual), "bool")

@@ -16,7 +16,7 @@ from export_core.environments.build import build, damage_in, folder_of, standing
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.interpreters import find_python, python_for
 from export_core.environments.locks import Hold
-from export_core.environments.placement import Mode, Where
+from export_core.environments.placement import Mode, Placement
 from export_core.releases import Calendar, Release
 from export_core.releases.wheels import Wheel
 from export_core.urls import without_credentials
@@ -91,7 +91,7 @@ def this_interpreter(release: Release) -> Environment:
     return Environment(release, Path(sys.executable), {**cell_variables(), **kept})
 
 
-def cell_variables(where: Where | None = None) -> dict[str, str]:
+def cell_variables(placement: Placement | None = None) -> dict[str, str]:
     """The variables of a cold cell: nothing that would set jax, XLA or Python differently from a plain process.
 
     A cloud tells its TPUs by variables: a cell that runs there keeps them.
@@ -100,11 +100,11 @@ def cell_variables(where: Where | None = None) -> dict[str, str]:
     # Thread pools of numpy's BLAS would be lost in a fork.
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     plain = {**inherited, **threads, "JAX_PLATFORMS": "cpu"}
-    if where is None:
+    if placement is None:
         return plain
     told = {name: value for name, value in os.environ.items() if name.startswith("TPU_")}
-    kept = told if (where.platform, where.mode) == ("tpu", Mode.RUN) else {}
-    return {**plain, **kept, **where.variables()}
+    kept = told if (placement.platform, placement.mode) == ("tpu", Mode.RUN) else {}
+    return {**plain, **kept, **placement.variables()}
 
 
 def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
@@ -123,18 +123,18 @@ def build_environment(
     calendar: Calendar,
     sources: Sources = PUBLISHED,
     stopping: threading.Event | None = None,
-    where: Where | None = None,
+    placement: Placement | None = None,
     about_to: Callable[[tuple[str, ...], str], None] = lambda wanted, python: None,
     notify: Callable[[str], None] = lambda text: None,
 ) -> Environment:
     """The environment of a reader, built once and shared by all projects of this user; one that has lost a file is built anew.
 
-    `where` is the platform, when it is not a CPU; `about_to` is told requirements and interpreter before anything is fetched, `notify`
+    `placement` is the platform, when it is not a CPU; `about_to` is told requirements and interpreter before anything is fetched, `notify`
     of a long wait.
     Raises `EnvironmentFailed` with the builder's last lines when it cannot be built or does not import, in two tries, and when
     `stopping` is set meanwhile.
     """
-    recipe = _recipe(release, calendar, sources, where)
+    recipe = _recipe(release, calendar, sources, placement)
     built = build(
         *recipe,
         options=sources.options(),
@@ -148,27 +148,27 @@ def build_environment(
             f"{built.folder}: expected jax {release.jax} and jaxlib {release.jaxlib}, found jax {found[0]} and jaxlib {found[1]}. "
             "Delete the folder; it will be built again."
         )
-    return Environment(release, built.python, cell_variables(where), built.lock, built.held)
+    return Environment(release, built.python, cell_variables(placement), built.lock, built.held)
 
 
 def standing_environment(
-    release: Release, calendar: Calendar, sources: Sources = PUBLISHED, where: Where | None = None
+    release: Release, calendar: Calendar, sources: Sources = PUBLISHED, placement: Placement | None = None
 ) -> Environment | None:
     """The environment of a reader if it stands already; nothing is built, started or waited for. None where it does not."""
     try:
-        built = standing(folder_of(*_recipe(release, calendar, sources, where)))
+        built = standing(folder_of(*_recipe(release, calendar, sources, placement)))
     except EnvironmentFailed:  # there is no such CPython: who builds it says so
         return None
-    return Environment(release, built.python, cell_variables(where), built.lock, built.held) if built else None
+    return Environment(release, built.python, cell_variables(placement), built.lock, built.held) if built else None
 
 
 def _recipe(
-    release: Release, calendar: Calendar, sources: Sources, where: Where | None
+    release: Release, calendar: Calendar, sources: Sources, placement: Placement | None
 ) -> tuple[str, str, tuple[str, ...], str, str]:
     wheel = sources.file_of(release)
     python = find_python(python_for((wheel.pythons if wheel else ()) or calendar.pythons(release.jaxlib)), uv_command())
-    wanted = requirements(release, calendar, sources) + (where.requirements() if where else ())
-    plugin = f"-{where.name}" if where and where.name else ""
+    wanted = requirements(release, calendar, sources) + (placement.requirements() if placement else ())
+    plugin = f"-{placement.name}" if placement and placement.name else ""
     return f"jaxlib-{release.jaxlib}{plugin}", python, wanted, _CHECK, sources.content(release)
 
 

@@ -1,4 +1,4 @@
-"""What do a jaxlib and its jax answer about their formats? Asked in the environment of that release."""
+"""The StableHLO versions of a jaxlib, asked for in its own environment."""
 
 from __future__ import annotations
 
@@ -8,24 +8,18 @@ import subprocess
 from export_core.environments.environment import PUBLISHED, Sources, build_environment
 from export_core.environments.errors import EnvironmentFailed
 from export_core.releases import Calendar
-from export_core.releases.refresh import Measured
+from export_core.releases.calendar import StableHloVersions
 
 _ASK = """
 import json
-import jax.export
-from jax._src.export import serialization
 from jaxlib.mlir.dialects import stablehlo
 weeks = stablehlo.StablehloCompatibilityRequirement
 ask = stablehlo.get_version_from_compatibility_requirement
-print(json.dumps([
-    [stablehlo.get_current_version(), ask(weeks.WEEK_4), ask(weeks.WEEK_12)],
-    [jax.export.minimum_supported_calling_convention_version, jax.export.maximum_supported_calling_convention_version],
-    serialization._SERIALIZATION_VERSION,
-]))
+print(json.dumps([stablehlo.get_current_version(), ask(weeks.WEEK_4), ask(weeks.WEEK_12)]))
 """
 
 
-def measure(calendar: Calendar, jaxlib: str, sources: Sources = PUBLISHED) -> Measured:
+def measure(calendar: Calendar, jaxlib: str, sources: Sources = PUBLISHED) -> StableHloVersions:
     """Build the reader's environment of this jaxlib, with the jax of its own number where there is one, and ask.
 
     Raises `EnvironmentFailed` when it cannot be built, or does not have what is asked for.
@@ -36,6 +30,8 @@ def measure(calendar: Calendar, jaxlib: str, sources: Sources = PUBLISHED) -> Me
     done = subprocess.run(command, env=dict(environment.variables), capture_output=True, text=True, check=False)
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
-        raise EnvironmentFailed(f"jaxlib {jaxlib} with jax {release.jax} does not tell its formats: {last[0]}")
-    stablehlo, convention, constant = json.loads(done.stdout)
-    return Measured(tuple(stablehlo), tuple(convention), constant)
+        raise EnvironmentFailed(
+            f"jaxlib {jaxlib} with jax {release.jax} does not tell its StableHLO versions: {last[0]}"
+        )
+    current, four_weeks, twelve_weeks = json.loads(done.stdout)
+    return current, four_weeks, twelve_weeks

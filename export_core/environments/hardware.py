@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-from export_core.environments.placement import Mode, Where
+from export_core.environments.placement import Mode, Placement
 
 ANSWER_SECONDS = 60.0
 """A driver may wake a device that sleeps."""
@@ -74,6 +74,6 @@ def settled(mode: Mode, platform: str) -> Mode:
     return Mode.COMPILE if lacking(platform) else Mode.RUN
 
 
-def shared(where: Where) -> bool:
+def shared(placement: Placement) -> bool:
     """Whether cells there share a device that has memory for one at a time."""
-    return where.platform != "cpu" and where.mode is Mode.RUN
+    return placement.platform != "cpu" and placement.mode is Mode.RUN

@@ -68,7 +68,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Where:
+class Placement:
     """A reader on a platform: what an environment is built for, and one worker serves. On a CPU there is nothing to choose."""
 
     reader: Release

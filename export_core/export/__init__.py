@@ -1,22 +1,20 @@
-"""How it is made: cases, and what jax.export makes of them. Imports jax."""
+"""How a golden is made: cases, exported and run by the jax of this process. Imports jax."""
 
-from export_core.export.case import PLATFORMS, Asked, Case, case_id
+from export_core.export.case import Case, ExportOptions, case_id
 from export_core.export.errors import ExportError
-from export_core.export.produce import Produced, installed_writer, outputs_for, produce, signature_of
-from export_core.export.uses import MISMATCH, Use, with_checks
+from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks
+from export_core.export.produce import ProducedGolden, installed_writer, outputs_for, produce
 
 __all__ = [
     "MISMATCH",
-    "PLATFORMS",
-    "Asked",
     "Case",
     "ExportError",
-    "Produced",
-    "Use",
+    "ExportOptions",
+    "ExtraCall",
+    "ProducedGolden",
+    "add_checks",
     "case_id",
     "installed_writer",
     "outputs_for",
     "produce",
-    "signature_of",
-    "with_checks",
 ]

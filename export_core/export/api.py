@@ -1,6 +1,7 @@
-"""How is a function exported by whichever jax is installed? The one place that knows the old names.
+"""jax.export under the names that the installed jax has for it: the one place of the writer that knows the old ones.
 
-`jax.export` exists since 0.4.30. From 0.4.24 to 0.4.29 it was `jax.experimental.export`, with other names for the same things.
+`jax.export` exists since 0.4.30. From 0.4.24 to 0.4.29 it was `jax.experimental.export`, with other names for the same
+things.
 """
 
 from __future__ import annotations
@@ -49,24 +50,25 @@ MIGRATION = (
     ),
     ("setting of the calling convention", "jax_serialization_version", "jax_export_calling_convention_version"),
 )
-"""What was called how: the thing, its name from 0.4.24 to 0.4.29, its name since 0.4.30.
+"""Old and new names: the thing, its name from 0.4.24 to 0.4.29, its name since 0.4.30.
 
-Source: the migration guide in the documentation of jax.export, and what the releases themselves have. 0.4.30 knows most of the old
-names beside the new ones.
+Source: the migration guide in the documentation of jax.export, and the releases themselves (tests/every_release looks
+the names up in them). 0.4.30 has most of the old names beside the new ones.
 """
 
 _OLD_SETTINGS = {new: old for _, old, new in MIGRATION if new.startswith("jax_")}
 
 _FIRST_TO_TAKE_NUMBERS = (0, 4, 27)
+"""Before, export() asked every argument for its shape, and Python numbers have none."""
 
 
 def export_module() -> Any:
     """`jax.export`, or `jax.experimental.export` before 0.4.30."""
-    found = importlib.util.find_spec("jax.export")
-    return importlib.import_module("jax.export" if found else "jax.experimental.export")
+    is_new = importlib.util.find_spec("jax.export") is not None
+    return importlib.import_module("jax.export" if is_new else "jax.experimental.export")
 
 
-def exported(
+def export_function(
     function: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -74,13 +76,13 @@ def exported(
     platforms: Sequence[str],
     disabled_checks: Sequence[str] = (),
 ) -> Any:
-    """The `Exported` of a jitted function.
+    """Export a jitted function. Returns jax's `Exported`; raises whatever jax.export raises.
 
     Args:
         function: the result of `jax.jit`.
         args: positional arguments, or `jax.ShapeDtypeStruct` in their place.
         kwargs: keyword arguments, likewise.
-        platforms: some of cpu, cuda, rocm, tpu.
+        platforms: one or more of cpu, cuda, rocm, tpu.
         disabled_checks: custom-call targets (or ``ALL``), and ``platform``.
     """
     module = export_module()
@@ -88,47 +90,50 @@ def exported(
         module.DisabledSafetyCheck.platform() if name == "platform" else module.DisabledSafetyCheck.custom_call(name)
         for name in disabled_checks
     ]
-    named = _name_of("platforms", "lowering_platforms", module.export)
-    asked: dict[str, Any] = {named: tuple(platforms), "disabled_checks": checks}
+    platforms_keyword = _keyword_of(module.export, "platforms", "lowering_platforms")
+    options: dict[str, Any] = {platforms_keyword: tuple(platforms), "disabled_checks": checks}
     if jax.__version_info__ < _FIRST_TO_TAKE_NUMBERS:
-        return module.export(_Bound(function, args, kwargs), **asked)()
-    return module.export(function, **asked)(*args, **kwargs)
+        return module.export(_BoundFunction(function, args, kwargs), **options)()
+    return module.export(function, **options)(*args, **kwargs)
 
 
-class _Bound:
-    """A jitted function with its arguments, for releases whose export() asks each argument it sees for a shape: numbers have none."""
+class _BoundFunction:
+    """A jitted function with its arguments, so that an export() that takes no numbers sees no arguments at all."""
 
     def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._function, self._args, self._kwargs = function, args, kwargs
         self.__name__ = getattr(function, "__name__", "unknown")
 
     def lower(self, **parameters: Any) -> Any:
-        """What export() calls."""
+        """The lowered function. export() calls it with no argument, and with `_experimental_lowering_parameters`."""
         return self._function.lower(*self._args, **self._kwargs, **parameters)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What a derivative is taken of."""
+        """Call the function. export() differentiates this for the artifact's derivatives."""
         return self._function(*args, **kwargs)
 
 
-def _name_of(new: str, old: str, function: Any) -> str:
-    """What a function of this release calls one of its keywords."""
+def _keyword_of(function: Any, new: str, old: str) -> str:
+    """Which of two names this release's function has for a keyword."""
     return new if new in inspect.signature(function).parameters else old
 
 
-def serialized(exported: Any, vjp_order: int = 0) -> bytes:
-    """The artifact."""
+def serialize(exported: Any, vjp_order: int = 0) -> bytes:
+    """The artifact: the bytes of an `Exported`, with its derivatives up to an order."""
     if hasattr(exported, "serialize"):
         return bytes(exported.serialize(vjp_order=vjp_order))
     return bytes(export_module().serialize(exported, vjp_order=vjp_order))
 
 
 def derivative(data: bytes, order: int) -> Any:
-    """The derivative of that order of an artifact, as an `Exported`. Raises `ValueError` where the artifact has none."""
-    found = export_module().deserialize(bytearray(data))
+    """The derivative of that order of an artifact, as an `Exported`.
+
+    Raises `ValueError` where the artifact has none.
+    """
+    exported = export_module().deserialize(bytearray(data))
     for _ in range(order):
-        found = found.vjp()
-    return found
+        exported = exported.vjp()
+    return exported
 
 
 def module_text(exported: Any) -> str:
@@ -144,27 +149,27 @@ def call_of(exported: Any) -> Any:
 def symbolic_args_specs(args: Any, shapes: Any, constraints: Sequence[str]) -> Any:
     """`jax.ShapeDtypeStruct` with symbolic dimensions in place of arguments."""
     specs = export_module().symbolic_args_specs
-    named = _name_of("constraints", "symbolic_constraints", specs)
-    return specs(args, shapes, **{named: tuple(constraints)})
+    keyword = _keyword_of(specs, "constraints", "symbolic_constraints")
+    return specs(args, shapes, **{keyword: tuple(constraints)})
 
 
 def dynamic_tree(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The tree of what a jitted function takes as arrays: arguments without the static ones. Traces the function."""
+    """The tree of the arguments of a jitted function without the static ones. Traces the function."""
     stage = function.trace if hasattr(function, "trace") else function.lower
     return stage(*args, **kwargs).in_tree
 
 
 @contextmanager
-def configured(test: str, values: Mapping[str, Any]) -> Iterator[None]:
-    """Settings of jax for a while. Raises `ExportError` for one that this jax lacks."""
+def temporary_settings(test: str, values: Mapping[str, Any]) -> Iterator[None]:
+    """Change settings of jax inside a `with` block. Raises `ExportError` for one that this jax lacks."""
     known: dict[str, Any] = jax.config.values
-    here = {name if name in known else _OLD_SETTINGS.get(name, name): value for name, value in values.items()}
-    for name in here:
+    renamed = {name if name in known else _OLD_SETTINGS.get(name, name): value for name, value in values.items()}
+    for name in renamed:
         if name not in known:
             raise ExportError(f"{test}: jax {jax.__version__} has no setting {name}: expected a release that has it.")
-    before = {name: known[name] for name in here}
+    before = {name: known[name] for name in renamed}
     try:
-        for name, value in here.items():
+        for name, value in renamed.items():
             jax.config.update(name, value)
         yield
     finally:

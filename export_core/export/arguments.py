@@ -1,4 +1,4 @@
-"""What does a jitted function take as arrays, and how are other values put in their place?"""
+"""The arguments of a call: which are arrays and which are static, and the same call with other values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": 
 
 @dataclass(frozen=True)
 class Arguments:
-    """The arguments of a call. `static` are the positions and names that `jax.jit` was told to take as part of the function."""
+    """The arguments of a call.
+
+    `static` holds the positions and names that are static (`static_argnums` of `jax.jit`).
+    """
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
@@ -27,7 +30,7 @@ class Arguments:
 
     @property
     def dynamic(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What is taken as arrays: positional, by keyword."""
+        """The arguments that are not static: positional, and by keyword."""
         args = tuple(value for position, value in enumerate(self.args) if position not in self.static)
         return args, {name: value for name, value in self.kwargs.items() if name not in self.static}
 
@@ -38,8 +41,8 @@ class Arguments:
     def with_dynamic(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
         """The same call with these in place of `dynamic`."""
         rest = iter(args)
-        whole = tuple(value if position in self.static else next(rest) for position, value in enumerate(self.args))
-        return replace(self, args=whole, kwargs={**self.kwargs, **kwargs})
+        merged = tuple(value if position in self.static else next(rest) for position, value in enumerate(self.args))
+        return replace(self, args=merged, kwargs={**self.kwargs, **kwargs})
 
     def with_flat(self, values: Sequence[Any]) -> Arguments:
         """The same call with these leaves."""
@@ -48,50 +51,55 @@ class Arguments:
 
     def with_leaves(self, leaves: Sequence[Leaf]) -> Arguments:
         """The same call with stored values. A Python number stays a Python number."""
-        return self.with_flat([_like(value, leaf) for value, leaf in zip(self.flat(), leaves, strict=True)])
+        return self.with_flat([_leaf_like(value, leaf) for value, leaf in zip(self.flat(), leaves, strict=True)])
 
-    def copied(self) -> Arguments:
-        """The same values in arrays of their own, since a function may consume its arguments (`donate_argnums`)."""
+    def copy(self) -> Arguments:
+        """The same values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
         return self.with_flat([value.copy() if isinstance(value, jax.Array) else value for value in self.flat()])
 
 
-def arguments_of(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], taken: Any) -> Arguments:
-    """Find the static arguments.
+def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any) -> Arguments:
+    """Tell the static arguments from the others.
+
+    A jitted function does not say which arguments are static, in any release: the one choice that leaves the tree that
+    it takes is it.
 
     Args:
         test: for messages.
         args: as they were passed, positional.
         kwargs: as they were passed, by name.
-        taken: the tree of what the function takes as arrays (`api.dynamic_tree`).
+        dynamic_tree: the tree of the arguments that the function takes as arrays (`api.dynamic_tree`).
 
     Raises:
-        ExportError: it cannot be told which they are.
+        ExportError: no choice of static arguments fits, or several do.
     """
-    found = [
-        whole
-        for static in _candidates(args, kwargs)
-        if jax.tree_util.tree_structure((whole := Arguments(args, dict(kwargs), static)).dynamic) == taken
+    matching = [
+        arguments
+        for static in _possible_static(args, kwargs)
+        if jax.tree_util.tree_structure((arguments := Arguments(args, dict(kwargs), static)).dynamic) == dynamic_tree
     ]
-    if len(found) != 1:
+    if len(matching) != 1:
         raise ExportError(
-            f"{test}: the function takes {taken} as arrays, and that can be {'any of several' if found else 'none'} of the arguments: "
-            "expected to tell the static ones from their kind. Bind them with functools.partial before jax.jit."
+            f"{test}: cannot tell which arguments are static: the function takes {dynamic_tree} as arrays, and "
+            f"{'several choices of' if matching else 'no'} static arguments leave that. "
+            "Bind the static ones with functools.partial before jax.jit."
         )
-    return found[0]
+    return matching[0]
 
 
-def _candidates(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[frozenset[int | str]]:
-    """Which arguments may be static: those that are hashable, as jit wants it. Arrays are not."""
+def _possible_static(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[frozenset[int | str]]:
+    """Every set of arguments that may be static, by position and name; those that must be are in all of them."""
     named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
-    hashable = [where for where, value in named if _may_be_static(value)]
-    must = {where for where, value in named if where in hashable and not _may_be_array(value)}
-    optional = [where for where in hashable if where not in must]
+    hashable = {key: value for key, value in named if _may_be_static(value)}
+    optional = [key for key, value in hashable.items() if _may_be_array(value)]
+    certain = hashable.keys() - set(optional)
     for count in range(len(optional) + 1):
         for chosen in itertools.combinations(optional, count):
-            yield frozenset({*must, *chosen})
+            yield frozenset({*certain, *chosen})
 
 
 def _may_be_static(value: Any) -> bool:
+    """Whether jit accepts it as static: it is hashable. Arrays of jax are not, and None is an empty tree, no array."""
     try:
         hash(value)
     except TypeError:
@@ -108,13 +116,14 @@ def _may_be_array(value: Any) -> bool:
 def is_array(leaf: object) -> bool:
     """Whether JAX takes this as an array."""
     if isinstance(leaf, (np.ndarray, np.generic)):
-        # Objects, texts, dates and records are NumPy's, not JAX's; float0 is a record to NumPy, and JAX's.
+        # JAX has no objects, text, dates or records. Its own dtypes are registered (isbuiltin 2); float0 is a record to
+        # NumPy.
         return leaf.dtype.kind not in "OSUMmV" or leaf.dtype.isbuiltin == 2 or leaf.dtype == jax.dtypes.float0
     return isinstance(leaf, (jax.Array, bool, int, float, complex))
 
 
 def leaf_from(value: Any) -> Leaf:
-    """A jax array, NumPy array or Python number as it is stored."""
+    """A jax array, NumPy array or Python number as it is stored. Raises `GoldenError` for a dtype that cannot be."""
     if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
         return key_leaf(str(value.dtype), np.asarray(jax.random.key_data(value)))
     if isinstance(value, (bool, int, float, complex)):
@@ -122,7 +131,8 @@ def leaf_from(value: Any) -> Leaf:
     return leaf_of(np.asarray(value))
 
 
-def _like(value: Any, leaf: Leaf) -> Any:
+def _leaf_like(value: Any, leaf: Leaf) -> Any:
+    """A stored value as an argument of the kind of `value`: a Python number, or an array with the same sharding."""
     if leaf.dtype in _IMPLEMENTATIONS:
         return jax.random.wrap_key_data(leaf.data, impl=_IMPLEMENTATIONS[leaf.dtype])
     if leaf.dtype == "float0":

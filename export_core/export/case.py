@@ -1,4 +1,4 @@
-"""What does a marked test export? A function, example arguments, options; and is that something jax.export can take?"""
+"""A case: the function, arguments and options that a marked test exports, and checks that jax.export can take them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,15 @@ from export_core.export.arguments import Arguments, is_array
 from export_core.export.errors import ExportError
 from export_core.goldens import Comparison
 
-PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
-"""What jax.export calls its platforms."""
-
-_LONGEST_ID = 120
+_LONGEST_ID = 120  # characters of an id before its digest: file systems take 255 bytes of a name, and paths are longer
 
 
 @dataclass(frozen=True)
-class Asked:
-    """How a function is to be exported. Every field is a keyword of the marker, and explained there.
+class ExportOptions:
+    """How a function is exported. Every field is a keyword of the marker, and explained there.
 
-    `in_specs` holds a `PartitionSpec` for each positional argument that is an array or a tree of arrays, None for one that every
-    device has whole. `symbolic_shapes` is what `jax.export.symbolic_args_specs` takes.
+    `in_specs` holds a `PartitionSpec` for each positional argument that is an array or a tree of arrays, None for one
+    that is replicated. `symbolic_shapes` is what `jax.export.symbolic_args_specs` takes.
     """
 
     platforms: tuple[str, ...] | None = None
@@ -45,7 +42,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Case:
-    """One function with its example arguments."""
+    """One function with its example arguments.
+
+    `test` is the pytest node id, `name` tells several calls in one test apart.
+    """
 
     id: str
     test: str
@@ -53,7 +53,7 @@ class Case:
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    asked: Asked = field(default_factory=Asked)
+    options: ExportOptions = field(default_factory=ExportOptions)
     comparison: Comparison = field(default_factory=Comparison)
 
     def check(self) -> None:
@@ -61,35 +61,36 @@ class Case:
         if not (callable(self.function) and hasattr(self.function, "lower")):
             raise ExportError(
                 f"{self.test}: export_golden expected a jitted function first, such as jax.jit(f), "
-                f"found {_described(self.function)}. Wrap it: export_golden(jax.jit({_name(self.function)}), ...)."
+                f"found {_value_text(self.function)}. Wrap it: export_golden(jax.jit({_name(self.function)}), ...)."
             )
 
 
 def check_arguments(test: str, arguments: Arguments) -> None:
-    """Raise `ExportError` for a leaf that is no array, or a dict whose keys no artifact can hold."""
+    """Raise `ExportError` for a leaf that is not an array, or a dict whose keys no artifact can hold."""
     for path, leaf in jax.tree_util.tree_flatten_with_path(arguments.dynamic)[0]:
         if not is_array(leaf):
             raise ExportError(
-                f"{test}: argument {_where(path)} is {_described(leaf)}; expected an array (jax.Array, numpy.ndarray) "
-                "or a Python number, since the golden keeps its value. Close over it, make it static (static_argnums of jax.jit), or "
-                "bind it with functools.partial before jax.jit."
+                f"{test}: argument {_path_text(path)} is {_value_text(leaf)}; expected an array (jax.Array, "
+                "numpy.ndarray) or a Python number, since the golden stores its value. Close over it, make it static "
+                "(static_argnums of jax.jit), or bind it with functools.partial before jax.jit."
             )
     check_tree(test, "argument", arguments.dynamic)
 
 
 def check_tree(test: str, what: str, tree: Any) -> None:
-    """Raise `ExportError` for a dict with keys that are no text: jax.export traces it and then cannot serialize it."""
+    """Raise `ExportError` for a dict with a key that is not a string: jax.export traces it, but cannot serialize it."""
     for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]:
         for entry in path:
             if isinstance(entry, jax.tree_util.DictKey) and not isinstance(entry.key, str):
                 raise ExportError(
-                    f"{test}: {what} {jax.tree_util.keystr(path)} lies in a dict with the key {entry.key!r} of type "
-                    f"{type(entry.key).__name__}; an artifact can hold dicts with text as keys only. Use str({entry.key!r}), or a list."
+                    f"{test}: {what} {jax.tree_util.keystr(path)} is in a dict with the key {entry.key!r} of type "
+                    f"{type(entry.key).__name__}; an artifact can only hold dicts whose keys are strings. "
+                    f"Use str({entry.key!r}), or a list."
                 )
 
 
 def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:
-    """The id of a case: a folder name that people recognise and no other test has.
+    """The id of a case: a folder name that people recognise and that no other test has.
 
     Args:
         path: the test file relative to the root of the test run, with forward slashes: ``tests/test_a.py``.
@@ -103,17 +104,18 @@ def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:
     clear = "." not in path.removesuffix(".py") and not re.search(r"[.\[\]]", call or "")
     if safe == full and clear and len(safe) <= _LONGEST_ID:
         return safe
-    # What was lost is kept as a digest, so that two tests never share a folder.
+    # A digest stands for what was lost, so that two tests never share a folder.
     whole = "\0".join((path, *names, call or ""))
     return f"{safe[:_LONGEST_ID].lstrip('.')}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
 
 
-def _where(path: tuple[Any, ...]) -> str:
+def _path_text(path: tuple[Any, ...]) -> str:
+    """Where a leaf is in the pair (args, kwargs), without the index of the pair."""
     in_kwargs = getattr(path[0], "idx", 0) == 1
     return f"{'keyword ' if in_kwargs else ''}{jax.tree_util.keystr(path[1:])}"
 
 
-def _described(value: object) -> str:
+def _value_text(value: object) -> str:
     text = repr(value)
     return f"{text if len(text) <= 60 else text[:57] + '...'} of type {type(value).__name__}"
 

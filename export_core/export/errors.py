@@ -4,4 +4,4 @@ from export_core.errors import ExportCompatError
 
 
 class ExportError(ExportCompatError):
-    """A function or an argument that cannot be exported, said before jax says it less clearly."""
+    """A function or an argument that cannot be exported, reported before jax reports it less clearly."""

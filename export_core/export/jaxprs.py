@@ -1,7 +1,8 @@
-"""What does a jaxpr say, to people and in figures? The same text from every run, in the same layout from every release of jax.
+"""A jaxpr as text and in figures: the same text from every run, in the same layout from every release of jax.
 
-jax's own printer shows addresses of functions, orders of sets, options of NumPy, and whether equal inner jaxprs happen to be one object.
-The grammar here is that of https://docs.jax.dev/en/latest/jaxpr.html; variables are numbered in the order they are printed.
+jax's own printer shows addresses of functions, orders of sets, options of NumPy, and whether equal inner jaxprs happen
+to be one object. The grammar is that of https://docs.jax.dev/en/latest/jaxpr.html; variables are named in the order
+they are printed in.
 """
 
 from __future__ import annotations
@@ -14,17 +15,20 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from export_core.export.params import array_text, says_nothing, value_text
+from export_core.export.params import array_text, is_unspecified, value_text
 from export_core.goldens.manifest import JaxprSummary
 
 WIDTH = 80
 """Characters of parameters that stay on the equation's line."""
 
 NOT_SHOWN = {"jvp_jaxpr_thunk", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "out_trees", "np_printoptions", "logging_record"}
-"""Parameters that tell of the process: jax's own closures around rules that are not traced, and how NumPy prints."""
+"""Parameters that depend on the process: jax's own closures around rules that are not traced, and how NumPy prints."""
 
 UNREMARKABLE = {"inline": "False Inline.FALSE Inline.AUTO Inline.DEFAULT", "keep_unused": "False"}
-"""What nearly every jit has."""
+"""Parameters with the values that nearly every jit has, under all names that releases give them.
+
+They are not printed.
+"""
 
 _VARIABLE = re.compile(r"(?<![^\s(])[a-z]+(?=[ ,):]|$)")
 
@@ -34,31 +38,32 @@ Show = Callable[[Any], list[str]]
 
 
 @dataclass(frozen=True)
-class Described:
-    """A jaxpr as text for people, ending in a line break, and as figures."""
+class JaxprDescription:
+    """A jaxpr as text, ending in a line break, and as figures."""
 
     text: str
     summary: JaxprSummary
 
 
-def describe(closed_jaxpr: Any) -> Described:
-    """Print a jaxpr and count what is in it.
+def describe_jaxpr(closed_jaxpr: Any) -> JaxprDescription:
+    """Describe a jaxpr with all its inner ones.
 
     Args:
-        closed_jaxpr: what `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...).jaxpr` gives, in any release from 0.4.24 on. Its
-            class has moved (jax.core, jax._src.core) and lost its twin (ClosedJaxpr, gone in 0.12), so it is known by its fields.
+        closed_jaxpr: the result of `jax.make_jaxpr(f)(...)` or `jax.jit(f).trace(...).jaxpr`, in any release since
+            0.4.24. Its class has moved (jax.core, jax._src.core) and its twin ClosedJaxpr is gone since 0.12, so it is
+            recognised by its fields.
     """
-    found = _Found(_open(closed_jaxpr))
+    jaxprs = _JaxprTable(_open(closed_jaxpr))
     summary = JaxprSummary(
-        primitives=dict(sorted(found.primitives().items())),
-        constants=tuple(var.aval.str_short() for jaxpr in found.distinct for var in jaxpr.constvars),
+        primitives=dict(sorted(jaxprs.primitives().items())),
+        constants=tuple(var.aval.str_short() for jaxpr in jaxprs.distinct for var in jaxpr.constvars),
         effects=tuple(sorted({value_text(effect) for effect in closed_jaxpr.effects})),
     )
-    return Described(_print(found), summary)
+    return JaxprDescription(_print(jaxprs), summary)
 
 
-class _Found:
-    """Every inner jaxpr by its key, a hash of its text: equal ones are one, whether or not jax keeps one object for them."""
+class _JaxprTable:
+    """Every inner jaxpr by its key, a hash of its text: equal ones are one, also where jax has several objects."""
 
     def __init__(self, top: Any) -> None:
         self.top = top
@@ -67,59 +72,61 @@ class _Found:
         self.names: dict[str, str] = {}
         self._keys: dict[int, str] = {}
         self._counts: dict[str, Counter[str]] = {}
-        self._alive: list[Any] = []  # a key goes by id(), which is nobody else's as long as its owner lives
+        self._alive: list[Any] = []  # keys are looked up by id(), which another object may get once its owner is gone
         self.key(top)
 
     def key(self, jaxpr: Any) -> str:
+        """The key of a jaxpr. Enters it, and before it the jaxprs inside, the first time; so each is visited once."""
         known = self._keys.get(id(jaxpr))
         if known is not None:
             return known
         bound = [_bound(equation) for equation in jaxpr.eqns]
-        inner = [(each, params) for _, params in bound for each in _inner(params)]
-        keys = [self.key(each) for each, _ in inner]
-        lines = _lines(jaxpr, _names(), lambda each: [self._keys[id(each)]])
+        inner = [(callee, params) for _, params in bound for callee in _inner(params)]
+        keys = [self.key(callee) for callee, _ in inner]
+        # Its own text with the keys of inner jaxprs in place of their texts: those may be exponentially long together.
+        lines = _lines(jaxpr, _names(), lambda callee: [self._keys[id(callee)]])
         key = hashlib.sha256("\n".join(lines).encode()).hexdigest()
         self._keys[id(jaxpr)] = key
         self._alive.append(jaxpr)
         if key not in self._counts:
             self.distinct.append(jaxpr)
             self._counts[key] = Counter(primitive for primitive, _ in bound)
-            for below, (_, params) in zip(keys, inner, strict=True):
-                self._counts[key] += self._counts[below]
-                self.uses[below] += 1
-                self.names.setdefault(below, str(params.get("name") or "jaxpr").strip("<>"))
+            for callee_key, (_, params) in zip(keys, inner, strict=True):
+                self._counts[key] += self._counts[callee_key]
+                self.uses[callee_key] += 1
+                self.names.setdefault(callee_key, str(params.get("name") or "jaxpr").strip("<>"))
         return key
 
     def primitives(self) -> Counter[str]:
-        """How often each primitive is bound, counted anew for each place that an inner jaxpr is used in."""
+        """How often each primitive is bound; an inner jaxpr counts once for each place that uses it."""
         return self._counts[self.key(self.top)]
 
 
-def _print(found: _Found) -> str:
-    """Inner jaxprs that are used again come first, each with a name."""
-    fresh = _names(RESERVED | set(found.primitives()))
+def _print(jaxprs: _JaxprTable) -> str:
+    """The whole text. Inner jaxprs that are used more than once come first, each with a name."""
+    fresh = _names(RESERVED | set(jaxprs.primitives()))
     shared: dict[str, str] = {}
     taken: Counter[str] = Counter()
 
     def show(jaxpr: Any) -> list[str]:
-        name = shared.get(found.key(jaxpr))
+        name = shared.get(jaxprs.key(jaxpr))
         return [name] if name else _lines(jaxpr, fresh, show)
 
     lines: list[str] = []
-    for jaxpr in found.distinct:
-        key = found.key(jaxpr)
-        if found.uses[key] > 1 and len(jaxpr.eqns) > 1:
-            name = found.names[key]
+    for jaxpr in jaxprs.distinct:
+        key = jaxprs.key(jaxpr)
+        if jaxprs.uses[key] > 1 and len(jaxpr.eqns) > 1:
+            name = jaxprs.names[key]
             first, *others = _lines(jaxpr, fresh, show)
             shared[key] = f"{name}{taken[name] or ''}"
             taken[name] += 1
             lines += [f"let {shared[key]} = {first}", *others]
             lines[-1] += " in"
-    return "\n".join([*lines, *_lines(found.top, fresh, show)]) + "\n"
+    return "\n".join([*lines, *_lines(jaxprs.top, fresh, show)]) + "\n"
 
 
 def _lines(jaxpr: Any, fresh: Iterator[str], show: Show) -> list[str]:
-    """One jaxpr, its variables named by `fresh`, its inner jaxprs as `show` has them."""
+    """The lines of one jaxpr, its variables named by `fresh`, its inner jaxprs as `show` prints them."""
     names: dict[int, str] = {}
     used = {id(atom) for equation in jaxpr.eqns for atom in equation.invars} | {id(atom) for atom in jaxpr.outvars}
 
@@ -150,11 +157,16 @@ def _lines(jaxpr: Any, fresh: Iterator[str], show: Show) -> list[str]:
 
 
 def _bound(equation: Any) -> tuple[str, Mapping[str, Any]]:
-    """The primitive's name and parameters. Since 0.10 some primitives (custom_root's) are objects inside one parameter of another."""
-    inside = equation.params.get("_prim")
-    if not hasattr(inside, "pp_params"):
+    """The primitive's name and parameters.
+
+    Since 0.10 some primitives (custom_root's) are objects in the parameter `_prim` of another, which would print as an
+    address.
+    """
+    primitive = equation.params.get("_prim")
+    if not hasattr(primitive, "pp_params"):
         return equation.primitive.name, equation.params
-    return type(inside).__name__, {name: getattr(value, "jaxpr", value) for name, value in inside.pp_params().items()}
+    params = primitive.pp_params().items()
+    return type(primitive).__name__, {name: getattr(value, "jaxpr", value) for name, value in params}
 
 
 def _equation(results: str, primitive: str, params: list[list[str]], operands: str) -> list[str]:
@@ -167,29 +179,29 @@ def _equation(results: str, primitive: str, params: list[list[str]], operands: s
 
 
 def _width(line: str) -> int:
-    """Its length with each variable as one letter, so that the layout does not hang on the names of variables."""
+    """Its length with each variable as one letter, so that the layout does not depend on the names of variables."""
     return len(_VARIABLE.sub("a", line))
 
 
 def _params(params: Mapping[str, Any], show: Show) -> list[list[str]]:
-    """Each parameter that says something, `name` first, jaxprs last."""
-    said = {name: value for name, value in params.items() if name not in NOT_SHOWN and not says_nothing(value)}
+    """The lines of each parameter that is worth printing, `name` first, jaxprs last."""
+    shown = {name: value for name, value in params.items() if name not in NOT_SHOWN and not is_unspecified(value)}
     printed = []
-    for name in sorted(said, key=lambda name: (bool(_inner(said[name])), name != "name", name)):
-        first, *others = _value(said[name], show)
+    for name in sorted(shown, key=lambda name: (bool(_inner(shown[name])), name != "name", name)):
+        first, *others = _value(shown[name], show)
         if name not in UNREMARKABLE or first not in UNREMARKABLE[name].split():
             printed.append([f"{name}={first}", *others])
     return printed
 
 
 def _value(value: Any, show: Show) -> list[str]:
-    """Lines of a parameter; in one with jaxprs inside, a line or more for each part."""
+    """The lines of a parameter. One with jaxprs inside has at least a line for each part."""
     if _is_jaxpr(value):
         return show(_open(value))
     if not _inner(value):
         return [value_text(value)]
     if isinstance(value, Mapping):
-        start, parts = "{", [(f"{value_text(key)}: ", kept) for key, kept in _items(value)]
+        start, parts = "{", [(f"{value_text(key)}: ", part) for key, part in _items(value)]
     elif hasattr(value, "_fields"):
         start, parts = f"{type(value).__name__}(", [(f"{k}=", v) for k, v in zip(value._fields, value, strict=True)]
     else:
@@ -206,9 +218,9 @@ def _inner(value: Any) -> list[Any]:
     if _is_jaxpr(value):
         return [_open(value)]
     if isinstance(value, Mapping):
-        return [each for _, kept in _items(value) for each in _inner(kept)]
+        return [jaxpr for _, part in _items(value) for jaxpr in _inner(part)]
     if isinstance(value, (tuple, list)):
-        return [each for part in value for each in _inner(part)]
+        return [jaxpr for part in value for jaxpr in _inner(part)]
     return []
 
 
@@ -221,12 +233,12 @@ def _is_jaxpr(value: Any) -> bool:
 
 
 def _open(value: Any) -> Any:
-    """The jaxpr in a closed one."""
+    """The jaxpr inside a closed one."""
     return getattr(value, "jaxpr", value)
 
 
 def _names(skipped: set[str] | frozenset[str] = frozenset()) -> Iterator[str]:
-    """a, b, …, z, ba, bb, …: as jax counts, without words that mean something else in a jaxpr."""
+    """Names of variables: a, b, …, z, ba, bb, … as jax counts, without words that mean something else in a jaxpr."""
     for number in count():
         name, rest = chr(97 + number % 26), number // 26
         while rest:

@@ -1,4 +1,4 @@
-"""How does a parameter of an equation read, the same in every process? No addresses, no paths, no order of a hash, no long arrays."""
+"""Parameters of a jaxpr's equations as text, the same in every process: no addresses, paths or hash orders."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 LONGEST = 400
-"""Characters of a value that are printed; what is longer ends in its length and hash, so that a change still shows."""
+"""Characters of a value that are printed. A longer one ends in its length and hash, so that a change still shows."""
 
 MOST_ELEMENTS = 8
-"""Elements of an array that are printed. Of a larger one its type and a hash of its bytes are."""
+"""Elements of an array that are printed. A larger array is shown by its type and a hash of its bytes."""
 
 _OBJECT = re.compile(r"<(?:[\w.]+\.)?(\w+) object at 0x[0-9a-fA-F]+>")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -32,22 +32,25 @@ def value_text(value: Any) -> str:
     return text
 
 
-def says_nothing(value: Any) -> bool:
-    """Whether a parameter is left out: None, "unspecified", an empty mesh, nothing at all, and tuples of these or of False."""
+def is_unspecified(value: Any) -> bool:
+    """Whether a parameter is not worth printing.
+
+    None, "unspecified", an empty mesh, an empty container, and one with nothing but these or False.
+    """
     if isinstance(value, (tuple, list, Mapping, Set)):
         parts = value.values() if isinstance(value, Mapping) else value
-        return all(part is False or says_nothing(part) for part in parts)
+        return all(part is False or is_unspecified(part) for part in parts)
     if value is None or type(value).__name__ in ("UnspecifiedValue", "AUTO"):
         return True
     return type(value).__name__.endswith("Mesh") and bool(getattr(value, "empty", False))
 
 
 def array_text(value: Any) -> str:
-    """A number as ``2.0``, few of them as a list, more of them by their hash; keys of random numbers by their type alone."""
+    """A number as ``2.0``, a small array as a list, a larger one by its hash; PRNG keys by their type alone."""
     try:
         array = np.asarray(value)
     except TypeError:
-        return f"{value.dtype}{list(value.shape)}"  # NumPy has no keys
+        return f"{value.dtype}{list(value.shape)}"  # NumPy has no PRNG keys
     if array.ndim == 0:
         return str(array.item())
     kind = f"{array.dtype}[{','.join(map(str, array.shape))}]"
@@ -68,7 +71,7 @@ def _text(value: Any) -> str:
     if isinstance(value, np.dtype):
         return value.name
     if isinstance(value, functools.partial):
-        bound = [*map(_text, value.args), *(f"{name}={_text(kept)}" for name, kept in value.keywords.items())]
+        bound = [*map(_text, value.args), *(f"{name}={_text(part)}" for name, part in value.keywords.items())]
         return f"partial({', '.join([_text(value.func), *bound])})"
     if isinstance(name := getattr(value, "__name__", None), str):
         return name
@@ -79,7 +82,7 @@ def _text(value: Any) -> str:
 
 def _container(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{" + ", ".join(sorted(f"{_text(key)}: {_text(kept)}" for key, kept in value.items())) + "}"
+        return "{" + ", ".join(sorted(f"{_text(key)}: {_text(part)}" for key, part in value.items())) + "}"
     if isinstance(value, Set):
         return "{" + ", ".join(sorted(map(_text, value))) + "}"
     if hasattr(value, "_fields") and "__str__" in vars(type(value)):
@@ -94,9 +97,9 @@ def _container(value: Any) -> str:
 
 
 def _without_places(text: str) -> str:
-    """What a class prints of itself, without what differs from process to process and from machine to machine."""
+    """The text that a class prints of itself, without what differs between processes and machines."""
     text = _PLACE.sub("<file>", _ADDRESS.sub("", _OBJECT.sub(r"\1", text)))
-    text = _PLAIN_SET.sub(lambda found: "{" + ", ".join(sorted(re.split(r",\s*", found[1]))) + "}", text)
+    text = _PLAIN_SET.sub(lambda match: "{" + ", ".join(sorted(re.split(r",\s*", match[1]))) + "}", text)
     return " ".join(text.split())
 
 

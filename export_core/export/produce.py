@@ -1,28 +1,30 @@
-"""How does a case become the files of a golden: artifact, inputs, outputs, manifest?"""
+"""Producing a golden from a case: artifact, inputs, outputs and manifest, made by the jax of this process."""
 
 from __future__ import annotations
 
 import functools
 import platform as host
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jaxlib.version
+from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
 from export_core.export import api
-from export_core.export.arguments import Arguments, arguments_of, leaf_from
+from export_core.export.arguments import Arguments, find_static_arguments, leaf_from
 from export_core.export.case import Case, check_arguments, check_tree
 from export_core.export.errors import ExportError
-from export_core.export.jaxprs import Described, describe
-from export_core.export.meshes import abstract, mesh_of, placed
+from export_core.export.jaxprs import JaxprDescription, describe_jaxpr
+from export_core.export.meshes import abstract_arguments, mesh_of, place_arguments
 from export_core.export.registrations import registration_files
-from export_core.goldens import Leaf, Manifest, Options, Signature, Writer
+from export_core.goldens import Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.manifest import signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.releases import Calendar
 
@@ -44,10 +46,11 @@ _WITHOUT_LOCATIONS = {
 
 
 @dataclass(frozen=True)
-class Produced:
-    """A case as exported and run now, in this process: what a golden of this writer would hold.
+class ProducedGolden:
+    """A golden of this process's writer, not stored yet: the case as exported and run now.
 
-    `inputs` and `outputs` are flat. The rest is for the checks that are added to it: the jax `Exported`, and the call itself.
+    `inputs` and `outputs` are flat. `exported` (jax's `Exported`) and `arguments` are for the checks that `add_checks`
+    adds.
     """
 
     case: Case
@@ -61,7 +64,7 @@ class Produced:
 
 
 def installed_writer(calendar: Calendar) -> Writer:
-    """This process as a writer. Raises `ReleaseError` when its jaxlib is not in the calendar."""
+    """The jax of this process as a writer. Raises `ReleaseError` when its jaxlib is not in the calendar."""
     return Writer(
         jax=jax.__version__,
         jaxlib=jaxlib.version.__version__,
@@ -71,44 +74,31 @@ def installed_writer(calendar: Calendar) -> Writer:
     )
 
 
-def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> Produced:
+def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGolden:
     """Export the case and run it once.
 
     Args:
         case: what to export.
         calendar: dates the writer.
-        reproducible: keep paths of this machine out of the bytes. It empties jax's caches, so it is asked for only when
-            a golden is to be written. (`jax_traceback_in_locations_limit` is ignored by what jax has already traced.)
+        reproducible: keep paths of this machine out of the bytes. It empties jax's caches, so it is set only when a
+            golden is to be written. (`jax_traceback_in_locations_limit` has no effect on what jax has already traced.)
 
     Raises:
-        ExportError: jax.export does not take it. What the function itself raises when it is traced or run is passed on.
+        ExportError: jax.export refuses the case. What the function itself raises when it is traced or run is passed on.
     """
     case.check()
-    asked = case.asked
     writer = installed_writer(calendar)
-    platforms = asked.platforms or (writer.platform,)
-    with _no_locations() if reproducible else nullcontext(), _configured(case):
-        arguments = placed(case, _arguments(case))
-        shapes: Any = getattr(case.function, "eval_shape", None)
-        if shapes is not None:
-            check_tree(case.test, "output", shapes(*arguments.args, **arguments.kwargs))
+    with _no_locations() if reproducible else nullcontext(), _settings_of(case):
+        arguments = place_arguments(case, _arguments(case))
+        eval_shape: Any = getattr(case.function, "eval_shape", None)
+        if eval_shape is not None:
+            check_tree(case.test, "output", eval_shape(*arguments.args, **arguments.kwargs))
         specs = _specs(case, arguments)
-        try:
-            exported = api.exported(
-                case.function,
-                specs.args,
-                dict(specs.kwargs),
-                platforms=platforms,
-                disabled_checks=tuple({**asked.allow, **asked.disabled_checks}),
-            )
-            data = api.serialized(exported, asked.vjp_order)
-        except (ValueError, NotImplementedError, KeyError, TypeError) as error:
-            raise ExportError(_refusal(case, writer, error)) from error
+        exported, data = _export(case, specs, writer)
         module, jaxpr = api.module_text(exported), _jaxpr(case, specs)
-    flags = _flags()
+    options = _options(case, arguments, _platforms(case, writer), exported.nr_devices)
     inputs = leaves_as_declared(arguments, exported)
     outputs = tuple(map(leaf_from, run(case, arguments)))
-    artifact = read_bytes(data, name=case.id)
     files = {
         ARTIFACT: data,
         INPUTS: to_npz(inputs),
@@ -117,96 +107,115 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> Produced:
         "jaxpr.txt": jaxpr.text.encode(),
         **registration_files(case),
     }
-    manifest = Manifest(
-        case=case.id,
-        test=case.test,
-        name=case.name,
-        writer=writer,
-        flags=flags,
-        options=_options(case, arguments, platforms, exported.nr_devices),
-        comparison=case.comparison,
-        signature=signature_of(artifact),
-        custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
-        files={name: sha256(content) for name, content in files.items()},
-        jaxpr=jaxpr.summary,
-    )
-    return Produced(case, manifest, files, artifact, inputs, outputs, exported, arguments)
+    artifact = read_bytes(data, name=case.id)
+    manifest = structs.replace(_manifest(case, writer, options, artifact, files), jaxpr=jaxpr.summary)
+    return ProducedGolden(case, manifest, files, artifact, inputs, outputs, exported, arguments)
 
 
 def run(case: Case, arguments: Arguments) -> list[Any]:
-    """What the function gives, flat."""
-    copies = arguments.copied()
+    """The results of the function as it is, not of its artifact, flat."""
+    copies = arguments.copy()
     return list(jax.tree_util.tree_leaves(case.function(*copies.args, **copies.kwargs)))
 
 
-def outputs_for(produced: Produced, inputs: Sequence[Leaf]) -> tuple[Leaf, ...]:
-    """What the function gives for other inputs, flat and stored."""
+def outputs_for(produced: ProducedGolden, inputs: Sequence[Leaf]) -> tuple[Leaf, ...]:
+    """The results of the function for other inputs, flat and as they are stored."""
     return tuple(map(leaf_from, run(produced.case, produced.arguments.with_leaves(inputs))))
 
 
 def leaves_as_declared(arguments: Arguments, exported: Any) -> tuple[Leaf, ...]:
-    """The arguments as they are stored, of the types that the exported function really takes."""
+    """The arguments as they are stored, with the dtypes that the exported function really takes."""
     leaves = map(leaf_from, arguments.flat())
     return tuple(_as_declared(leaf, aval) for leaf, aval in zip(leaves, exported.in_avals, strict=True))
 
 
-def signature_of(artifact: Artifact) -> Signature:
-    """The signature an artifact declares, read from its bytes, so that it reads the same whoever wrote it."""
-    envelope = artifact.envelope
-    if envelope is None:
-        raise ExportError("Expected a serialized jax.export.Exported, found a bare StableHLO module.")
-    return Signature(
-        inputs=tuple(map(str, envelope.in_avals)),
-        outputs=tuple(map(str, envelope.out_avals)),
-        in_tree=str(envelope.in_tree),
-        out_tree=str(envelope.out_tree),
-    )
-
-
 def _arguments(case: Case) -> Arguments:
-    whole = Arguments(case.args, dict(case.kwargs))
     try:
-        taken = api.dynamic_tree(case.function, case.args, dict(case.kwargs))
+        dynamic_tree = api.dynamic_tree(case.function, case.args, dict(case.kwargs))
     except TypeError as error:
+        # jax's words for an argument that is no array. Ours name the argument; if none is wrong, the function raised
+        # this itself.
         if re.search("abstract array|valid JAX type", str(error)):
-            check_arguments(case.test, whole)
+            check_arguments(case.test, Arguments(case.args, dict(case.kwargs)))
         raise
-    found = arguments_of(case.test, case.args, case.kwargs, taken)
-    check_arguments(case.test, found)
-    return found
+    arguments = find_static_arguments(case.test, case.args, case.kwargs, dynamic_tree)
+    check_arguments(case.test, arguments)
+    return arguments
 
 
 def _specs(case: Case, arguments: Arguments) -> Arguments:
-    """What stands for the arguments while the function is exported."""
-    asked = case.asked
-    if asked.symbolic_shapes is None:
-        return abstract(case, arguments)
+    """The arguments as the function is exported for them: with symbolic dimensions, or on a mesh without devices."""
+    shapes = case.options.symbolic_shapes
+    if shapes is None:
+        return abstract_arguments(case, arguments)
     args, kwargs = arguments.dynamic
     try:
-        specs = api.symbolic_args_specs(args, asked.symbolic_shapes, asked.constraints)
+        specs = api.symbolic_args_specs(args, shapes, case.options.constraints)
     except (ValueError, TypeError) as error:
         raise ExportError(
-            f"{case.test}: symbolic_shapes={asked.symbolic_shapes!r}: jax cannot read this for these arguments: {error}"
+            f"{case.test}: symbolic_shapes={shapes!r}: jax cannot read this for these arguments: {error}"
         ) from error
     return arguments.with_dynamic(specs, kwargs)
 
 
+def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, bytes]:
+    """The jax `Exported` and the artifact. Raises `ExportError` when jax.export refuses."""
+    options = case.options
+    try:
+        exported = api.export_function(
+            case.function,
+            specs.args,
+            dict(specs.kwargs),
+            platforms=_platforms(case, writer),
+            disabled_checks=tuple({**options.allow, **options.disabled_checks}),
+        )
+        return exported, api.serialize(exported, options.vjp_order)
+    except (
+        ValueError,
+        NotImplementedError,
+        KeyError,
+        TypeError,
+    ) as error:  # whatever releases since 0.4.24 refuse with
+        raise ExportError(_refusal(case, writer, error)) from error
+
+
+def _manifest(case: Case, writer: Writer, options: Options, artifact: Artifact, files: Mapping[str, bytes]) -> Manifest:
+    assert artifact.envelope is not None  # jax.export has just written it
+    return Manifest(
+        case=case.id,
+        test=case.test,
+        name=case.name,
+        writer=writer,
+        flags=_flags(),
+        options=options,
+        comparison=case.comparison,
+        signature=signature_of(artifact.envelope),
+        custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
+        files={name: sha256(content) for name, content in files.items()},
+    )
+
+
+def _platforms(case: Case, writer: Writer) -> tuple[str, ...]:
+    return tuple(case.options.platforms or (writer.platform,))
+
+
 def _options(case: Case, arguments: Arguments, platforms: tuple[str, ...], devices: int) -> Options:
-    asked = case.asked
-    shapes = asked.symbolic_shapes
+    """The options as the manifest holds them, in text."""
+    options = case.options
+    shapes = options.symbolic_shapes
     return Options(
-        platforms=tuple(platforms),
-        allow=dict(asked.allow),
-        disabled_checks=dict(asked.disabled_checks),
-        vjp_order=asked.vjp_order,
+        platforms=platforms,
+        allow=dict(options.allow),
+        disabled_checks=dict(options.disabled_checks),
+        vjp_order=options.vjp_order,
         symbolic_shapes=() if shapes is None else (shapes,) if isinstance(shapes, str) else _texts(shapes),
-        constraints=asked.constraints,
+        constraints=options.constraints,
         mesh=mesh_of(case, arguments, devices),
-        in_specs=_texts(asked.in_specs),
-        calling_convention_version=asked.calling_convention_version,
-        ignore_forward_compatibility=asked.ignore_forward_compatibility,
-        register=asked.register,
-        refused_on=asked.refused_on,
+        in_specs=_texts(options.in_specs),
+        calling_convention_version=options.calling_convention_version,
+        ignore_forward_compatibility=options.ignore_forward_compatibility,
+        register=options.register,
+        refused_on=options.refused_on,
     )
 
 
@@ -214,44 +223,48 @@ def _texts(values: Any) -> tuple[str | None, ...]:
     return tuple(value if value is None else str(value) for value in values)
 
 
-def _configured(case: Case) -> Any:
+def _settings_of(case: Case) -> AbstractContextManager[None]:
+    """The settings of jax that the case is exported with."""
     values: dict[str, Any] = {}
-    if case.asked.calling_convention_version is not None:
-        values["jax_export_calling_convention_version"] = case.asked.calling_convention_version
-    if case.asked.ignore_forward_compatibility:
+    if case.options.calling_convention_version is not None:
+        values["jax_export_calling_convention_version"] = case.options.calling_convention_version
+    if case.options.ignore_forward_compatibility:
         values["jax_export_ignore_forward_compatibility"] = True
-    return api.configured(case.test, values)
+    return api.temporary_settings(case.test, values)
 
 
 _CALLBACK = re.compile(r"host_callbacks|callback")
 
 
 def _refusal(case: Case, writer: Writer, error: Exception) -> str:
+    """Why jax.export refuses a case, and what to do about it."""
     text = str(error)
     if _CALLBACK.search(text):
         return (
-            f"{case.test}: this function calls back into Python (jax.debug.print, jax.debug.callback, pure_callback or io_callback), and "
-            f"no artifact can hold a Python function: {text.splitlines()[0]}. Take the call out where it is exported, or export what is "
-            "around it."
+            f"{case.test}: this function calls back into Python (jax.debug.print, jax.debug.callback, pure_callback or "
+            f"io_callback), and no artifact can hold a Python function: {text.splitlines()[0]}. Leave the call out "
+            "when exporting, or export the parts around it."
         )
     targets = dict.fromkeys(re.findall(r"custom_call @([\w.$-]+)", text))
     if not targets or "no compatibility guarantees" not in text:
         return f"{case.test}: jax.export (jax {writer.jax}) refused this function: {type(error).__name__}: {error}"
-    allow = dict.fromkeys(targets, "why its behaviour is pinned")
+    allow = dict.fromkeys(targets, "why its behaviour is pinned")  # to be pasted, with a reason in place of this one
     return (
-        f"{case.test}: this function makes custom calls that jax {writer.jax} does not promise to keep: {', '.join(targets)}. "
+        f"{case.test}: this function makes custom calls that jax {writer.jax} does not promise to keep: "
+        f"{', '.join(targets)}. "
         f"Avoid them when exporting, or allow each with a reason: allow={allow}."
     )
 
 
 def _as_declared(leaf: Leaf, aval: Any) -> Leaf:
-    """Jax narrows 64-bit NumPy input when x64 is off; the golden keeps what the exported function really takes."""
+    """Jax narrows 64-bit NumPy input when x64 is off; the golden holds what the exported function really takes."""
     if leaf.dtype == str(aval.dtype) or leaf.dtype not in ("float64", "int64", "uint64", "complex128"):
         return leaf
     return leaf_of(leaf.data.astype(aval.dtype))
 
 
 def _flags() -> dict[str, bool | int | str | None]:
+    """The settings of `FLAGS` as they are now, for the manifest."""
     known: dict[str, Any] = jax.config.values
     return {
         name: value if isinstance(value, (bool, int, str, type(None))) else str(value)
@@ -260,19 +273,19 @@ def _flags() -> dict[str, bool | int | str | None]:
     }
 
 
-def _jaxpr(case: Case, specs: Arguments) -> Described:
-    if hasattr(
-        case.function, "trace"
-    ):  # jax.jit has it since 0.4.30, and knows what is static; before, the jit itself is printed too
-        return describe(case.function.trace(*specs.args, **specs.kwargs).jaxpr)
-    static = tuple(where for where in specs.static if isinstance(where, int))
+def _jaxpr(case: Case, specs: Arguments) -> JaxprDescription:
+    # jax.jit has trace() since 0.4.30, and knows what is static. Before, the jit itself is an equation of the printed
+    # jaxpr.
+    if hasattr(case.function, "trace"):
+        return describe_jaxpr(case.function.trace(*specs.args, **specs.kwargs).jaxpr)
+    static = tuple(key for key in specs.static if isinstance(key, int))
     named = {name: value for name, value in specs.kwargs.items() if name in specs.static}
     traced = jax.make_jaxpr(functools.partial(case.function, **named), static_argnums=static)
-    return describe(traced(*specs.args, **specs.dynamic[1]))
+    return describe_jaxpr(traced(*specs.args, **specs.dynamic[1]))
 
 
 def _platform_name() -> str:
-    # jax's backend says "gpu" for both; jax.export wants to know whose.
+    # The backend of both cuda and rocm is called "gpu"; jax.export tells them apart.
     backend = jax.default_backend()
     if backend != "gpu":
         return str(backend)
@@ -282,7 +295,8 @@ def _platform_name() -> str:
 
 @contextmanager
 def _no_locations() -> Iterator[None]:
+    """Leave source locations out of what is exported: they hold paths of this machine."""
     known = {name: value for name, value in _WITHOUT_LOCATIONS.items() if name in jax.config.values}
-    with api.configured("", known):
+    with api.temporary_settings("", known):
         jax.clear_caches()
         yield

@@ -1,7 +1,7 @@
-"""What must a reader import before it can read an artifact? Modules that register tree nodes, effects or custom-call targets.
+"""Modules that a reader imports before it reads an artifact: they register tree nodes, effects or custom-call targets.
 
-The golden holds a copy of each, since a golden must not depend on the source that made it; the worker imports the copy under the
-module's own name, which is part of what jax serializes of an effect.
+The golden holds a copy of each, since a golden must not depend on the source code that made it; the worker imports the
+copy under the module's own name, since that is part of what jax serializes of an effect.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from export_core.export.errors import ExportError
 
 
 def registration_files(case: Case) -> dict[str, bytes]:
-    """The files of the modules that the case names, by their name in the golden. Raises `ExportError` for one not imported."""
-    return {f"{name}.register.py": _source(case, name) for name in case.asked.register}
+    """The source of each module that the case registers, by its file name in the golden.
+
+    Raises `ExportError` for a module that this process has not imported, or not from a .py file.
+    """
+    return {f"{name}.register.py": _source(case, name) for name in case.options.register}
 
 
 def _source(case: Case, name: str) -> bytes:
@@ -23,7 +26,8 @@ def _source(case: Case, name: str) -> bytes:
     path = getattr(module, "__file__", None)
     if path is None or not path.endswith(".py"):
         raise ExportError(
-            f"{case.test}: register={name!r}: expected the name of a module that this test has imported from a .py file, found "
-            f"{'none' if module is None else repr(path)}. The reader imports a copy of it: it may import jax, numpy and what Python has."
+            f"{case.test}: register={name!r}: expected the name of a module that this test has imported from a .py "
+            f"file, found {'none' if module is None else repr(path)}. The reader imports a copy of it, which may "
+            "import only jax, numpy and the standard library."
         )
     return Path(path).read_bytes()

@@ -1,9 +1,9 @@
-"""What is kept: goldens, their manifests, and arrays of every JAX dtype."""
+"""Goldens: their manifests, their arrays of every JAX dtype, and the folder that stores them."""
 
 from export_core.goldens.arrays import Leaf
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Check, Comparison, JaxprSummary, Manifest, Options, Signature, Writer
-from export_core.goldens.store import Golden, GoldenStore, Written
+from export_core.goldens.store import Golden, GoldenStore, WriteStatus
 
 __all__ = [
     "Check",
@@ -16,6 +16,6 @@ __all__ = [
     "Manifest",
     "Options",
     "Signature",
+    "WriteStatus",
     "Writer",
-    "Written",
 ]

@@ -1,4 +1,4 @@
-"""How an artifact whose source nobody has becomes a golden: its own types say what its inputs and outputs must be."""
+"""A golden from an artifact whose source code is lost: the artifact itself declares its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -10,69 +10,78 @@ from typing import Any
 
 import numpy as np
 
-from export_core.artifact import Artifact, Aval
+from export_core.artifact import Artifact, Aval, Envelope
 from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, to_npz
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import Comparison, Manifest, Options, Signature, Writer
+from export_core.goldens.manifest import Comparison, Manifest, Options, Writer, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 
 _WIDE = ("int64", "uint64", "float64", "complex128")
 _NOT_IN_NAMES = set('/\\:*?"<>|\0')
 
 
-def adopted(
+def adopt_artifact(
     artifact: Artifact, inputs: Path, outputs: Path, case: str, writer: Writer, register: Sequence[Path] = ()
 ) -> tuple[Manifest, dict[str, bytes]]:
-    """What a `GoldenStore` writes for this artifact.
+    """Make the manifest and the files of a golden, as `GoldenStore.write` takes them.
 
     Args:
         artifact: a serialized `jax.export.Exported`.
-        inputs: an .npz with the flat arguments in order, as `np.savez(file, *leaves)` names them (arr_0, arr_1, …) or as goldens
-            do (0000.bfloat16). A dtype that NumPy lacks may be kept as its bytes; PRNG keys are their key data.
+        inputs: an .npz with the flat arguments in order, as `np.savez(file, *leaves)` names them (arr_0, arr_1, …) or
+            as goldens do (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes; PRNG keys as their key
+            data.
         outputs: the flat results, likewise.
         case: the name of the golden's folder.
         writer: who exported it.
         register: modules that a reader imports first; the golden holds a copy of each.
 
     Raises:
-        GoldenError: the arrays are not what the artifact takes and gives, or the name cannot be a folder's.
+        GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, or the name is no folder's.
     """
-    envelope = artifact.envelope
-    if envelope is None:
-        raise GoldenError(
-            f"{artifact.name}: expected a serialized jax.export.Exported, found a bare StableHLO module, which says nothing of "
-            "how it is called. Export the function again, or wrap the module."
-        )
-    if not case or case in (".", "..") or case.startswith(".") or set(case) & _NOT_IN_NAMES or not case.isprintable():
-        raise GoldenError(f"--case: expected a name that can be a folder's, such as models.attention, found {case!r}.")
-    sizes: dict[str, int] = {}
-    arguments = _checked("--inputs", inputs, envelope.in_avals, sizes)
-    results = _checked("--outputs", outputs, envelope.out_avals, sizes)
-    files = {ARTIFACT: bytes(artifact.data), INPUTS: to_npz(arguments), OUTPUTS: to_npz(results)}
-    for module in register:
-        files[f"{module.stem}.register.py"] = _module(module)
-    wide = any(aval.dtype in _WIDE for aval in (*envelope.in_avals, *envelope.out_avals))
+    envelope = _envelope_of(artifact)
+    _check_case_name(case)
+    sizes: dict[
+        str, int
+    ] = {}  # of symbolic dimensions; the inputs' come first, since outputs may be expressions of them
+    files = {ARTIFACT: bytes(artifact.data)}
+    files[INPUTS] = to_npz(_read_leaves("--inputs", inputs, envelope.in_avals, sizes))
+    files[OUTPUTS] = to_npz(_read_leaves("--outputs", outputs, envelope.out_avals, sizes))
+    files |= {f"{module.stem}.register.py": _read_module(module) for module in register}
     manifest = Manifest(
         case=case,
         test="",
         name=None,
         writer=writer,
-        flags={"jax_enable_x64": wide},
+        flags={"jax_enable_x64": _needs_x64(envelope)},
         options=Options(platforms=envelope.platforms, register=tuple(module.stem for module in register)),
         comparison=Comparison(),
-        signature=Signature(
-            inputs=tuple(map(str, envelope.in_avals)),
-            outputs=tuple(map(str, envelope.out_avals)),
-            in_tree=str(envelope.in_tree),
-            out_tree=str(envelope.out_tree),
-        ),
+        signature=signature_of(envelope),
         custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
         files={name: sha256(content) for name, content in files.items()},
     )
     return manifest, files
 
 
-def _module(path: Path) -> bytes:
+def _envelope_of(artifact: Artifact) -> Envelope:
+    if artifact.envelope is None:
+        raise GoldenError(
+            f"{artifact.name}: expected a serialized jax.export.Exported, found a bare StableHLO module, which does "
+            "not say how it is called. Export the function again, or wrap the module."
+        )
+    return artifact.envelope
+
+
+def _needs_x64(envelope: Envelope) -> bool:
+    """Whether it takes or returns 64-bit values, which jax narrows with x64 off, before the artifact sees them."""
+    return any(aval.dtype in _WIDE for aval in (*envelope.in_avals, *envelope.out_avals))
+
+
+def _check_case_name(case: str) -> None:
+    if not case or case.startswith(".") or set(case) & _NOT_IN_NAMES or not case.isprintable():
+        raise GoldenError(f"--case: expected a name that a folder can have, such as models.attention, found {case!r}.")
+
+
+def _read_module(path: Path) -> bytes:
     if path.suffix != ".py" or not path.stem.isidentifier():
         raise GoldenError(f"--register {path}: expected a Python module, such as my_targets.py.")
     try:
@@ -81,35 +90,40 @@ def _module(path: Path) -> bytes:
         raise GoldenError(f"--register {path}: cannot read this module: {error.strerror}.") from None
 
 
-def _checked(option: str, path: Path, avals: Sequence[Aval], sizes: dict[str, int]) -> list[Leaf]:
-    """The arrays of a file as leaves of these types; `sizes` collects what the symbolic dimensions are."""
-    arrays = _arrays(option, path)
+def _read_leaves(option: str, path: Path, avals: Sequence[Aval], sizes: dict[str, int]) -> list[Leaf]:
+    """The arrays of a file as leaves of these types; `sizes` collects the sizes of symbolic dimensions.
+
+    Raises `GoldenError` for another number of arrays, and for another dtype or shape.
+    """
+    arrays = _read_arrays(option, path)
     if len(arrays) != len(avals):
         raise GoldenError(
-            f"{option} {path}: expected {len(avals)} arrays ({', '.join(map(str, avals)) or 'none'}), found {len(arrays)}. "
-            "They are the leaves of the arguments or results, in order: np.savez(file, *jax.tree.leaves(values))."
+            f"{option} {path}: expected {len(avals)} arrays ({', '.join(map(str, avals)) or 'none'}), "
+            f"found {len(arrays)}. They are the leaves of the arguments or results, in order: "
+            "np.savez(file, *jax.tree.leaves(values))."
         )
     leaves = [
         _leaf(f"{option} {path}: array {number}", array, aval)
         for number, (array, aval) in enumerate(zip(arrays, avals, strict=True))
     ]
+    # All symbols first, since an expression (2*b) may stand before the array that shows its symbol (b).
     for leaf, aval in zip(leaves, avals, strict=True):
         if len(leaf.shape) == len(aval.shape):
             for dim, size in zip(aval.shape, leaf.shape, strict=True):
                 if isinstance(dim, str) and dim.isidentifier():
                     sizes.setdefault(dim, size)
     for number, (leaf, aval) in enumerate(zip(leaves, avals, strict=True)):
-        wanted = [_size(dim, sizes) for dim in aval.shape]
-        if len(wanted) != len(leaf.shape) or any(
-            want not in (None, size) for want, size in zip(wanted, leaf.shape, strict=False)
+        expected = [_size(dim, sizes) for dim in aval.shape]
+        if len(expected) != len(leaf.shape) or any(
+            want not in (None, size) for want, size in zip(expected, leaf.shape, strict=True)
         ):
             known = f" with {', '.join(f'{name} = {size}' for name, size in sizes.items())}" if sizes else ""
             raise GoldenError(f"{option} {path}: array {number}: expected {aval}{known}, found {leaf}.")
     return leaves
 
 
-def _arrays(option: str, path: Path) -> list[Any]:
-    """The arrays in order: numpy's own names by their number, or leaves as goldens keep them."""
+def _read_arrays(option: str, path: Path) -> list[Any]:
+    """The arrays in order: NumPy arrays from numpy's names (arr_0), leaves from those of goldens (0000.bfloat16)."""
     if not path.is_file():
         raise GoldenError(f"{option} {path}: expected an .npz of arrays, found no such file.")
     try:
@@ -123,43 +137,46 @@ def _arrays(option: str, path: Path) -> list[Any]:
         raise GoldenError(
             f"{option} {path}: expected arrays named arr_0, arr_1, … as np.savez(file, *leaves) does: {error}"
         ) from None
-    except Exception as error:  # zipfile, zlib and numpy raise some ten kinds on damaged bytes
+    except Exception as error:  # zipfile, zlib and numpy raise about ten types on damaged bytes
         raise GoldenError(f"{option} {path}: expected an .npz of arrays, found something else: {error}") from None
 
 
 def _leaf(where: str, value: Any, aval: Aval) -> Leaf:
-    """One array as a leaf of the type of `aval`; its shape is looked at later."""
+    """One array as a leaf with the dtype of `aval`.
+
+    The shape is checked later, when the symbolic dimensions are known.
+    """
     if isinstance(value, Leaf):
         if value.dtype != aval.dtype:
             raise GoldenError(f"{where}: expected {aval}, found {value}.")
         return value
     array = np.asarray(value, order="C")
-    found = GoldenError(f"{where}: expected {aval}, found {array.dtype}[{','.join(map(str, array.shape))}].")
+    wrong = GoldenError(f"{where}: expected {aval}, found {array.dtype}[{','.join(map(str, array.shape))}].")
     if aval.dtype in KEYS:
         if array.dtype != np.uint32 or not array.ndim:
-            raise found
+            raise wrong
         return Leaf(aval.dtype, array)
     if aval.dtype in PLAIN or aval.dtype == "float0":
         if array.dtype.name != ("bool" if aval.dtype == "float0" else aval.dtype):
-            raise found
+            raise wrong
         return Leaf(aval.dtype, array.astype(array.dtype.newbyteorder("="), copy=False))
     width = _width(aval.dtype)
-    # numpy writes bfloat16 and its like as nameless bytes (V2), and reads them back as that.
+    # numpy writes bfloat16 and its like as nameless bytes (V2), and reads them back as such.
     if width is None or array.dtype.itemsize != width or array.dtype.kind not in "Vu":
-        raise found
+        raise wrong
     return Leaf(aval.dtype, array.view(np.dtype(f"u{width}")))
 
 
 def _width(dtype: str) -> int | None:
-    """Bytes of an element of a dtype that ml_dtypes has."""
+    """Bytes of an element of a dtype that ml_dtypes has, else None."""
     import ml_dtypes
 
-    known = getattr(ml_dtypes, dtype, None)
-    return None if known is None else int(np.dtype(known).itemsize)
+    scalar_type = getattr(ml_dtypes, dtype, None)
+    return None if scalar_type is None else int(np.dtype(scalar_type).itemsize)
 
 
 def _size(dim: int | str, sizes: Mapping[str, int]) -> int | None:
-    """What a dimension comes to; None where it depends on something that no array shows."""
+    """The size of a dimension; None where it depends on a symbol that no array shows."""
     if isinstance(dim, int):
         return dim
     try:
@@ -169,7 +186,11 @@ def _size(dim: int | str, sizes: Mapping[str, int]) -> int | None:
 
 
 def _value(node: ast.AST, sizes: Mapping[str, int]) -> int:
-    """The value of a dimension's expression as jax prints it: names, integers, + - * ^, floordiv, mod, max, min."""
+    """The value of a dimension's expression as jax prints it: names, integers, + - * ^, floordiv, mod, max, min.
+
+    Walks the tree instead of calling eval: the text comes from a file that nobody has vouched for. Raises `ValueError`
+    for more.
+    """
     match node:
         case ast.Constant(value=int(number)):
             return number
@@ -186,7 +207,7 @@ def _value(node: ast.AST, sizes: Mapping[str, int]) -> int:
                     return first - second
                 case ast.Mult():
                     return first * second
-                case ast.Pow() if 0 <= second < 16:
+                case ast.Pow() if 0 <= second < 16:  # a shape never needs more, and a large one would take forever
                     return int(first**second)
         case ast.Call(func=ast.Name(id=name), args=arguments):
             values = [_value(argument, sizes) for argument in arguments]

@@ -1,12 +1,14 @@
-"""How are arrays of every JAX dtype kept bit for bit in an .npz, with no pickle?
+"""Arrays of every JAX dtype in an .npz: bit for bit, without pickle, the same bytes on every machine.
 
 A dtype that plain NumPy lacks is stored as the unsigned integers of the same bytes; the member's name says what it is:
-``0003.bfloat16``. PRNG keys are stored as their key data (`jax.random.key_data`, uint32), float0 as False of that shape.
+``0003.bfloat16``. PRNG keys are stored as their key data (`jax.random.key_data`, uint32), float0 as False of that
+shape.
 """
 
 from __future__ import annotations
 
 import io
+import operator
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,35 +28,42 @@ PLAIN = frozenset(
 """dtypes that NumPy has itself."""
 
 KEYS = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg"}
-"""PRNG key dtypes as JAX prints them, and their names in a file; `<` is not allowed in file names everywhere."""
+"""PRNG key dtypes as JAX prints them, and their names in an .npz: `<` is not allowed in file names everywhere."""
 
 _KEY_OF_FILE = {in_file: dtype for dtype, in_file in KEYS.items()}
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """One array as it is stored: JAX's name of its dtype, and NumPy data of a plain dtype that holds the same bits."""
+    """One array as it is stored: JAX's name of its dtype, and NumPy data of a plain dtype with the same bits.
+
+    `data` has the array's shape, for PRNG keys with one axis more: that of the key data.
+    """
 
     dtype: str
     data: Array
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the array that is meant; the trailing axis of key data is not part of it."""
+        """The shape as JAX sees it, without the trailing axis of key data."""
         shape = tuple(int(size) for size in self.data.shape)
         return shape[:-1] if self.dtype in KEYS else shape
 
     def numpy(self) -> Array:
-        """The values as NumPy sees them. Needs ml_dtypes, which comes with jax, for the dtypes NumPy lacks."""
+        """The values in the dtype they are meant in, without a copy; PRNG keys as uint32 and float0 as bool.
+
+        Needs ml_dtypes, which comes with jax, for the dtypes that NumPy lacks. Raises `GoldenError` where ml_dtypes
+        lacks it too.
+        """
         if self.dtype in PLAIN or self.dtype in KEYS or self.dtype == "float0":
             return self.data
-        import ml_dtypes
+        import ml_dtypes  # here only: a golden of plain dtypes is read where there is no jax
 
         meant = getattr(ml_dtypes, self.dtype, None)
         if meant is None or np.dtype(meant).itemsize != self.data.itemsize:
             raise GoldenError(
-                f"Expected {self.data.dtype} holding a dtype that ml_dtypes {ml_dtypes.__version__} has, found {self.dtype}. "
-                "Upgrade ml_dtypes, or restore the golden."
+                f"Expected {self.data.dtype} holding a dtype that ml_dtypes {ml_dtypes.__version__} has, "
+                f"found {self.dtype}. Upgrade ml_dtypes, or restore the golden."
             )
         return self.data.view(np.dtype(meant))
 
@@ -63,7 +72,10 @@ class Leaf:
 
 
 def leaf_of(array: Any) -> Leaf:
-    """The storage form of a NumPy array (ml_dtypes and float0 included). PRNG keys: see `key_leaf`."""
+    """The storage form of a NumPy array (ml_dtypes and float0 included), in C order and native byte order.
+
+    PRNG keys: see `key_leaf`. Raises `GoldenError` for a dtype that JAX does not have, such as text or objects.
+    """
     values = np.asarray(array)
     if values.dtype.names == ("float0",):
         return Leaf("float0", np.zeros(values.shape, np.bool_))
@@ -72,14 +84,17 @@ def leaf_of(array: Any) -> Leaf:
     values = np.asarray(values, order="C")
     if name in PLAIN:
         return Leaf(name, values.astype(values.dtype.newbyteorder("="), copy=False))
-    registered = 2  # what NumPy answers for a dtype that a package such as ml_dtypes added
+    registered = 2  # what isbuiltin is for a dtype that a package such as ml_dtypes added to NumPy
     if values.dtype.isbuiltin != registered:
         raise GoldenError(f"Expected an array of a dtype that JAX has, found dtype {values.dtype}.")
     return Leaf(name, values.view(np.dtype(f"u{values.dtype.itemsize}")))
 
 
 def key_leaf(dtype: str, key_data: Any) -> Leaf:
-    """The storage form of PRNG keys: `dtype` as JAX prints it (``key<fry>``), `key_data` uint32[..., n]."""
+    """The storage form of PRNG keys: `dtype` as JAX prints it (``key<fry>``), `key_data` uint32[..., n].
+
+    Raises `GoldenError` for a key dtype that jax.export cannot serialize (one of the user's own).
+    """
     if dtype not in KEYS:
         raise GoldenError(
             f"Expected a PRNG key dtype that jax.export can serialize ({', '.join(KEYS)}), found {dtype}."
@@ -93,6 +108,7 @@ def to_npz(leaves: Iterable[Leaf]) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for index, leaf in enumerate(leaves):
             member = zipfile.ZipInfo(f"{index:04d}.{KEYS.get(leaf.dtype, leaf.dtype)}.npy")
+            # Unix (3) on every system, or the bytes would differ; its file modes are in the upper half.
             member.create_system = 3
             member.external_attr = 0o644 << 16
             payload = io.BytesIO()
@@ -102,22 +118,22 @@ def to_npz(leaves: Iterable[Leaf]) -> bytes:
 
 
 def from_npz(source: Path | bytes) -> tuple[Leaf, ...]:
-    """Read what `to_npz` or the worker wrote. Never unpickles. Raises `GoldenError` for anything else."""
+    """The leaves that `to_npz` or the worker wrote, in order.
+
+    Never unpickles. Raises `GoldenError` for anything else.
+    """
     where = source if isinstance(source, Path) else "<bytes>"
     try:
         with np.load(source if isinstance(source, Path) else io.BytesIO(source), allow_pickle=False) as archive:
-            # By number: as text, the 10000th would come before the 1001st.
-            numbered = sorted((_member(name, archive[name]) for name in archive.files), key=_first)
+            # By number: as text, the 10000th would come before the 1001st. Leaves themselves cannot be ordered.
+            numbered = sorted((_member(name, archive[name]) for name in archive.files), key=operator.itemgetter(0))
             return tuple(leaf for _, leaf in numbered)
-    except Exception as error:  # zipfile, zlib and numpy raise some ten kinds on damaged bytes
+    except Exception as error:  # zipfile, zlib and numpy raise about ten types on damaged bytes
         raise GoldenError(f"{where}: expected arrays in an .npz, found something else: {error}") from error
 
 
-def _first(numbered: tuple[int, Leaf]) -> int:
-    return numbered[0]
-
-
 def _member(name: str, data: Array) -> tuple[int, Leaf]:
+    """The number and the leaf of one member. Raises `ValueError` when its name and its dtype do not fit together."""
     index, _, in_file = name.partition(".")
     dtype = _KEY_OF_FILE.get(in_file, in_file)
     stored = data.dtype.name

@@ -1,4 +1,4 @@
-"""What does golden.yaml say about a golden?"""
+"""golden.yaml, the manifest of a golden: its fields, and how it is written and read."""
 
 from __future__ import annotations
 
@@ -6,21 +6,28 @@ import datetime
 import math
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import yaml
 
 from export_core.goldens.errors import GoldenError
 
+if TYPE_CHECKING:
+    from export_core.artifact import Envelope
+
 FORMAT = 1
 """Version of golden.yaml. A newer one is refused: it may mean what this version cannot check."""
 
-_QUOTED = re.compile(r"^.*\n[ \t]*\^[ \t]*$", re.MULTILINE)
+_QUOTED_SOURCE = re.compile(r"^.*\n[ \t]*\^[ \t]*$", re.MULTILINE)
+"""A line of source above a caret, as XLA quotes it below an error."""
 
 
 class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who exported it. `built` is the build date of the jaxlib, from the release calendar."""
+    """Who exported it: versions of jax, jaxlib and Python, and the platform.
+
+    `built` is the jaxlib's date in the calendar.
+    """
 
     jax: str
     jaxlib: str
@@ -36,11 +43,12 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How it was exported. What has its default is not written down.
+    """How it was exported. A field that has its default is not written down.
 
-    `allow` and `disabled_checks` map what was accepted to the reason for it. `mesh` maps axis names to sizes, in order; empty
-    for one device. `register` names the modules that the reader imports first; the golden holds a copy of each. `refused_on` lists
-    platforms that it was not exported for, and on which its refusal is checked.
+    `allow` and `disabled_checks` map custom-call targets and checks to the reason why they are accepted. `mesh` maps
+    axis names to sizes, in order; empty for one device. `register` names the modules that the reader imports first; the
+    golden holds a copy of each. `refused_on` lists platforms that it was not exported for, and on which its refusal is
+    checked.
     """
 
     platforms: tuple[str, ...]
@@ -63,12 +71,12 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One more use of the artifact, after the plain call with `inputs.npz`, and what must come of it.
+    """One more call of the artifact, after the plain one with `inputs.npz`, and the result that it must have.
 
-    `vjp` is the order of the derivative that is called, 0 for the function itself. `inputs` and `outputs` are files of the
-    golden: flat arrays; without `inputs` those of the plain call are taken. Without `outputs` the call must be refused, with a
-    message in which `refused` is found (a regular expression). `mesh` is the mesh of the call where it is another one;
-    `spread` puts the arguments on it in pieces.
+    `vjp` is the order of the derivative that is called, 0 for the function itself. `inputs` and `outputs` are files of
+    the golden: flat arrays; without `inputs` those of the plain call are taken. Without `outputs` the call must be
+    refused, with a message that the regular expression `refused` matches. `mesh` is the mesh of the call where it is
+    another one; `spread` shards the arguments over it.
     """
 
     name: str
@@ -79,15 +87,19 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     mesh: dict[str, int] = {}
     spread: bool = False
 
-    def expects(self, said: str) -> bool:
-        """Whether a refusal that says this is the one that must come. XLA quotes lines of source above a caret: those do not count."""
-        return self.refused is not None and re.search(self.refused, _QUOTED.sub("", said)) is not None
+    def expects(self, message: str) -> bool:
+        """Whether a refusal with this message is the expected one.
+
+        Source that XLA quotes does not count: a comment in it may hold the very words that are looked for.
+        """
+        return self.refused is not None and re.search(self.refused, _QUOTED_SOURCE.sub("", message)) is not None
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How outputs are compared: the comparator's name, or ``module:function``, and tolerances.
 
-    A number is for every dtype, a mapping for those that it names; null stands for the default of each dtype (of `ulp`: none).
+    A number holds for every dtype, a mapping for those that it names; null stands for the default of each dtype (of
+    `ulp`: none). `rtol` and `atol` are added as in `numpy.allclose`; `ulp` is in units in the last place.
     """
 
     compare: str = "allclose"
@@ -105,11 +117,22 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     out_tree: str
 
 
+def signature_of(envelope: Envelope) -> Signature:
+    """The signature that an artifact declares, read from its bytes: the same text whichever jax wrote it."""
+    return Signature(
+        inputs=tuple(map(str, envelope.in_avals)),
+        outputs=tuple(map(str, envelope.out_avals)),
+        in_tree=str(envelope.in_tree),
+        out_tree=str(envelope.out_tree),
+    )
+
+
 class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The jaxpr that was exported, in figures.
 
-    `primitives` counts each primitive by name through all inner jaxprs (of cond, while, scan, jit, custom_vjp and so on), anew for
-    each place that uses one. `constants` has the types of the arrays closed over (``float32[3]``), `effects` what jax calls them, sorted.
+    `primitives` counts each primitive by name in all inner jaxprs too (of cond, while, scan, jit, custom_vjp and so
+    on), once for each place that uses one. `constants` has the types of the arrays closed over (``float32[3]``),
+    `effects` their names in jax, sorted.
     """
 
     primitives: dict[str, int]
@@ -118,9 +141,11 @@ class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """golden.yaml. `files` maps each file beside it to its SHA-256; nothing in it depends on the machine or the time.
+    """All of golden.yaml.
 
-    `out_shardings` says for more than one device which part of each output lies where.
+    `files` maps each file beside it to its SHA-256; nothing in it depends on the machine or the time.
+
+    `out_shardings` says for more than one device which part of each output is on which device.
     """
 
     case: str
@@ -140,13 +165,17 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def replayed_on(self) -> tuple[str, ...]:
-        """The platforms on which there is something to see: where it runs, and where it must be refused."""
+        """The platforms that have a cell: those where it runs, and those where it must be refused."""
+        # Without the check of the platform it also runs where it was written, whatever it was exported for.
         lifted = (self.writer.platform,) if "platform" in self.options.disabled_checks else ()
         return tuple(dict.fromkeys((*self.options.platforms, *lifted, *self.options.refused_on)))
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes text with line breaks so that it reads back as it was: PyYAML folds some of them (U+0085) in other styles."""
+    """Quotes text with line breaks, so that it reads back unchanged.
+
+    PyYAML folds some of them (U+0085) in other styles.
+    """
 
     def text(self, value: str) -> yaml.ScalarNode:
         """A YAML string."""
@@ -158,7 +187,7 @@ _Dumper.add_representer(str, _Dumper.text)
 
 
 def dump_manifest(manifest: Manifest) -> bytes:
-    """The same bytes for the same manifest, in the order of its fields, `format` first."""
+    """golden.yaml as bytes, the same for the same manifest: fields in order, `format` first, where readers look."""
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
     ordered = {"format": data.pop("format"), **data}
     return yaml.dump(ordered, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120).encode()
@@ -173,24 +202,27 @@ def load_manifest(path: Path) -> Manifest:
     except OSError as error:
         raise GoldenError(f"{path}: cannot read this manifest: {error.strerror}.") from None
     try:
-        said = msgspec.yaml.decode(text)  # once: YAML takes most of the time of a matrix that is known
-        _refuse_newer(path, said)
-        return msgspec.convert(said, Manifest, builtin_types=(datetime.date,))
+        fields = msgspec.yaml.decode(text)  # once: YAML takes most of the time of a matrix with all results cached
+        _refuse_newer(path, fields)
+        return msgspec.convert(fields, Manifest, builtin_types=(datetime.date,))
     except msgspec.MsgspecError as error:
-        problem = " ".join(str(error).split())  # what YAML says fills several lines
+        problem = " ".join(str(error).split())  # an error of YAML has several lines
         raise GoldenError(f"{path}: not a golden's manifest: {problem}. {RESTORE}") from None
 
 
 def refuse_newer_format(path: Path) -> None:
-    """Raise `GoldenError` for a manifest that a newer version of this tool wrote. One that is damaged or missing is nobody's loss."""
+    """Raise `GoldenError` for a manifest that a newer version of this tool wrote.
+
+    A damaged or missing one may be overwritten.
+    """
     try:
         _refuse_newer(path, msgspec.yaml.decode(path.read_bytes()))
     except (OSError, msgspec.MsgspecError):
         return
 
 
-def _refuse_newer(path: Path, said: Any) -> None:
-    version = msgspec.convert(said, _Format).format
+def _refuse_newer(path: Path, fields: Any) -> None:
+    version = msgspec.convert(fields, _Format).format
     if version > FORMAT:
         raise GoldenError(
             f"{path}: manifest format {version}; this pytest-jaxexport reads up to {FORMAT}. Upgrade pytest-jaxexport."
@@ -198,6 +230,8 @@ def _refuse_newer(path: Path, said: Any) -> None:
 
 
 class _Format(msgspec.Struct):
+    """The one field that every version of golden.yaml has; unknown ones are allowed here."""
+
     format: int
 
 

@@ -1,7 +1,7 @@
-"""Where do goldens lie on disk, and how do they get there all or nothing?
+"""The folder of goldens: ``<root>/<case>/<writer>/`` holds one golden, written and deleted all or nothing.
 
-``<root>/<case>/<writer>/`` holds one golden. A golden is written into a hidden folder beside its place and swapped in by one
-rename, so that whoever is killed leaves the old golden or the new one.
+A golden is written into a hidden folder beside its place and swapped in by one rename, so that a process killed at any
+moment leaves the old golden or the new one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from export_core.atomic import write_whole
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import RESTORE, Manifest, dump_manifest, load_manifest, refuse_newer_format
@@ -26,11 +27,15 @@ MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
 INPUTS = "inputs.npz"
 OUTPUTS = "outputs.npz"
-GONE = ".gone-"
 FOR_THE_EYE = ("module.mlir", "jaxpr.txt")
 
+# Hidden folders in a case's folder, by the step at which a killed process leaves them. The first and the last end in
+# -PID-RANDOM, so that another process can tell whether their owner is still alive; the second is found again by its
+# golden's name.
+STAGED, SWAPPED_OUT, REMOVED = ".new-", ".old-", ".gone-"
 
-class Written(StrEnum):
+
+class WriteStatus(StrEnum):
     """What `GoldenStore.write` did."""
 
     NEW = "new"
@@ -64,15 +69,19 @@ class Golden:
         return from_npz(self.folder / OUTPUTS)
 
     def verify(self) -> None:
-        """Compare each file with its SHA-256. Raises `GoldenError` for one that is missing, changed or was never listed."""
+        """Compare each file with its SHA-256.
+
+        Raises `GoldenError` for a listed file that is missing or changed, and for an artifact, inputs or outputs not
+        listed.
+        """
         for name, expected in self.manifest.files.items():
             path = self.folder / name
             try:
-                found = sha256(path.read_bytes())
+                actual = sha256(path.read_bytes())
             except FileNotFoundError:
                 raise GoldenError(f"{path}: expected a file of this golden, found none. {RESTORE}") from None
-            if found != expected:
-                raise GoldenError(f"{path}: damaged: expected SHA-256 {expected}, found {found}. {RESTORE}")
+            if actual != expected:
+                raise GoldenError(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
         for name in (ARTIFACT, INPUTS, OUTPUTS):
             if name not in self.manifest.files:
                 raise GoldenError(f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {RESTORE}")
@@ -85,37 +94,42 @@ class GoldenStore:
     root: Path
 
     def goldens(self) -> list[Golden]:
-        """Every golden, by case, then by the build date of its writer. Raises `GoldenError` at the first unreadable one."""
+        """Every golden, by case, then by the build date of its writer.
+
+        Raises `GoldenError` at the first unreadable one.
+
+        First completes replacements that were killed halfway, so even reading may rename folders.
+        """
         cases = sorted(path.name for path in self._folders(self.root))
         return [golden for case in cases for golden in self.generations(case)]
 
     def generations(self, case: str) -> list[Golden]:
         """The goldens of one case, oldest writer first."""
         self._recover(self.root / case)
-        found = [self._load(folder) for folder in self._folders(self.root / case)]
-        return sorted(found, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
+        goldens = [self._load(folder) for folder in self._folders(self.root / case)]
+        return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
 
-    def write(self, manifest: Manifest, files: Mapping[str, bytes]) -> Written:
-        """Write one golden atomically. A golden that is already there with the same bytes is not touched.
+    def write(self, manifest: Manifest, files: Mapping[str, bytes]) -> WriteStatus:
+        """Write one golden atomically. A stored golden with the same bytes is not touched.
 
-        Raises `GoldenError` when the disk refuses, or when a newer version of this tool wrote the golden that is there; then
-        everything stored is as it was.
+        Raises `GoldenError` when the disk refuses, or when a newer version of this tool wrote the stored golden; then
+        nothing stored has changed.
         """
         target = self.root / manifest.case / manifest.writer.id
         self._recover(target.parent)
         content = {MANIFEST: dump_manifest(manifest), **files}
-        known = target.exists()
-        if known and self._content(target) == content:
-            return Written.UNCHANGED
-        if known:
+        replaced = target.exists()
+        if replaced and self._content(target) == content:
+            return WriteStatus.UNCHANGED
+        if replaced:
             refuse_newer_format(target / MANIFEST)
-        staged = target.parent / f".new-{target.name}-{os.getpid()}-{secrets.token_hex(4)}"
+        staged = _hidden(STAGED, target)
         _clear_abandoned(target)
         try:
             staged.mkdir(parents=True)
             for name, data in content.items():
-                _write_synced(staged / name, data)
-            if known:
+                write_whole(staged / name, [data])  # on disk before the folder's rename is
+            if replaced:
                 _swap(staged, target)
             else:
                 staged.rename(target)
@@ -127,30 +141,30 @@ class GoldenStore:
             ) from error
         finally:
             shutil.rmtree(staged, ignore_errors=True)
-        return Written.REPLACED if known else Written.NEW
+        return WriteStatus.REPLACED if replaced else WriteStatus.NEW
 
     def remove(self, golden: Golden) -> None:
-        """Delete one golden all or nothing: it is renamed out of sight, then its files go. An empty case folder goes with it.
+        """Delete one golden all or nothing: a rename hides its folder, then its files go, and an empty case folder too.
 
         Raises `GoldenError` when the disk refuses; then the golden is as it was.
         """
-        gone = golden.folder.with_name(f"{GONE}{golden.folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
+        removed = _hidden(REMOVED, golden.folder)
         try:
-            golden.folder.rename(gone)
+            golden.folder.rename(removed)
             _sync_folder(golden.folder.parent)
         except OSError as error:
             raise GoldenError(
                 f"{golden.folder}: cannot delete this golden: {error.strerror or error}. It is as it was."
             ) from error
-        shutil.rmtree(gone, ignore_errors=True)
-        with contextlib.suppress(OSError):  # other goldens, or somebody's file, are in it
+        shutil.rmtree(removed, ignore_errors=True)
+        with contextlib.suppress(OSError):  # it is not empty: other goldens, or a file of the user's
             golden.folder.parent.rmdir()
 
     def _load(self, folder: Path) -> Golden:
         manifest = load_manifest(folder / MANIFEST)
         if (manifest.case, manifest.writer.id) != (folder.parent.name, folder.name):
             raise GoldenError(
-                f"{folder / MANIFEST}: is the manifest of {manifest.case}/{manifest.writer.id}, but lies in "
+                f"{folder / MANIFEST}: is the manifest of {manifest.case}/{manifest.writer.id}, but is in the folder "
                 f"{folder.parent.name}/{folder.name}. Move the folder back to its place."
             )
         return Golden(manifest, folder)
@@ -166,28 +180,27 @@ class GoldenStore:
 
     @staticmethod
     def _recover(case: Path) -> None:
-        """Put back goldens whose replacement was killed between the two renames of a platform without an atomic swap."""
-        for hidden in sorted(case.glob(".old-*")):
-            place = case / hidden.name.removeprefix(".old-")
+        """Put back goldens whose replacement was killed between its two renames, where there is no atomic swap."""
+        for old in sorted(case.glob(f"{SWAPPED_OUT}*")):
+            place = case / old.name.removeprefix(SWAPPED_OUT)
             if place.exists():
-                shutil.rmtree(hidden, ignore_errors=True)
+                shutil.rmtree(old, ignore_errors=True)
             else:
-                hidden.rename(place)
+                old.rename(place)
 
 
 def sha256(data: bytes) -> str:
-    """Hex digest."""
+    """The SHA-256 of a file's content, as hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
-def _write_synced(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+def _hidden(prefix: str, folder: Path) -> Path:
+    """A hidden name beside a golden's folder that no other process or thread takes."""
+    return folder.with_name(f"{prefix}{folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def _sync_folder(folder: Path) -> None:
+    """Make renames in a folder last: without it a power failure may undo them."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -197,15 +210,18 @@ def _sync_folder(folder: Path) -> None:
 
 def _clear_abandoned(target: Path) -> None:
     """Remove what a killed process staged for this golden."""
-    for staged in target.parent.glob(f".new-{target.name}-*-*"):
+    for staged in target.parent.glob(f"{STAGED}{target.name}-*-*"):
         if is_abandoned(staged):
             shutil.rmtree(staged, ignore_errors=True)
 
 
 def is_abandoned(hidden: Path) -> bool:
-    """Whether a process that is gone left this folder, named ``.new-…-PID-…`` or ``.gone-…-PID-…``. False for what is not ours."""
+    """Whether the process that made this hidden folder is gone.
+
+    False where the name holds no process id: a user's own folder.
+    """
     try:
-        os.kill(int(hidden.name.rsplit("-", 2)[1]), 0)
+        os.kill(int(hidden.name.rsplit("-", 2)[1]), 0)  # signal 0 only asks whether the process exists
     except ProcessLookupError:
         return True
     except (ValueError, IndexError, OverflowError, PermissionError):
@@ -217,15 +233,15 @@ def _swap(staged: Path, target: Path) -> None:
     """Exchange two folders: in one system call where the kernel can, else by two renames that `_recover` completes."""
     if _exchange(staged, target):
         return
-    old = target.parent / f".old-{target.name}"
+    old = target.with_name(f"{SWAPPED_OUT}{target.name}")
     target.rename(old)
     staged.rename(target)
     shutil.rmtree(old, ignore_errors=True)
 
 
 def _exchange(first: Path, second: Path) -> bool:
-    """renameat2(RENAME_EXCHANGE) of Linux 3.15. False where it does not exist."""
-    at_working_folder, rename_exchange = -100, 2
+    """Exchange two folders by renameat2(2), in Linux since 3.15. False where the system or the file system lacks it."""
+    at_working_folder, rename_exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of linux/fcntl.h and linux/fs.h
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError):

@@ -1,13 +1,14 @@
-"""What was let through on purpose, and why: allowed custom calls and safety checks that jax.export was told to leave out."""
+"""What was accepted on purpose, and why: allowed custom calls, disabled safety checks of jax.export, and quirks."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from export_core.goldens import Manifest
-from export_core.matrix.quirks import quirks_of, relaxes
+from export_core.matrix.quirks import quirks_of, relaxation
 from export_core.policy import Quirk
 
 
@@ -20,33 +21,33 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 def accepted_in(manifests: Iterable[Manifest], quirks: Sequence[Quirk] = ()) -> list[Accepted]:
-    """Everything that these goldens were let through with, in order; `quirks` are the policy's."""
-    return joined(_of(manifest, quirks_of(manifest, quirks)) for manifest in manifests)
+    """Everything that was accepted for these goldens, sorted; `quirks` are the policy's."""
+    return merge_accepted(_accepted_for(manifest, quirks_of(manifest, quirks)) for manifest in manifests)
 
 
-def _of(manifest: Manifest, quirks: Sequence[Quirk]) -> list[Accepted]:
+def _accepted_for(manifest: Manifest, quirks: Sequence[Quirk]) -> list[Accepted]:
     options = manifest.options
-    told = [(f"custom call {target}", reason) for target, reason in options.allow.items()]
-    told += [(_left_out(check), reason) for check, reason in options.disabled_checks.items()]
-    accepted = [Accepted(what, reason, (manifest.case,)) for what, reason in told]
+    reasons = [(f"custom call {target}", reason) for target, reason in options.allow.items()]
+    reasons += [(_disabled_check(check), reason) for check, reason in options.disabled_checks.items()]
+    accepted = [Accepted(what, reason, (manifest.case,)) for what, reason in reasons]
     golden = f"{manifest.case}/{manifest.writer.id}"
-    return accepted + [Accepted(f"quirk: {relaxes(quirk)}", _why(quirk), (golden,)) for quirk in quirks]
+    return accepted + [Accepted(f"quirk: {relaxation(quirk)}", _quirk_reason(quirk), (golden,)) for quirk in quirks]
 
 
-def _why(quirk: Quirk) -> str:
-    until = f"until {quirk.expires}" if quirk.expires else f"for good, approved by {quirk.approver}"
+def _quirk_reason(quirk: Quirk) -> str:
+    until = f"until {quirk.expires}" if quirk.expires else f"permanent, approved by {quirk.approver}"
     return f"{quirk.reason}; owner {quirk.owner}, {quirk.issue}, {until}"
 
 
-def joined(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
-    """What the parts of one run were let through with, together."""
-    found: dict[tuple[str, str], set[str]] = {}
-    for each in (each for part in parts for each in part):
-        found.setdefault((each.what, each.reason), set()).update(each.cases)
-    return [Accepted(what, reason, tuple(sorted(cases))) for (what, reason), cases in sorted(found.items())]
+def merge_accepted(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
+    """What was accepted in several parts of one run, together."""
+    merged: dict[tuple[str, str], set[str]] = {}
+    for accepted in itertools.chain.from_iterable(parts):
+        merged.setdefault((accepted.what, accepted.reason), set()).update(accepted.cases)
+    return [Accepted(what, reason, tuple(sorted(cases))) for (what, reason), cases in sorted(merged.items())]
 
 
-def _left_out(check: str) -> str:
+def _disabled_check(check: str) -> str:
     if check == "platform":
         return "no check of the platform"
     return "no check of any custom call" if check == "ALL" else f"no check of the custom call {check}"

@@ -1,4 +1,4 @@
-"""Did a run cover what it was asked to? What is missing makes it incomplete, whatever all its cells say."""
+"""The coverage of a run: what it was asked to show and no cell shows makes it incomplete, whatever its cells say."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def must_run(result: Result, required: Required) -> bool:
 
 
 def uncovered(results: Sequence[Result], required: Required, platforms: Sequence[str]) -> list[str]:
-    """What no cell that ran stands for, a sentence each. `platforms` are those that were asked for."""
+    """What no cell that ran covers, a sentence each. `platforms` are those that were asked for."""
     ran = [result for result in results if result.verdict is not Verdict.NOT_RUN]
     planned = bool(results) and not any(result.judgement is Judgement.INCOMPLETE for result in results)
     missing = ["No cell ran, and nothing was shown."] if planned and not ran else []
@@ -38,10 +38,10 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
         "writers": {result.writer.jaxlib for result in ran},
         "platforms": {result.platform for result in ran},
     }
-    for name, found in seen.items():
+    for name, values in seen.items():
         missing += [
-            f"required.{name}: expected a cell that ran for {pattern}, found {', '.join(sorted(found)) or 'none'}."
+            f"required.{name}: expected a cell that ran for {pattern}, found {', '.join(sorted(values)) or 'none'}."
             for pattern in getattr(required, name)
-            if not fnmatch.filter(found, pattern)
+            if not fnmatch.filter(values, pattern)
         ]
     return missing

@@ -1,7 +1,7 @@
-"""A custom-call target changes: what must hold on a day, and do the goldens show that it does?
+"""Declared changes of custom-call targets: what must hold on a day, checked against the goldens of a run.
 
-The life of such a change, from the jax.export documentation ("Ensuring forward and backward compatibility"): D - 1, D, D + 21,
-RELEASE, RELEASE + 180, with the lengths of the policy's windows.
+The life of such a change, from the jax.export documentation ("Ensuring forward and backward compatibility"): D - 1, D,
+D + 21, RELEASE, RELEASE + 180, with the lengths of the policy's windows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from export_core.releases import Windows
 
 
 class Phase(StrEnum):
-    """Where a change stands on a day."""
+    """The phase of a change on a day."""
 
     BEFORE = "before"  # until D: only the old target exists
     FORWARD = "forward window"  # until D + 21: readers have both, exports still use the old one
@@ -30,10 +30,11 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What must hold on a day. `new_from` and `delete_from` are the first days on which exports may change, and the old target may go.
+class ChangeStatus:
+    """What must hold on a day.
 
-    `delete_from` is None while the release is not known. `readers_old` and `readers_new` are what a reader built that day must run.
+    From `new_from` on exports may use the new target, from `delete_from` on the old one may be deleted. `delete_from`
+    is None while the release is not known. `readers_old` and `readers_new`: what a reader built that day must run.
     """
 
     phase: Phase
@@ -46,10 +47,11 @@ class Standing:
 
 
 class JudgedChange(msgspec.Struct, frozen=True):
-    """A declared change as of a day, held against the goldens of a run that existed then.
+    """A declared change as of a day, checked against those goldens of a run that existed then.
 
-    `must` says what holds, `broken` which golden broke it. `goldens` call the old target, `measured` are those of them that a
-    promised reader with the new lowering ran: `passed` of `cells` cells. From `delete_from` on, `goldens` may be pruned.
+    `must` says what must hold, `broken` which goldens break it. `goldens` call the old target, `measured` are those of
+    them that a promised reader with the new lowering ran: `passed` of `cells` cells. From `delete_from` on, `goldens`
+    may be pruned.
     """
 
     old: str
@@ -65,13 +67,13 @@ class JudgedChange(msgspec.Struct, frozen=True):
     delete_from: datetime.date | None
 
 
-def standing(
+def status_of(
     change: CustomCallChange, windows: Windows, day: datetime.date, last_writer: datetime.date | None = None
-) -> Standing:
-    """Where a change stands on a day. `last_writer` is the build date of the last writer that is known to export the old target.
+) -> ChangeStatus:
+    """The status of a change on a day. `last_writer`: when the last writer known to export the old target was built.
 
-    A writer built on D + 21 promises to run in readers built since D, which have the new target: from that day on exports may use it.
-    Where nothing takes the old one's place, exports wait for nobody.
+    A writer built on D + 21 promises to run in readers built since D, which have the new target: from that day on
+    exports may use it. Where nothing replaces the old target, exports need not wait.
     """
     new_from = change.introduced + datetime.timedelta(days=windows.forward_days if change.new else 0)
     delete_from = None
@@ -90,7 +92,7 @@ def standing(
         phase = Phase.UNRELEASED
     else:
         phase = Phase.BACKWARD
-    return Standing(
+    return ChangeStatus(
         phase=phase,
         exports_old=day < new_from,
         readers_old=phase is not Phase.OVER,
@@ -104,18 +106,18 @@ def standing(
 def judge_changes(
     results: Iterable[Result], changes: Sequence[CustomCallChange], windows: Windows, as_of: datetime.date
 ) -> list[JudgedChange]:
-    """Hold each declared change against results. Writers and readers built after `as_of` did not exist that day and do not count."""
-    then = [result for result in results if max(result.writer.built, result.reader.built) <= as_of]
-    return [_judge(change, windows, as_of, then) for change in changes]
+    """Check each declared change against results. Writers and readers built after `as_of` do not count."""
+    existing = [result for result in results if max(result.writer.built, result.reader.built) <= as_of]
+    return [_judge(change, windows, as_of, existing) for change in changes]
 
 
 def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, results: Sequence[Result]) -> JudgedChange:
     old = [result for result in results if change.old in result.custom_calls]
-    found = standing(change, windows, day, max((result.writer.built for result in old), default=None))
+    status = status_of(change, windows, day, max((result.writer.built for result in old), default=None))
     early = {
-        result.golden: _too_early(result, change, found, windows)
+        result.golden: _too_early(result, change, status, windows)
         for result in results
-        if change.new in result.custom_calls and result.writer.built < found.new_from
+        if change.new in result.custom_calls and result.writer.built < status.new_from
     }
     # Readers from before the change run the old target anyway: only those that could have dropped it measure anything.
     measuring = [
@@ -128,28 +130,29 @@ def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, resul
         old=change.old,
         new=change.new,
         why=f"{change.reason}; owner {change.owner}, {change.issue}",
-        phase=found.phase,
-        must=found.must,
+        phase=status.phase,
+        must=status.must,
         broken=tuple(text for _, text in sorted(early.items())),
         goldens=tuple(sorted({result.golden for result in old})),
         measured=tuple(sorted({result.golden for result in passed})),
         cells=len(measuring),
         passed=len(passed),
-        delete_from=found.delete_from,
+        delete_from=status.delete_from,
     )
 
 
 def _exports(change: CustomCallChange, phase: Phase, new_from: datetime.date, windows: Windows) -> str:
     if phase is Phase.BEFORE:
-        return f"exports use {change.old}, the change comes on {change.introduced}"
+        return f"exports use {change.old}; the change begins on {change.introduced}"
     if change.new is None:
-        return f"exports may do without {change.old} since {new_from}"
+        return f"exports no longer have to use {change.old} since {new_from}"
     if phase is Phase.FORWARD:
         return (
-            f"exports use {change.old} until {new_from}, {windows.forward_days} days after {change.new} was introduced: "
-            f"readers from before {change.introduced} are still promised, and do not have it"
+            f"exports use {change.old} until {new_from}, {windows.forward_days} days after {change.new} was "
+            "introduced: "
+            f"readers built before {change.introduced} are still promised, and do not have it"
         )
-    return f"exports may use {change.new} since {new_from}: every reader that is promised has it"
+    return f"exports may use {change.new} since {new_from}: every promised reader has it"
 
 
 def _readers(change: CustomCallChange, phase: Phase, delete_from: datetime.date | None, windows: Windows) -> str:
@@ -158,19 +161,21 @@ def _readers(change: CustomCallChange, phase: Phase, delete_from: datetime.date 
     if change.release is None or delete_from is None:
         return f"{run} {change.old}: no release is declared, so the {days} have not begun"
     if phase is Phase.OVER:
-        return f"readers may do without {change.old} since {delete_from}"
+        return f"readers no longer have to run {change.old} since {delete_from}"
     end = f"the release of {change.release} and {days}"
     if delete_from > change.release + datetime.timedelta(days=windows.backward_days):
-        end += ", and longer since exports went on using it"
+        end += ", and longer because exports continued to use it"
     return f"{run} {change.old} until {delete_from}: {end}"
 
 
-def _too_early(result: Result, change: CustomCallChange, found: Standing, windows: Windows) -> str:
+def _too_early(result: Result, change: CustomCallChange, status: ChangeStatus, windows: Windows) -> str:
     writer = result.writer
     back_to = writer.built - datetime.timedelta(days=windows.forward_days)
     return (
-        f"{result.golden}, written by jaxlib {writer.jaxlib} (built {writer.built}), calls {change.new}: expected {change.old} in "
-        f"exports until {found.new_from}. It is promised to readers built since {back_to}, and those from before "
-        f"{change.introduced} do not have {change.new}. Let the lowering use {change.old} where ctx.is_forward_compat() holds, export "
+        f"{result.golden}, written by jaxlib {writer.jaxlib} (built {writer.built}), calls {change.new}: expected "
+        f"{change.old} in "
+        f"exports until {status.new_from}. It is promised to readers built since {back_to}, and those built before "
+        f"{change.introduced} do not have {change.new}. Let the lowering use {change.old} where "
+        "ctx.is_forward_compat() is true, export "
         f"without jax_export_ignore_forward_compatibility, or correct `introduced`."
     )

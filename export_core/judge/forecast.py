@@ -1,4 +1,4 @@
-"""What will happen to these goldens on which day ahead, and what would a release of that day be obliged to?"""
+"""The forecast: what happens to the goldens on which day ahead, and the obligations of a release built on that day."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ from enum import StrEnum
 import msgspec
 
 from export_core.goldens import Golden
-from export_core.judge.custom_calls import standing
+from export_core.judge.custom_calls import status_of
 from export_core.judge.known import entry_name
-from export_core.judge.retention import deletion, leaves_on, live_readers, readers_in_use, retained, retirement
-from export_core.policy import KnownFailure, Policy, Quirk
+from export_core.judge.retention import (
+    deletion_day,
+    leaves_window_on,
+    live_readers,
+    readers_in_use,
+    retention_status,
+    retirement_day,
+)
+from export_core.phrases import plural
+from export_core.policy import CustomCallChange, KnownFailure, Policy, Quirk
 from export_core.releases import Calendar, Windows, promise
 
 
@@ -22,14 +30,19 @@ class Kind(StrEnum):
 
     LEAVES = "leaves"  # goldens of a writer: no jaxlib built from this day on is promised to run them
     CLOSES = "closes"  # a reader: no jaxlib built from this day on is promised to be read by it
-    RETIRES = "retires"  # a reader: neither its own release nor a golden that it must run is in a new jaxlib's window
-    PRUNABLE = "prunable"  # goldens that nothing keeps from this day on
+    RETIRES = (
+        "retires"  # a reader: a new jaxlib must run neither what its release exports nor a golden that it must run
+    )
+    PRUNABLE = "prunable"  # goldens that nothing requires from this day on
     EXPIRES = "expires"  # a known failure or a quirk: its last day
     CUSTOM_CALL = "custom_call"  # a declared change of a custom call: its next phase begins
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One thing that happens. `subject` is the jaxlib, known failure or custom call; with `kind` it stays the same on another day."""
+    """One thing that happens. `subject` is a jaxlib, known failure or custom call.
+
+    `kind` and `subject` identify an event: they stay the same where a later forecast moves it to another day.
+    """
 
     kind: Kind
     subject: str
@@ -37,11 +50,12 @@ class Event(msgspec.Struct, frozen=True):
     goldens: tuple[str, ...] = ()
 
 
-class Obliged(msgspec.Struct, frozen=True):
-    """What a jaxlib built on a day is bound to, of the goldens and releases that exist.
+class Obligations(msgspec.Struct, frozen=True):
+    """What a jaxlib built on a day must do, given the goldens and releases that exist.
 
-    It must run the `goldens` (a count) of the writers `runs`; what it exports must run in the published `readers`. It has `cases`
-    goldens to write. `unwritten` counts, for each published writer whose artifacts it must run, the cases without a golden by it.
+    It must run the `goldens` (a count) of the writers `runs`; what it exports must run in the published `readers`. It
+    has `cases` goldens to write. `unwritten` counts, for each published writer whose artifacts it must run, the cases
+    without a golden by it.
     """
 
     runs: tuple[str, ...]
@@ -51,11 +65,11 @@ class Obliged(msgspec.Struct, frozen=True):
     unwritten: dict[str, int]
 
 
-class Deployed(msgspec.Struct, frozen=True):
-    """A reader in use. It is promised what jaxlibs built up to `promised_until` export: its build date and the forward window.
+class DeployedReader(msgspec.Struct, frozen=True):
+    """A reader in use. It is promised to run what jaxlibs built until `promised_until` export.
 
-    `writer` is the newest published one, built `days` before that last day, or after it where `days` is negative; `last_writer` the
-    newest that is promised.
+    `writer` is the newest published release, built `days` before that last day, or after it where `days` is negative;
+    `last_writer` is the newest that is promised.
     """
 
     jaxlib: str
@@ -74,21 +88,21 @@ class ForecastDay(msgspec.Struct, frozen=True):
     day: datetime.date
     in_days: int
     events: tuple[Event, ...]
-    release: Obliged
+    release: Obligations
 
 
 class Forecast(msgspec.Struct, frozen=True):
     """What `jaxexport forecast --json` prints: the days from `as_of` to `until` on which something happens.
 
-    `release` is what a jaxlib built on `as_of` is bound to. `prunable` are goldens that nothing keeps on that day.
+    `release` is what a jaxlib built on `as_of` must do. `prunable` are goldens that nothing requires on that day.
     """
 
     as_of: datetime.date
     until: datetime.date
     goldens: int
     cases: int
-    deployed: tuple[Deployed, ...]
-    release: Obliged
+    deployed: tuple[DeployedReader, ...]
+    release: Obligations
     prunable: tuple[str, ...]
     days: tuple[ForecastDay, ...]
 
@@ -103,7 +117,8 @@ def forecast(
 ) -> Forecast:
     """Look ahead, with the goldens and releases that exist on `as_of`.
 
-    `deployed` are jaxlib versions in use beside those of the policy. Raises `ReleaseError` for one that does not exist that day.
+    `deployed` are jaxlib versions in use beside those of the policy. Raises `ReleaseError` for one that does not exist
+    that day.
     """
     then = calendar.as_of(as_of)
     in_use = tuple(dict.fromkeys((*readers_in_use(policy), *deployed)))
@@ -111,100 +126,125 @@ def forecast(
     policy = msgspec.structs.replace(policy, retention=retention)
     goldens = [golden for golden in goldens if golden.manifest.writer.built <= as_of]
     until = as_of + datetime.timedelta(days=days)
-    happening: dict[datetime.date, list[Event]] = defaultdict(list)
-    for day, event in (*_windows(goldens, policy, then, as_of, in_use), *_declared(goldens, policy)):
+    events: dict[datetime.date, list[Event]] = defaultdict(list)
+    for day, event in _dated_events(goldens, policy, then, as_of):
         if as_of <= day <= until:
-            happening[day].append(event)
-    before = prunable = _prunable(goldens, policy, then, as_of)
-    for day in sorted(happening):
-        now = _prunable(goldens, policy, then.as_of(day), day)
-        if day > as_of and (new := tuple(golden for golden in now if golden not in before)):
-            text = f"from this day on nothing keeps {counted(len(new), 'golden')}"
-            happening[day].append(Event(Kind.PRUNABLE, "goldens", text, new))
-        before = now
+            events[day].append(event)
+    prunable = _prunable(goldens, policy, then, as_of)
+    # Nothing becomes prunable on a day on which nothing else happens.
+    prunable_before = prunable
+    for day in sorted(events):
+        prunable_now = _prunable(goldens, policy, then.as_of(day), day)
+        if day > as_of and (new := tuple(golden for golden in prunable_now if golden not in prunable_before)):
+            text = f"{plural(len(new), 'golden')} may be pruned from this day on"
+            events[day].append(Event(Kind.PRUNABLE, "goldens", text, new))
+        prunable_before = prunable_now
     return Forecast(
         as_of=as_of,
         until=until,
         goldens=len(goldens),
         cases=len({golden.manifest.case for golden in goldens}),
-        deployed=tuple(_deployed(version, then, policy.window_lengths()) for version in in_use),
-        release=_obliged(goldens, policy, then, as_of),
+        deployed=tuple(_deployed_reader(version, then, policy.window_lengths()) for version in in_use),
+        release=_obligations(goldens, policy, then, as_of),
         prunable=prunable,
         days=tuple(
-            ForecastDay(day, (day - as_of).days, tuple(happening[day]), _obliged(goldens, policy, then, day))
-            for day in sorted(happening)
+            ForecastDay(day, (day - as_of).days, tuple(events[day]), _obligations(goldens, policy, then, day))
+            for day in sorted(events)
         ),
     )
 
 
-def _windows(
-    goldens: Sequence[Golden], policy: Policy, then: Calendar, as_of: datetime.date, in_use: Sequence[str]
+def _dated_events(
+    goldens: Sequence[Golden], policy: Policy, then: Calendar, as_of: datetime.date
 ) -> Iterator[tuple[datetime.date, Event]]:
+    """Every event that dates alone decide, in no order."""
     windows = policy.window_lengths()
+    yield from _writer_events(goldens, windows)
+    yield from _reader_events(goldens, policy, then, as_of)
+    yield from _expiry_events(policy)
+    for change in policy.custom_call_changes:
+        yield from _custom_call_events(change, goldens, windows)
+
+
+def _writer_events(goldens: Sequence[Golden], windows: Windows) -> Iterator[tuple[datetime.date, Event]]:
     groups: dict[str, list[Golden]] = defaultdict(list)
     for golden in goldens:
         groups[golden.manifest.writer.jaxlib].append(golden)
     for jaxlib, group in groups.items():
         built = group[0].manifest.writer.built
         text = (
-            f"writer {jaxlib} (built {built}) is outside the backward window of {windows.backward_days} days: no jaxlib built from this "
-            f"day on is promised to run its {counted(len(group), 'golden')}"
+            f"writer {jaxlib} (built {built}) is outside the backward window of {windows.backward_days} days: no "
+            "jaxlib built from "
+            f"this day on is promised to run its {plural(len(group), 'golden')}"
         )
         ids = tuple(golden.id for golden in group)
-        yield leaves_on(built, windows), Event(Kind.LEAVES, jaxlib, text, ids)
+        yield leaves_window_on(built, windows), Event(Kind.LEAVES, jaxlib, text, ids)
+
+
+def _reader_events(
+    goldens: Sequence[Golden], policy: Policy, then: Calendar, as_of: datetime.date
+) -> Iterator[tuple[datetime.date, Event]]:
+    windows = policy.window_lengths()
     for version in then.versions():
         closes = then.built(version) + datetime.timedelta(days=windows.forward_days + 1)
         text = (
-            f"reader {version} (built {then.built(version)}) is outside the forward window of {windows.forward_days} days: "
+            f"reader {version} (built {then.built(version)}) is outside the forward window of {windows.forward_days} "
+            "days: "
             "nothing that a jaxlib built from this day on exports is promised to run in it"
         )
         yield closes, Event(Kind.CLOSES, version, text)
     written = sorted({golden.manifest.writer.built for golden in goldens})
     for version in live_readers(written, then, windows, as_of, ()):
-        day = retirement(then.built(version), written, windows)
-        if day is not None and version not in in_use:
-            text = f"reader {version} may be retired: no new jaxlib must run what it exports, nor any golden that it is promised to run"
+        day = retirement_day(then.built(version), written, windows)
+        if day is not None and version not in policy.retention.deployed:
+            text = (
+                f"reader {version} may be retired: no new jaxlib must run what it exports, "
+                "nor any golden that it is promised to run"
+            )
             yield day, Event(Kind.RETIRES, version, text)
 
 
-def _declared(goldens: Sequence[Golden], policy: Policy) -> Iterator[tuple[datetime.date, Event]]:
+def _expiry_events(policy: Policy) -> Iterator[tuple[datetime.date, Event]]:
     entries: list[tuple[str, int, KnownFailure | Quirk]] = [
-        ("known_failures", *each) for each in enumerate(policy.known_failures)
+        ("known_failures", number, entry) for number, entry in enumerate(policy.known_failures)
     ]
-    entries += [("quirks", *each) for each in enumerate(policy.quirks)]
+    entries += [("quirks", number, quirk) for number, quirk in enumerate(policy.quirks)]
     for table, number, entry in entries:
         if entry.expires is not None:
-            text = f"last day of {entry_name(table, number, entry)}: from the next day on it makes the exit code 4"
+            text = f"last day of {entry_name(table, number, entry)}; from the next day on the exit code is 4"
             yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
-    windows = policy.window_lengths()
-    for change in policy.custom_call_changes:
-        new = change.new or "nothing"
-        name = f"{change.old} → {new}"
-        found = standing(change, windows, change.introduced)
-        days = {
-            "introduced": (change.introduced, f"readers have {new} from this day on"),
-            "exports": (found.new_from, f"exports may use {new} from this day on"),
-            "release": (
-                change.release,
-                f"the first release with {new}: {windows.backward_days} days more for {change.old}",
-            ),
-            "deletion": (deletion(change, goldens, windows), f"{change.old} may be deleted"),
-        }
-        for step, (day, text) in days.items():
-            if day is not None and not (change.new is None and step == "introduced"):
-                told = f"custom call {name}: {text} (owner {change.owner}, {change.issue})"
-                yield day, Event(Kind.CUSTOM_CALL, f"{name} {step}", told)
+
+
+def _custom_call_events(
+    change: CustomCallChange, goldens: Sequence[Golden], windows: Windows
+) -> Iterator[tuple[datetime.date, Event]]:
+    new = change.new or "nothing"
+    name = f"{change.old} → {new}"
+    new_from = status_of(change, windows, change.introduced).new_from
+    steps = {
+        "introduced": (change.introduced if change.new else None, f"readers have {new} from this day on"),
+        "exports": (new_from, f"exports may use {new} from this day on"),
+        "release": (
+            change.release,
+            f"the first release with {new}: {windows.backward_days} days more for {change.old}",
+        ),
+        "deletion": (deletion_day(change, goldens, windows), f"{change.old} may be deleted"),
+    }
+    for step, (day, text) in steps.items():
+        if day is not None:
+            sentence = f"custom call {name}: {text} (owner {change.owner}, {change.issue})"
+            yield day, Event(Kind.CUSTOM_CALL, f"{name} {step}", sentence)
 
 
 def _scope(entry: KnownFailure | Quirk) -> str:
-    """All that tells an entry from another one of its issue: an event keeps its identity by it."""
+    """All that tells an entry from others of its issue. An event's subject must not change between forecasts."""
     if isinstance(entry, Quirk):
         return f"{entry.case}/{entry.writer}"
     named = (entry.cases, ("by", *entry.writers), ("in", *entry.readers), ("on", *entry.platforms))
     return f"{' '.join(name for names in named for name in names)}: {entry.verdict} in {entry.stage}"
 
 
-def _obliged(goldens: Sequence[Golden], policy: Policy, then: Calendar, day: datetime.date) -> Obliged:
+def _obligations(goldens: Sequence[Golden], policy: Policy, then: Calendar, day: datetime.date) -> Obligations:
     windows = policy.window_lengths()
     run = [golden for golden in goldens if promise(golden.manifest.writer.built, day, windows).promised]
     cases = {golden.manifest.case for golden in goldens}
@@ -215,7 +255,7 @@ def _obliged(goldens: Sequence[Golden], policy: Policy, then: Calendar, day: dat
             if missing := len(cases - have):
                 unwritten[version] = missing
     writers = {golden.manifest.writer.jaxlib: golden.manifest.writer.built for golden in run}
-    return Obliged(
+    return Obligations(
         runs=tuple(sorted(writers, key=lambda jaxlib: (writers[jaxlib], jaxlib))),
         goldens=len(run),
         readers=tuple(version for version in then.versions() if promise(day, then.built(version), windows).promised),
@@ -224,27 +264,22 @@ def _obliged(goldens: Sequence[Golden], policy: Policy, then: Calendar, day: dat
     )
 
 
-def _deployed(version: str, then: Calendar, windows: Windows) -> Deployed:
+def _deployed_reader(version: str, then: Calendar, windows: Windows) -> DeployedReader:
     built, newest = then.built(version), then.newest()
     until = built + datetime.timedelta(days=windows.forward_days)
-    writers = [each for each in then.versions() if then.built(each) <= until]
-    found = then.built(newest)
-    return Deployed(
+    writers = [release for release in then.versions() if then.built(release) <= until]
+    newest_built = then.built(newest)
+    return DeployedReader(
         jaxlib=version,
         built=built,
         promised_until=until,
         writer=newest,
-        writer_built=found,
-        promised=promise(found, built, windows).promised,
-        days=(until - found).days,
+        writer_built=newest_built,
+        promised=promise(newest_built, built, windows).promised,
+        days=(until - newest_built).days,
         last_writer=writers[-1] if writers else version,
     )
 
 
 def _prunable(goldens: Sequence[Golden], policy: Policy, then: Calendar, day: datetime.date) -> tuple[str, ...]:
-    return tuple(each.golden.id for each in retained(goldens, policy, then, day) if not each.reasons)
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 golden``, ``2 goldens``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return tuple(status.golden.id for status in retention_status(goldens, policy, then, day) if not status.reasons)

@@ -1,10 +1,11 @@
-"""May this be released? Counts, the exit code, and what is in the two result files."""
+"""The decision about a run: its counts, what is missing or stale, and the exit code."""
 
 from __future__ import annotations
 
 import datetime
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from export_core.judge.coverage import uncovered
 from export_core.judge.custom_calls import JudgedChange, judge_changes
 from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Judgement, Result
+from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.releases import Calendar
 
@@ -31,9 +33,9 @@ class ShardOf(msgspec.Struct, frozen=True):
 class Summary(msgspec.Struct, frozen=True):
     """summary.json: what was planned, what came of it, and by which policy and calendar.
 
-    `uncovered` says what is missing beside the cells that were not run. `plan` is a digest of the whole plan: the same for all its shards.
-    `shard` says which of them this was. `flaky` counts the cells whose verdict was another one the last time.
-    `without_cells` tells of selected goldens that have no cell on the platforms asked for.
+    `uncovered` says what is missing beside the cells that were not run. `plan` is a digest of the whole plan: the same
+    for all its shards. `shard` says which of them this was. `flaky` counts the cells whose verdict was another one the
+    last time. `without_cells` names the selected goldens that have no cell on the platforms asked for.
     """
 
     planned: int
@@ -56,41 +58,55 @@ class Summary(msgspec.Struct, frozen=True):
     without_cells: str = ""
 
 
-def summarize(
-    results: Sequence[Result],
-    *,
-    planned: int,
-    policy: Policy,
-    as_of: datetime.date,
-    selection: dict[str, Any],
-    seconds: float,
-    calendar: Calendar | None = None,
-    accepted: Sequence[Accepted] = (),
-    plan: str = "",
-    shard: ShardOf | None = None,
-    without_cells: str = "",
-) -> Summary:
+@dataclass(frozen=True)
+class RunFacts:
+    """What a run was, beside its results and its policy: what of its summary is not counted or judged.
+
+    `planned` is how many cells it planned, `selection` what was asked for; its entry ``whole`` is true if the run had
+    every golden with its window. `calendar` says which releases were known, see `calendar_facts`; `accepted` is what its
+    goldens were let through with. A `shard` has only some cells of its `plan`.
+    """
+
+    planned: int
+    as_of: datetime.date
+    selection: dict[str, Any]
+    calendar: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    accepted: Sequence[Accepted] = ()
+    plan: str = ""
+    shard: ShardOf | None = None
+    without_cells: str = ""
+
+    @classmethod
+    def from_summary(cls, summary: Summary) -> RunFacts:
+        """The facts of a run that has been summarized before."""
+        return cls(**{name: getattr(summary, name) for name in cls.__dataclass_fields__})
+
+
+def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
+    """What a summary says of the calendar of a run, as of its day."""
+    known = calendar.as_of(as_of)
+    return {"newest_jaxlib": known.newest(), "releases": len(known.jaxlib)}
+
+
+def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
-    Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete. A golden that
-    calls a new target too early is a broken promise, also where no reader was there to show it: readers of those days are deployed,
-    and not all of them are published.
-
-    `selection` says what was asked for; its entry ``whole`` is true when the run held every golden with its window. `calendar` is
-    that of the run, where it had releases beside the policy's; `accepted` what its goldens were let through with. A `shard` holds
-    only some cells of its `plan`, `without_cells` is the plan's. Raises `PolicyError` for a known failure whose globs cover too much.
+    Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete. A
+    golden that calls a new target too early is a broken promise even if no reader of this run shows it: readers of
+    those days are deployed, and not all of them are published. Raises `PolicyError` for a known failure whose globs
+    cover too much.
     """
-    calendar = (calendar or policy.calendar()).as_of(as_of)
     check_width(policy.known_failures, (scope_of(result) for result in results if result.promised))
-    whole = bool(selection["whole"]) and shard is None
-    stale = stale_entries(results, policy.known_failures, as_of, whole=whole, quirks=policy.quirks)
-    # A shard cannot tell what the others cover.
-    asked = [name.partition(":")[0] for name in selection.get("platforms", ())]
-    missing = [] if shard else uncovered(results, policy.required, asked)
-    changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), as_of)
+    whole = bool(facts.selection["whole"]) and facts.shard is None
+    stale = stale_entries(results, policy.known_failures, facts.as_of, whole=whole, quirks=policy.quirks)
+    # A shard cannot know what the others cover.
+    platforms = [name.partition(":")[0] for name in facts.selection.get("platforms", ())]
+    missing = [] if facts.shard else uncovered(results, policy.required, platforms)
+    changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
     judgements = Counter(str(result.judgement) for result in results)
-    different = {(result.golden, result.reader.jaxlib, result.reader.jax, result.platform) for result in results}
-    exactly_once = planned > 0 and len(different) == len(results) == planned
+    different = len({result.key for result in results})
+    exactly_once = facts.planned > 0 and different == len(results) == facts.planned
     if not exactly_once or judgements[Judgement.INCOMPLETE] or missing:
         code = INCOMPLETE
     elif judgements[Judgement.BROKEN] or any(change.broken for change in changes):
@@ -98,24 +114,24 @@ def summarize(
     else:
         code = STALE if stale else KEPT
     return Summary(
-        planned=planned,
+        planned=facts.planned,
         results=len(results),
         verdicts=dict(sorted(Counter(str(result.verdict) for result in results).items())),
         judgements=dict(sorted(judgements.items())),
         stale=stale,
-        as_of=as_of,
-        selection=selection,
+        as_of=facts.as_of,
+        selection=facts.selection,
         policy=msgspec.to_builtins(policy),
-        calendar={"newest_jaxlib": calendar.newest(), "releases": len(calendar.jaxlib)},
-        seconds=round(seconds, 1),
+        calendar=facts.calendar,
+        seconds=round(facts.seconds, 1),
         exit_code=code,
         custom_call_changes=changes,
-        accepted=list(accepted),
-        uncovered=[*_miscounted(planned, len(results), len(different)), *missing],
-        plan=plan,
-        shard=shard,
+        accepted=list(facts.accepted),
+        uncovered=[*_miscounted(facts.planned, len(results), different), *missing],
+        plan=facts.plan,
+        shard=facts.shard,
         flaky=sum(bool(result.flaky) for result in results),
-        without_cells=without_cells,
+        without_cells=facts.without_cells,
     )
 
 
@@ -123,7 +139,7 @@ def _miscounted(planned: int, results: int, different: int) -> list[str]:
     if planned == 0:
         return ["Nothing was planned: expected at least one cell."]
     if different < results:
-        return [f"{results - different} results are there twice: expected one for each of {planned} planned cells."]
+        return [f"{plural(results - different, 'duplicate result')}: expected one for each of {planned} planned cells."]
     return [] if results == planned else [f"Expected one result for each of {planned} planned cells, found {results}."]
 
 

@@ -1,11 +1,9 @@
-"""Was the promise kept in this cell? The table of verdict and window."""
+"""The judgement of one cell: the table of verdict and window."""
 
 from __future__ import annotations
 
 import functools
 import math
-import shlex
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,8 +15,8 @@ from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Judgement, ReaderOf, Result, WriterOf
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.policy import KnownFailure, Required
-from export_core.releases import Release, Windows, promise
+from export_core.policy import Policy
+from export_core.releases import Release, promise
 from export_core.releases.stable_targets import stable_targets
 
 INSIDE = {
@@ -45,23 +43,20 @@ OUTSIDE = {
 
 
 def judge_verdict(verdict: Verdict, *, promised: bool, required: bool = True) -> Judgement:
-    """The table. `required`: a cell outside the window that had to run counts as incomplete when it did not."""
+    """The table. `required`: a cell that was not run is incomplete, also outside the window."""
     if verdict is Verdict.NOT_RUN and required:
         return Judgement.INCOMPLETE
     return (INSIDE if promised else OUTSIDE)[verdict]
 
 
-def judge(
-    outcome: Outcome,
-    windows: Windows,
-    known: Sequence[KnownFailure],
-    reproduce: Callable[[Cell], str],
-    required: Required | None = None,
-) -> Result:
-    """Judge an outcome by the two build dates, then by the list of known failures."""
+def judge(outcome: Outcome, policy: Policy, reproduce: str = "") -> Result:
+    """Judge an outcome by the two build dates, then by the policy's list of known failures.
+
+    `reproduce` is the shell command that runs just this cell again.
+    """
     cell = outcome.cell
     manifest = cell.golden.manifest
-    found = promise(manifest.writer.built, cell.reader.built, windows)
+    window = promise(manifest.writer.built, cell.reader.built, policy.window_lengths())
     result = Result(
         case=manifest.case,
         golden=cell.golden.id,
@@ -74,66 +69,45 @@ def judge(
         message=outcome.message,
         signal=outcome.signal,
         stderr=outcome.stderr,
-        max_abs_error=_number(outcome.difference.max_abs_error if outcome.difference else None),
-        max_rel_error=_number(outcome.difference.max_rel_error if outcome.difference else None),
+        max_abs_error=_finite(outcome.difference.max_abs_error if outcome.difference else None),
+        max_rel_error=_finite(outcome.difference.max_rel_error if outcome.difference else None),
         seconds=outcome.seconds,
         custom_calls=manifest.custom_calls,
-        direction=found.direction,
-        days=found.days,
-        promised=found.promised,
-        promised_until=found.until,
+        direction=window.direction,
+        days=window.days,
+        promised=window.promised,
+        promised_until=window.until,
         judgement=Judgement.INCOMPLETE,
-        reproduce=reproduce(cell),
+        reproduce=reproduce,
         flaky=outcome.flaky,
         device=outcome.device,
         driver=outcome.driver,
         foreseen=_foreseen(cell),
     )
-    return judge_again(result, windows, known, required)
+    return judge_again(result, policy)
 
 
-def judge_again(
-    result: Result, windows: Windows, known: Sequence[KnownFailure], required: Required | None = None
-) -> Result:
-    """The same result under these windows, known failures and requirements.
+def judge_again(result: Result, policy: Policy) -> Result:
+    """The same result under a policy's windows, known failures and requirements.
 
-    Whatever was planned is required to run, inside the window or not, unless the policy says otherwise of what is outside.
+    Whatever was planned is required to run, inside the window or not, unless the policy says otherwise of what is
+    outside.
     """
-    found = promise(result.writer.built, result.reader.built, windows)
+    window = promise(result.writer.built, result.reader.built, policy.window_lengths())
     judged = msgspec.structs.replace(
         result,
-        direction=found.direction,
-        days=found.days,
-        promised=found.promised,
-        promised_until=found.until,
-        judgement=judge_verdict(
-            result.verdict, promised=found.promised, required=must_run(result, required or Required())
-        ),
+        direction=window.direction,
+        days=window.days,
+        promised=window.promised,
+        promised_until=window.until,
+        judgement=judge_verdict(result.verdict, promised=window.promised, required=must_run(result, policy.required)),
     )
-    if judged.judgement is Judgement.BROKEN and matching_entry(judged, known) is not None:
+    if judged.judgement is Judgement.BROKEN and matching_entry(judged, policy.known_failures) is not None:
         return msgspec.structs.replace(judged, judgement=Judgement.KNOWN)
     return judged
 
 
-def reproduce_command(cell: Cell, options: Sequence[str] = (), reader: str = "") -> str:
-    """The shell command that runs just this cell. `options` are those that the run itself was given, such as --goldens DIR.
-
-    `reader` is how --readers names the cell's, where it is not just a jaxlib with the newest jax that works on it.
-    """
-    words = [
-        "jaxexport",
-        "matrix",
-        "--cases",
-        cell.golden.manifest.case,
-        "--writers",
-        cell.golden.manifest.writer.jaxlib,
-    ]
-    platform = cell.platform if cell.platform == "cpu" else f"{cell.platform}:{cell.mode}"
-    words += ["--readers", reader or cell.reader.jaxlib, "--platforms", platform, *options]
-    return shlex.join(words)
-
-
-# The same of many thousand results: each is held once.
+# Many thousand results share a writer or a reader: each is in memory once.
 @functools.cache
 def _writer_of(writer: Writer) -> WriterOf:
     return WriterOf(writer.jax, writer.jaxlib, writer.platform, writer.built)
@@ -160,6 +134,6 @@ def _artifact(path: Path) -> Artifact:
     return read(path)
 
 
-def _number(value: float | None) -> float | None:
+def _finite(value: float | None) -> float | None:
     # JSON has no infinity; an error that is not finite is told in the message.
     return value if value is not None and math.isfinite(value) else None

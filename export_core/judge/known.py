@@ -54,8 +54,8 @@ def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> Non
     for number, (entry, count) in enumerate(zip(known, counts, strict=True)):
         if count > entry.at_most:
             raise PolicyError(
-                f"{entry.place or 'policy'}: known_failures[{number}]: expected at most {entry.at_most} promised cells in its globs, found "
-                f"{count}. Name cases, writers and readers more exactly, or say `at_most: {count}` and why in `reason`."
+                f"{entry.location or 'policy'}: known_failures[{number}]: expected at most {entry.at_most} promised cells in its globs, "
+                f"found {count}. Name cases, writers and readers more exactly, or say `at_most: {count}` and why in `reason`."
             )
 
 
@@ -143,7 +143,7 @@ def expired(known: Sequence[KnownFailure], quirks: Sequence[Quirk], as_of: datet
 
 def entry_name(table: str, number: int, entry: KnownFailure | Quirk) -> str:
     """How a sentence names an entry of a table: where it stands, and whose it is."""
-    place = f"{entry.place}: " if entry.place else ""
+    place = f"{entry.location}: " if entry.location else ""
     return f"{place}{table}[{number}] ({entry.reason}; owner {entry.owner}, {entry.issue})"
 
 

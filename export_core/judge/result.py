@@ -1,6 +1,7 @@
-"""One line of results.jsonl: what happened to a cell, and what it means.
+"""A result, one line of results.jsonl: what happened to a cell, and what it means.
 
-Nothing here can be part of a cycle, and runs hold a hundred thousand of them: the garbage collector need not look at them.
+Nothing here can be part of a reference cycle, and a run holds a hundred thousand of them: `gc=False` keeps the garbage
+collector from visiting each of them again and again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from export_core.environments.placement import Mode
-from export_core.matrix import Verdict
+from export_core.matrix.cell import CellKey, Verdict
 from export_core.releases import Direction
 from export_core.worker.protocol import Stage
 
@@ -77,3 +78,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     device: str = ""
     driver: str = ""
     foreseen: str = ""
+
+    @property
+    def key(self) -> CellKey:
+        """The name of its cell."""
+        return CellKey(self.golden, self.reader.jaxlib, self.reader.jax, self.platform)

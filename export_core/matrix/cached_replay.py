@@ -1,138 +1,110 @@
-"""What of a plan is known from earlier runs, and what must be run?"""
+"""A replay that runs only the cells whose outcome no earlier run has stored."""
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
-
-import msgspec
+from typing import Protocol
 
 from export_core.environments.environment import Environment
 from export_core.environments.hardware import shared
-from export_core.environments.placement import Where
-from export_core.goldens import Golden, Manifest
-from export_core.goldens.store import FOR_THE_EYE
+from export_core.environments.placement import Placement
 from export_core.matrix.cell import Cell, Outcome
-from export_core.matrix.checks import registered
-from export_core.matrix.fingerprints import code, machine
-from export_core.matrix.limits import Limits, Runs
+from export_core.matrix.content_keys import OutcomeKeys, depends_on_more
+from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import OutcomeCache
-from export_core.matrix.replay import Equipped
-from export_core.matrix.self_contained import decided_by_content
-from export_core.releases import Calendar
-from export_core.tolerances import Tolerances
+from export_core.matrix.replay import EnvironmentProvider, Notify, no_notes
+
+Replay = Callable[[Sequence[Cell], EnvironmentProvider], Generator[Outcome, None, None]]
+"""Runs cells in environments that it asks for."""
 
 
-class Keys:
-    """Names an outcome by the content of all that decides it."""
+class Environments(Protocol):
+    """The environments of a run's readers."""
 
-    def __init__(
-        self,
-        calendar: Calendar,
-        limits: Limits,
-        tolerances: Tolerances | None = None,
-        allow: Mapping[str, str] | None = None,
-    ) -> None:
-        self._calendar = calendar
-        self._policy = msgspec.json.encode([tolerances or {}, sorted(allow or ())], order="deterministic").decode()
-        self._runs = Runs(limits)
-        self._expected: dict[str, str] = {}
-        self._where: dict[int, tuple[Environment, str]] = {}
+    def find(self, placement: Placement) -> Environment | None:
+        """The environment of a placement if it is built; nothing is built, started or waited for."""
 
-    def of(self, cell: Cell, environment: Environment) -> str:
-        """The key of a cell in an environment whose lock is known."""
-        golden = cell.golden
-        if golden.id not in self._expected:
-            self._expected[golden.id] = expected_content(golden.manifest)
-        if id(environment) not in self._where:
-            self._where[id(environment)] = environment, self._reader(environment)  # holding it keeps its id its own
-        parts = (self._runs.of(cell), self._expected[golden.id], self._where[id(environment)][1], self._policy)
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-    def _reader(self, environment: Environment) -> str:
-        reader = environment.release
-        jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
-        loader = (f"{name}={value}" for name, value in sorted(environment.variables.items()) if name.startswith("LD_"))
-        return "\n".join((environment.lock, *loader, str(jax.built if jax else reader.built), code(), machine()))
+    def build(self, placement: Placement) -> Environment:
+        """An `EnvironmentProvider`."""
 
 
-def replay_new(
+def replay_unknown(
     cells: Sequence[Cell],
     cache: OutcomeCache,
-    keys: Keys,
-    *,
-    standing: Callable[[Where], Environment | None],
-    equipped: Equipped,
-    replay: Callable[[Sequence[Cell], Equipped], Generator[Outcome, None, None]],
-    notify: Callable[[str], None] = lambda text: None,
-    anew: bool = False,
+    environments: Environments,
+    options: ReplayOptions,
+    replay: Replay,
+    notify: Notify = no_notes,
 ) -> Iterator[Outcome]:
-    """One outcome for each cell: those that are known first, then what `replay` makes of the others, which are kept.
+    """One outcome for each cell: those that the cache has, then those of a replay, which are stored.
 
-    Of an environment that is asked for again, since something broke, nothing is kept: which outcomes come from the broken one nobody knows.
-    No environment is built or started of which every cell is known. `standing` gives the environment of a reader where it is built.
-    `anew`: every cell is run, whatever is known of it. So is what runs on an accelerator: no key holds its driver.
+    No environment is built or started if every cell of it is known. Unless `options.cache`, every cell is run, and its
+    outcome stored all the same.
     """
-    fresh = {name: _of_the_moment(golden) for name, golden in {cell.golden.id: cell.golden for cell in cells}.items()}
-    asked: Counter[Where] = Counter()
-    environments = {where: standing(where) for where in dict.fromkeys(cell.where for cell in cells)}
-
-    def key(cell: Cell) -> str:
-        """Empty where the outcome is not kept, and while the environment does not stand."""
-        environment = environments[cell.where]
-        if (
-            asked[cell.where] > 1
-            or environment is None
-            or not environment.lock
-            or fresh[cell.golden.id]
-            or shared(cell.where)
-        ):
-            return ""
-        return keys.of(cell, environment)
-
-    named = {cell.id: name for cell in cells if (name := key(cell))}
-    known = {} if anew else cache.get(tuple(named.values()))
-    if known:
-        notify(f"{len(known)} of {len(cells)} cells have been run before with the same content: not run again")
-    left = []
+    known = _KnownOutcomes(cells, cache, environments, options)
+    stored = known.stored() if options.cache else {}
+    if stored:
+        notify(f"{len(stored)} of {len(cells)} cells have been run before with the same content: not run again")
+    unknown = []
     for cell in cells:
-        if kept := known.get(named.get(cell.id, "")):
-            yield kept.of(cell)
+        if outcome := stored.get(cell.key):
+            yield outcome
         else:
-            left.append(cell)
+            unknown.append(cell)
+    with closing(replay(unknown, known.build)) as outcomes:
+        for outcome in outcomes:
+            yield known.store(outcome)
 
-    def remembered(where: Where) -> Environment:
-        asked[where] += 1
-        environments[where] = environment = equipped(where)
+
+class _KnownOutcomes:
+    """The outcomes of some cells that the cache has, and gets."""
+
+    def __init__(
+        self, cells: Sequence[Cell], cache: OutcomeCache, environments: Environments, options: ReplayOptions
+    ) -> None:
+        self._cells = cells
+        self._cache = cache
+        self._build = environments.build
+        self._keys = OutcomeKeys(options)
+        self._builds: Counter[Placement] = Counter()
+        self._environments = {
+            placement: environments.find(placement) for placement in dict.fromkeys(cell.placement for cell in cells)
+        }
+        goldens = {cell.golden.id: cell.golden for cell in cells}
+        self._not_cached = {name for name, golden in goldens.items() if depends_on_more(golden)}
+
+    def stored(self) -> dict[object, Outcome]:
+        """The outcomes that the cache has, by `CellKey`."""
+        keys = {cell.key: key for cell in self._cells if (key := self._key(cell))}
+        cached = self._cache.get(tuple(keys.values()))
+        return {
+            cell.key: outcome.for_cell(cell)
+            for cell in self._cells
+            if (outcome := cached.get(keys.get(cell.key, ""))) is not None
+        }
+
+    def build(self, placement: Placement) -> Environment:
+        """An `EnvironmentProvider` that remembers what it gave."""
+        self._builds[placement] += 1
+        self._environments[placement] = environment = self._build(placement)
         return environment
 
-    with closing(replay(left, remembered)) as outcomes:
-        for outcome in outcomes:
-            name = key(outcome.cell)
-            yield cache.put(name, outcome) if name else outcome
+    def store(self, outcome: Outcome) -> Outcome:
+        """Store an outcome if it may be, and return it, marked where it is flaky."""
+        key = self._key(outcome.cell)
+        return self._cache.put(key, outcome) if key else outcome
 
+    def _key(self, cell: Cell) -> str:
+        """The name of a cell's outcome; empty if it is not stored, and while its environment is not built.
 
-def _of_the_moment(golden: Golden) -> bool:
-    """Whether what comes out depends on what no key holds: the code of a user, who registers or compares, may reach for anything.
-
-    A module to register is in the golden, and in the key: that is enough where it reaches for nothing.
-    """
-    if ":" in golden.manifest.comparison.compare:
-        return True
-    modules = [Path(path) for _, path in registered(golden)]
-    if not all(path.name in golden.manifest.files for path in modules):
-        return True
-    try:
-        return not all(decided_by_content(path.read_bytes()) for path in modules)
-    except OSError:  # the cell says so
-        return True
-
-
-def expected_content(manifest: Manifest) -> str:
-    """A hash of what a golden says and expects; what it is called, and what is for the eye only, is left out."""
-    files = {name: content for name, content in manifest.files.items() if name not in FOR_THE_EYE}
-    nameless = msgspec.structs.replace(manifest, case="", test="", name=None, files=files)
-    return hashlib.sha256(msgspec.json.encode(nameless, order="deterministic")).hexdigest()
+        Of an environment that was asked for again, because something broke, nothing is stored: nobody knows which
+        outcomes come from the broken one. Nor is what runs on an accelerator: no key holds its driver.
+        """
+        environment = self._environments[cell.placement]
+        if environment is None or not environment.lock or self._builds[cell.placement] > 1:
+            return ""
+        if cell.golden.id in self._not_cached or shared(cell.placement):
+            return ""
+        return self._keys.of(cell, environment)

@@ -1,12 +1,13 @@
-"""The unit of work, and what can happen to it."""
+"""A cell, the unit of work, and what can happen to it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from export_core.comparing.compare import Difference
-from export_core.environments.placement import Mode, Target, Where
+from export_core.environments.placement import Mode, Placement, Target
 from export_core.goldens import Golden
 from export_core.releases import Release
 from export_core.worker.protocol import Stage
@@ -25,9 +26,24 @@ class Verdict(StrEnum):
     NOT_RUN = "not_run"
 
 
+class CellKey(NamedTuple):
+    """The name of a cell, the same in every run: its golden, the reader's jaxlib and jax, the platform."""
+
+    golden: str
+    jaxlib: str
+    jax: str
+    platform: str
+
+    def __str__(self) -> str:
+        return f"{self.golden} in {self.jaxlib}-jax{self.jax} on {self.platform}"
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One golden, in one reader, on one platform. `target` is what it is compiled for where the platform is missing; None on a CPU."""
+    """One golden, in one reader, on one platform.
+
+    `target` is what it is compiled for where the platform is missing; None on a CPU.
+    """
 
     golden: Golden
     reader: Release
@@ -36,24 +52,25 @@ class Cell:
     target: Target | None = None
 
     @property
-    def id(self) -> str:
+    def key(self) -> CellKey:
         """Unique in a plan."""
-        return f"{self.golden.id} in {self.reader.pair} on {self.platform}"
+        return CellKey(self.golden.id, self.reader.jaxlib, self.reader.jax, self.platform)
 
     @property
-    def where(self) -> Where:
+    def placement(self) -> Placement:
         """What its environment and its worker are for."""
-        return Where(self.reader, self.platform, self.mode, self.target)
+        return Placement(self.reader, self.platform, self.mode, self.target)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened to a cell.
+    """What happened to a cell, not yet judged.
 
-    `message` is one line or more for a person; `stderr` the end of what native libraries printed; `signal` the number of
-    the signal that ended the process; `difference` the numbers, when outputs were compared; `seconds` of wall time; `flaky` says
-    which other verdict the same content had the last time that it ran, and when; empty where it had this one, or never ran.
-    `device` is the kind of device that it ran on or was compiled for, `driver` what drove it: both empty on a CPU.
+    `message` is one line or more for a person; `stderr` the end of what native libraries printed; `signal` the number
+    of the signal that ended the process; `difference` the numbers, where outputs were compared; `seconds` of wall
+    time. `flaky` says which other verdict the same content had the last time that it ran, and when; it is empty where
+    the verdict was this one, or the content never ran. `device` is the kind of device that the cell ran on or was
+    compiled for, `driver` what drove it: both are empty on a CPU.
     """
 
     cell: Cell

@@ -1,26 +1,25 @@
-"""Must an artifact be compiled anywhere at all?"""
+"""The audit of a cell: whether its artifact may be compiled at all."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from export_core.artifact import ArtifactError, read
 from export_core.artifact.audit import audit
 from export_core.goldens import Golden
+from export_core.policy import Policy
 from export_core.releases.stable_targets import stable_targets
 
 
-def audit_message(golden: Golden, allow: Mapping[str, str]) -> str:
-    """Why this artifact must not be compiled anywhere; empty when nothing speaks against it.
+def audit_problem(golden: Golden, policy: Policy) -> str:
+    """Why this artifact must not be compiled anywhere; empty if no problems were found.
 
-    Only what the writer's release never promised stops it. A target that the reader's release has dropped since is run: whether
-    the promise holds is what the cell is to show.
+    Only a target that the writer's release never promised stops it. A target that the reader's release has dropped
+    since is run: whether the promise holds is what the cell is to show.
     """
     writer = golden.manifest.writer.jaxlib
     try:
         calls = read(golden.artifact).custom_calls
     except ArtifactError as error:
         return str(error)
-    accepted = {**golden.manifest.options.allow, **allow}
+    accepted = {**golden.manifest.options.allow, **policy.allow}
     findings = audit(calls, stable_targets(writer), allow=accepted, writer=f"jaxlib {writer}")
     return "\n".join(str(finding) for finding in findings if not finding.ok)

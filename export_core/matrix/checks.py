@@ -1,4 +1,4 @@
-"""Which calls of its artifact does a cell make, and did each come out as its golden says?"""
+"""The calls that a cell makes of its artifact, and whether each came out as its golden says."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from export_core.goldens import Check, Comparison, Golden
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.matrix.cell import Cell
-from export_core.matrix.dump import dump_of
+from export_core.matrix.dump import cell_dump_folder
+from export_core.matrix.limits import Limits
 from export_core.tolerances import Tolerances
 from export_core.worker.protocol import CheckRequest, Reply, Request
+
+_NO_LIMIT_SECONDS = 1e9
 
 WRONG_PLATFORM = r"(exported|lowered) for platforms"
 """What releases say on a platform that an artifact was not exported for, as a regular expression."""
@@ -31,11 +34,10 @@ def checks_of(cell: Cell) -> tuple[Check, ...]:
     return (Check("", inputs=INPUTS, outputs=OUTPUTS, mesh=options.mesh), *cell.golden.manifest.checks)
 
 
-def request_of(cell: Cell, scratch: Path, *, timeout: float, memory: int, dump: Path | None = None) -> Request:
-    """A cell as the worker is told it.
+def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = None) -> Request:
+    """A cell as its worker is told it.
 
-    What comes out goes into the folder `scratch`, and the modules as text into `dump`, None for nowhere; `timeout` in seconds,
-    `memory` in bytes.
+    Outputs go into the folder `scratch`, and the modules as text into the folder `dump`; None writes none.
     """
     golden = cell.golden
     folder, mesh = golden.folder.resolve(), golden.manifest.options.mesh
@@ -47,24 +49,24 @@ def request_of(cell: Cell, scratch: Path, *, timeout: float, memory: int, dump: 
             outputs=None if check.outputs is None else str(scratch / f"{number}.npz"),
             mesh=tuple((check.mesh or mesh).items()),
             place="spread" if check.spread else "whole" if check.mesh not in ({}, mesh) else "own",
-            dump=None if dump is None else dump_of(cell, check.name, dump),
+            dump=None if dump is None else cell_dump_folder(cell, check.name, dump),
         )
         for number, check in enumerate(checks_of(cell))
     )
     return Request(
         artifact=str(folder / ARTIFACT),
         checks=checks,
-        register=registered(golden),
+        register=register_modules(golden),
         devices=_devices(cell),
         x64=bool(golden.manifest.flags.get("jax_enable_x64")),
-        timeout=timeout,
-        memory=memory,
+        timeout=limits.timeout or _NO_LIMIT_SECONDS,
+        memory=limits.memory,
         platform=cell.platform,
         described=cell.target.described(_devices(cell)) if cell.target and cell.mode is Mode.COMPILE else None,
     )
 
 
-def registered(golden: Golden) -> tuple[tuple[str, str], ...]:
+def register_modules(golden: Golden) -> tuple[tuple[str, str], ...]:
     """The modules that a reader imports first, by name, and the golden's copies of them."""
     folder = golden.folder.resolve()
     return tuple((name, str(folder / f"{name}.register.py")) for name in golden.manifest.options.register)
@@ -82,56 +84,63 @@ def comparison_of(check: Check, how: Comparison) -> Comparison:
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What came of a cell's calls: the largest errors of all; `problem` where something other than a number is wrong."""
+class CallResults:
+    """What the calls of a cell gave: the largest errors of all; `problem` says what is wrong, and is empty if nothing."""
 
     difference: Difference
     problem: str = ""
 
 
-def checked(cell: Cell, reply: Reply, scratch: Path, tolerances: Tolerances | None = None) -> Checked:
-    """Compare what a worker brought back with the golden. The first call that came out otherwise is told.
+def check_calls(cell: Cell, reply: Reply, scratch: Path, tolerances: Tolerances) -> CallResults:
+    """Compare what a worker brought back with the golden. The first call that differs is the `problem`.
 
-    `tolerances` is what the policy says for platforms. Of what was only compiled, refusals are all there is to compare.
+    `tolerances` are the policy's, for platforms. Of what was only compiled, there are only refusals to compare.
     """
     manifest = cell.golden.manifest
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for number, check in enumerate(checks_of(cell)):
         prefix = f"{check.name}: " if check.name else ""
         if check.outputs is None:
-            said = reply.refusals.get(check.name, "")
-            if not check.expects(said):
-                return Checked(
-                    _worst(found), f"{prefix}expected a refusal with {check.refused!r} in its message, found {said}"
-                )
+            message = reply.refusals.get(check.name, "")
+            if not check.expects(message):
+                problem = f"{prefix}expected a refusal with {check.refused!r} in its message, found {message}"
+                return CallResults(_largest(differences), problem)
             continue
         if cell.mode is Mode.COMPILE:
             continue
-        how = comparison_of(check, manifest.comparison)
         difference = compare_leaves(
             from_npz(cell.golden.folder / check.outputs),
             from_npz(scratch / f"{number}.npz"),
-            how,
+            comparison_of(check, manifest.comparison),
             platforms=(manifest.writer.platform, cell.platform),
             tolerances=tolerances,
         )
-        found.append(difference)
+        differences.append(difference)
         if not difference.ok:
-            return Checked(replace(_worst(found), ok=False), f"{prefix}{difference}")
-    wanted = () if cell.mode is Mode.COMPILE else manifest.out_shardings
-    if wanted and cell.platform not in manifest.options.refused_on and reply.shardings != wanted:
-        pairs = itertools.zip_longest(wanted, reply.shardings, fillvalue="none")
-        number, (then, now) = next((number, pair) for number, pair in enumerate(pairs) if pair[0] != pair[1])
-        return Checked(_worst(found), f"output {number} lies elsewhere on its mesh: expected {then}, got {now}")
-    return Checked(_worst(found))
+            return CallResults(replace(_largest(differences), ok=False), f"{prefix}{difference}")
+    return CallResults(_largest(differences), _sharding_problem(cell, reply))
 
 
-def _worst(found: list[Difference]) -> Difference:
-    if not found:
+def _sharding_problem(cell: Cell, reply: Reply) -> str:
+    """Which output is sharded differently than its writer saw; empty if none is."""
+    manifest = cell.golden.manifest
+    expected = manifest.out_shardings
+    if cell.mode is Mode.COMPILE or cell.platform in manifest.options.refused_on or not expected:
+        return ""
+    pairs = itertools.zip_longest(expected, reply.shardings, fillvalue="none")
+    for number, (writer, reader) in enumerate(pairs):
+        if writer != reader:
+            return f"output {number} is sharded differently: expected {writer}, got {reader}"
+    return ""
+
+
+def _largest(differences: list[Difference]) -> Difference:
+    """The largest errors of all calls so far."""
+    if not differences:
         return Difference(True)
     return Difference(
-        all(difference.ok for difference in found),
-        max_abs_error=max(difference.max_abs_error or 0.0 for difference in found),
-        max_rel_error=max(difference.max_rel_error or 0.0 for difference in found),
-        max_ulp=max((each.max_ulp for each in found if each.max_ulp is not None), default=None),
+        all(difference.ok for difference in differences),
+        max_abs_error=max(difference.max_abs_error or 0.0 for difference in differences),
+        max_rel_error=max(difference.max_rel_error or 0.0 for difference in differences),
+        max_ulp=max((units for difference in differences if (units := difference.max_ulp) is not None), default=None),
     )

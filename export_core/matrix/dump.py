@@ -1,4 +1,4 @@
-"""Where do the modules of a cell go as text, when somebody asks for them (--dump-ir)?"""
+"""The folders into which the modules of cells are written as text (--dump-ir)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from export_core.matrix.errors import MatrixError
 MODULE = "module.mlir"
 
 
-def dump_folder(path: Path) -> Path:
-    """Make the folder for all cells. Raises `MatrixError` where that cannot be."""
+def make_dump_folder(path: Path) -> Path:
+    """Make the folder for all cells. Raises `MatrixError` where that is not possible."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -21,16 +21,16 @@ def dump_folder(path: Path) -> Path:
     return path.resolve()
 
 
-def dump_of(cell: Cell, check: str, folder: Path) -> str:
-    """Make the folder of a cell, ``<case>/<writer>/<reader>-<platform>``, and put the module as its writer printed it above.
+def cell_dump_folder(cell: Cell, check: str, folder: Path) -> str:
+    """Make the folder of a cell, ``<case>/<writer>/<reader>-<platform>``, and put the writer's module above it.
 
-    What goes in is the worker's: ``exported.mlir`` as this reader reads it, what jax dumps (``jax_dump_ir_to``), ``compiled.hlo``. Every
-    further check of the golden has a folder in it, by its name.
+    The worker writes into it: ``exported.mlir`` as this reader reads it, what jax dumps (``jax_dump_ir_to``) and
+    ``compiled.hlo``. Each further check of the golden has a folder of its own in it, by its name.
     """
     golden = folder / cell.golden.manifest.case / cell.golden.manifest.writer.id
     own = golden / f"{cell.reader.jaxlib}-{cell.platform}" / re.sub(r"[^\w.-]+", "_", check)
     own.mkdir(parents=True, exist_ok=True)
-    printed = cell.golden.folder / MODULE
-    if printed.exists():
-        shutil.copyfile(printed, golden / "exported.mlir")
+    writers_module = cell.golden.folder / MODULE
+    if writers_module.exists():
+        shutil.copyfile(writers_module, golden / "exported.mlir")
     return str(own)

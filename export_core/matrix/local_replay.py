@@ -1,93 +1,85 @@
-"""How are cells run on this machine: from earlier runs where it may be, else cold?"""
+"""The replay of cells on this machine: outcomes of earlier runs where they may be used, else cold processes."""
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from export_core.environments.build import cache_folder
 from export_core.environments.download_size import download, told
-from export_core.environments.environment import (
-    PUBLISHED,
-    Environment,
-    Sources,
-    build_environment,
-    standing_environment,
-)
+from export_core.environments.environment import Environment, build_environment, standing_environment
 from export_core.environments.hardware import settled
-from export_core.environments.placement import Where
-from export_core.matrix.cached_replay import Keys, replay_new
+from export_core.environments.placement import Placement
+from export_core.matrix.cached_replay import replay_unknown
 from export_core.matrix.cell import Cell, Outcome
-from export_core.matrix.limits import Limits
+from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import OutcomeCache
-from export_core.matrix.replay import Equipped, replay
-from export_core.releases import Calendar, Release
-from export_core.tolerances import Tolerances
+from export_core.matrix.replay import Notify, no_notes, replay
+from export_core.releases import Release
 
 
 def replay_here(
     cells: Sequence[Cell],
-    calendar: Calendar,
-    sources: Sources = PUBLISHED,
+    options: ReplayOptions,
     *,
-    limits: Limits,
-    allow: Mapping[str, str],
-    tolerances: Tolerances,
-    cache: bool,
-    dump: Path | None = None,
-    notify: Callable[[str], None] = lambda text: None,
+    notify: Notify = no_notes,
     ready: Callable[[Release], None] = lambda release: None,
 ) -> Generator[Outcome, None, None]:
-    """One outcome for each cell. Environments are built from `sources`; `cache`: take outcomes of equal cells from earlier runs.
+    """One outcome for each cell.
 
-    A cell that is to run where it can, and else to be compiled, is settled here: its outcome has the mode in which it was run.
-    What is to be dumped, into the folder `dump`, is run whatever is known of it, and not kept.
-    `ready` is told each reader whose environment stands, from several threads.
+    A cell of mode `auto` becomes one to run where its device is on this machine, else one to compile: its outcome has
+    the mode that it was run in. Where modules are dumped, every cell is run and nothing is stored. `ready` is told each
+    reader whose environment is built, from several threads.
     """
-    stopping = threading.Event()
     cells = [replace(cell, mode=settled(cell.mode, cell.platform)) for cell in cells]
+    stopping = threading.Event()
+    environments = ReaderEnvironments(options, stopping, notify, ready)
+    run = functools.partial(replay, options=options, notify=notify, stopping=stopping)
+    if options.dump:
+        yield from run(cells, environments.build)
+        return
+    with OutcomeCache(cache_folder(), notify) as cache:
+        yield from replay_unknown(cells, cache, environments, options, run, notify)
 
-    def build(where: Where) -> Environment:
-        def about_to(wanted: tuple[str, ...], python: str) -> None:
-            if where.name and (size := told(download(wanted, python, sources.options()))):
-                notify(
-                    f"environment of jaxlib {where.reader.jaxlib} for {where.name}: {size}, unless uv has it already"
-                )
 
-        environment = build_environment(where.reader, calendar, sources, stopping, where, about_to, notify)
-        ready(where.reader)
+class ReaderEnvironments:
+    """The environments of a run's readers, in the cache folder of this user."""
+
+    def __init__(
+        self,
+        options: ReplayOptions,
+        stopping: threading.Event,
+        notify: Notify,
+        ready: Callable[[Release], None],
+    ) -> None:
+        self._calendar = options.calendar
+        self._sources = options.sources
+        self._stopping = stopping
+        self._notify = notify
+        self._ready = ready
+
+    def find(self, placement: Placement) -> Environment | None:
+        """See `Environments.find`."""
+        return standing_environment(placement.reader, self._calendar, self._sources, placement)
+
+    def build(self, placement: Placement) -> Environment:
+        """See `Environments.build`."""
+        environment = build_environment(
+            placement.reader,
+            self._calendar,
+            self._sources,
+            self._stopping,
+            placement,
+            functools.partial(self._notify_download, placement),
+            self._notify,
+        )
+        self._ready(placement.reader)
         return environment
 
-    def run(cells: Sequence[Cell], equipped: Equipped) -> Generator[Outcome, None, None]:
-        return replay(
-            cells,
-            lambda reader: equipped(Where(reader)),
-            calendar,
-            equipped=equipped,
-            limits=limits,
-            allow=allow,
-            tolerances=tolerances,
-            notify=notify,
-            dump=dump,
-            stopping=stopping,
-        )
-
-    if dump:
-        yield from run(cells, build)
-        return
-    kept = OutcomeCache(cache_folder(), notify)
-    try:
-        yield from replay_new(
-            cells,
-            kept,
-            Keys(calendar, limits, tolerances, allow),
-            standing=lambda where: standing_environment(where.reader, calendar, sources, where),
-            equipped=build,
-            replay=run,
-            notify=notify,
-            anew=not cache,
-        )
-    finally:
-        kept.close()
+    def _notify_download(self, placement: Placement, requirements: tuple[str, ...], python: str) -> None:
+        """Say how much is to be fetched for a plugin, which may be gigabytes."""
+        if placement.name and (size := told(download(requirements, python, self._sources.options()))):
+            reader = placement.reader.jaxlib
+            self._notify(f"environment of jaxlib {reader} for {placement.name}: {size}, unless uv has it already")

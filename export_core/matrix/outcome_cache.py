@@ -1,8 +1,8 @@
-"""Which cells have been run before, with the same content, and what happened to them then?
+"""Outcomes of earlier runs, by the content of all that decided them: one SQLite file in the user's cache folder.
 
-One SQLite file in the user's cache folder, for all projects and processes, with the last outcome of each. What happens should depend
-on the content of everything that takes part and on nothing else; where it does not, the cell is flaky, and that is said. Whether it keeps
-the promise is judged anew every time.
+It is shared by all projects and processes, and has the last outcome of each key. What happens should depend on the
+content of everything that takes part and on nothing else; where it does not, the cell is flaky, and the outcome says
+so. Whether an outcome keeps the promise is judged anew every time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import filelock
 import msgspec
@@ -25,12 +25,13 @@ from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.worker.protocol import Stage
 
 FILE = "outcomes.sqlite3"
-KEPT_DAYS = 180
+STORED_DAYS = 180
 _BUSY_SECONDS = 30.0
+"""How long to wait for another process that writes."""
 _AT_ONCE = 500
 _CHECK_BYTES = 8
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
 
@@ -38,8 +39,8 @@ class BrokenRowError(Exception):
     """A row that is not as it was written."""
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True):
-    """An outcome without its cell."""
+class CachedOutcome(msgspec.Struct, frozen=True, array_like=True):
+    """An outcome without its cell, as it is stored, and as it travels between machines."""
 
     stage: Stage
     verdict: Verdict
@@ -53,14 +54,22 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     driver: str = ""
     mode: Mode = Mode.RUN
 
-    def of(self, cell: Cell) -> Outcome:
+    @classmethod
+    def from_outcome(cls, outcome: Outcome) -> CachedOutcome:
+        """The outcome, without its cell."""
+        return cls(*(getattr(outcome, name) for name in cls.__struct_fields__))
+
+    def for_cell(self, cell: Cell) -> Outcome:
         """The outcome of this cell, in the mode in which it was run."""
-        told = {name: getattr(self, name) for name in self.__struct_fields__ if name != "mode"}
-        return Outcome(replace(cell, mode=self.mode), **told)
+        values = {name: getattr(self, name) for name in self.__struct_fields__ if name != "mode"}
+        return Outcome(replace(cell, mode=self.mode), **values)
 
 
 class OutcomeCache:
-    """Outcomes by key. Never a reason for a run to fail: what goes wrong is told to `notify`, and the run goes on without it."""
+    """Outcomes by key; use it as a context manager.
+
+    It is never a reason for a run to fail: `notify` is told what goes wrong, and the run continues without the cache.
+    """
 
     def __init__(self, folder: Path, notify: Callable[[str], None] = lambda text: None) -> None:
         self._path = folder / FILE
@@ -69,20 +78,29 @@ class OutcomeCache:
         self._file = 0
         self._guarded(self._open)
 
-    def get(self, keys: Sequence[str]) -> dict[str, Kept]:
-        """What is known of these keys. A timeout says more of the moment than of the cell: it is never taken for known."""
-        found = self._guarded(lambda: self._get(keys)) or {}
-        return {key: kept for key, (kept, _) in found.items() if kept.verdict is not Verdict.TIMEOUT}
+    def get(self, keys: Sequence[str]) -> dict[str, CachedOutcome]:
+        """The outcomes of these keys. A timeout says more of the moment than of the cell, and is left out."""
+        rows = self._guarded(lambda: self._get(keys)) or {}
+        return {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
 
     def put(self, key: str, outcome: Outcome) -> Outcome:
-        """Keep an outcome in the place of the last one. Answers it with what was otherwise then. What was not run is not kept."""
+        """Store an outcome in the place of the last one, and return it, marked as flaky where the last one differs.
+
+        What was not run is not stored.
+        """
         if outcome.verdict is Verdict.NOT_RUN:
             return outcome
         if last := (self._guarded(lambda: self._get([key])) or {}).get(key):
-            outcome = replace(outcome, flaky=_otherwise(outcome, *last))
-        kept = Kept(*(getattr(outcome, name) for name in Kept.__struct_fields__))
-        self._guarded(lambda: self._put(key, msgspec.msgpack.encode(kept)))
+            outcome = replace(outcome, flaky=_other_verdict(outcome, *last))
+        data = msgspec.msgpack.encode(CachedOutcome.from_outcome(outcome))
+        self._guarded(lambda: self._put(key, data))
         return outcome
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the file."""
@@ -90,15 +108,15 @@ class OutcomeCache:
             self._connection.close()
         self._connection = None
 
-    def _guarded(self, do: Callable[[], Found]) -> Found | None:
-        """Do something with the database. One that is broken is set aside, and a new one begun."""
+    def _guarded(self, do: Callable[[], Value]) -> Value | None:
+        """Do something with the database. One that is broken is renamed, and a new one begun."""
         try:
             return do()
         except (sqlite3.Error, OSError, BrokenRowError) as error:
             self.close()
             broken = isinstance(error, BrokenRowError) or getattr(error, "sqlite_errorname", "").startswith(_BROKEN)
             if not (broken and self._set_aside(error)):
-                self._notify(f"outcomes are not kept, and those of earlier runs not used: {self._path}: {error}")
+                self._notify(f"outcomes are not cached, and those of earlier runs are not used: {self._path}: {error}")
             return None
 
     def _open(self) -> None:
@@ -108,10 +126,10 @@ class OutcomeCache:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(
-            "CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, kept BLOB NOT NULL, day INTEGER NOT NULL) WITHOUT ROWID"
+            "CREATE TABLE IF NOT EXISTS cached_outcomes (key TEXT PRIMARY KEY, outcome BLOB NOT NULL, day INTEGER NOT NULL) WITHOUT ROWID"
         )
-        connection.execute("CREATE INDEX IF NOT EXISTS by_day ON outcomes (day)")
-        connection.execute("DELETE FROM outcomes WHERE day < ?", (_today() - KEPT_DAYS,))
+        connection.execute("CREATE INDEX IF NOT EXISTS cached_by_day ON cached_outcomes (day)")
+        connection.execute("DELETE FROM cached_outcomes WHERE day < ?", (_today() - STORED_DAYS,))
 
     def _set_aside(self, error: Exception) -> bool:
         """Rename a broken file, unless another process has done so since, and begin anew."""
@@ -122,41 +140,43 @@ class OutcomeCache:
                     self._path.rename(aside)
                     for more in ("-wal", "-shm"):
                         self._path.with_name(FILE + more).unlink(missing_ok=True)
-                    self._notify(f"the file of kept outcomes was broken ({error}): it was set aside as {aside}")
+                    self._notify(f"the cache of outcomes was broken ({error}): it was renamed to {aside}")
                 self._open()
         except (sqlite3.Error, OSError):
             self.close()
             return False
         return True
 
-    def _get(self, keys: Sequence[str]) -> dict[str, tuple[Kept, int]]:
-        found: dict[str, tuple[Kept, int]] = {}
+    def _get(self, keys: Sequence[str]) -> dict[str, tuple[CachedOutcome, int]]:
+        outcomes: dict[str, tuple[CachedOutcome, int]] = {}
         if self._connection is None:
-            return found
+            return outcomes
         for start in range(0, len(keys), _AT_ONCE):
-            some = keys[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(some))
-            rows = self._connection.execute(f"SELECT key, kept, day FROM outcomes WHERE key IN ({marks})", some)
-            found.update((key, (_decoded(key, data), day)) for key, data, day in rows)
-        return found
+            batch = keys[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(batch))
+            rows = self._connection.execute(
+                f"SELECT key, outcome, day FROM cached_outcomes WHERE key IN ({marks})", batch
+            )
+            outcomes.update((key, (_decode(key, data), day)) for key, data, day in rows)
+        return outcomes
 
     def _put(self, key: str, data: bytes) -> None:
         if self._connection is not None:
             row = (key, _checksum(key, data) + data, _today())
-            self._connection.execute("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?)", row)
+            self._connection.execute("INSERT OR REPLACE INTO cached_outcomes VALUES (?, ?, ?)", row)
 
 
-def _decoded(key: str, data: bytes) -> Kept:
+def _decode(key: str, data: bytes) -> CachedOutcome:
     if data[:_CHECK_BYTES] != _checksum(key, data[_CHECK_BYTES:]):
         raise BrokenRowError(f"the outcome {key[:12]} is not as it was written")
-    return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=Kept)
+    return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=CachedOutcome)
 
 
-def _otherwise(outcome: Outcome, last: Kept, day: int) -> str:
-    """Which other verdict there was on that day; empty where it was this one, or had another time to get there."""
+def _other_verdict(outcome: Outcome, last: CachedOutcome, day: int) -> str:
+    """Which other verdict there was on that day; empty where it was this one, or where the limits explain it."""
     if last.verdict is outcome.verdict:
         return ""
-    # What ended after longer than the other was given says nothing against it.
+    # A cell that ended after more seconds than the earlier run gave it does not contradict that timeout.
     if last.verdict is Verdict.TIMEOUT and outcome.seconds > last.seconds:
         return ""
     if outcome.verdict is Verdict.TIMEOUT and last.seconds > outcome.seconds:

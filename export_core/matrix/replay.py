@@ -1,4 +1,4 @@
-"""How does a plan become outcomes: one for every cell, whatever dies?"""
+"""The replay of cells in cold processes on this machine: one outcome for each cell, whatever dies."""
 
 from __future__ import annotations
 
@@ -7,259 +7,257 @@ import queue
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from export_core.environments.environment import Environment, damage
 from export_core.environments.errors import EnvironmentFailed, InfrastructureFault, twice
 from export_core.environments.hardware import lacking, shared
-from export_core.environments.placement import Mode, Where
-from export_core.matrix.cell import Cell, Outcome, Verdict
-from export_core.matrix.cell_audit import audit_message
+from export_core.environments.placement import Mode, Placement
+from export_core.matrix.cell import Cell, CellKey, Outcome, Verdict
+from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.checks import request_of
-from export_core.matrix.limits import Limits, Runs
-from export_core.matrix.outcomes import fault_of, not_run, outcome_of
-from export_core.releases import Calendar, Release
-from export_core.tolerances import Tolerances
+from export_core.matrix.content_keys import ExecutionKeys
+from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
 from export_core.worker.client import start_worker
 from export_core.worker.errors import WorkerDied
 from export_core.worker.protocol import Reply, Stage, Worker, WorkerStarter
 
-EnvironmentOf = Callable[[Release], Environment]
-Equipped = Callable[[Where], Environment]
-End = Callable[[Outcome], None]
+EnvironmentProvider = Callable[[Placement], Environment]
+"""Gives the environment of a placement, or raises `EnvironmentFailed`. Called from several threads."""
+
+Finish = Callable[[Outcome], None]
+Notify = Callable[[str], None]
+"""Is told, in a line, what happens beside the cells. Called from several threads."""
+
+
+def no_notes(text: str) -> None:
+    """The `Notify` that tells nobody."""
 
 
 @dataclass(frozen=True)
-class _Try:
-    """Cells of one reader that run the same; each is compared with its own golden.
+class _Attempt:
+    """Cells of one placement that run the same; each is compared with its own golden.
 
-    `problem` is why they were lost before, if they were; `alone`: because the worker died, so that each gets one to itself.
+    `problem` is why an earlier attempt was lost, if one was; `isolated`: because its worker died, so that this one
+    gets a worker to itself.
     """
 
     cells: tuple[Cell, ...]
     problem: str = ""
-    alone: bool = False
+    isolated: bool = False
 
     @property
-    def where(self) -> Where:
-        """The same for all of them."""
-        return self.cells[0].where
+    def placement(self) -> Placement:
+        """The same for all of its cells."""
+        return self.cells[0].placement
+
+
+@dataclass
+class _Pass:
+    """What came of one worker: attempts that are to be made again, and those that it was never given."""
+
+    lost: list[_Attempt] = field(default_factory=list)
+    untried: list[_Attempt] = field(default_factory=list)
 
 
 def replay(
     cells: Sequence[Cell],
-    environment_of: EnvironmentOf,
-    calendar: Calendar,
+    environment_for: EnvironmentProvider,
+    options: ReplayOptions,
     *,
-    limits: Limits | None = None,
-    allow: Mapping[str, str] | None = None,
-    tolerances: Tolerances | None = None,
-    notify: Callable[[str], None] = lambda text: None,
+    notify: Notify = no_notes,
     start: WorkerStarter = start_worker,
-    dump: Path | None = None,
     stopping: threading.Event | None = None,
-    equipped: Equipped | None = None,
 ) -> Generator[Outcome, None, None]:
-    """Run cells and yield one outcome for each, in the order they end.
+    """Run cells and yield one outcome for each, in the order in which they end.
 
     Args:
-        cells: what to run; readers are taken in the order they first appear.
-        environment_of: gives the environment of a reader, or raises `EnvironmentFailed`. Called from several threads.
-        calendar: dates the readers' jax, for the table of refusals.
-        limits: how many at once, for how long.
-        allow: custom-call targets that are accepted beside JAX's stable list, with reasons.
-        tolerances: what the policy says for platforms, beside what each golden asks for.
-        notify: told in a line what goes on beside the cells.
-        start: starts a worker; `pool.WarmWorkers.start` keeps one for many replays.
-        dump: a folder for every module as text, as exported and as compiled, by cell (`dump.dump_of`); None writes none.
-        stopping: set when nobody wants the outcomes any more, so that `environment_of` can give up too.
-        equipped: gives the environment of a reader on another platform than the CPU, likewise; None runs no such cell.
+        cells: what to run; placements are taken in the order in which they first appear.
+        environment_for: gives the environment of a placement.
+        options: what is the same for all of them.
+        notify: is told what happens beside the cells.
+        start: starts a worker; `WarmWorkers.start` uses one for many replays.
+        stopping: set when nobody wants the outcomes any more, so that `environment_for` can give up too.
 
     What fails around a cell (its worker, its environment, a disk) is tried once more; a verdict never is.
     """
-
-    def environment_at(where: Where) -> Environment:
-        if where.platform == "cpu":
-            return environment_of(where.reader)
-        if equipped is None:
-            raise EnvironmentFailed(f"this replay has no environment for {where.platform}: nothing was done for it")
-        if where.mode is Mode.RUN and (lack := lacking(where.platform)):
-            raise EnvironmentFailed(
-                f"{where.platform} cannot run here: {lack}. --platforms {where.platform}:compile compiles for it."
-            )
-        return equipped(where)
-
-    run = _Run(
-        environment_at,
-        calendar,
-        limits or Limits(),
-        dict(allow or {}),
-        tolerances or {},
-        notify,
-        start,
-        dump,
-        stopping or threading.Event(),
-    )
+    run = _Replay(environment_for, options, notify, start, stopping or threading.Event())
     yield from run.outcomes(cells)
 
 
-class _Run:
-    """One run: its threads, its slots, the queue its outcomes go through."""
+class _Replay:
+    """One replay: its threads, its slots, and the queue that its outcomes go through."""
 
     def __init__(
         self,
-        environment_at: Equipped,
-        calendar: Calendar,
-        limits: Limits,
-        allow: dict[str, str],
-        tolerances: Tolerances,
-        notify: Callable[[str], None],
+        environment_for: EnvironmentProvider,
+        options: ReplayOptions,
+        notify: Notify,
         start: WorkerStarter,
-        dump: Path | None,
         stopping: threading.Event,
     ) -> None:
-        self.environment_at = environment_at
-        self.calendar = calendar
-        self.limits = limits
-        self.allow = allow
-        self.tolerances = tolerances
+        self.provider = environment_for
+        self.options = options
+        self.limits = options.limits
         self.notify = notify
         self.start = start
-        self.dump = dump
-        self.slots = threading.Semaphore(limits.jobs)
-        self.turns = threading.Semaphore(limits.device_jobs)
         self.stopping = stopping
-        self.done: queue.Queue[Outcome] = queue.Queue()
+        self.slots = threading.Semaphore(self.limits.jobs)
+        self.device_slots = threading.Semaphore(self.limits.device_jobs)
+        self.outcome_queue: queue.Queue[Outcome] = queue.Queue()
         self.audits: dict[str, str] = {}
-        self.runs = Runs(limits)
+        self.executions = ExecutionKeys(self.limits)
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
-        groups: dict[Where, list[Cell]] = {}
+        """One outcome for each cell. Environments are built while the cells of others run."""
+        groups: dict[Placement, list[Cell]] = {}
         for cell in cells:
-            groups.setdefault(cell.where, []).append(cell)
+            groups.setdefault(cell.placement, []).append(cell)
         builders = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="environment")
-        lanes = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="reader")
+        runners = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="reader")
         try:
-            built = {where: builders.submit(self._build, where) for where in groups}
-            for where, group in groups.items():
-                lanes.submit(self._lane, group, built[where])
+            environments = {placement: builders.submit(self._build, placement) for placement in groups}
+            for placement, group in groups.items():
+                runners.submit(self._run_placement, group, environments[placement])
             for _ in cells:
-                yield self.done.get()
+                yield self.outcome_queue.get()
         finally:
             self.stopping.set()
             builders.shutdown(cancel_futures=True)
-            lanes.shutdown(cancel_futures=True)
+            runners.shutdown(cancel_futures=True)
 
-    def _build(self, where: Where) -> Environment:
-        environment = self.environment_at(where)
-        self.notify(f"environment of jaxlib {where.reader.jaxlib}{f' for {where.name}' if where.name else ''} is ready")
+    def _build(self, placement: Placement) -> Environment:
+        environment = self._environment_for(placement)
+        plugin = f" for {placement.name}" if placement.name else ""
+        self.notify(f"environment of jaxlib {placement.reader.jaxlib}{plugin} is ready")
         return environment
 
-    def _lane(self, cells: list[Cell], environment: Future[Environment]) -> None:
-        """Run the cells of one reader. Every cell leaves here with exactly one outcome."""
-        ended: set[str] = set()
+    def _environment_for(self, placement: Placement) -> Environment:
+        if placement.mode is Mode.RUN and (problem := lacking(placement.platform)):
+            raise EnvironmentFailed(
+                f"{placement.platform} cannot run here: {problem}. "
+                f"--platforms {placement.platform}:compile compiles for it."
+            )
+        return self.provider(placement)
 
-        def end(outcome: Outcome) -> None:
-            ended.add(outcome.cell.id)
-            self.done.put(outcome)
+    def _run_placement(self, cells: list[Cell], environment: Future[Environment]) -> None:
+        """Run the cells of one placement. Every cell leaves here with exactly one outcome."""
+        finished: set[CellKey] = set()
+
+        def finish(outcome: Outcome) -> None:
+            finished.add(outcome.cell.key)
+            self.outcome_queue.put(outcome)
 
         problem = "the run was stopped before this cell"
         try:
-            self._run_cells(cells, environment.result(), end)
+            self._run_cells(cells, environment.result(), finish)
         except InfrastructureFault as error:
             problem = str(error)
-        except BaseException as error:  # whatever it is, each cell gets its result and the run goes on
+        except BaseException as error:  # whatever it is, each cell gets its outcome and the run continues
             problem = f"the harness failed: {type(error).__name__}: {error}"
         for cell in cells:
-            if cell.id not in ended:
-                end(not_run(cell, problem))
+            if cell.key not in finished:
+                finish(not_run(cell, problem))
 
-    def _run_cells(self, cells: list[Cell], environment: Environment, end: End) -> None:
-        waiting: dict[str, list[Cell]] = {}
+    def _run_cells(self, cells: list[Cell], environment: Environment, finish: Finish) -> None:
+        remaining = self._attempts(cells, finish)
+        retries: list[_Attempt] = []
+        while remaining and not self.stopping.is_set():
+            ended = self._through_worker(remaining, environment, finish)
+            remaining = ended.untried
+            retries += [attempt for attempt in ended.lost if not attempt.isolated]
+            # A worker that dies says nothing about the cells it had: each gets a worker of its own, so that the one
+            # that killed it does not take the others along once more.
+            isolated = [attempt for attempt in ended.lost if attempt.isolated]
+            self._notify_retries(isolated, environment)
+            for attempt in isolated:
+                self._retry([attempt], environment, finish)
+        self._notify_retries(retries, environment)
+        while retries and not self.stopping.is_set():
+            retries = self._retry(retries, environment, finish)
+
+    def _attempts(self, cells: list[Cell], finish: Finish) -> list[_Attempt]:
+        """The cells that may run, those together that run the same: what runs is run once.
+
+        Goldens may differ in their expected outputs alone, and writers make the same bytes. Where modules are dumped,
+        each cell has a folder of its own and runs on its own.
+        """
+        groups: dict[object, list[Cell]] = {}
         for cell in cells:
-            if found := self._audited(cell):
-                end(found)
+            if refused := self._audit(cell):
+                finish(refused)
             else:
-                # Goldens may differ in their expected outputs alone, and writers make the same bytes: what runs is run once.
-                # But each has a folder of its own where modules are dumped.
-                waiting.setdefault(cell.id if self.dump else self.runs.of(cell), []).append(cell)
-        left = [_Try(tuple(group)) for group in waiting.values()]
-        again: list[_Try] = []
-        while left and not self.stopping.is_set():
-            lost, left = self._through_worker(left, environment, end)
-            again += [each for each in lost if not each.alone]
-            # A worker that dies says nothing about the cells it had: each gets one more, alone, so that none takes another along.
-            alone = [each for each in lost if each.alone]
-            self._tell(alone, environment)
-            for each in alone:
-                self._once_more([each], environment, end)
-        self._tell(again, environment)
-        while again and not self.stopping.is_set():
-            again = self._once_more(again, environment, end)
+                groups.setdefault(cell.key if self.options.dump else self.executions.of(cell), []).append(cell)
+        return [_Attempt(tuple(group)) for group in groups.values()]
 
-    def _tell(self, again: list[_Try], environment: Environment) -> None:
-        if again and not self.stopping.is_set():
-            cells = sum(len(each.cells) for each in again)
-            why = again[0].problem.splitlines()[0]
-            self.notify(f"jaxlib {environment.release.jaxlib}: {cells} cells are tried again: {why}")
+    def _notify_retries(self, attempts: list[_Attempt], environment: Environment) -> None:
+        if attempts and not self.stopping.is_set():
+            count = sum(len(attempt.cells) for attempt in attempts)
+            reason = attempts[0].problem.splitlines()[0]
+            self.notify(f"jaxlib {environment.release.jaxlib}: {count} cells are tried again: {reason}")
 
-    def _once_more(self, tries: list[_Try], environment: Environment, end: End) -> list[_Try]:
-        """The second try of cells. Answers those that it was not given to."""
+    def _retry(self, attempts: list[_Attempt], environment: Environment, finish: Finish) -> list[_Attempt]:
+        """The second attempt at cells. Returns those that the worker was not given."""
         if self.stopping.is_set():
-            return tries
+            return attempts
         try:
-            # What broke of the environment meanwhile is mended.
-            return self._through_worker(tries, self.environment_at(tries[0].where), end)[1]
+            # The environment is asked for again: what broke of it meanwhile is repaired.
+            repaired = self._environment_for(attempts[0].placement)
+            return self._through_worker(attempts, repaired, finish).untried
         except InfrastructureFault as fault:  # there was no worker for any of them
-            for each in tries:
-                for cell in each.cells:
-                    end(not_run(cell, twice(each.problem, str(fault))))
+            for attempt in attempts:
+                for cell in attempt.cells:
+                    finish(not_run(cell, twice(attempt.problem, str(fault))))
             return []
 
-    def _through_worker(self, tries: list[_Try], environment: Environment, end: End) -> tuple[list[_Try], list[_Try]]:
-        """Run cells in one worker. Answers those that are to be tried again, and those that it was never given."""
-        lost: list[_Try] = []
-        settled: list[Future[None]] = []
-        with _scratch() as scratch:
-            worker = self._started(environment, tries[0].where)
+    def _through_worker(self, attempts: list[_Attempt], environment: Environment, finish: Finish) -> _Pass:
+        """Run cells in one worker, until all are done or it has died."""
+        ended = _Pass()
+        running: list[Future[None]] = []
+        with _scratch_folder() as scratch:
+            worker = self._start_worker(environment, attempts[0].placement)
             try:
-                for number, each in enumerate(tries):
-                    self._take_slot(each.where)
-                    if self.stopping.is_set() or any(one.alone for one in lost):
-                        self._leave_slot(each.where)
+                for number, attempt in enumerate(attempts):
+                    self._take_slot(attempt.placement)
+                    if self.stopping.is_set() or any(lost.isolated for lost in ended.lost):
+                        self._release_slot(attempt.placement)
                         break
-                    settled.append(self._submit(worker, environment, each, Path(scratch) / str(number), end, lost))
-                for future in settled:
-                    # Who stops the run must not wait for a cell that takes its whole time.
+                    outputs = Path(scratch) / str(number)
+                    running.append(self._submit(worker, environment, attempt, outputs, finish, ended.lost))
+                for future in running:
+                    # Stopping the run must not wait for a cell that takes its whole time.
                     while not future.done() and not self.stopping.is_set():
                         wait([future], timeout=0.2)
             finally:
                 worker.close()
-        return lost, tries[len(settled) :]
+        ended.untried = attempts[len(running) :]
+        return ended
 
-    def _take_slot(self, where: Where) -> None:
-        # In this order everywhere: who waits for a device must not keep a slot that others could use.
-        if shared(where):
-            self.turns.acquire()
+    def _take_slot(self, placement: Placement) -> None:
+        # The device first, everywhere: a cell that waits for the device must not hold a slot that a cell on the CPU
+        # could use, and with one order no two threads can wait for each other.
+        if shared(placement):
+            self.device_slots.acquire()
         self.slots.acquire()
 
-    def _leave_slot(self, where: Where) -> None:
+    def _release_slot(self, placement: Placement) -> None:
         self.slots.release()
-        if shared(where):
-            self.turns.release()
+        if shared(placement):
+            self.device_slots.release()
 
-    def _started(self, environment: Environment, where: Where) -> Worker:
-        """A worker. Raises `WorkerDied` when it does not start twice."""
+    def _start_worker(self, environment: Environment, placement: Placement) -> Worker:
+        """A worker. Raises `WorkerDied` when two in a row do not start."""
         try:
             return self.start(environment, self.limits.jobs, fork=self.limits.fork)
         except WorkerDied as first:
             if self.stopping.is_set():
                 raise
             try:
-                return self.start(self.environment_at(where), self.limits.jobs, fork=self.limits.fork)
+                return self.start(self._environment_for(placement), self.limits.jobs, fork=self.limits.fork)
             except InfrastructureFault as second:
                 raise WorkerDied(twice(str(first), str(second))) from second
 
@@ -267,86 +265,91 @@ class _Run:
         self,
         worker: Worker,
         environment: Environment,
-        this: _Try,
+        attempt: _Attempt,
         outputs: Path,
-        end: End,
-        lost: list[_Try],
+        finish: Finish,
+        lost: list[_Attempt],
     ) -> Future[None]:
-        """Run what all cells of a try run, once, and end each of them, or have it tried again."""
-        settled: Future[None] = Future()
+        """Run an attempt, and finish each of its cells or add it to `lost`. The future is done when its slot is free."""
+        ended: Future[None] = Future()
 
-        def finish(future: Future[Reply]) -> None:
-            again: list[Cell] = []
-            alone, problem = False, ""
-            ran = future.exception() is None
-            if ran:  # its processor is free for the next cell, while this thread compares
-                self._leave_slot(this.where)
+        def take_reply(future: Future[Reply]) -> None:
+            replied = future.exception() is None
+            if replied:  # the processor is free for the next cell, while this thread compares
+                self._release_slot(attempt.placement)
             try:
-                for cell in this.cells:
-                    try:
-                        end(self._ended(cell, environment, future, outputs))
-                    except InfrastructureFault as fault:
-                        again.append(cell)
-                        alone, problem = isinstance(fault, WorkerDied), str(fault)
-                if again and not this.problem:
-                    lost.append(_Try(tuple(again), problem, alone))
-                    return
-                for cell in again:
-                    end(not_run(cell, twice(this.problem, problem)))
+                again = self._finish_cells(attempt, environment, future, outputs, finish)
+                if again:
+                    lost.append(again)
             finally:
                 shutil.rmtree(outputs, ignore_errors=True)
-                if not ran:  # not before it is known that this worker gets no more
-                    self._leave_slot(this.where)
-                settled.set_result(None)
+                if not replied:
+                    # Not before `lost` says that the worker has died: the thread that waits for this slot must see it.
+                    self._release_slot(attempt.placement)
+                ended.set_result(None)
 
-        self._asked(worker, this.cells[0], outputs).add_done_callback(finish)
-        return settled
+        self._send(worker, attempt.cells[0], outputs).add_done_callback(take_reply)
+        return ended
 
-    def _asked(self, worker: Worker, cell: Cell, outputs: Path) -> Future[Reply]:
-        limits = self.limits
+    def _finish_cells(
+        self, attempt: _Attempt, environment: Environment, reply: Future[Reply], outputs: Path, finish: Finish
+    ) -> _Attempt | None:
+        """Finish each cell of an attempt. Returns the attempt to make again, with the cells that the machine failed."""
+        failed: list[Cell] = []
+        isolated, problem = False, ""
+        for cell in attempt.cells:
+            try:
+                finish(self._outcome(cell, environment, reply, outputs))
+            except InfrastructureFault as fault:
+                failed.append(cell)
+                isolated, problem = isinstance(fault, WorkerDied), str(fault)
+        if failed and not attempt.problem:
+            return _Attempt(tuple(failed), problem, isolated)
+        for cell in failed:
+            finish(not_run(cell, twice(attempt.problem, problem)))
+        return None
+
+    def _send(self, worker: Worker, cell: Cell, outputs: Path) -> Future[Reply]:
         try:
             outputs.mkdir()
-            timeout = limits.timeout or 1e9
-            return worker.submit(request_of(cell, outputs, timeout=timeout, memory=limits.memory, dump=self.dump))
-        except Exception as error:  # whatever it is, the slot of this cell is given back
+            return worker.submit(request_of(cell, outputs, self.limits, self.options.dump))
+        except Exception as error:  # whatever it is, the slot of this cell is released
             failed: Future[Reply] = Future()
             failed.set_exception(InfrastructureFault(str(error)) if isinstance(error, OSError) else error)
             return failed
 
-    def _ended(self, cell: Cell, environment: Environment, future: Future[Reply], outputs: Path) -> Outcome:
+    def _outcome(self, cell: Cell, environment: Environment, future: Future[Reply], outputs: Path) -> Outcome:
         """What a reply says of a cell. Raises `InfrastructureFault` where it says nothing of it."""
         try:
             reply = future.result()
-            if problem := fault_of(reply):
+            if problem := machine_fault(reply):
                 raise InfrastructureFault(problem)
-            outcome = outcome_of(
-                cell, reply, outputs, calendar=self.calendar, tolerances=self.tolerances, limits=self.limits
-            )
-            # A jax that lost a file fails in any way.
+            outcome = outcome_of(cell, reply, outputs, self.options)
+            # A jax that has lost a file can fail in any way.
             if outcome.verdict in (Verdict.ERROR, Verdict.CRASH) and (broken := damage(environment)):
                 raise InfrastructureFault(f"the environment broke: {broken}")
             return outcome
         except InfrastructureFault:
             raise
         except Exception as failure:  # a defect here must not lose the cell
-            text = f"the harness failed: {type(failure).__name__}: {failure}"
-            return Outcome(cell, Stage.COMPARE, Verdict.NOT_RUN, text)
+            message = f"the harness failed: {type(failure).__name__}: {failure}"
+            return Outcome(cell, Stage.COMPARE, Verdict.NOT_RUN, message)
 
-    def _audited(self, cell: Cell) -> Outcome | None:
-        """What the audit found against running this artifact, or None."""
-        key = cell.golden.id
-        if key not in self.audits:
-            self.audits[key] = audit_message(cell.golden, self.allow)
-        message = self.audits[key]
-        return Outcome(cell, Stage.AUDIT, Verdict.ERROR, message) if message else None
+    def _audit(self, cell: Cell) -> Outcome | None:
+        """The outcome of a cell whose artifact must not be compiled, or None. Each golden is audited once."""
+        golden = cell.golden.id
+        if golden not in self.audits:
+            self.audits[golden] = audit_problem(cell.golden, self.options.policy)
+        problem = self.audits[golden]
+        return Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem) if problem else None
 
 
 @contextlib.contextmanager
-def _scratch() -> Iterator[str]:
-    """A folder for what comes out of cells."""
+def _scratch_folder() -> Iterator[str]:
+    """A folder for the outputs of cells."""
     try:
-        made = tempfile.TemporaryDirectory(prefix="jaxexport-", ignore_cleanup_errors=True)
+        scratch = tempfile.TemporaryDirectory(prefix="jaxexport-", ignore_cleanup_errors=True)
     except OSError as error:
         raise InfrastructureFault(f"infrastructure: no folder for the outputs of cells: {error}") from error
-    with made as folder:
+    with scratch as folder:
         yield folder

@@ -1,4 +1,4 @@
-"""Is what a registration module does decided by what stands in it?"""
+"""Whether a registration module is self-contained: what it does depends on its own content alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ IMPORTS = frozenset(
         "typing",
     }
 )
-"""What it may import: the reader's locked packages, and of the standard library what knows nothing of the world."""
+"""What it may import: packages whose content is in the key, and modules of the standard library that read nothing."""
 REACHES = frozenset(
     {
         "DataSource",
@@ -68,13 +68,14 @@ REACHES = frozenset(
         "time",
     }
 )
-"""Names that lead out of it, of whatever they are names."""
+"""Names of functions and modules that read something else: files, variables, the clock, native libraries."""
 
 
-def decided_by_content(source: bytes) -> bool:
-    """Whether a module imports nothing but `IMPORTS` and has none of the names in `REACHES`: then the same bytes do the same again.
+def is_self_contained(source: bytes) -> bool:
+    """Whether a module imports only `IMPORTS` and uses no name of `REACHES`: then the same bytes do the same again.
 
-    Anything else may load a library or read a file, a variable or the time. This is for honest code: who wants to can get around it.
+    Anything else may load a library, or read a file, a variable or the time. This check is for honest code; it is no
+    protection against code that tries to get around it.
     """
     try:
         tree = ast.parse(source)

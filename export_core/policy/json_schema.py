@@ -13,7 +13,7 @@ TITLE = "export_compat.yaml: what a project asks for"
 
 
 def policy_schema() -> dict[str, Any]:
-    """The schema (2020-12), without `place`, which is found when a policy is read and never written."""
+    """The schema (2020-12), without the location of entries, which is found when a policy is read and never written."""
     schema = {"$schema": DIALECT, "title": TITLE, **msgspec.json.schema(Policy)}
     for table in schema["$defs"].values():
         table["properties"].pop("place", None)

@@ -1,4 +1,4 @@
-"""What can a project ask for? The tables and keys of its policy, each with what it means: schema/policy.schema.json tells it to editors."""
+"""The tables and keys of a policy, each with its meaning. schema/policy.schema.json is made from them, for editors."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from export_core.tolerances import Tolerance
 
 PlatformMode = Literal["auto", "run", "compile"]
 
-# What a file may say, and what `__post_init__` makes of it: one form of each, which is the one that types promise.
+# A file may have these values in several forms. `__post_init__` turns them into one, and the types for mypy name only
+# that one.
 if TYPE_CHECKING:
     Days = int
     Platforms = Mapping[str, PlatformMode] | None
     Readers = str
 else:
-    Days = int | Annotated[str, Meta(pattern=r"^\d+ days?$")]
+    Days = int | Annotated[str, Meta(pattern=r"^\d+ days?$", examples=["180 days"])]
     Platforms = dict[str, PlatformMode] | tuple[str, ...] | None
     Readers = str | tuple[str, ...]
 
-# What several tables say in the same words.
+# What several tables have in common.
 _REASON = Meta(description="Why this is accepted, in a sentence that a report can repeat.")
 _OWNER = Meta(description="Who looks after it.")
 _ISSUE = Meta(description="Where it is followed: a link, or a number.")
@@ -32,7 +33,6 @@ _ADDED = Meta(description="The day on which it was written down.")
 _EXPIRES = Meta(description="The last day on which it holds, at most 90 days after `added`.")
 _PERMANENT = Meta(description="It never expires. Needs an approver.")
 _APPROVER = Meta(description="Who agreed that it never expires.")
-_PLACE = Meta(description="File and line of the entry: found when the policy is read, never written.")
 
 
 class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,8 +48,8 @@ class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         """``180 days`` is 180."""
         for name in ("backward", "forward"):
-            if isinstance(said := getattr(self, name), str):
-                msgspec.structs.force_setattr(self, name, int(said.split()[0]))
+            if isinstance(text := getattr(self, name), str):
+                msgspec.structs.force_setattr(self, name, int(text.split()[0]))
 
 
 class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,8 +66,8 @@ class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outside: Annotated[
         bool,
         Meta(
-            description="Whether a cell outside the window that was not run makes the run incomplete. Cells of the readers and writers "
-            "named here always do."
+            description="Whether a cell outside the window that was not run makes the run incomplete. Cells of the "
+            "readers and writers named here always do."
         ),
     ] = True
 
@@ -80,9 +80,10 @@ class ExtraReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Cells whose promise is broken and that must fail just so. `cases`, `writers` and `readers` take globs; versions are of jaxlib.
+    """Cells whose promise is broken and that must fail in exactly this way.
 
-    It ends on the day `expires`, at most 90 days after `added`, unless it is permanent and somebody approved that.
+    `cases`, `writers` and `readers` take globs; versions are of jaxlib. The entry ends on the day `expires`, at most 90
+    days after `added`, unless it is permanent and somebody approved that.
     """
 
     cases: Annotated[tuple[str, ...], Meta(description="Case ids or globs.")]
@@ -108,11 +109,14 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         Meta(description="The most cells that it may excuse. Say more only where `reason` tells why."),
     ] = 50
-    place: Annotated[str, _PLACE] = ""
+    location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
 
 class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A relaxation for one golden: looser tolerances, or custom calls that its artifact may make. It ends as a known failure does."""
+    """A relaxation for one golden: looser tolerances, or custom calls that its artifact may make.
+
+    It ends as a known failure does.
+    """
 
     case: Annotated[str, Meta(description="The case id of the golden.")]
     writer: Annotated[
@@ -137,15 +141,15 @@ class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expires: Annotated[datetime.date | None, _EXPIRES] = None
     permanent: Annotated[bool, _PERMANENT] = False
     approver: Annotated[str | None, _APPROVER] = None
-    place: Annotated[str, _PLACE] = ""
+    location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
 
 class CustomCallChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A custom-call target that changes: the lowering calls `new` in the place of `old`; None where nothing takes its place.
+    """A custom-call target that changes: the lowering calls `new` in the place of `old`, or nothing (None).
 
-    `introduced` (D) is the build date of the first jaxlib that can run the new lowering, `release` (RELEASE) that of the first
-    one published with it, None while nobody knows. Source: the jax.export documentation, "Ensuring forward and backward
-    compatibility".
+    `introduced` (D) is the build date of the first jaxlib that can run the new lowering, `release` (RELEASE) that of
+    the first one published with it, None while nobody knows. Source: the jax.export documentation, "Ensuring forward
+    and backward compatibility".
     """
 
     old: Annotated[str, Meta(description="The target that goes.")]
@@ -173,7 +177,7 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deployed: Annotated[
         tuple[str, ...],
         Meta(
-            description="jaxlib versions that are in use: goldens in their windows stay, and the forecast is told for them too."
+            description="jaxlib versions that are in use: goldens in their windows stay, and the forecast covers them."
         ),
     ] = ()
     pinned: Annotated[tuple[Pin, ...], Meta(description="Goldens that are never pruned.")] = ()
@@ -186,10 +190,6 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     windows: Annotated[WindowDays, Meta(description="What is promised, in days between two jaxlib build dates.")] = (
         WindowDays()
     )
-    clock: Annotated[
-        Literal["jaxlib build date"],
-        Meta(description="Which dates the windows count: there is one clock, to be stated."),
-    ] = "jaxlib build date"
     readers: Annotated[
         Readers,
         Meta(
@@ -199,8 +199,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     platforms: Annotated[
         Platforms,
         Meta(
-            description="Platforms to export for and to replay on: a list, or each with its mode: run, compile, or auto (run where this "
-            "machine can)."
+            description="Platforms to export for and to replay on: a list, or each with its mode: run, compile, or "
+            "auto (run where this machine can)."
         ),
     ] = None
     required: Annotated[Required, Meta(description="What a run must cover; without it, it is incomplete.")] = Required()
@@ -255,8 +255,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The windows as the judge takes them."""
         return Windows(self.windows.backward, self.windows.forward)
 
-    def unplaced(self) -> Policy:
-        """The same, wherever its entries stand: moving a line does not make another policy."""
-        known = tuple(msgspec.structs.replace(entry, place="") for entry in self.known_failures)
-        quirks = tuple(msgspec.structs.replace(quirk, place="") for quirk in self.quirks)
+    def without_locations(self) -> Policy:
+        """The same without the lines of its entries: moving a line does not make another policy."""
+        known = tuple(msgspec.structs.replace(entry, location="") for entry in self.known_failures)
+        quirks = tuple(msgspec.structs.replace(quirk, location="") for quirk in self.quirks)
         return msgspec.structs.replace(self, known_failures=known, quirks=quirks)

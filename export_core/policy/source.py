@@ -1,25 +1,29 @@
-"""What stands in a policy file, and in which line? YAML and TOML as plain data, with the line of every key."""
+"""A policy file as plain data, YAML or TOML, with the line of every key."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from export_core.phrases import plural
 from export_core.policy.errors import PolicyError
 from export_core.policy.toml_lines import toml_lines
 
 Key = tuple[str | int, ...]
-"""Where a value stands: ``("known_failures", 0, "verdict")``."""
+"""The path to a value: ``("known_failures", 0, "verdict")``."""
 
 TABLE = ("tool", "jaxexport")
 MOST_NODES = 100_000
-"""Values that a file may hold once its aliases are spelled out: ten lines of aliases of aliases make billions."""
+"""Values that a file may hold once its aliases are expanded: ten lines of aliases of aliases make billions."""
+
+MOST_PROBLEMS = 20
+"""Problems that one error lists: an entry that is copied a hundred times is wrong a hundred times."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +34,24 @@ class Source:
     data: Any
     lines: Mapping[Key, int]
 
-    def place(self, key: Key) -> str:
+    def location(self, key: Key) -> str:
         """``export_compat.yaml:12``: the line of this key, or of the nearest one around it."""
-        line = next((self.lines[key[:end]] for end in range(len(key), -1, -1) if key[:end] in self.lines), None)
+        line = self._line(key)
         return f"{self.file}:{line}" if line else str(self.file)
 
-    def error(self, key: Key, problem: str) -> PolicyError:
-        """What is wrong with the value of a key."""
-        return PolicyError(f"{self.place(key)}: {f'{dotted(key)}: ' if key else ''}{problem}")
+    def error(self, problems: Iterable[tuple[Key, str]]) -> PolicyError:
+        """What is wrong with the values of keys, a line for each, in the order of the file."""
+        ordered = sorted(problems, key=lambda problem: self._line(problem[0]))
+        lines = [
+            f"{self.location(key)}: {f'{dotted(key)}: ' if key else ''}{problem}"
+            for key, problem in ordered[:MOST_PROBLEMS]
+        ]
+        if more := len(ordered) - len(lines):
+            lines.append(f"{self.file}: {plural(more, 'more problem')}.")
+        return PolicyError("\n".join(lines))
+
+    def _line(self, key: Key) -> int:
+        return next((self.lines[key[:end]] for end in range(len(key), -1, -1) if key[:end] in self.lines), 0)
 
 
 def dotted(key: Key) -> str:
@@ -61,8 +75,8 @@ def read_source(file: Path) -> Source:
         ) from None
     if not text.strip():
         raise PolicyError(
-            f"{file}: expected a policy, found an empty file. `jaxexport policy init` writes a first one where there is none; "
-            "without a file every key has its default."
+            f"{file}: expected a policy, found an empty file. `jaxexport policy init` writes a first one where there "
+            "is none; without a file every key has its default."
         )
     return _toml(file, text) if file.suffix == ".toml" else _yaml(file, text)
 
@@ -94,10 +108,11 @@ def _parsed(file: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        said, _, at = str(error).rpartition(" (at ")
-        line = re.match(r"line (\d+)", at)
+        # Before Python 3.14 the line is only in the message, and an unexpected end has none.
+        message, _, position = str(error).rpartition(" (at ")
+        line = re.match(r"line (\d+)", position)
         last = text.rstrip().count("\n") + 1
-        raise PolicyError(f"{file}:{line[1] if line else last}: not TOML: {said or error}.") from None
+        raise PolicyError(f"{file}:{line[1] if line else last}: not TOML: {message or error}.") from None
 
 
 class _Loader(yaml.SafeLoader):
@@ -116,15 +131,15 @@ def _yaml(file: Path, text: str) -> Source:
             node = loader.get_single_node()
             lines = _Lines(file, loader)
             lines.walk(node, ())
-            return Source(file, loader.construct_document(node) if node else None, lines.found)
+            return Source(file, loader.construct_document(node) if node else None, lines.by_key)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        said = " ".join(f"{error.context or ''} {error.problem or ''}".split())
-        if r"'\t'" in said:
-            said = "found a tab where YAML takes spaces only"
-        raise PolicyError(f"{file}{f':{mark.line + 1}' if mark else ''}: not YAML: {said}.") from None
+        problem = " ".join(f"{error.context or ''} {error.problem or ''}".split())
+        if r"'\t'" in problem:
+            problem = "found a tab where YAML takes spaces only"
+        raise PolicyError(f"{file}{f':{mark.line + 1}' if mark else ''}: not YAML: {problem}.") from None
     except yaml.YAMLError as error:
         raise PolicyError(f"{file}: not YAML: {' '.join(str(error).split())}.") from None
     except RecursionError:
@@ -132,10 +147,10 @@ def _yaml(file: Path, text: str) -> Source:
 
 
 class _Lines:
-    """Finds the line of each key, and what PyYAML would take in silence: a key that is there twice, aliases without end."""
+    """The line of each key. Also refuses what PyYAML accepts silently: duplicate keys, and aliases without end."""
 
     def __init__(self, file: Path, loader: _Loader) -> None:
-        self.found: dict[Key, int] = {}
+        self.by_key: dict[Key, int] = {}
         self._file = file
         self._loader = loader
         self._nodes = 0
@@ -144,9 +159,9 @@ class _Lines:
     def walk(self, node: yaml.Node | None, key: Key) -> None:
         if node is None:
             return
-        self.found.setdefault(key, node.start_mark.line + 1)
+        self.by_key.setdefault(key, node.start_mark.line + 1)
         self._nodes += 1
-        if self._nodes > MOST_NODES or any(node is each for each in self._open):
+        if self._nodes > MOST_NODES or any(node is outer for outer in self._open):
             raise self._error(
                 node, f"its aliases make it endless, or longer than {MOST_NODES} values. Write it without them."
             )
@@ -154,31 +169,28 @@ class _Lines:
         if isinstance(node, yaml.MappingNode):
             self._table(node, key)
         elif isinstance(node, yaml.SequenceNode):
-            for number, each in enumerate(node.value):
-                self.walk(each, (*key, number))
+            for number, element in enumerate(node.value):
+                self.walk(element, (*key, number))
         else:
-            self._value(node)
+            self._construct(node)
         self._open.pop()
 
     def _table(self, node: yaml.MappingNode, key: Key) -> None:
         first: dict[str, int] = {}
         for name, value in node.value:
             line = name.start_mark.line + 1
-            said = name.value if isinstance(name, yaml.ScalarNode) else None
-            if said != "<<" and not isinstance(self._value(name) if said is not None else None, str):
-                raise self._error(name, f"expected text as a key, found {said}. Put it into quotes.")
-            assert said is not None
-            if said in first:
-                raise self._error(
-                    name,
-                    f"{dotted((*key, said))}: this key is here twice: in line {first[said]} too. Keep one of them.",
-                )
-            first[said] = line
-            if said != "<<":
-                self.found[(*key, said)] = line
-            self.walk(value, (*key, said))
+            text = name.value if isinstance(name, yaml.ScalarNode) else None
+            if text != "<<" and not isinstance(self._construct(name) if text is not None else None, str):
+                raise self._error(name, f"expected text as a key, found {text or 'a list or table'}. Put it in quotes.")
+            assert text is not None
+            if text in first:
+                raise self._error(name, f"{dotted((*key, text))}: duplicate key: also in line {first[text]}. Keep one.")
+            first[text] = line
+            if text != "<<":
+                self.by_key[(*key, text)] = line
+            self.walk(value, (*key, text))
 
-    def _value(self, node: yaml.Node) -> Any:
+    def _construct(self, node: yaml.Node) -> Any:
         try:
             return self._loader.construct_object(node)
         except ValueError as error:  # 2026-02-30, and numbers with thousands of digits

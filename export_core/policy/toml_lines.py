@@ -1,4 +1,8 @@
-"""In which line of a TOML text does each key stand? tomllib does not say; this reads on where tomllib has found the text to be right."""
+"""The line of each key in a TOML text that tomllib has accepted.
+
+Neither tomllib nor tomlkit, whose items keep their comments and blanks, says where an item is. Since the text is valid,
+this needs no values and no errors, only to tell keys and brackets from what is in quotes.
+"""
 
 from __future__ import annotations
 
@@ -28,21 +32,21 @@ Key = tuple[str | int, ...]
 def toml_lines(text: str) -> dict[Key, int]:
     """The line, counted from 1, of each table, key and element: ``("tool", "jaxexport", "windows", "backward")``.
 
-    The text must be one that tomllib takes.
+    The text must be one that tomllib accepts.
     """
     reader = _Reader(text)
-    reader.statements()
-    return reader.found
+    reader.read()
+    return reader.lines
 
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self.found: dict[Key, int] = {(): 1}
+        self.lines: dict[Key, int] = {(): 1}
         self._tokens = [*_tokens(text), ("end", "", 0)]
         self._at = 0
         self._counts: dict[Key, int] = {}  # how many tables an array of tables has so far
 
-    def statements(self) -> None:
+    def read(self) -> None:
         table: Key = ()
         while self._kind() != "end":
             if self._kind() == "line":
@@ -63,19 +67,19 @@ class _Reader:
         key: Key = ()
         for number, name in enumerate(names, 1):
             key = (*key, name)
-            self.found.setdefault(key, line)
+            self.lines.setdefault(key, line)
             if array and number == len(names):
                 self._counts[key] = self._counts.get(key, 0) + 1
             if key in self._counts:
                 key = (*key, self._counts[key] - 1)
-                self.found.setdefault(key, line)
+                self.lines.setdefault(key, line)
         return key
 
     def _assignment(self, table: Key) -> None:
         line, key = self._line(), table
         for name in self._names():
             key = (*key, name)
-            self.found.setdefault(key, line)
+            self.lines.setdefault(key, line)
         self._next()  # =
         self._value(key)
 
@@ -87,7 +91,7 @@ class _Reader:
                 if self._kind() == "line" or self._is(","):
                     self._next()
                 else:
-                    self.found[(*key, number)] = self._line()
+                    self.lines[(*key, number)] = self._line()
                     self._value((*key, number))
                     number += 1
             self._next()

@@ -1,4 +1,4 @@
-"""What must hold in a policy that its types do not say?"""
+"""The rules of a policy that its types do not express: amounts in range, dates in order, no text left to write."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from export_core.releases.calendar import version_key
 from export_core.tolerances import PLATFORMS, problem_of_tolerances, read_amount
 
 LONGEST_DAYS = 90
-"""How long an entry may hold that nobody approved for good."""
+"""How long an entry may be in force unless somebody approved it for good."""
 
 LONGEST_WINDOW = 36_500
-"""Days of a window: a century, so that no date leaves the calendar that Python has."""
+"""Days of a window: a century, so that no date leaves the range of Python's dates."""
 
 PLACEHOLDER = "TODO"
 """How text begins that somebody has still to write: `jaxexport judge --propose` leaves it."""
@@ -26,21 +26,21 @@ Problems = Iterator[tuple[Key, str]]
 
 
 def problems(policy: Policy) -> Problems:
-    """Everything that is wrong, each with its place, in the order of the keys."""
+    """Everything that is wrong, each with its key, in the order of the keys."""
     if not policy.goldens.strip():
         yield ("goldens",), "expected a folder, found none."
     for name in ("backward", "forward"):
         if not 0 <= (days := getattr(policy.windows, name)) <= LONGEST_WINDOW:
             yield ("windows", name), f"expected 0 to {LONGEST_WINDOW} days, found {days}."
-    if not [each for each in policy.readers.split(",") if each.strip()]:
+    if not any(reader.strip() for reader in policy.readers.split(",")):
         yield ("readers",), "expected window, all or jaxlib versions, found none."
     if policy.platforms is not None:
-        yield from _platforms(("platforms",), policy.platforms, least=1)
+        yield from _platforms(("platforms",), tuple(policy.platforms), least=1)
     yield from _required(policy)
     yield from _amounts((), policy, ("rtol", "atol"))
     if problem := problem_of_tolerances(policy.tolerances):
-        *where, said = problem.split(": ")
-        yield ("tolerances", *where), said
+        *path, message = problem.split(": ")
+        yield ("tolerances", *path), message
     for target, reason in policy.allow.items():
         yield from _text(("allow", target), reason)
     yield from _releases(policy)
@@ -50,11 +50,7 @@ def problems(policy: Policy) -> Problems:
         yield from _known_failure(("known_failures", number), entry)
     for number, change in enumerate(policy.custom_call_changes):
         yield from _change(("custom_call_changes", number), change, policy.custom_call_changes[:number])
-    for number, version in enumerate(policy.retention.deployed):
-        yield from _version(("retention", "deployed", number), version)
-    for number, pin in enumerate(policy.retention.pinned):
-        yield from _patterns(("retention", "pinned", number, "goldens"), pin.goldens, least=1)
-        yield from _texts(("retention", "pinned", number), pin, "reason")
+    yield from _retention(policy)
 
 
 def _required(policy: Policy) -> Problems:
@@ -62,8 +58,15 @@ def _required(policy: Policy) -> Problems:
     for name in ("readers", "writers"):
         yield from _patterns(("required", name), getattr(required, name), least=0)
     yield from _platforms(("required", "platforms"), required.platforms, least=0)
-    if required.cells < 0:
-        yield ("required", "cells"), f"expected a number of 0 or more, found {required.cells}."
+    yield from _at_least(("required", "cells"), required.cells, 0)
+
+
+def _retention(policy: Policy) -> Problems:
+    for number, version in enumerate(policy.retention.deployed):
+        yield from _version(("retention", "deployed", number), version)
+    for number, pin in enumerate(policy.retention.pinned):
+        yield from _patterns(("retention", "pinned", number, "goldens"), pin.goldens, least=1)
+        yield from _texts(("retention", "pinned", number), pin, "reason")
 
 
 def _known_failure(key: Key, entry: KnownFailure) -> Problems:
@@ -71,8 +74,7 @@ def _known_failure(key: Key, entry: KnownFailure) -> Problems:
         yield from _patterns((*key, name), getattr(entry, name), least=1)
     yield from _platforms((*key, "platforms"), entry.platforms, least=1)
     yield from _texts(key, entry, "message", "reason", "owner", "issue")
-    if entry.at_most < 1:
-        yield (*key, "at_most"), f"expected a number of 1 or more, found {entry.at_most}."
+    yield from _at_least((*key, "at_most"), entry.at_most, 1)
     yield from _expiry(key, entry)
 
 
@@ -87,11 +89,11 @@ def _quirk(key: Key, quirk: Quirk) -> Problems:
 
 
 def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
-    """Of what ends: at most 90 days, or for good with somebody's name."""
+    """An entry expires within 90 days, or somebody has approved that it is permanent."""
     yield from _day((*key, "added"), entry.added)
     if entry.permanent:
         if entry.expires is not None:
-            yield (*key, "expires"), "expected no day, since it is permanent: true. Keep one of the two."
+            yield (*key, "expires"), "expected no date, since it is permanent: true. Keep one of the two."
         if entry.approver is None:
             yield key, "permanent: true needs an approver."
         else:
@@ -101,7 +103,8 @@ def _expiry(key: Key, entry: KnownFailure | Quirk) -> Problems:
     elif not 0 <= (days := (entry.expires - entry.added).days) <= LONGEST_DAYS:
         yield (
             (*key, "expires"),
-            f"{entry.expires} is {days} days after added; expected 0 to {LONGEST_DAYS}, or permanent: true with an approver.",
+            f"expected a date 0 to {LONGEST_DAYS} days after added, or permanent: true with an approver, found "
+            f"{entry.expires}, {days} days after it.",
         )
 
 
@@ -112,8 +115,8 @@ def _change(key: Key, change: CustomCallChange, before: tuple[CustomCallChange, 
     if change.new == change.old:
         yield (
             (*key, "new"),
-            f"expected a name other than old, found {change.new!r} twice. A target whose meaning changes gets a new name: artifacts that "
-            "are out there call it by the old one.",
+            f"expected a name other than old, found {change.new!r} twice. Give a target whose meaning changes a new "
+            "name: artifacts that exist already call it by the old one.",
         )
     yield from _day((*key, "introduced"), change.introduced)
     if change.release is not None:
@@ -121,7 +124,8 @@ def _change(key: Key, change: CustomCallChange, before: tuple[CustomCallChange, 
         if change.release < change.introduced:
             yield (
                 (*key, "release"),
-                f"expected {change.introduced} (introduced) or later, or null while it is not known, found {change.release}.",
+                f"expected {change.introduced} (introduced) or later, or null while it is not known, found "
+                f"{change.release}.",
             )
     for number, other in enumerate(before):
         if other.old == change.old:
@@ -129,19 +133,21 @@ def _change(key: Key, change: CustomCallChange, before: tuple[CustomCallChange, 
 
 
 def _releases(policy: Policy) -> Problems:
-    for name in ("jaxlib", "jax"):
-        for version, release in getattr(policy.releases, name).items():
-            key = ("releases", name, version)
-            for each in (version, getattr(release, "minimum_jaxlib", version)):
-                yield from _version(key, each)
-            yield from _day((*key, "built"), release.built)
+    for version, jaxlib in policy.releases.jaxlib.items():
+        yield from _version(("releases", "jaxlib", version), version)
+        yield from _day(("releases", "jaxlib", version, "built"), jaxlib.built)
+    for version, jax in policy.releases.jax.items():
+        yield from _version(("releases", "jax", version), version)
+        yield from _version(("releases", "jax", version, "minimum_jaxlib"), jax.minimum_jaxlib)
+        yield from _day(("releases", "jax", version, "built"), jax.built)
 
 
 def _version(key: Key, version: str) -> Problems:
     try:
         version_key(version)
     except ReleaseError as error:
-        yield key, f"{str(error)[0].lower()}{str(error)[1:]}"
+        message = str(error)
+        yield key, f"{message[0].lower()}{message[1:]}"
 
 
 def _amounts(key: Key, table: Policy | Quirk, names: tuple[str, ...]) -> Problems:
@@ -153,11 +159,15 @@ def _amounts(key: Key, table: Policy | Quirk, names: tuple[str, ...]) -> Problem
                 yield (*key, name), str(error)
 
 
-def _platforms(key: Key, names: object, *, least: int) -> Problems:
-    listed = list(names) if isinstance(names, (dict, tuple)) else []
-    if len(listed) < least:
+def _at_least(key: Key, number: int, least: int) -> Problems:
+    if number < least:
+        yield key, f"expected a number of {least} or more, found {number}."
+
+
+def _platforms(key: Key, names: tuple[str, ...], *, least: int) -> Problems:
+    if len(names) < least:
         yield key, f"expected some of {', '.join(PLATFORMS)}, found none."
-    for name in listed:
+    for name in names:
         if name not in PLATFORMS:
             yield key, f"expected some of {', '.join(PLATFORMS)}, found {name!r}."
 
@@ -179,9 +189,9 @@ def _text(key: Key, text: str) -> Problems:
     if not text.strip():
         yield key, "expected text, found none."
     elif text.strip().upper().startswith(PLACEHOLDER):
-        yield key, f"expected what only you can say, found {text.strip()[:40]!r}."
+        yield key, f"expected your own text in the place of {text.strip()[:40]!r}."
 
 
 def _day(key: Key, day: datetime.date) -> Problems:
-    if not 2000 <= day.year < 2200:  # so that adding a window never leaves the calendar that Python has
-        yield key, f"expected a day between 2000-01-01 and 2199-12-31, found {day}."
+    if not 2000 <= day.year < 2200:  # so that adding a window never leaves the range of Python's dates
+        yield key, f"expected a date between 2000-01-01 and 2199-12-31, found {day}."

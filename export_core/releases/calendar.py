@@ -1,9 +1,8 @@
-"""Which jaxlib and jax releases exist, when were they built, and which go together?"""
+"""The calendar of releases: which jaxlib and jax exist, when they were built, and which go together."""
 
 from __future__ import annotations
 
 import datetime
-import difflib
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,21 +11,23 @@ from importlib import resources
 import msgspec
 from packaging.version import InvalidVersion, Version
 
+from export_core.phrases import did_you_mean
 from export_core.releases.errors import ReleaseError
+
+StableHloVersions = tuple[str | None, str | None, str | None]
+"""The current, WEEK_4 and WEEK_12 versions of a jaxlib; None where it has no such call, or was not measured."""
 
 
 class JaxlibRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One published jaxlib.
 
-    `built` is the newest time stamp inside its x86-64 Linux wheel: JAX's compatibility windows count from it. `yanked` is the reason
-    for which the index withdrew it, true where it gives none.
+    `built` is the newest time stamp inside its x86-64 Linux wheel: JAX's compatibility windows count from it. `yanked`
+    is the reason for which the index withdrew it, true where it gives none.
     """
 
     built: datetime.date
     python: tuple[str, ...] = ("3.12",)
-    stablehlo: tuple[str | None, str | None, str | None] = (None, None, None)
-    calling_convention: tuple[int | None, int | None] = (None, None)
-    serialization_constant: int | None = None
+    stablehlo: StableHloVersions = (None, None, None)
     yanked: bool | str = False
 
 
@@ -42,7 +43,6 @@ class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Packages an environment needs beside jax and jaxlib, for releases built up to the day `until` (None: all)."""
 
     add: tuple[str, ...]
-    reason: str
     until: datetime.date | None = None
 
 
@@ -87,8 +87,8 @@ class Calendar:
     day: datetime.date | None = None
 
     def versions(self) -> list[str]:
-        """All jaxlib versions that can be had, oldest build first: without the yanked, and those that no jax goes with (yet)."""
-        usable = [version for version, entry in self.jaxlib.items() if not entry.yanked and self._fitting(version)]
+        """All jaxlib versions that can be installed, oldest build first: neither yanked nor without a matching jax."""
+        usable = [version for version, entry in self.jaxlib.items() if not entry.yanked and self._matching_jax(version)]
         return sorted(usable, key=lambda version: (self.jaxlib[version].built, version_key(version)))
 
     def newest(self) -> str:
@@ -99,7 +99,7 @@ class Calendar:
         return versions[-1]
 
     def built(self, jaxlib: str) -> datetime.date:
-        """The day this jaxlib was built. Raises `ReleaseError` when the calendar does not have it: a date is never guessed."""
+        """The day this jaxlib was built. Raises `ReleaseError` where the calendar lacks it: a date is never guessed."""
         return self._entry(jaxlib).built
 
     def pythons(self, jaxlib: str) -> tuple[str, ...]:
@@ -109,13 +109,14 @@ class Calendar:
     def release(self, jaxlib: str) -> Release:
         """The release, paired with the newest jax that works on it: its minimum jaxlib allows it, and jaxlib <= jax."""
         entry = self._entry(jaxlib)
-        fitting = self._fitting(jaxlib)
-        if not fitting:
+        matching = self._matching_jax(jaxlib)
+        if not matching:
             raise ReleaseError(
-                f"No jax release goes with jaxlib {jaxlib}: expected one with minimum jaxlib <= {jaxlib} and version >= {jaxlib}. "
-                "Name a folder with its wheel by --wheels, or add it under `releases:` in the policy file."
+                f"No jax release goes with jaxlib {jaxlib}: expected one with minimum jaxlib <= {jaxlib} and version "
+                f">= {jaxlib}. Name a folder with its wheel with --wheels, or add it under `releases:` in the policy "
+                "file."
             )
-        newest = max(fitting, key=lambda version: (self.jax[version].built, version_key(version)))
+        newest = max(matching, key=lambda version: (self.jax[version].built, version_key(version)))
         return Release(jaxlib=jaxlib, jax=newest, built=entry.built)
 
     def pair(self, jaxlib: str, jax: str) -> Release:
@@ -125,22 +126,20 @@ class Calendar:
         """
         built = self.built(jaxlib)
         if jax not in self.jax:
-            near = difflib.get_close_matches(jax, self.jax, n=3)
-            hint = f" Did you mean {', '.join(near)}?" if near else ""
-            when = f" as of {self.day}" if self.day else ""
             raise ReleaseError(
-                f"jax {jax} is not in the release calendar{when}.{hint} For a newer one upgrade pytest-jaxexport, or add it under "
-                "`releases:` in the policy file."
+                f"jax {jax} is not in the release calendar{self._as_of()}.{did_you_mean(jax, self.jax)} For a newer "
+                "one upgrade pytest-jaxexport, or add it under `releases:` in the policy file."
             )
         minimum = self.jax[jax].minimum_jaxlib
         if version_key(jaxlib) < version_key(minimum):
             raise ReleaseError(
-                f"jaxlib {jaxlib} with jax {jax}: jax {jax} needs jaxlib {minimum} or newer, and refuses an older one when it is imported."
+                f"jaxlib {jaxlib} with jax {jax}: jax {jax} needs jaxlib {minimum} or newer, and refuses an older one "
+                "when it is imported."
             )
         if version_key(jaxlib) > version_key(jax):
             raise ReleaseError(
-                f"jaxlib {jaxlib} with jax {jax}: a jaxlib must not be newer than its jax, which refuses it when it is imported. "
-                f"Expected jax {jaxlib} or newer."
+                f"jaxlib {jaxlib} with jax {jax}: a jaxlib must not be newer than its jax, which refuses it when it is "
+                f"imported. Expected jax {jaxlib} or newer."
             )
         return Release(jaxlib=jaxlib, jax=jax, built=built)
 
@@ -169,29 +168,30 @@ class Calendar:
             version_key(version)
         return replace(self, jaxlib={**self.jaxlib, **jaxlib}, jax={**self.jax, **jax})
 
-    def _fitting(self, jaxlib: str) -> list[str]:
+    def _matching_jax(self, jaxlib: str) -> list[str]:
         own = version_key(jaxlib)
-        fitting = [
+        matching = [
             version
             for version, jax in self.jax.items()
             if version_key(jax.minimum_jaxlib) <= own <= version_key(version)
         ]
         # A jax that was withdrawn goes only with a jaxlib that nothing else goes with.
-        return [version for version in fitting if not self.jax[version].yanked] or fitting
+        return [version for version in matching if not self.jax[version].yanked] or matching
+
+    def _as_of(self) -> str:
+        return f" as of {self.day}" if self.day else ""
 
     def _entry(self, jaxlib: str) -> JaxlibRelease:
         try:
             return self.jaxlib[jaxlib]
         except KeyError:
-            near = difflib.get_close_matches(jaxlib, self.jaxlib, n=3)
-            hint = f" Did you mean {', '.join(near)}?" if near else ""
             known = self.versions()
             newest = f" The newest known is {known[-1]}, built {self.built(known[-1])}." if known else ""
-            when = f" as of {self.day}" if self.day else ""
             raise ReleaseError(
-                f"jaxlib {jaxlib} is not in the release calendar{when}.{hint}{newest} `jaxexport releases list` "
-                "shows all, and `jaxexport releases refresh` adds those that were published since; one that is not published is "
-                "dated under `releases:` in the policy file."
+                f"jaxlib {jaxlib} is not in the release "
+                f"calendar{self._as_of()}.{did_you_mean(jaxlib, self.jaxlib)}{newest} `jaxexport releases list` shows "
+                "all, and `jaxexport releases refresh` adds those that were published since. Give one that is not "
+                "published its date under `releases:` in the policy file."
             ) from None
 
 

@@ -1,10 +1,15 @@
-"""Which files does a package index list for a package, and what is in a wheel there, without fetching the whole of it?"""
+"""A package index: which one to ask, the files of a package, and reading a file there without fetching all of it.
+
+Pages are parsed by pypi-simple. They are fetched by urllib and not by its client, which has neither range requests nor
+indexes in a folder (file://), and trusts other certificates than those of the system.
+"""
 
 from __future__ import annotations
 
 import base64
 import http.client
 import io
+import json
 import os
 import re
 import tomllib
@@ -12,14 +17,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
-
-import msgspec
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from export_core.releases.errors import ReleaseError
+from export_core.urls import without_credentials
 
 PUBLIC = "https://pypi.org/simple"
 VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
@@ -31,7 +34,7 @@ _TIMEOUT = 60.0  # seconds without a byte
 
 
 @dataclass(frozen=True)
-class Listed:
+class IndexFile:
     """One file that an index lists. `yanked` is the reason why it was withdrawn, true where none is given."""
 
     name: str
@@ -40,7 +43,11 @@ class Listed:
 
 
 def configured_index(project: Path) -> str:
-    """The index that uv installs from here: by its variables (or pip's), the project's or the user's uv.toml, else the public one."""
+    """The index that uv installs from in this project.
+
+    It is in uv's or pip's variables, in the project's configuration, the user's or the machine's; else it is the public
+    one.
+    """
     for variable in VARIABLES:
         if url := os.environ.get(variable, "").strip():
             return url
@@ -56,90 +63,107 @@ def configured_index(project: Path) -> str:
     return PUBLIC
 
 
-def listed(index: str, package: str) -> tuple[Listed, ...]:
-    """The files of a package, from an index of PEP 691 (JSON) or PEP 503 (HTML). Raises `ReleaseError` where it does not answer."""
+def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
+    """The files of a package, from an index of PEP 691 (JSON) or PEP 503 (HTML).
+
+    Raises `ReleaseError` where the index does not answer, or has no such page.
+    """
+    # These take half a second to import, and most commands ask no index.
+    from pydantic import ValidationError  # what pypi-simple raises for a page of JSON
+    from pypi_simple import ProjectPage, UnsupportedRepoVersionError
+
     url = f"{index.rstrip('/')}/{package}/"
     if urlsplit(url).scheme == "file":
         url += "index.html"
     with _open(url, {"Accept": f"{JSON}, text/html;q=0.5"}) as response:
-        body, kind = response.read(), str(response.headers.get("Content-Type"))
-        base = response.geturl()
+        body, base, headers = response.read(), response.geturl(), response.headers
     try:
-        found = _from_json(body, base) if kind.startswith(JSON) else _from_html(body.decode(), base)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ReleaseError(
-            f"{shown(url)}: expected a page of a package index, found something else: {error}."
-        ) from None
-    if not found:
-        raise ReleaseError(f"{shown(url)}: expected the files of {package}, found none listed there.")
-    return found
+        if headers.get_content_type() == JSON:
+            page = ProjectPage.from_json_data(json.loads(body), base)
+        else:
+            page = ProjectPage.from_html(package, body, base, headers.get_content_charset())
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise _not_a_page(url, f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}") from None
+    except (ValueError, UnsupportedRepoVersionError) as error:
+        raise _not_a_page(url, str(error)) from None
+    if not page.packages:
+        raise ReleaseError(f"{without_credentials(url)}: expected the files of {package}, found none listed there.")
+    return tuple(
+        IndexFile(file.filename, file.url, file.is_yanked and _reason(file.yanked_reason)) for file in page.packages
+    )
 
 
-def shown(url: str) -> str:
-    """A URL without the user and password in it."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+def _not_a_page(url: str, problem: str) -> ReleaseError:
+    return ReleaseError(
+        f"{without_credentials(url)}: expected a page of a package index (PEP 503 or 691), found something else: "
+        f"{problem}."
+    )
 
 
 class RemoteFile(io.RawIOBase):
-    """A file of an index that can be read from anywhere, by range requests where its server answers those, else fetched whole.
+    """A file of an index that can be read from any position.
 
-    `size` is the file's, `fetched` how many bytes came over the network. `login` has the user and password of the index.
+    It is read by range requests where its server answers those, else fetched whole. `size` is the file's, `fetched` how
+    many bytes came over the network. `index` is the URL that listed it, with user and password.
     """
 
-    def __init__(self, url: str, login: str = "") -> None:
-        self._url = _with_login(url, login)
-        self._place = 0
+    def __init__(self, url: str, index: str = "") -> None:
+        self._url = _with_credentials_of(index, url)
+        self._position = 0
+        # The end of the file comes first: a zip file has its list of files there. A server without range requests
+        # answers 200 with the whole file; some answer 400, 416 or 501, and are asked again.
         with _open(self._url, {"Range": f"bytes=-{END}"}, also=(400, 416, 501)) as response:
-            part = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", str(response.headers.get("Content-Range")))
-            if response.status == 206 and part:
-                self._held = response.read()
-                self._start, self.size = int(part[1]), int(part[2])
+            content_range = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", str(response.headers.get("Content-Range")))
+            if response.status == 206 and content_range:
+                self._block = response.read()
+                self._block_start, self.size = int(content_range[1]), int(content_range[2])
             else:
-                self._held = response.read() if response.status in (200, None) else self._whole()
-                self._start, self.size = 0, len(self._held)
-        self.fetched = len(self._held)
+                self._block = response.read() if response.status in (200, None) else self._whole()
+                self._block_start, self.size = 0, len(self._block)
+        self.fetched = len(self._block)
 
     def readable(self) -> bool:
-        """It is."""
+        """Whether it can be read: always."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Whether `seek` works: always."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place."""
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self.size}[whence]
-        self._place = max(0, start + offset)
-        return self._place
+        """Move to a position, and return it."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.size}[whence]
+        self._position = max(0, start + offset)
+        return self._position
 
     def tell(self) -> int:
-        """Where it stands."""
-        return self._place
+        """The position that the next read starts from."""
+        return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Read on from where it stands."""
+        """Read into the buffer from the position on, and return how many bytes."""
         view = memoryview(buffer).cast("B")
-        end = min(self._place + len(view), self.size)
-        if end <= self._place:
+        end = min(self._position + len(view), self.size)
+        if end <= self._position:
             return 0
-        if not (self._start <= self._place and end <= self._start + len(self._held)):
+        if not (self._block_start <= self._position and end <= self._block_start + len(self._block)):
             self._fetch(end)
-        at = self._place - self._start
-        data = self._held[at : at + end - self._place]
+        offset = self._position - self._block_start
+        data = self._block[offset : offset + end - self._position]
         view[: len(data)] = data
-        self._place += len(data)
+        self._position += len(data)
         return len(data)
 
     def _fetch(self, end: int) -> None:
-        last = min(max(end, self._place + END), self.size) - 1
-        with _open(self._url, {"Range": f"bytes={self._place}-{last}"}) as response:
-            self._held, self._start = response.read(), self._place
-        self.fetched += len(self._held)
-        if len(self._held) != last + 1 - self._place:
+        last = min(max(end, self._position + END), self.size) - 1
+        with _open(self._url, {"Range": f"bytes={self._position}-{last}"}) as response:
+            self._block, self._block_start = response.read(), self._position
+        self.fetched += len(self._block)
+        if len(self._block) != last + 1 - self._position:
             raise ReleaseError(
-                f"{shown(self._url)}: expected {last + 1 - self._place} bytes of it, found {len(self._held)}. Try again."
+                f"{without_credentials(self._url)}: expected {last + 1 - self._position} bytes, found "
+                f"{len(self._block)}. Try again."
             )
 
     def _whole(self) -> bytes:
@@ -149,11 +173,11 @@ class RemoteFile(io.RawIOBase):
 
 
 def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> Any:
-    """The answer to a request; one with a status in `also` is no error."""
+    """The response to a request; one with a status in `also` is no error."""
     parts = urlsplit(url)
     if parts.scheme not in ("https", "http", "file"):
-        raise ReleaseError(f"{shown(url)}: expected the URL of a package index (https, http or file).")
-    request = urllib.request.Request(shown(url), headers={"User-Agent": "pytest-jaxexport", **headers})
+        raise ReleaseError(f"{without_credentials(url)}: expected the URL of a package index (https, http or file).")
+    request = urllib.request.Request(without_credentials(url), headers={"User-Agent": "pytest-jaxexport", **headers})
     if parts.username:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         # Not to where a redirection leads: that may be anybody's.
@@ -163,73 +187,36 @@ def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> A
     except urllib.error.HTTPError as error:
         if error.code in also:
             return error
-        raise ReleaseError(f"{shown(url)}: the index answers {error.code} {error.reason}.") from None
+        raise ReleaseError(f"{without_credentials(url)}: the index answers {error.code} {error.reason}.") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         why = getattr(error, "reason", error)
         raise ReleaseError(
-            f"{shown(url)}: cannot be reached: {why}. Name another index with --index, or a folder with wheels with --wheels."
+            f"{without_credentials(url)}: cannot be reached: {why}. Name another index with --index, or a folder with "
+            "wheels with --wheels."
         ) from None
 
 
-def _with_login(url: str, login: str) -> str:
+def _with_credentials_of(index: str, url: str) -> str:
     """The URL with the user and password of the index, where it is on the same server."""
-    own, index = urlsplit(url), urlsplit(login)
-    if index.username and not own.username and own.hostname == index.hostname:
-        return urlunsplit(own._replace(netloc=index.netloc.rpartition("@")[0] + "@" + own.netloc))
+    own, listing = urlsplit(url), urlsplit(index)
+    if listing.username and not own.username and own.hostname == listing.hostname:
+        return urlunsplit(own._replace(netloc=listing.netloc.rpartition("@")[0] + "@" + own.netloc))
     return url
 
 
 def _index_in(path: Path, table: tuple[str, ...]) -> str:
+    """The index that a configuration file of uv names; empty where it names none."""
     try:
-        said: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+        settings: Any = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return ""  # uv itself says what is wrong with it
     for name in table:
-        said = said.get(name, {})
-    default = next((each.get("url") for each in said.get("index", []) if each.get("default")), "")
-    return str(default or said.get("index-url", "") or said.get("pip", {}).get("index-url", ""))
+        settings = settings.get(name, {})
+    default = next((index.get("url") for index in settings.get("index", []) if index.get("default")), "")
+    return str(default or settings.get("index-url", "") or settings.get("pip", {}).get("index-url", ""))
 
 
-class _JsonFile(msgspec.Struct, frozen=True):
-    filename: str
-    url: str
-    yanked: bool | str = False
-
-
-class _JsonPage(msgspec.Struct, frozen=True):
-    files: tuple[_JsonFile, ...]
-
-
-def _from_json(body: bytes, base: str) -> tuple[Listed, ...]:
-    files = msgspec.json.decode(body, type=_JsonPage).files
-    return tuple(
-        Listed(file.filename, urljoin(base, file.url), file.yanked is not False and _reason(file.yanked))
-        for file in files
-    )
-
-
-def _reason(said: str | bool | None) -> str | bool:
-    """Why a file was withdrawn, on one line that every file of releases can hold; True where nothing is said."""
-    text = "".join(letter if letter.isprintable() else " " for letter in said) if isinstance(said, str) else ""
-    return " ".join(text.split()) or True
-
-
-class _Links(HTMLParser):
-    def __init__(self, base: str) -> None:
-        super().__init__()
-        self._base = base
-        self.found: list[Listed] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take a link. Its file is the last part of its path: an index must call it so (PEP 503)."""
-        said = dict(attrs)
-        if tag == "a" and (href := said.get("href")):
-            url = urljoin(self._base, href).partition("#")[0]
-            yanked = _reason(said["data-yanked"]) if "data-yanked" in said else False
-            self.found.append(Listed(unquote(url.rpartition("/")[2]), url, yanked))
-
-
-def _from_html(text: str, base: str) -> tuple[Listed, ...]:
-    links = _Links(base)
-    links.feed(text)
-    return tuple(links.found)
+def _reason(text: str | None) -> str | bool:
+    """Why a file was withdrawn, on one line that every file of releases can hold; True where no reason is given."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in text or "")
+    return " ".join(printable.split()) or True

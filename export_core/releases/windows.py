@@ -1,4 +1,4 @@
-"""Is this pair of build dates inside the promise, and until when?"""
+"""The windows of the promise: whether a pair of build dates is inside, and until when."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ class Promise:
 
     direction: Direction
     days: int
-    window_days: int
     promised: bool
     until: datetime.date
 
@@ -52,9 +51,9 @@ def promise(writer_built: datetime.date, reader_built: datetime.date, windows: W
     backward_end = writer_built + datetime.timedelta(days=windows.backward_days)
     if days < 0:
         forward_end = writer_built - datetime.timedelta(days=windows.forward_days)
-        return Promise(Direction.FORWARD, -days, windows.forward_days, -days <= windows.forward_days, forward_end)
+        return Promise(Direction.FORWARD, -days, -days <= windows.forward_days, forward_end)
     direction = Direction.BACKWARD if days else Direction.SAME
-    return Promise(direction, days, windows.backward_days, days <= windows.backward_days, backward_end)
+    return Promise(direction, days, days <= windows.backward_days, backward_end)
 
 
 def parse_day(text: str, where: str = "--as-of") -> datetime.date:

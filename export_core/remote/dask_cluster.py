@@ -1,7 +1,7 @@
-"""How do jobs run on a Dask cluster? Platforms are resources of its workers; jax is never imported in one.
+"""A Dask cluster. Platforms are resources of its workers; jax is never imported in one.
 
-This side only connects: it listens to nothing. What the scheduler and its workers listen to is said where they are started, and
-TLS in Dask's own configuration.
+This side only connects and listens to nothing. What the scheduler and its workers listen to is chosen where they are
+started, and TLS in Dask's own configuration.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from export_core.remote.cluster import Executor
 from export_core.remote.errors import RemoteError
-from export_core.remote.job import Done
+from export_core.remote.job import JobResult
 
 PATIENCE_SECONDS = 60.0
 """How long to wait where no worker is left: clusters grow on demand, and a worker that died is started anew."""
@@ -26,20 +26,20 @@ EVERYWHERE = "cpu"
 
 
 @dataclass(frozen=True)
-class _Naming:
-    """Runs jobs, and has each say which worker ran it."""
+class _WithMachineName:
+    """Runs jobs, and writes into each result which worker ran it."""
 
     inner: Executor
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
         """See `Executor`."""
-        return self.inner.submit(_named, fn, *args)
+        return self.inner.submit(_run_with_name, fn, *args)
 
 
-def _named(run: Callable[..., Done], *args: Any) -> Done:
+def _run_with_name(run: Callable[..., JobResult], *args: Any) -> JobResult:
     from distributed import get_worker
 
-    return replace(run(*args), where=get_worker().address)
+    return replace(run(*args), machine=get_worker().address)
 
 
 class DaskCluster:
@@ -54,24 +54,24 @@ class DaskCluster:
             from distributed import Client
         except ImportError:
             raise RemoteError(
-                f"--executor dask:{address}: expected Dask here, found none: pip install 'pytest-jaxexport[dask]'."
+                f"--executor dask:{address}: expected Dask to be installed here, found none: pip install 'pytest-jaxexport[dask]'."
             ) from None
-        # A golden may be large, and is needed just where it is sent.
+        # A golden may be large, and is needed only where it is sent.
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GiB"})
         try:
             self._client = Client(address, set_as_default=False)
         except (OSError, ValueError, TypeError, RuntimeError) as error:
             raise RemoteError(
-                f"--executor dask:{address}: expected a Dask scheduler there, none answers: {error}. Start one with "
+                f"--executor dask:{address}: expected a Dask scheduler at this address, none answers: {error}. Start one with "
                 "`dask scheduler`, and give its address, such as dask:tcp://127.0.0.1:8786."
             ) from error
         self._address = address
         self._executors: dict[tuple[str, ...], Executor] = {}
         self._workers: list[dict[str, Any]] = []
-        self._asked = 0.0
-        self._deaf = False
-        self._alone_since: dict[str, float] = {}
-        self._met: set[str] = set()
+        self._asked_at = 0.0
+        self._scheduler_is_silent = False
+        self._no_worker_since: dict[str, float] = {}
+        self._platforms_seen: set[str] = set()
 
     def executor(self, platform: str, machines: Sequence[str] = ()) -> Executor:
         """See `Cluster`. Resources tie jobs to workers that have the platform."""
@@ -79,7 +79,7 @@ class DaskCluster:
         if key not in self._executors:
             needs = {} if platform == EVERYWHERE else {platform: 1}
             workers = {"workers": list(machines)} if machines else {}
-            self._executors[key] = _Naming(self._client.get_executor(pure=False, resources=needs, **workers))
+            self._executors[key] = _WithMachineName(self._client.get_executor(pure=False, resources=needs, **workers))
         return self._executors[key]
 
     def others(self, platform: str, machine: str) -> Sequence[str]:
@@ -91,43 +91,45 @@ class DaskCluster:
         return max(2, 2 * sum(int(worker["nthreads"]) for worker in self._able(platform)))
 
     def trouble(self, platform: str) -> str:
-        """See `Cluster`. A platform that no worker ever had is given up at once, workers that were there are waited for."""
+        """See `Cluster`. A platform that no worker ever had is given up at once; workers that have gone are waited for."""
         able = self._able(platform)
-        if self._client.status == "closed" or self._deaf:
+        if self._client.status == "closed" or self._scheduler_is_silent:
             return f"the Dask scheduler at {self._address} is lost"
         if able or self._client.status != "running":  # it is connecting anew, and closes when it cannot
-            self._alone_since.pop(platform, None)
+            self._no_worker_since.pop(platform, None)
             return ""
-        alone = time.monotonic() - self._alone_since.setdefault(platform, time.monotonic())
-        if platform == EVERYWHERE or platform in self._met:
-            if alone < PATIENCE_SECONDS:
+        seconds = time.monotonic() - self._no_worker_since.setdefault(platform, time.monotonic())
+        if platform == EVERYWHERE or platform in self._platforms_seen:
+            if seconds < PATIENCE_SECONDS:
                 return ""
-            return f"no worker of the Dask scheduler at {self._address} runs {platform}, for {alone:.0f} s now"
+            return f"no worker of the Dask scheduler at {self._address} runs {platform}, since {seconds:.0f} s"
         return (
             f"no worker of the Dask scheduler at {self._address} has the resource {platform}: start one with "
             f"`dask worker {self._address} --resources {platform}=1`"
         )
 
     def close(self) -> None:
-        """See `Cluster`. A scheduler drops what is waiting for a client that went away; what runs ends with its job."""
+        """See `Cluster`. A scheduler drops what is waiting for a client that went away; jobs that run come to their end."""
         self._client.close()
 
     def _able(self, platform: str) -> list[dict[str, Any]]:
         """The workers that have a platform, as the scheduler knows them."""
-        if self._client.status == "running" and time.monotonic() - self._asked > FRESH_SECONDS:
+        if self._client.status == "running" and time.monotonic() - self._asked_at > FRESH_SECONDS:
             try:
-                told = self._client.sync(self._client.scheduler.identity, n_workers=-1, callback_timeout=ANSWER_SECONDS)
-                self._workers = [{**worker, "address": address} for address, worker in told["workers"].items()]
+                identity = self._client.sync(
+                    self._client.scheduler.identity, n_workers=-1, callback_timeout=ANSWER_SECONDS
+                )
+                self._workers = [{**worker, "address": address} for address, worker in identity["workers"].items()]
             except TimeoutError:
-                self._deaf = True
+                self._scheduler_is_silent = True
             except OSError:  # the connection broke just now: the client notices by itself
                 pass
-            self._asked = time.monotonic()
+            self._asked_at = time.monotonic()
         able = [
             worker
             for worker in self._workers
             if platform == EVERYWHERE or (worker.get("resources") or {}).get(platform, 0) >= 1
         ]
         if able:
-            self._met.add(platform)
+            self._platforms_seen.add(platform)
         return able

@@ -1,4 +1,4 @@
-"""What would a first policy say here? A commented file, with what the goldens tell filled in."""
+"""A first policy for a project: a commented file, filled in from the goldens that exist."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ import yaml
 from export_core.artifact import read
 from export_core.artifact.audit import audit
 from export_core.goldens import Golden
+from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.releases.stable_targets import stable_targets
 
 _HEAD = """\
 # yaml-language-server: $schema={schema}
-# What this project asks of its goldens: `jaxexport matrix` reads it, and pytest. Every key has a default; `jaxexport policy show` says
-# what holds. {found}
+# What this project asks of its goldens; `jaxexport matrix` and pytest read it. Every key has a default: `jaxexport
+# policy show` prints the values in use. {summary}
 goldens: {goldens}
 
-# The promise: how many days after (backward) and before (forward) its writer's build a reader may have been built. These are JAX's own.
-clock: jaxlib build date
+# The promise, in days between two jaxlib build dates: a reader built up to so long after its writer (backward) or
+# before it (forward) must run the artifact. These are JAX's own windows.
 windows:
   backward: {backward} days
   forward: {forward} days
 
-# What goldens are replayed in. window is every release with a promised cell here, the newest, and the one just before each writer; all
-# is every release; or a list, such as ["0.9.2", window].
+# The releases that goldens are replayed in. window: every release with a promised cell here, the newest, and the one
+# just before each writer; all: every release; or a list such as ["0.9.2", window].
 readers: window
 
 # Platforms to export for and to replay on: run, compile (where there is no such hardware), or auto.
 {platforms}
-# A run that does not cover this is incomplete, exit code 3, also one that was asked for less.
+# A run that does not cover this is incomplete (exit code 3), even if its options asked for less.
 required:
   platforms: [cpu]
 {required}
 """
 
 _TAIL = """\
-# Tolerances of new goldens: a number, or by dtype. Markers come before them.
+# Tolerances of new goldens: a number, or numbers by dtype. A marker overrides them.
 # rtol: {float32: 1.0e-5}
-# What a platform needs, of goldens that are written already too:
+# Tolerances that a platform needs, also for goldens that exist already:
 # tolerances:
 #   tpu:
 #     float32: {rtol: 1.0e-2}
@@ -56,31 +57,34 @@ _TAIL = """\
 #     added: 2026-01-01
 #     expires: 2026-03-31          # at most 90 days later; or permanent: true with an approver
 
-# Cells whose promise is broken and that must fail just so; `jaxexport judge --propose` prints the entries of a run.
+# Cells whose promise is broken and that must fail in exactly this way. `jaxexport judge --propose` prints the entries
+# for a run.
 known_failures: []
 """
 
 
 def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
-    """The text of the file. `folder` is where the goldens lie or will; `schema` is the file of the JSON Schema, for editors.
+    """The text of the file.
 
-    Raises `ArtifactError` for an artifact that cannot be read.
+    `folder` is the folder of the goldens, which need not exist yet; `schema` is the file of the JSON Schema, for
+    editors. Raises `ArtifactError` for an artifact that cannot be read.
     """
     manifests = [golden.manifest for golden in goldens]
     writers = list(dict.fromkeys(m.writer.jaxlib for m in sorted(manifests, key=lambda m: m.writer.built)))
     exported = Counter(platform for m in manifests for platform in m.options.platforms)
     windows = Policy().windows
-    found = "There is no golden here yet." if not goldens else (
-        f"Found here: {len(goldens)} goldens of {len({m.case for m in manifests})} cases by jaxlib {', '.join(writers)}."
+    summary = "There is no golden here yet." if not goldens else (
+        f"Found here: {plural(len(goldens), 'golden')} of {plural(len({m.case for m in manifests}), 'case')} by jaxlib "
+        f"{', '.join(writers)}."
     )  # fmt: skip
     platforms = "platforms:\n  cpu: run\n" + "".join(
-        f"  # {name}: compile  # {count} goldens were exported for it\n"
+        f"  # {name}: compile  # {plural(count, 'golden')} exported for it\n"
         for name, count in sorted(exported.items())
         if name != "cpu"
     )
-    required = ["#  cells: 1", *([f"#  writers: {_listed(writers)}"] if writers else [])]
+    required = ["#  cells: 1", *([f"#  writers: {_inline_list(writers)}"] if writers else [])]
     head = _HEAD.format(
-        schema=schema, goldens=_scalar(folder), found=found, backward=windows.backward, forward=windows.forward,
+        schema=schema, goldens=_scalar(folder), summary=summary, backward=windows.backward, forward=windows.forward,
         platforms=platforms, required="\n".join(required),
     )  # fmt: skip
     return f"{head}\n{_allow(goldens)}{_TAIL}"
@@ -99,12 +103,12 @@ def _allow(goldens: Sequence[Golden]) -> str:
         f'#   {_scalar(target)}: ""  # called by {names[0]}{f" and {len(names) - 1} more" if names[1:] else ""}\n'
         for target, names in sorted(callers.items())
     )
-    said = "found here: say why each may be relied on, and take out the #" if entries else "with the reason"
-    entries = entries or "#   my_target: our own library keeps it\n"
-    return f"# Custom calls that are accepted beside JAX's stable list, {said}.\n# allow:\n{entries}\n"
+    instruction = "found here: write why each may be relied on, and remove the #" if entries else "each with the reason"
+    entries = entries or "#   my_target: our own library keeps it stable\n"
+    return f"# Custom calls that are allowed beside JAX's stable list, {instruction}.\n# allow:\n{entries}\n"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _inline_list(names: Sequence[str]) -> str:
     return yaml.safe_dump(list(names), default_flow_style=True, width=10_000).strip()
 
 

@@ -1,85 +1,88 @@
-"""How is the forecast told to people: lines for a terminal, a table in Markdown?"""
+"""The forecast for people: lines for a terminal, a table in Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from export_core.judge.forecast import Deployed, Forecast, Obliged, counted
+from export_core.judge.forecast import DeployedReader, Forecast, Obligations
+from export_core.phrases import plural
 
 
-def forecast_lines(told: Forecast) -> Iterator[str]:
-    """Each day on which something happens, and what a release of that day would be bound to, where that has changed."""
-    yield f"{counted(told.goldens, 'golden')} of {counted(told.cases, 'case')}, from {told.as_of} to {told.until}"
-    for each in told.deployed:
-        yield _deployed(each)
+def forecast_lines(forecast: Forecast) -> Iterator[str]:
+    """Each day on which something happens, and the obligations of a release of that day where they have changed."""
+    goldens, cases = plural(forecast.goldens, "golden"), plural(forecast.cases, "case")
+    yield f"{goldens} of {cases}, from {forecast.as_of} to {forecast.until}"
+    for reader in forecast.deployed:
+        yield _deployed_line(reader)
     yield ""
-    yield f"{told.as_of}  today"
-    yield from _bound(told.release)
-    if told.prunable:
-        yield f"  nothing keeps {counted(len(told.prunable), 'golden')} (jaxexport goldens prune)"
-    before = told.release
-    for day in told.days:
-        yield f"{day.day}  {_when(day.in_days)}"
+    yield f"{forecast.as_of}  today"
+    yield from _obligation_lines(forecast.release)
+    if forecast.prunable:
+        yield f"  {plural(len(forecast.prunable), 'golden')} may be pruned (jaxexport goldens prune)"
+    previous = forecast.release
+    for day in forecast.days:
+        yield f"{day.day}  {_days_ahead(day.in_days)}"
         for event in day.events:
             yield f"  {event.kind.replace('_', ' ')}: {event.text}"
-        if day.release != before:
-            yield from _bound(day.release)
-        before = day.release
-    if not told.days:
-        yield f"nothing happens until {told.until}"
+        if day.release != previous:
+            yield from _obligation_lines(day.release)
+        previous = day.release
+    if not forecast.days:
+        yield f"nothing happens until {forecast.until}"
 
 
-def forecast_markdown(told: Forecast) -> str:
+def forecast_markdown(forecast: Forecast) -> str:
     """The same as a section of Markdown."""
     lines = [
-        f"## Forecast of {told.as_of}, until {told.until}",
+        f"## Forecast of {forecast.as_of}, until {forecast.until}",
         "",
-        f"{counted(told.goldens, 'golden')} of {counted(told.cases, 'case')}.",
+        f"{plural(forecast.goldens, 'golden')} of {plural(forecast.cases, 'case')}.",
     ]
-    lines += [f"- {_deployed(each)}" for each in told.deployed]
+    lines += [f"- {_deployed_line(reader)}" for reader in forecast.deployed]
     lines += [
         "",
         "| day | in days | what happens | a jaxlib built that day must run goldens by | and its exports run in |",
     ]
-    lines += ["|---|---|---|---|---|", _row(str(told.as_of), 0, "today", told.release)]
-    for day in told.days:
-        what = "<br>".join(f"**{event.kind.replace('_', ' ')}** {_cell(event.text)}" for event in day.events)
-        lines.append(_row(str(day.day), day.in_days, what, day.release))
+    lines += ["|---|---|---|---|---|", _row(str(forecast.as_of), 0, "today", forecast.release)]
+    for day in forecast.days:
+        events = "<br>".join(f"**{event.kind.replace('_', ' ')}** {_escaped(event.text)}" for event in day.events)
+        lines.append(_row(str(day.day), day.in_days, events, day.release))
     return "\n".join(lines) + "\n"
 
 
-def _row(day: str, in_days: int, what: str, release: Obliged) -> str:
-    return f"| {day} | {in_days} | {what} | {', '.join(release.runs)} | {', '.join(release.readers)} |"
+def _row(day: str, in_days: int, events: str, release: Obligations) -> str:
+    return f"| {day} | {in_days} | {events} | {', '.join(release.runs)} | {', '.join(release.readers)} |"
 
 
-def _bound(release: Obliged) -> Iterator[str]:
-    runs = f"{counted(release.goldens, 'golden')} by {_listed(release.runs)}" if release.runs else "no golden"
+def _obligation_lines(release: Obligations) -> Iterator[str]:
+    runs = f"{plural(release.goldens, 'golden')} by {_names(release.runs)}" if release.runs else "no golden"
     yield (
-        f"  a jaxlib built that day must run {runs}; what it exports must run in {_listed(release.readers)}; "
-        f"it has {counted(release.cases, 'golden')} to write"
+        f"  a jaxlib built that day must run {runs}; what it exports must run in {_names(release.readers)}; "
+        f"it has {plural(release.cases, 'golden')} to write"
     )
     if release.unwritten:
-        missing = ", ".join(f"{version} ({counted(count, 'case')})" for version, count in release.unwritten.items())
-        yield f"  not written, though it must run them: goldens by {missing}"
+        missing = ", ".join(f"{version} ({plural(count, 'case')})" for version, count in release.unwritten.items())
+        yield f"  no goldens exist by these writers, which it must run too: {missing}"
 
 
-def _deployed(each: Deployed) -> str:
+def _deployed_line(reader: DeployedReader) -> str:
     start = (
-        f"reader {each.jaxlib} (built {each.built}) is promised what jaxlibs built until {each.promised_until} export: "
-        f"of those published, up to {each.last_writer}"
+        f"reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "
+        f"{reader.promised_until} export; "
+        f"the last such release is {reader.last_writer}"
     )
-    if each.promised:
-        return f"{start}, which is today's"
-    return f"{start}; today's, {each.writer}, was built on {each.writer_built}, {-each.days} days too late"
+    if reader.promised:
+        return f"{start}, the newest"
+    return f"{start}; the newest, {reader.writer}, was built on {reader.writer_built}, {-reader.days} days too late"
 
 
-def _when(days: int) -> str:
+def _days_ahead(days: int) -> str:
     return "today" if days == 0 else "tomorrow" if days == 1 else f"in {days} days"
 
 
-def _listed(versions: tuple[str, ...]) -> str:
+def _names(versions: tuple[str, ...]) -> str:
     return ", ".join(versions) or "no published reader"
 
 
-def _cell(text: str) -> str:
+def _escaped(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -1,4 +1,4 @@
-"""Where does each cell stand in a table? Goldens by writer down, readers by build date across."""
+"""The table of a run: goldens by writer down, readers by build date across."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from export_core.judge.result import ReaderOf, WriterOf
 
 
 @dataclass(frozen=True)
-class Row:
+class GridRow:
     """One golden on one platform; `name` is its case as the table says it, `cells` are by reader."""
 
     name: str
@@ -22,21 +22,21 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Block:
-    """The goldens of one writer; `head` names it and its day."""
+class GridBlock:
+    """The goldens of one writer; `head` names it and its build date."""
 
     head: str
     writer: WriterOf
-    rows: list[Row]
+    rows: list[GridRow]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """`titles` are the lines above each reader: its jaxlib, its day, and its jax where one jaxlib is there with several."""
+    """The table. `titles` are the lines above each reader: jaxlib, build date, and jax where one jaxlib has several."""
 
     readers: list[ReaderOf]
     titles: dict[ReaderOf, tuple[str, ...]]
-    blocks: list[Block]
+    blocks: list[GridBlock]
 
 
 def grid(results: Sequence[Result]) -> Grid:
@@ -51,15 +51,15 @@ def grid(results: Sequence[Result]) -> Grid:
     )
     paired = {jaxlib for jaxlib, count in Counter(reader.jaxlib for reader in readers).items() if count > 1}
     names = _short_names([case for _, _, case, _ in sorted(rows)])
-    several = len({platform for *_, platform in rows}) > 1
-    blocks: list[Block] = []
+    several_platforms = len({platform for *_, platform in rows}) > 1
+    blocks: list[GridBlock] = []
     for place in sorted(rows):
         _, head, case, platform = place
         writer, cells = rows[place]
         if not blocks or blocks[-1].head != head:
-            blocks.append(Block(head, writer, []))
-        name = f"{names[case]} {platform}" if several else names[case]
-        blocks[-1].rows.append(Row(name, case, platform, cells))
+            blocks.append(GridBlock(head, writer, []))
+        name = f"{names[case]} {platform}" if several_platforms else names[case]
+        blocks[-1].rows.append(GridRow(name, case, platform, cells))
     titles = {
         reader: (reader.jaxlib, f"{reader.built:%y-%m-%d}", *([f"jax {reader.jax}"] if reader.jaxlib in paired else ()))
         for reader in readers
@@ -68,7 +68,7 @@ def grid(results: Sequence[Result]) -> Grid:
 
 
 def _head(writer: WriterOf) -> str:
-    """The writer, as the line above its goldens names it."""
+    """The writer, as it is named in the line above its goldens."""
     jax = "" if writer.jax == writer.jaxlib else f" with jax {writer.jax}"
     return f"{writer.jaxlib}{jax}  built {writer.built}"
 

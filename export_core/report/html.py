@@ -1,4 +1,4 @@
-"""A run as one HTML page that loads nothing else: headline, findings, the table, and everything of every cell."""
+"""A run as one HTML page that loads nothing else: headline, findings, the table, and all details of every cell."""
 
 from __future__ import annotations
 
@@ -16,39 +16,47 @@ from markupsafe import Markup
 from export_core.judge import Result, Summary
 from export_core.report.findings import findings
 from export_core.report.grid import Grid, grid
-from export_core.report.words import LEGEND, MEANING, evidence, headline, mark, plain, sentence
+from export_core.report.wording import (
+    JUDGEMENT_MEANINGS,
+    LEGEND,
+    cell_mark,
+    cell_sentence,
+    evidence,
+    headline,
+    plain_text,
+)
 
 MOST_FINDINGS = 300
-"""Findings that are told one by one above the table, which has every cell anyway."""
+"""Findings above the table; the table has every cell anyway."""
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _PIECES = re.compile(r"(?=, written by | and read by | --)")
-"""Where sentences and commands of different cells part: what is between is often the same, and is in the page once."""
+"""Where texts are cut into pieces. Many cells share pieces; the page has each different piece once."""
 
 
-class _Data(msgspec.Struct):
-    """What the page's script reads. A cell is its details, each a label and the pieces of its text, as numbers of `strings`."""
+class _PageData(msgspec.Struct):
+    """What the page's script reads. A cell is a list of details: label and pieces of text, as indices of `strings`."""
 
     strings: list[str]
     cells: list[list[list[int]]]
 
 
 def html_page(results: Sequence[Result], summary: Summary) -> str:
-    """The page. What it says comes from findings and words; here it is only drawn."""
-    drawn = grid(results)
+    """The page. Its texts come from the findings and the wording that all formats share."""
+    table = grid(results)
     style, script = (_TEMPLATES.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
-    found = findings(results, summary)
+    all_findings = findings(results, summary)
     line, counts = headline(summary)
     # Undefined names are errors, and whatever comes from results is escaped.
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    judgements = Counter(each.judgement for each in results)
-    return made.get_template("page.html").render(
+    judgements = Counter(result.judgement for result in results)
+    return templates.get_template("page.html").render(
         style=Markup(style),
         script=Markup(script),
         hashes={"style": _csp_hash(style), "script": _csp_hash(script)},
@@ -56,46 +64,50 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
         counts=counts,
         exit_code=summary.exit_code,
         as_of=summary.as_of,
-        findings=[(each.title, plain(each.text)) for each in found[:MOST_FINDINGS]],
-        more=len(found) - MOST_FINDINGS,
-        judgements=[(each, judgements[each], meaning) for each, meaning in MEANING.items() if judgements[each]],
-        verdicts=Counter(str(each.verdict) for each in results).most_common(),
+        findings=[(finding.title, plain_text(finding.text)) for finding in all_findings[:MOST_FINDINGS]],
+        more=len(all_findings) - MOST_FINDINGS,
+        judgements=[
+            (judgement, judgements[judgement], meaning)
+            for judgement, meaning in JUDGEMENT_MEANINGS.items()
+            if judgements[judgement]
+        ],
+        verdicts=Counter(str(result.verdict) for result in results).most_common(),
         legend=LEGEND.splitlines(),
-        grid=drawn,
-        mark=mark,
-        data=_embedded(_data(drawn)),
+        grid=table,
+        mark=cell_mark,
+        data=_embedded(_page_data(table)),
     )
 
 
-def _data(drawn: Grid) -> _Data:
+def _page_data(table: Grid) -> _PageData:
     """The details of every cell, in the order in which the table has them."""
-    numbers: dict[str, int] = {}
+    indices: dict[str, int] = {}
 
-    def number(text: str) -> int:
-        return numbers.setdefault(text, len(numbers))
+    def index(text: str) -> int:
+        return indices.setdefault(text, len(indices))
 
     cells = []
-    for block in drawn.blocks:
+    for block in table.blocks:
         for row in block.rows:
-            for result in (row.cells[reader] for reader in drawn.readers if reader in row.cells):
-                told = [
+            for result in (row.cells[reader] for reader in table.readers if reader in row.cells):
+                details = [
                     ("judgement", f"{result.judgement}"),
                     ("verdict", f"{result.verdict}"),
-                    ("cell", sentence(result)),
-                    *evidence(result, whole=True),
+                    ("cell", cell_sentence(result)),
+                    *evidence(result, all_of_stderr=True),
                 ]
                 cells.append(
                     [
-                        [number(label), *map(number, _PIECES.split(plain(text).strip()))]
-                        for label, text in told
+                        [index(label), *map(index, _PIECES.split(plain_text(text).strip()))]
+                        for label, text in details
                         if text.strip()
                     ]
                 )
-    return _Data(list(numbers), cells)
+    return _PageData(list(indices), cells)
 
 
-def _embedded(data: _Data) -> Markup:
-    """JSON that cannot end the element it stands in: < is written as an escape."""
+def _embedded(data: _PageData) -> Markup:
+    """JSON that cannot end the element that it is in: < is written as an escape."""
     return Markup(msgspec.json.encode(data).decode().replace("<", "\\u003c"))
 
 

@@ -1,7 +1,7 @@
-"""A run as JUnit XML, for the pages of CI systems: a test case for each cell, and one for the run as a whole.
+"""A run as JUnit XML, which CI systems show: a test case for each cell, and one for the run as a whole.
 
-JUnit knows no more than passed, failed, error and skipped. A cell that is not simply passed or broken is skipped, with its type and
-reason, so that it is never shown as passed: results.jsonl is the authority.
+JUnit has four outcomes only: passed, failure, error and skipped. A cell that neither passed nor broke a promise is
+skipped, with its type and reason, so that it is never shown as passed. results.jsonl is the authority.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ from export_core.environments.placement import Mode
 from export_core.judge import Judgement, Result, Summary, matching_entry
 from export_core.policy import Policy
 from export_core.report.findings import findings
-from export_core.report.words import MEANING, evidence, first_line, headline, listed, plain, sentence, window
+from export_core.report.wording import (
+    JUDGEMENT_MEANINGS,
+    cell_sentence,
+    evidence,
+    first_line,
+    headline,
+    labelled_lines,
+    plain_text,
+    window_line,
+)
 
 _OUTCOMES = {
     Judgement.BROKEN: "failure",
@@ -24,8 +33,8 @@ _OUTCOMES = {
     Judgement.KNOWN: "skipped",
     Judgement.OUTSIDE: "skipped",
 }
-_RUN = {1: "failure", 3: "error", 4: "failure"}
-"""How the test case of the run ends, by exit code."""
+_RUN_OUTCOMES = {1: "failure", 3: "error", 4: "failure"}
+"""The outcome of the test case of the run, by exit code."""
 
 
 def junit_xml(results: Sequence[Result], summary: Summary) -> str:
@@ -43,14 +52,14 @@ def junit_xml(results: Sequence[Result], summary: Summary) -> str:
 
 
 def _suite(name: str, cases: Sequence[Xml.Element]) -> Xml.Element:
-    ends = Counter(child.tag for case in cases for child in case)
+    outcomes = Counter(child.tag for case in cases for child in case)
     suite = Xml.Element(
         "testsuite",
         name=name,
         tests=str(len(cases)),
-        failures=str(ends["failure"]),
-        errors=str(ends["error"]),
-        skipped=str(ends["skipped"]),
+        failures=str(outcomes["failure"]),
+        errors=str(outcomes["error"]),
+        skipped=str(outcomes["skipped"]),
         time=f"{sum(float(case.attrib['time']) for case in cases):.3f}",
     )
     suite.extend(cases)
@@ -59,17 +68,18 @@ def _suite(name: str, cases: Sequence[Xml.Element]) -> Xml.Element:
 
 def _cell(result: Result, reader: str, policy: Policy) -> Xml.Element:
     name = f"{result.golden.rpartition('/')[2]} in {reader}"
-    case = Xml.Element("testcase", classname=plain(result.case), name=name, time=f"{result.seconds:.3f}")
+    case = Xml.Element("testcase", classname=plain_text(result.case), name=name, time=f"{result.seconds:.3f}")
     outcome = _OUTCOMES.get(result.judgement)
     if result.mode is Mode.COMPILE:
         outcome = outcome or "skipped"  # what was only compiled is not called a pass
     if outcome:
         kind = result.verdict if outcome == "failure" else _kind(result)
-        ended = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=_message(result, policy))
-        ended.text = "\n".join((sentence(result), *listed(evidence(result, whole=True))))
+        element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=_message(result, policy))
+        element.text = "\n".join((cell_sentence(result), *labelled_lines(evidence(result, all_of_stderr=True))))
     else:
-        said = listed([("judgement", f"{result.judgement}: {MEANING[result.judgement]}"), ("window", window(result))])
-        Xml.SubElement(case, "system-out").text = "\n".join(said)
+        judgement = f"{result.judgement}: {JUDGEMENT_MEANINGS[result.judgement]}"
+        lines = labelled_lines([("judgement", judgement), ("window", window_line(result))])
+        Xml.SubElement(case, "system-out").text = "\n".join(lines)
     return case
 
 
@@ -82,7 +92,7 @@ def _message(result: Result, policy: Policy) -> str:
     entry = matching_entry(result, policy.known_failures) if result.judgement is Judgement.KNOWN else None
     if entry:
         until = f"until {entry.expires}" if entry.expires else "permanent"
-        return plain(f"known failure: {entry.reason} (owner {entry.owner}, {entry.issue}, {until})")
+        return plain_text(f"known failure: {entry.reason} (owner {entry.owner}, {entry.issue}, {until})")
     return f"{result.judgement}: {first_line(result.message) or result.verdict}"
 
 
@@ -90,10 +100,10 @@ def _run(results: Sequence[Result], summary: Summary) -> Xml.Element:
     """Fails whenever the exit code is not 0, so that no run is green for what no single cell shows."""
     case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
     line, counts = headline(summary)
-    of_the_run = [f"{each.title}  {each.text}" for each in findings(results, summary) if not each.results]
+    of_the_run = [f"{finding.title}  {finding.text}" for finding in findings(results, summary) if not finding.results]
     text = "\n\n".join((line, counts, *of_the_run))
-    if outcome := _RUN.get(summary.exit_code):
-        Xml.SubElement(case, outcome, type="jaxexport.run", message=line).text = plain(text)
+    if outcome := _RUN_OUTCOMES.get(summary.exit_code):
+        Xml.SubElement(case, outcome, type="jaxexport.run", message=line).text = plain_text(text)
     else:
-        Xml.SubElement(case, "system-out").text = plain(text)
+        Xml.SubElement(case, "system-out").text = plain_text(text)
     return case

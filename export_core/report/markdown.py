@@ -1,29 +1,32 @@
-"""A run as Markdown, such as GitHub shows beside a job: headline, counts, writers by readers, and as many findings as fit."""
+"""A run as Markdown for the summary of a CI job: headline, counts, writers by readers, and as many findings as fit."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from export_core.judge import Judgement, Result, Summary
 from export_core.report.findings import Finding, findings
 from export_core.report.grid import grid
-from export_core.report.words import MEANING, headline, plain
+from export_core.report.wording import JUDGEMENT_MEANINGS, counts_line, headline, plain_text
 
 MOST_BYTES = 1024 * 1024
-"""Of one step's summary; GitHub drops a larger one whole. Source: its documentation, "Workflow commands", step isolation and limits."""
+"""The limit for the summary of one step; GitHub drops a larger one whole.
 
-_ROOM = 4096
-"""Bytes kept for the note that says what was cut."""
+Source: its documentation, "Workflow commands", step isolation and limits.
+"""
+
+_RESERVED_BYTES = 4096
+"""Room for the note that says what was cut."""
 
 
 def markdown_text(results: Sequence[Result], summary: Summary, most: int = MOST_BYTES) -> str:
-    """The document, at most `most` bytes of UTF-8. Findings are cut at the end, where the least important are, and that is said."""
+    """The document, at most `most` bytes of UTF-8. What does not fit is cut at the end: the least important part."""
     line, counts = headline(summary)
-    name, _, rest = line.partition(":")
-    parts = [f"## {name}\n\n**{name}**:{_escaped(rest)}\n\n{_escaped(counts)}\n", _judgements(results)]
-    left = most - _ROOM - sum(len(part.encode()) for part in parts)
+    name, _, meaning = line.partition(":")
+    parts = [f"## {name}\n\n**{name}**:{_escaped(meaning)}\n\n{_escaped(counts)}\n", _judgements(results)]
+    left = most - _RESERVED_BYTES - sum(len(part.encode()) for part in parts)
     cut = []
     table = _table(results)
     if len(table.encode()) <= left:
@@ -31,71 +34,69 @@ def markdown_text(results: Sequence[Result], summary: Summary, most: int = MOST_
         left -= len(table.encode())
     else:
         cut.append("the table of writers and readers")
-    found = findings(results, summary)
+    all_findings = findings(results, summary)
     shown = 0
-    for each in found:
-        text = _finding(each)
-        left -= len(text.encode())
+    for finding in all_findings:
+        section = _section(finding)
+        left -= len(section.encode())
         if left < 0:
             break
-        parts.append(text)
+        parts.append(section)
         shown += 1
-    if shown < len(found):
-        titles = Counter(each.title for each in found[shown:])
-        cut.append(f"{len(found) - shown} of {len(found)} findings ({_counted(titles.items())})")
+    if shown < len(all_findings):
+        titles = Counter(finding.title for finding in all_findings[shown:])
+        cut.append(f"{len(all_findings) - shown} of {len(all_findings)} findings ({counts_line(titles)})")
     if cut:
         parts.append(
-            f"**Cut here**, since a step summary takes {most} bytes: {'; '.join(cut)}. "
+            f"**Cut here**: a step summary takes {most} bytes. Left out: {'; '.join(cut)}. "
             "`jaxexport report DIR --html FILE`, run on the same results, has everything.\n"
         )
     return "\n".join(parts)
 
 
 def _judgements(results: Sequence[Result]) -> str:
-    found = {
-        judgement: Counter(each.verdict for each in results if each.judgement is judgement) for judgement in MEANING
-    }
     lines = ["| judgement | cells | verdicts | what it means |", "|---|---:|---|---|"]
-    for judgement, verdicts in found.items():
+    for judgement, meaning in JUDGEMENT_MEANINGS.items():
+        verdicts = Counter(result.verdict for result in results if result.judgement is judgement)
         if verdicts:
-            told = _counted(verdicts.most_common())
-            lines.append(f"| {judgement} | {verdicts.total()} | {told} | {MEANING[judgement]} |")
+            lines.append(
+                f"| {judgement} | {verdicts.total()} | {counts_line(dict(verdicts.most_common()))} | {meaning} |"
+            )
     return "\n".join(lines) + "\n"
 
 
 def _table(results: Sequence[Result]) -> str:
-    drawn = grid(results)
-    titles = ["<br>".join(drawn.titles[reader]) for reader in drawn.readers]
+    table = grid(results)
+    titles = ["<br>".join(table.titles[reader]) for reader in table.readers]
     lines = ["writers down, readers by build date across; cells by judgement:", ""]
     lines += [f"| writer | {' | '.join(titles)} |", f"|---|{'---|' * len(titles)}"]
-    for block in drawn.blocks:
+    for block in table.blocks:
         for platform in dict.fromkeys(row.platform for row in block.rows):
-            told = []
-            for reader in drawn.readers:
-                there = [row.cells[reader] for row in block.rows if row.platform == platform and reader in row.cells]
-                told.append(_judged(there))
-            lines.append(f"| {block.head} on {platform} | {' | '.join(told)} |")
+            rows = [row for row in block.rows if row.platform == platform]
+            counts = [
+                _judgement_counts([row.cells[reader] for row in rows if reader in row.cells])
+                for reader in table.readers
+            ]
+            lines.append(f"| {block.head} on {platform} | {' | '.join(counts)} |")
     return "\n".join(lines) + "\n"
 
 
-def _judged(results: Sequence[Result]) -> str:
-    counts = Counter(each.judgement for each in results)
+def _judgement_counts(results: Sequence[Result]) -> str:
+    counts = Counter(result.judgement for result in results)
     bad = (Judgement.BROKEN, Judgement.INCOMPLETE)
-    told = [
-        f"**{counts[name]} {name}**" if name in bad else f"{counts[name]} {name}" for name in MEANING if counts[name]
-    ]
-    return "<br>".join(told)
+    return "<br>".join(
+        f"**{counts[judgement]} {judgement}**" if judgement in bad else f"{counts[judgement]} {judgement}"
+        for judgement in JUDGEMENT_MEANINGS
+        if counts[judgement]
+    )
 
 
-def _finding(each: Finding) -> str:
-    text = plain(each.text)
+def _section(finding: Finding) -> str:
+    text = plain_text(finding.text)
+    # A fence longer than any run of backquotes in the text: nothing in it can end the block.
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
     first, *rest = text.splitlines() or [""]
-    return "\n".join((f"#### {each.title}", "", f"{fence}text", first, *rest, fence, ""))
-
-
-def _counted(counts: Iterable[tuple[str, int]]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in counts)
+    return "\n".join((f"#### {finding.title}", "", f"{fence}text", first, *rest, fence, ""))
 
 
 def _escaped(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a person sees while a matrix runs: a bar on a terminal, lines in a log. Environments, cells, failures so far, the time left."""
+"""The progress of a matrix run, as a bar or as lines in a log: environments, cells, failures so far, the time left."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from export_core.judge import Judgement, Result
 from export_core.matrix import Plan
 from export_core.releases import Release
-from export_core.report.words import first_line
+from export_core.report.wording import first_line
 
 SILENCE_SECONDS = 30.0
-"""A log that says nothing for longer looks like a run that hangs."""
+"""The longest time without a line in a log: a run that writes nothing looks like one that hangs."""
 SPEED_SECONDS = 120.0
-"""How far back the speed is looked at that the time left is told by."""
+"""The time over which the speed is averaged for the estimate of the time left."""
 MOST_FAILURES = 20
-"""Failures that are shown as they come; the report at the end has all."""
+"""Failures that are shown as they happen; the report at the end has all."""
 _FAILURES = (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.KNOWN)
 
 
 class RunProgress:
-    """Follows a run. Use as a context manager; tell it each result."""
+    """The progress of one run. A context manager; every result is passed to `result`."""
 
     def __init__(
         self, console: Console, plan: Plan, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
@@ -41,7 +41,7 @@ class RunProgress:
         self._failures: Counter[Judgement] = Counter()
         self._flaky = 0
         self._ready: set[str] = set()
-        self._told = clock()
+        self._last_line = clock()
         columns = (
             TextColumn("environments {task.fields[ready]}"),
             TextColumn("cells"),
@@ -52,11 +52,11 @@ class RunProgress:
             TextColumn("left"),
             TimeRemainingColumn(),
         )
-        self._terminal = console.is_terminal and not quiet
+        self._on_terminal = console.is_terminal and not quiet
         self._bar = Progress(
             *columns,
             console=console,
-            disable=not self._terminal,
+            disable=not self._on_terminal,
             speed_estimate_period=SPEED_SECONDS,
             get_time=clock,
         )
@@ -76,7 +76,7 @@ class RunProgress:
         self._line(f"  {text}", style="bright_black")
 
     def environment(self, reader: Release) -> None:
-        """The environment of a reader stands. May be told by any thread."""
+        """The environment of a reader is built. May be called from any thread."""
         self._ready.add(reader.pair)
         self._bar.update(self._task, ready=self._environments())
 
@@ -88,26 +88,28 @@ class RunProgress:
         self._ready.add(reader)
         self._failures[result.judgement] += result.judgement in _FAILURES
         self._flaky += bool(result.flaky)
-        self._bar.update(self._task, advance=1, ready=self._environments(), failures=self._failed())
+        self._bar.update(self._task, advance=1, ready=self._environments(), failures=self._failure_counts())
         if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE):
-            self._failure(result)
-        if not self._terminal and not self._left[reader]:
+            self._show_failure(result)
+        if not self._on_terminal and not self._left[reader]:
             counts = ", ".join(f"{count} {name}" for name, count in sorted(self._verdicts[reader].items()))
-            self._line(f"[{self._count()}] jaxlib {result.reader.jaxlib}: {counts}{self._standing()}")
-        elif not self._terminal and self._clock() - self._told > SILENCE_SECONDS:
-            self._line(f"[{self._count()}]{self._standing()}")
+            self._line(f"[{self._count()}] jaxlib {result.reader.jaxlib}: {counts}{self._state()}")
+        elif not self._on_terminal and self._clock() - self._last_line > SILENCE_SECONDS:
+            self._line(f"[{self._count()}]{self._state()}")
 
-    def _failure(self, result: Result) -> None:
+    def _show_failure(self, result: Result) -> None:
         shown = self._failures[Judgement.BROKEN] + self._failures[Judgement.INCOMPLETE]
         if shown <= MOST_FAILURES:
-            what = first_line(result.message) or str(result.verdict)
-            self._line(f"  {result.judgement}: {result.golden} in jaxlib {result.reader.jaxlib}: {what}", style="red")
+            message = first_line(result.message) or str(result.verdict)
+            self._line(
+                f"  {result.judgement}: {result.golden} in jaxlib {result.reader.jaxlib}: {message}", style="red"
+            )
         elif shown == MOST_FAILURES + 1:
-            self._line("  further failures are counted here, and told at the end", style="red")
+            self._line("  further failures are only counted here; the report at the end lists them", style="red")
 
     def _line(self, text: str, style: str | None = None) -> None:
         if not self._quiet:
-            self._told = self._clock()
+            self._last_line = self._clock()
             self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def _count(self) -> str:
@@ -117,13 +119,13 @@ class RunProgress:
     def _environments(self) -> str:
         return f"{len(self._ready)}/{self._readers}"
 
-    def _failed(self) -> str:
+    def _failure_counts(self) -> str:
         counts = {**{name.value: self._failures[name] for name in _FAILURES}, "flaky": self._flaky}
         return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
-    def _standing(self) -> str:
-        """What a line of a log ends with."""
-        failed, left = self._failed(), self._bar.tasks[0].time_remaining
-        parts = [f"environments {self._environments()}", *([f"so far {failed}"] if failed else [])]
+    def _state(self) -> str:
+        """Environments, failures so far and the time left: the end of a line in a log."""
+        failures, left = self._failure_counts(), self._bar.tasks[0].time_remaining
+        parts = [f"environments {self._environments()}", *([f"so far {failures}"] if failures else [])]
         parts += [f"about {datetime.timedelta(seconds=round(left))} left"] if left else []
         return f" · {' · '.join(parts)}"

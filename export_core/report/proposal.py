@@ -1,4 +1,4 @@
-"""Which known failures would be needed for the broken cells of a run? Written down but for what only a person can say."""
+"""The known failures that a run with broken cells would need, as YAML: all but what only a person can say."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TODO = (
 
 
 @dataclass(frozen=True)
-class _Story:
+class _Failure:
     """How a cell failed: what an entry must say of all its cells."""
 
     verdict: str
@@ -32,39 +32,39 @@ class _Story:
 def proposal(results: Sequence[Result], summary: Summary) -> str:
     """The entries as YAML; empty where no promise is broken. Reason, owner, issue and expiry are left to be written.
 
-    Raises `ReportError` for a part of a run: what it did not see may fail otherwise, or not at all.
+    Raises `ReportError` for a part of a run: cells that it did not see may fail in another way, or not at all.
     """
-    if problem := _partial(summary):
-        raise ReportError(f"--propose: expected a whole run whose cells all ran, found {problem}.")
+    if missing := _missing_part(summary):
+        raise ReportError(f"--propose: expected a whole run whose cells all ran, found {missing}.")
     broken = [result for result in results if result.judgement is Judgement.BROKEN]
     others = {scope_of(result) for result in results if result.promised and result.judgement is not Judgement.BROKEN}
-    entries = [_entry(story, scopes, others, summary.as_of) for story, scopes in _grouped(broken)]
+    entries = [_entry(failure, scopes, others, summary.as_of) for failure, scopes in _grouped(broken)]
     return "known_failures:\n" + "".join(entries) if entries else ""
 
 
-def _partial(summary: Summary) -> str:
+def _missing_part(summary: Summary) -> str:
+    """Why a run is not a whole one; empty where it is."""
     if summary.shard:
         return f"shard {summary.shard.index} of {summary.shard.count}: merge the shards first"
     if not summary.selection["whole"]:
         return (
             "some of its cells: run the matrix without --cases, --writers, --touching, and with --readers window or all"
         )
-    if summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE):
-        return f"{summary.judgements.get(Judgement.INCOMPLETE, 0)} cells that were not run" + "".join(
-            f"; {each.rstrip('.')}" for each in summary.uncovered
-        )
+    not_run = summary.judgements.get(Judgement.INCOMPLETE, 0)
+    if summary.uncovered or not_run:
+        return "; ".join([f"{not_run} cells that were not run", *(text.rstrip(".") for text in summary.uncovered)])
     return ""
 
 
-def _grouped(broken: Iterable[Result]) -> list[tuple[_Story, list[Scope]]]:
-    """One story with all its cells, whose globs cover these cells and no others: readers together, then writers, cases, platforms."""
-    cells: dict[_Story, set[Scope]] = {}
+def _grouped(broken: Iterable[Result]) -> list[tuple[_Failure, list[Scope]]]:
+    """Failures with the cells of one entry each. The globs of an entry cover these cells and no others."""
+    cells: dict[_Failure, set[Scope]] = {}
     for result in broken:
-        story = _Story(str(result.verdict), str(result.stage), _telling(result))
-        cells.setdefault(story, set()).add(scope_of(result))
+        failure = _Failure(str(result.verdict), str(result.stage), _expected_message(result))
+        cells.setdefault(failure, set()).add(scope_of(result))
     return [
-        (story, list(block))
-        for story, scopes in sorted(cells.items(), key=lambda each: str(each[0]))
+        (failure, block)
+        for failure, scopes in sorted(cells.items(), key=lambda item: str(item[0]))
         for block in _blocks(scopes)
     ]
 
@@ -72,6 +72,8 @@ def _grouped(broken: Iterable[Result]) -> list[tuple[_Story, list[Scope]]]:
 def _blocks(scopes: set[Scope]) -> list[list[Scope]]:
     """Cells cut into blocks, each of which is every combination of its cases, writers, readers and platforms."""
     blocks = [tuple(frozenset({part}) for part in scope) for scope in sorted(scopes)]
+    # Readers are merged first, then writers, cases and platforms: that makes the fewest entries, since most failures
+    # are a release's.
     for axis in (2, 1, 0, 3):
         merged: dict[tuple[frozenset[str], ...], frozenset[str]] = {}
         for block in blocks:
@@ -85,19 +87,19 @@ def _blocks(scopes: set[Scope]) -> list[list[Scope]]:
     ]  # fmt: skip
 
 
-def _telling(result: Result) -> str:
-    """What an entry can expect of the message: its first line, of wrong numbers without how wrong they are."""
+def _expected_message(result: Result) -> str:
+    """The message that an entry expects: the first line, without the size of the error where numbers are wrong."""
     line = result.message.strip().splitlines()[0] if result.message.strip() else ""
     return line.partition(" (max abs")[0] if result.verdict is Verdict.NUMERICS else line
 
 
-def _entry(story: _Story, scopes: Sequence[Scope], others: set[Scope], as_of: datetime.date) -> str:
+def _entry(failure: _Failure, scopes: Sequence[Scope], others: set[Scope], as_of: datetime.date) -> str:
     names = [sorted({scope[axis] for scope in scopes}) for axis in range(4)]
     entry = {
         **dict(zip(("cases", "writers", "readers", "platforms"), names, strict=True)),
-        "verdict": story.verdict,
-        "stage": story.stage,
-        "message": story.message,
+        "verdict": failure.verdict,
+        "stage": failure.stage,
+        "message": failure.message,
         **dict(_TODO),
         "added": as_of,
     }
@@ -106,9 +108,8 @@ def _entry(story: _Story, scopes: Sequence[Scope], others: set[Scope], as_of: da
     text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
     lines = [*text.splitlines(), "  expires: TODO a day, at most 90 days after added"]
     if ambiguous := sorted(others.intersection(scopes)):
-        names_of = "; ".join(f"{scope.case} by {scope.writer} in {scope.reader}" for scope in ambiguous)
+        cells = "; ".join(f"{scope.case} by {scope.writer} in {scope.reader}" for scope in ambiguous)
         lines.insert(
-            0,
-            f"# No entry can tell these apart from cells that are kept, since another jax is all that differs: {names_of}",
+            0, f"# This entry also covers cells that are not broken, since only their jax is different: {cells}"
         )
     return "".join(f"  {line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""How a matrix looks in a terminal: progress, the table, the findings, the last line."""
+"""A run in a terminal: the plan, the table, the findings, the last line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Plan
 from export_core.report.findings import Finding, findings
 from export_core.report.grid import grid
-from export_core.report.words import LEGEND, headline, mark
+from export_core.report.wording import LEGEND, cell_mark, headline
 
 _STYLE = {
     Judgement.KEPT: "green",
@@ -21,13 +21,24 @@ _STYLE = {
     Judgement.INCOMPLETE: "magenta",
     Judgement.BROKEN: "bold red",
 }
+_TITLE_STYLE = {
+    "BROKEN PROMISE": "bold red",
+    "REGRESSED": "bold red",
+    "CAVEAT": "bold yellow",
+    "fixed": "green",
+    "INCOMPLETE": "bold magenta",
+    "STALE LIST": "bold yellow",
+    "FLAKY": "bold yellow",
+    "NOT COVERED": "bold yellow",
+    "known failure": "yellow",
+}
 _HEADLINE_STYLE = {0: "bold green", 1: "bold red", 3: "bold magenta", 4: "bold yellow"}
 _LINES_AT_ONCE = 200
-_COLUMN = 9  # a date with two digits of the year, and a gap
+_NARROWEST_COLUMN = 9  # a date with two digits of the year, and a gap
 
 
 def print_plan(console: Console, plan: Plan) -> None:
-    """What is going to be run, and which goldens are not."""
+    """What is going to be run, and which goldens have no cell."""
     cases = {golden.manifest.case for golden in plan.goldens}
     writers = dict.fromkeys(golden.manifest.writer.jaxlib for golden in plan.goldens)
     readers = [plan.spelled.get(release, release.jaxlib) for release in plan.readers]
@@ -39,26 +50,26 @@ def print_plan(console: Console, plan: Plan) -> None:
     console.print(f"readers by build date: {', '.join(readers)}", highlight=False)
     for platform, left_out in plan.unexported.items():
         if left_out and len(plan.unexported) > 1:
-            there = len({cell.golden.id for cell in plan.cells if cell.platform == platform})
+            planned = len({cell.golden.id for cell in plan.cells if cell.platform == platform})
             console.print(
-                f"{platform}: {there} goldens; {left_out} were not exported for it", highlight=False, markup=False
+                f"{platform}: {planned} goldens; {left_out} were not exported for it", highlight=False, markup=False
             )
     if plan.without_cells:
         console.print(plan.without_cells, highlight=False, markup=False, soft_wrap=True)
 
 
 def print_report(console: Console, results: Sequence[Result], summary: Summary) -> None:
-    """The table, the findings, then one line that says it all."""
+    """The table, the findings, then the headline."""
     print_table(console, results)
     print_findings(console, findings(results, summary))
     console.print()
     print_headline(console, summary)
 
 
-def print_findings(console: Console, found: Iterable[Finding]) -> None:
+def print_findings(console: Console, findings: Iterable[Finding]) -> None:
     """Each with its title, which is coloured."""
-    for finding in found:
-        style = _title_style(finding.title)
+    for finding in findings:
+        style = _TITLE_STYLE.get(finding.title, "bright_black")
         console.print()
         console.print(Text(finding.title, style=style), Text(finding.text), sep="  ", soft_wrap=True)
 
@@ -72,31 +83,32 @@ def print_headline(console: Console, summary: Summary) -> None:
 
 def print_table(console: Console, results: Sequence[Result]) -> None:
     """Goldens by writer down, readers by build date across; split into blocks where the terminal is too narrow."""
-    drawn = grid(results)
-    label = max((len(row.name) for block in drawn.blocks for row in block.rows), default=4) + 2
-    label = max(label, *(len(block.head) for block in drawn.blocks), 0) + 1
-    width = max((len(line) + 1 for title in drawn.titles.values() for line in title), default=_COLUMN)
+    table = grid(results)
+    label = max((len(row.name) for block in table.blocks for row in block.rows), default=4) + 2
+    label = max(label, *(len(block.head) for block in table.blocks), 0) + 1
+    width = max((len(line) + 1 for title in table.titles.values() for line in title), default=_NARROWEST_COLUMN)
     per_block = max(1, (console.width - label) // width)
-    for start in range(0, len(drawn.readers), per_block):
-        readers = drawn.readers[start : start + per_block]
-        height = max(len(drawn.titles[reader]) for reader in readers)
+    for start in range(0, len(table.readers), per_block):
+        readers = table.readers[start : start + per_block]
+        height = max(len(table.titles[reader]) for reader in readers)
         lines = []
         for at in range(height):
-            title = [Text("".join(drawn.titles[reader][at : at + 1])) for reader in readers]
-            lines.append(_line("writer, case" if at == height - 1 else "", label, title, width))
-        for block in drawn.blocks:
+            titles = [Text("".join(table.titles[reader][at : at + 1])) for reader in readers]
+            lines.append(_row("writer, case" if at == height - 1 else "", label, titles, width))
+        for block in table.blocks:
             lines.append(Text(block.head, style="bold"))
             for row in block.rows:
                 cells = [_cell(row.cells.get(reader)) for reader in readers]
-                lines.append(_line(f"  {row.name}", label, cells, width))
+                lines.append(_row(f"  {row.name}", label, cells, width))
         console.print()
-        # A table of rich takes longer for 2,000 cells than planning and judging them. In pieces, for the memory of large ones.
+        # Not a table of rich: for 2,000 cells that takes longer than planning and judging them. In pieces, since a
+        # large table as one Text costs memory.
         for piece in range(0, len(lines), _LINES_AT_ONCE):
             console.print(Text("\n").join(lines[piece : piece + _LINES_AT_ONCE]), no_wrap=True, overflow="crop")
     console.print(Text(LEGEND, style="bright_black"), soft_wrap=True)
 
 
-def _line(name: str, label: int, texts: Sequence[Text], width: int) -> Text:
+def _row(name: str, label: int, texts: Sequence[Text], width: int) -> Text:
     """A row: its name, then a column for each text."""
     line = Text(name.ljust(label))
     for text in texts:
@@ -105,19 +117,4 @@ def _line(name: str, label: int, texts: Sequence[Text], width: int) -> Text:
 
 
 def _cell(result: Result | None) -> Text:
-    return Text(mark(result), style=_STYLE[result.judgement]) if result else Text("")
-
-
-def _title_style(title: str) -> str:
-    styles = {
-        "BROKEN PROMISE": "bold red",
-        "REGRESSED": "bold red",
-        "CAVEAT": "bold yellow",
-        "fixed": "green",
-        "INCOMPLETE": "bold magenta",
-        "STALE LIST": "bold yellow",
-        "FLAKY": "bold yellow",
-        "NOT COVERED": "bold yellow",
-        "known failure": "yellow",
-    }
-    return styles.get(title, "bright_black")
+    return Text(cell_mark(result), style=_STYLE[result.judgement]) if result else Text("")

@@ -1,9 +1,9 @@
-"""What is different from an earlier run, cell by cell? Regressed, fixed, new, gone, changed otherwise, unchanged."""
+"""The difference between a run and its baseline, cell by cell: regressed, fixed, new, gone, changed, unchanged."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +15,7 @@ from export_core.judge.gate import Summary
 from export_core.judge.judgement import judge_again
 from export_core.judge.result import Judgement, Result
 from export_core.matrix import Verdict
+from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.runs.errors import RunError
 from export_core.runs.journal import PLAN, PlanRecord, recorded
@@ -24,7 +25,7 @@ WORST_FIRST = (
     *(Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT, Verdict.ERROR, Verdict.REFUSED),
     *(Verdict.COMPILED, Verdict.PASS, Verdict.NOT_RUN),
 )
-"""Verdicts, from a silently wrong number down to what is no failure."""
+"""Verdicts, from a silently wrong number down to what is not a failure."""
 
 _WORKS, _ACCEPTED, _BROKEN, _NO_RESULT = range(4)
 _LEVELS = {
@@ -38,7 +39,7 @@ _LEVELS = {
 
 
 class Change(StrEnum):
-    """What became of a cell from one run to the next."""
+    """How a cell changed from one run to the next."""
 
     REGRESSED = "regressed"
     FIXED = "fixed"
@@ -49,10 +50,10 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True)
-class Compared:
+class CellDifference:
     """A cell in two runs: `then` is None where only the new one has it, `now` where only the old one has.
 
-    `other_golden`: what it replayed is not the same golden any more, so that a change may be the golden's.
+    `other_golden`: the golden that it replayed is not the same any more, so that the change may come from the golden.
     """
 
     change: Change
@@ -63,30 +64,30 @@ class Compared:
     @property
     def result(self) -> Result:
         """The newer one."""
-        found = self.now or self.then
-        assert found
-        return found
+        newer = self.now or self.then
+        assert newer
+        return newer
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Two runs beside each other, both judged by the policy of the new one. `caveats` say why a change may be none of the cell's own."""
+class BaselineDifference:
+    """Two runs, both judged by the policy of the new one. `caveats`: why a change may not come from the cell itself."""
 
     baseline: Summary
     now: Summary
-    cells: list[Compared]
+    cells: list[CellDifference]
     caveats: list[str]
 
     @property
     def counts(self) -> dict[str, int]:
         """How many cells of each change, all of them named."""
-        found = Counter(each.change for each in self.cells)
-        return {str(change): found[change] for change in Change}
+        counts = Counter(cell.change for cell in self.cells)
+        return {str(change): counts[change] for change in Change}
 
 
-def compare_runs(
+def compare_with_baseline(
     folder: Path, baseline: Path, results: Sequence[Result], summary: Summary, policy: Policy
-) -> Comparison:
+) -> BaselineDifference:
     """Compare a run with an earlier one.
 
     Args:
@@ -94,128 +95,142 @@ def compare_runs(
         baseline: that of the earlier one.
         results: of the new run, judged by `policy`.
         summary: of the new run.
-        policy: by which the earlier one is judged again, so that what differs is what happened.
+        policy: by which the earlier one is judged again, so that no difference comes from another policy.
 
-    Raises `RunError` for a baseline that is no finished run, is empty, is the new run itself, or has no cell that the new run has.
+    Raises `RunError` for a baseline that is no finished run, is empty, is the new run itself, or has no cell that the
+    new run has.
     """
     if folder.resolve() == baseline.resolve():
         raise RunError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
     recorded_then, before = read_run(baseline)
-    windows = policy.window_lengths()
-    judged_then = [judge_again(result, windows, policy.known_failures, policy.required) for result in recorded_then]
-    old = {cell_of(result): result for result in judged_then}
+    judged_then = [judge_again(result, policy) for result in recorded_then]
+    old = {result.key: result for result in judged_then}
     if len(old) != len(recorded_then):
         raise RunError(
-            f"--baseline {baseline}: expected each cell once, found {len(recorded_then)} results of {len(old)} cells. Run it again."
+            f"--baseline {baseline}: expected one result for each cell, found {len(recorded_then)} results of "
+            f"{len(old)} cells. "
+            "Run it again."
         )
-    new = {cell_of(result): result for result in results}
+    new = {result.key: result for result in results}
     if old.keys().isdisjoint(new):
         raise RunError(
-            f"--baseline {baseline}: expected cells that {folder} has too, found none: there is nothing to compare."
+            f"--baseline {baseline}: expected at least one cell that {folder} also has, found none. Name another "
+            "baseline."
         )
-    plans = recorded(folder), recorded(baseline)
-    other = _other_goldens(*plans)
+    plans = _Plans(now=recorded(folder), then=recorded(baseline))
+    other_goldens = plans.other_goldens()
     cells = [
-        Compared(change_of(old.get(cell), result), old.get(cell), result, result.golden in other)
+        CellDifference(change_of(old.get(cell), result), old.get(cell), result, result.golden in other_goldens)
         for cell, result in new.items()
     ]
-    cells += [Compared(Change.GONE, result, None) for cell, result in old.items() if cell not in new]
+    cells += [CellDifference(Change.GONE, result, None) for cell, result in old.items() if cell not in new]
     rejudged = sum(then.judgement != now.judgement for then, now in zip(recorded_then, judged_then, strict=True))
-    return Comparison(before, summary, cells, _caveats(before, summary, plans, other, rejudged, policy))
-
-
-def cell_of(result: Result) -> tuple[str, str, str, str]:
-    """What names a cell in any run: golden, the reader's jaxlib and jax, platform."""
-    return result.golden, result.reader.jaxlib, result.reader.jax, result.platform
+    caveats = [
+        *_incomplete("the baseline", before),
+        *_incomplete("this run", summary),
+        *plans.differences(before, summary),
+        *_golden_caveat(other_goldens),
+        *_policy_caveat(before, policy, rejudged),
+    ]
+    return BaselineDifference(before, summary, cells, caveats)
 
 
 def change_of(then: Result | None, now: Result) -> Change:
-    """The order of judgements, then of verdicts: docs/judging.md has it as a table.
+    """By the order of judgements, then of verdicts: docs/judging.md has both as tables.
 
-    A cell that had not run has nothing to be compared with: its first result is new. Only what works now is called fixed.
+    A cell that had not run has nothing to be compared with: its first result is new. Only what works now is called
+    fixed.
     """
     if then is None or (_level(then) == _NO_RESULT and _level(now) != _NO_RESULT):
         return Change.NEW
-    if _standing(now) > _standing(then):
+    if _badness(now) > _badness(then):
         return Change.REGRESSED
     if _level(now) == _WORKS < _level(then):
         return Change.FIXED
-    return Change.UNCHANGED if _told(now) == _told(then) else Change.CHANGED
+    return Change.UNCHANGED if _state(now) == _state(then) else Change.CHANGED
 
 
 def _level(result: Result) -> int:
     return _NO_RESULT if result.verdict is Verdict.NOT_RUN else _LEVELS[result.judgement]
 
 
-def _standing(result: Result) -> tuple[int, int]:
-    """The higher, the worse. What works, works: a device that is missing now, or was then, is no matter of better or worse."""
+def _badness(result: Result) -> tuple[int, int]:
+    """The higher, the worse. All cells that work are equal: whether a device was there makes no difference."""
     level = _level(result)
     return level, 0 if level == _WORKS else -WORST_FIRST.index(result.verdict)
 
 
-def _told(result: Result) -> tuple[str, ...]:
+def _state(result: Result) -> tuple[str, ...]:
+    """All of a result that counts as a change."""
     works = _level(result) == _WORKS
     message = "" if works else "".join(result.message.strip().splitlines()[:1])
     return str(result.judgement), str(result.verdict), str(result.mode), "" if works else str(result.stage), message
 
 
-def _other_goldens(now: PlanRecord | None, then: PlanRecord | None) -> set[str]:
-    if now is None or then is None:
-        return set()
-    return {golden for golden, digest in now.goldens.items() if then.goldens.get(golden, digest) != digest}
+def _incomplete(name: str, run: Summary) -> Iterator[str]:
+    missing = run.planned - run.results + run.judgements.get(Judgement.INCOMPLETE, 0)
+    if missing or run.planned == 0:
+        yield f"{name} is incomplete: {missing} of {run.planned} planned cells have no result that counts"
+    if run.shard:
+        yield f"{name} is only shard {run.shard.index}/{run.shard.count} of its plan"
 
 
-def _caveats(
-    then: Summary,
-    now: Summary,
-    plans: tuple[PlanRecord | None, PlanRecord | None],
-    other: set[str],
-    rejudged: int,
-    policy: Policy,
-) -> list[str]:
-    found = []
-    for name, run in (("the baseline", then), ("this run", now)):
-        missing = run.planned - run.results + run.judgements.get(Judgement.INCOMPLETE, 0)
-        if missing or run.planned == 0:
-            found.append(f"{name} is incomplete: {missing} of {run.planned} planned cells have no result that counts")
-        if run.shard:
-            found.append(f"{name} is only shard {run.shard.index}/{run.shard.count} of its plan")
-    found += _plans_differ(then, now, plans)
-    if other:
-        names = sorted(other)
-        found.append(
-            f"{len(names)} goldens are not what they were, such as {names[0]}: what changed of their cells may be the golden's doing"
+@dataclass(frozen=True)
+class _Plans:
+    """What was planned in the two runs; None where plan.json is missing."""
+
+    now: PlanRecord | None
+    then: PlanRecord | None
+
+    def other_goldens(self) -> set[str]:
+        """Goldens that have the same name in both plans, and another content."""
+        if self.now is None or self.then is None:
+            return set()
+        before = self.then.goldens
+        return {golden for golden, digest in self.now.goldens.items() if before.get(golden, digest) != digest}
+
+    def differences(self, before: Summary, after: Summary) -> Iterator[str]:
+        """What was asked for in another way: at most one sentence."""
+        now, then = self.now, self.then
+        if now is None or then is None:
+            yield f"{PLAN} is missing in one of the runs: whether their goldens have the same bytes is not known"
+            return
+        values: list[tuple[str, Any, Any]] = [
+            ("tool", then.tool, now.tool),
+            ("as of", then.as_of, now.as_of),
+            *((key, then.selection.get(key), value) for key, value in now.selection.items()),
+            *((key, then.limits.get(key), value) for key, value in now.limits.items()),
+            ("newest jaxlib", before.calendar.get("newest_jaxlib"), after.calendar.get("newest_jaxlib")),
+        ]
+        different = [f"{name} {_text(old)}, now {_text(new)}" for name, old, new in values if old != new]
+        if different:
+            yield f"another plan: {'; '.join(different)}"
+
+
+def _golden_caveat(other_goldens: set[str]) -> Iterator[str]:
+    if other_goldens:
+        yield (
+            f"{plural(len(other_goldens), 'golden')} changed between the runs, such as {min(other_goldens)}: "
+            "what changed in their cells may come from that"
         )
-    if keys := _keys_that_differ(then, policy):
-        found.append(
-            f"another policy ({', '.join(keys)}): the baseline is judged by this one here, which makes {rejudged} of its judgements others"
+
+
+def _policy_caveat(before: Summary, policy: Policy, rejudged: int) -> Iterator[str]:
+    if keys := _changed_keys(before, policy):
+        yield (
+            f"another policy ({', '.join(keys)}): the baseline is judged by the policy of this run, which changes "
+            f"{plural(rejudged, 'judgement')}"
         )
-    return found
 
 
-def _plans_differ(then: Summary, now: Summary, plans: tuple[PlanRecord | None, PlanRecord | None]) -> list[str]:
-    this, other = plans
-    if this is None or other is None:
-        return [f"{PLAN} is missing in one of the runs: whether their goldens have the same bytes is not known"]
-    parts: list[tuple[str, Any, Any]] = [
-        ("tool", other.tool, this.tool),
-        ("as of", other.as_of, this.as_of),
-        *((key, other.selection.get(key), value) for key, value in this.selection.items()),
-        *((key, other.limits.get(key), value) for key, value in this.limits.items()),
-        ("newest jaxlib", then.calendar.get("newest_jaxlib"), now.calendar.get("newest_jaxlib")),
-    ]
-    told = [f"{name} {_spelled(old)}, now {_spelled(new)}" for name, old, new in parts if old != new]
-    return [f"another plan: {'; '.join(told)}"] if told else []
-
-
-def _keys_that_differ(then: Summary, policy: Policy) -> list[str]:
+def _changed_keys(before: Summary, policy: Policy) -> list[str]:
     try:
-        old = msgspec.convert(then.policy, Policy).unplaced()
+        old = msgspec.convert(before.policy, Policy).without_locations()
     except msgspec.MsgspecError:
         return ["of another version of pytest-jaxexport"]
-    now = policy.unplaced()
+    now = policy.without_locations()
     return [name for name in Policy.__struct_fields__ if getattr(old, name) != getattr(now, name)]
 
 
-def _spelled(value: Any) -> str:
+def _text(value: Any) -> str:
     return str(value) if isinstance(value, str | int | float) else msgspec.json.encode(value).decode()

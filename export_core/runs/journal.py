@@ -1,7 +1,7 @@
-"""What has a run done already? Its plan, written down before it starts, and its results, appended as they come.
+"""The journal of a run: its plan, written before it starts, and its results, appended as they come.
 
-A run can be killed at any moment: what is in the folder then is the plan of the run and whole lines of its results, the last of which
-may be torn. `--resume` goes on from there, and only with the same plan.
+A run can be killed at any moment. Then its folder has the plan, and the results so far, the last line of which may be
+torn. `--resume` continues from there, and only with the same plan.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import hashlib
 from collections.abc import Callable, Iterable
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import filelock
 import msgspec
 
 from export_core.atomic import write_whole
-from export_core.matrix.fingerprints import tool
+from export_core.matrix.content_keys import tool
 from export_core.matrix.limits import Limits
 from export_core.matrix.plan import Plan
 from export_core.runs.errors import ResultsNotWritten, RunError
@@ -78,7 +78,7 @@ def record_of(plan: Plan, policy: Any, limits: Limits, shard: str = "") -> PlanR
         as_of=str(plan.as_of),
         selection=described,
         goldens={golden.id: _hash(golden.manifest) for golden in plan.goldens},
-        cells=_hash([[cell.id for cell in plan.cells], [plan.sources.content(reader) for reader in plan.readers]]),
+        cells=_hash([[cell.key for cell in plan.cells], [plan.sources.content(reader) for reader in plan.readers]]),
         planned=len(plan.cells),
         policy=_hash(policy),
         limits={"timeout": limits.timeout, "memory": float(limits.memory)},  # as it is read back
@@ -95,9 +95,9 @@ def recorded(folder: Path) -> PlanRecord | None:
 
 
 class Journal:
-    """The results folder of one run, which no other run may use meanwhile.
+    """The results folder of one run, which no other run may use meanwhile; a context manager.
 
-    Raises `RunError` where another run has it, where it cannot be written to, and for a plan to be resumed that is another one.
+    Raises `RunError` if another run uses it, if it cannot be written to, and if the plan to be resumed is another one.
     """
 
     def __init__(self, folder: Path, record: PlanRecord, *, resume: bool = False) -> None:
@@ -123,13 +123,13 @@ class Journal:
                 raise RunError(_cannot_write(folder, error)) from error
             raise
 
-    def keep(self, wanted: Callable[[bytes], bool]) -> list[bytes]:
-        """The whole lines of results so far that are `wanted`, once each; the file holds just these from now on."""
-        lines, rest = _whole_lines(self._folder / RESULTS)
-        kept = list(dict.fromkeys(line for line in lines if wanted(line)))
-        if rest or kept != lines:
-            self._replace(kept)
-        return kept
+    def retain(self, is_wanted: Callable[[bytes], bool]) -> list[bytes]:
+        """Drop all results so far but the complete lines that are wanted, once each, and return those."""
+        lines, rest = _complete_lines(self._folder / RESULTS)
+        wanted = list(dict.fromkeys(line for line in lines if is_wanted(line)))
+        if rest or wanted != lines:
+            self._replace(wanted)
+        return wanted
 
     def append(self, line: bytes) -> None:
         """Add a result, without a line break in it, and hand it to the system: who is killed now leaves it behind.
@@ -147,8 +147,14 @@ class Journal:
         """Put the results into their last order, all or nothing."""
         self._replace(lines)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def close(self) -> None:
-        """Give the folder free."""
+        """Let other runs use the folder."""
         self._file.close()
         self._lock.release()
 
@@ -186,7 +192,7 @@ class Journal:
         return (self._folder / RESULTS).open("ab", buffering=0)
 
 
-def _whole_lines(path: Path) -> tuple[list[bytes], bytes]:
+def _complete_lines(path: Path) -> tuple[list[bytes], bytes]:
     """The lines that end with a line break, and what comes after the last of them."""
     *lines, rest = path.read_bytes().split(b"\n")
     return lines, rest

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
-from export_core.judge.accepted import joined
-from export_core.judge.gate import INCOMPLETE, ShardOf, Summary, in_order, summarize
+from export_core.judge.accepted import merge_accepted
+from export_core.judge.gate import INCOMPLETE, RunFacts, ShardOf, Summary, in_order, summarize
 from export_core.judge.result import Result
 from export_core.policy import Policy
 from export_core.runs.errors import RunError
@@ -59,7 +59,7 @@ def merge_shards(folders: Sequence[Path]) -> Merged:
         _same_plan(first, part)
     missing = _missing(parts)
     results = [result for part in parts for result in _results(part)]
-    cells = {(result.golden, result.reader.jaxlib, result.reader.jax, result.platform) for result in results}
+    cells = {result.key for result in results}
     planned = first.record.planned
     if len(cells) != len(results) or (len(cells) >= planned if missing else len(cells) != planned):
         raise RunError(
@@ -67,20 +67,18 @@ def merge_shards(folders: Sequence[Path]) -> Merged:
             f"found {len(results)} results of {len(cells)} cells. Run the shards again."
         )
     results = in_order(results)
-    summary = summarize(
-        results,
+    facts = RunFacts.from_summary(first.summary)
+    facts = replace(
+        facts,
         planned=planned,
-        policy=msgspec.convert(first.summary.policy, Policy),
-        as_of=first.summary.as_of,
         # With a shard missing not every golden met its window.
-        selection={**first.summary.selection, "whole": first.summary.selection["whole"] and not missing},
+        selection={**facts.selection, "whole": facts.selection["whole"] and not missing},
         seconds=sum(part.summary.seconds for part in parts),
+        accepted=merge_accepted(part.summary.accepted for part in parts),
         plan=first.record.digest,
-        accepted=joined(part.summary.accepted for part in parts),
-        without_cells=first.summary.without_cells,
+        shard=None,
     )
-    # Releases beside the policy's, such as wheels, were known when the shards ran.
-    summary = msgspec.structs.replace(summary, calendar=first.summary.calendar)
+    summary = summarize(results, msgspec.convert(first.summary.policy, Policy), facts)
     return Merged(msgspec.structs.replace(first.record, shard=""), results, summary, missing)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from export_core.comparing.compare import Difference, compare_leaves
 from export_core.comparing.errors import CompareError
-from export_core.comparing.factors import FACTORS
+from export_core.comparing.factors import FACTORIZATIONS
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import leaf_of
 from export_core.tolerances import COMPARATORS
@@ -311,7 +311,7 @@ def factors_of(name, dtype="float64"):
     }[name]()
 
 
-@pytest.mark.parametrize("name", FACTORS)
+@pytest.mark.parametrize("name", FACTORIZATIONS)
 def test_nothing_like_factors_passes(name):
     right = factors_of(name)
     assert compared(right, right, name).ok
@@ -329,7 +329,7 @@ def test_nothing_like_factors_passes(name):
         )
 
 
-@pytest.mark.parametrize("name", FACTORS)
+@pytest.mark.parametrize("name", FACTORIZATIONS)
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_one_wrong_element_anywhere_is_seen(name, data):
@@ -348,7 +348,7 @@ def test_one_wrong_element_anywhere_is_seen(name, data):
     assert not compared(right, [*right[:place], part, *right[place + 1 :]], name).ok
 
 
-@pytest.mark.parametrize("name", FACTORS)
+@pytest.mark.parametrize("name", FACTORIZATIONS)
 def test_each_matrix_of_a_batch_is_measured_by_itself(name):
     right = factors_of(name)
     large = {"eigh": 0, "eig": 0, "svd": 1, "qr": 1, "lu": 0, "schur": 0}[name]  # what the scale of the matrix is in
@@ -362,7 +362,7 @@ def test_each_matrix_of_a_batch_is_measured_by_itself(name):
     assert not compared(right, wrong, name, rtol=1e-5).ok
 
 
-@pytest.mark.parametrize("name", FACTORS)
+@pytest.mark.parametrize("name", FACTORIZATIONS)
 def test_factors_that_are_not_finite_anywhere_agree_with_their_like_only(name):
     right = factors_of(name)
     failed = [np.full_like(part, np.nan) if part.dtype.kind in "fc" else part for part in right]
@@ -373,7 +373,7 @@ def test_factors_that_are_not_finite_anywhere_agree_with_their_like_only(name):
     assert str(found).startswith(f"{name}: output 0, where it is not finite")
 
 
-@pytest.mark.parametrize("name", FACTORS)
+@pytest.mark.parametrize("name", FACTORIZATIONS)
 def test_units_in_the_last_place_are_those_of_the_largest_element(name):
     narrow = {"float64": "float32", "complex128": "complex64", "int32": "int32"}
     right = [part.astype(narrow[part.dtype.name]) for part in factors_of(name)]
@@ -383,7 +383,7 @@ def test_units_in_the_last_place_are_those_of_the_largest_element(name):
     assert compared(right, wrong, name, ulp=100).ok
 
 
-@pytest.mark.parametrize("name", FACTORS)
+@pytest.mark.parametrize("name", FACTORIZATIONS)
 def test_factors_of_no_matrix_and_of_an_empty_one_agree(name):
     for shape in ((0, 4, 4), (2, 0, 0)):
         empty = [np.zeros([*shape[:1], *shape[1 : part.ndim]], part.dtype) for part in factors_of(name)]
@@ -433,4 +433,4 @@ def test_an_unknown_comparator_is_an_error_with_the_nearest_name():
         "compare='scur': expected one of allclose, exact, eigh, eig, svd, qr, lu, schur, or your own function as "
         "'module:function'. Did you mean 'schur'?"
     )
-    assert set(COMPARATORS) == {"allclose", "exact", *FACTORS}
+    assert set(COMPARATORS) == {"allclose", "exact", *FACTORIZATIONS}

@@ -27,7 +27,7 @@ def export(libraries: Libraries) -> Callable[..., object]:
     import jax
     import numpy as np
 
-    from export_core.export import Asked, Case, produce
+    from export_core.export import Case, ExportOptions, produce
     from export_core.releases import load_calendar
 
     with pytest.MonkeyPatch.context() as patch:
@@ -41,7 +41,7 @@ def export(libraries: Libraries) -> Callable[..., object]:
         name = f"{day}.now" if ignore_forward else day
         allow = dict.fromkeys(("my_scale_v1", "my_scale_v2"), "compiled by this test")
         x = np.arange(4, dtype=np.float32)
-        asked = Asked(allow=allow, ignore_forward_compatibility=ignore_forward, register=("scale_targets",))
+        asked = ExportOptions(allow=allow, ignore_forward_compatibility=ignore_forward, register=("scale_targets",))
         case = Case(name, "tests/test_scale.py::test", None, function, (x,), {}, asked)
         return produce(case, load_calendar(), reproducible=False)
 

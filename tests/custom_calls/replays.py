@@ -17,12 +17,14 @@ from building import HERE, build_libraries, with_library
 
 from export_core.cli.goldens import add_golden
 from export_core.environments.environment import Environment, build_environment
+from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
-from export_core.judge import Result, judge, reproduce_command, summarize
+from export_core.judge import Result, RunFacts, calendar_facts, judge, summarize
 from export_core.matrix import Selection, make_plan
+from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
 from export_core.policy import load_policy
-from export_core.releases import Release, load_calendar
+from export_core.releases import load_calendar
 from export_core.runs.journal import RESULTS
 from export_core.runs.results import result_line, write_summary
 
@@ -72,20 +74,20 @@ def run(results: Path) -> list[Result]:
         libraries = build_libraries(Path(scratch) / "libraries", headers.stdout.strip())
         write_goldens(Path(scratch) / "golden", Path(scratch), libraries)
 
-        def environment_of(release: Release) -> Environment:
-            return with_library(_environment(release.jaxlib), libraries[READERS[release.jaxlib]])
+        def environment_for(placement: Placement) -> Environment:
+            reader = placement.reader.jaxlib
+            return with_library(_environment(reader), libraries[READERS[reader]])
 
         selection = Selection(readers=",".join(READERS))
         plan = make_plan(GoldenStore(Path(scratch) / "golden").goldens(), calendar, windows, selection, AS_OF)
-        outcomes = replay(plan.cells, environment_of, calendar, allow=policy.allow)
-        found = [judge(outcome, windows, (), reproduce_command) for outcome in outcomes]
+        outcomes = replay(plan.cells, environment_for, ReplayOptions(calendar, policy))
+        found = [judge(outcome, policy) for outcome in outcomes]
     found.sort(key=lambda result: (result.reader.built, result.golden))
     results.mkdir(parents=True, exist_ok=True)
     (results / RESULTS).write_bytes(b"".join(result_line(result) + b"\n" for result in found))
     selected = selection.described()
-    write_summary(
-        results, summarize(found, planned=len(plan.cells), policy=policy, as_of=AS_OF, selection=selected, seconds=0)
-    )
+    facts = RunFacts(len(plan.cells), AS_OF, selected, calendar_facts(calendar, AS_OF))
+    write_summary(results, summarize(found, policy, facts))
     return found
 
 

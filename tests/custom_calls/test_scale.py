@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib.metadata import version
 
 import pytest
+import replaying
 from building import HERE, with_library
 
 from export_core.environments.environment import this_interpreter
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Verdict
-from export_core.matrix.replay import replay
 from export_core.releases import Release, load_calendar
 from export_core.worker.protocol import Stage
 
@@ -49,7 +49,7 @@ def replayed(export, libraries, tmp_path_factory):
     return {
         (day, outcome.cell.golden.manifest.custom_calls[0]): outcome
         for day, library in libraries.items()
-        for outcome in replay(
+        for outcome in replaying.replayed(
             cells,
             lambda release, library=library: with_library(this_interpreter(release), library),
             load_calendar(),

@@ -10,7 +10,8 @@ from importlib import resources
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import day, golden, release, result
+from making import day, golden, release, result, summarize
+from replaying import replayed
 from rich.console import Console
 
 from export_core.environments import hardware as hardware_module
@@ -18,12 +19,10 @@ from export_core.environments.download_size import told
 from export_core.environments.environment import cell_variables, this_interpreter
 from export_core.environments.errors import PlacementError
 from export_core.environments.hardware import lacking, settled
-from export_core.environments.placement import Mode, Where, asked_platform, find_targets, load_devices
+from export_core.environments.placement import Mode, Placement, asked_platform, find_targets, load_devices
 from export_core.goldens import Options
-from export_core.judge import reproduce_command, summarize
 from export_core.matrix import Cell, Selection, Verdict, make_plan
-from export_core.matrix.driverless import find_driverless, load_driverless
-from export_core.matrix.replay import replay
+from export_core.matrix.known_messages import find_driver_need, load_driver_needs
 from export_core.policy import Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_plan
@@ -101,12 +100,12 @@ def test_every_gpu_is_described_by_the_same_fields():
 
 
 def test_an_environment_holds_the_plugin_of_just_that_release_and_what_it_runs_with_only_to_run():
-    assert Where(NEWEST).requirements() == ()
-    tpu = Where(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
+    assert Placement(NEWEST).requirements() == ()
+    tpu = Placement(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
     assert tpu.requirements() == ("libtpu==0.0.50.1",)
     later = dataclasses.replace(NEWEST, jaxlib="0.13.0.dev20261120", jax="0.13.0.dev20261120")
     assert dataclasses.replace(tpu, reader=later).requirements() == ("jax[tpu]==0.13.0.dev20261120",)
-    cuda = Where(release("0.10.1"), "cuda", Mode.COMPILE, target("cuda=cuda12"))
+    cuda = Placement(release("0.10.1"), "cuda", Mode.COMPILE, target("cuda=cuda12"))
     assert cuda.requirements() == ("jax-cuda12-plugin==0.10.1", "jax-cuda12-pjrt==0.10.1"), "of the jaxlib, not the jax"
     assert cuda.name == "cuda12"
     runs = dataclasses.replace(cuda, mode=Mode.RUN)
@@ -116,12 +115,12 @@ def test_an_environment_holds_the_plugin_of_just_that_release_and_what_it_runs_w
 
 def test_a_cell_that_compiles_starts_no_client_there_and_one_that_runs_leaves_memory_to_others(monkeypatch):
     monkeypatch.setenv("TPU_NAME", "mine")
-    compiles = cell_variables(Where(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e")))
+    compiles = cell_variables(Placement(NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e")))
     assert compiles["JAX_PLATFORMS"] == "cpu"
     assert "TPU_NAME" not in compiles
-    runs = cell_variables(Where(NEWEST, "tpu", Mode.RUN, target("tpu=v5e")))
+    runs = cell_variables(Placement(NEWEST, "tpu", Mode.RUN, target("tpu=v5e")))
     assert (runs["JAX_PLATFORMS"], runs["TPU_NAME"]) == ("tpu,cpu", "mine")
-    cuda = cell_variables(Where(NEWEST, "cuda", Mode.RUN, target("cuda=h100")))
+    cuda = cell_variables(Placement(NEWEST, "cuda", Mode.RUN, target("cuda=h100")))
     assert cuda["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
 
 
@@ -159,12 +158,6 @@ def test_goldens_without_a_cell_on_the_platforms_asked_for_are_told():
     assert [(each.title, each.text) for each in findings(judged, summary)] == [("NOT COVERED", said)]
 
 
-def test_the_command_that_reproduces_a_cell_names_its_mode():
-    cell = Cell(golden(), NEWEST, "tpu", Mode.COMPILE, target("tpu=v5e"))
-    assert "--platforms tpu:compile" in reproduce_command(cell)
-    assert reproduce_command(Cell(golden(), NEWEST, "cpu")).endswith("--platforms cpu")
-
-
 def test_hardware_is_asked_in_another_process_and_says_what_is_missing():
     for platform in ("cuda", "rocm", "tpu"):
         lack = lacking(platform)
@@ -195,7 +188,7 @@ def test_what_must_run_and_cannot_is_not_run_and_nothing_is_built_for_it():
         raise AssertionError("an environment was built")
 
     cell = Cell(golden(), NEWEST, platform, Mode.RUN, find_targets(())[platform])
-    (outcome,) = replay([cell], never, load_calendar(), equipped=never)
+    (outcome,) = replayed([cell], never)
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
     assert outcome.message.startswith(f"{platform} cannot run here: {lacking(platform)}")
     assert f"--platforms {platform}:compile" in outcome.message
@@ -203,9 +196,7 @@ def test_what_must_run_and_cannot_is_not_run_and_nothing_is_built_for_it():
 
 def test_a_release_without_the_plugin_is_not_run_with_jaxs_own_words(goldens, here):
     cell = Cell(goldens["both"], here, "tpu", Mode.COMPILE, find_targets(())["tpu"])
-    (outcome,) = replay(
-        [cell], this_interpreter, load_calendar(), equipped=lambda where: this_interpreter(where.reader)
-    )
+    (outcome,) = replayed([cell], this_interpreter)
     if outcome.verdict is Verdict.COMPILED:
         pytest.skip("this interpreter has libtpu")
     assert (outcome.verdict, outcome.stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
@@ -215,17 +206,17 @@ def test_a_release_without_the_plugin_is_not_run_with_jaxs_own_words(goldens, he
 
 def test_what_only_a_driver_could_do_is_known_by_release():
     said = "JaxRuntimeError: INTERNAL: cuSolver internal error"
-    assert find_driverless("cuda", "compile", said, day("2026-03-18"))
-    assert not find_driverless("cuda", "compile", said, day("2026-04-16")), "0.10.0 compiles it"
-    assert not find_driverless("tpu", "compile", said, day("2026-03-18"))
+    assert find_driver_need("cuda", "compile", said, day("2026-03-18"))
+    assert not find_driver_need("cuda", "compile", said, day("2026-04-16")), "0.10.0 compiles it"
+    assert not find_driver_need("tpu", "compile", said, day("2026-03-18"))
     memories = (
         "ValueError: Could not find memory addressable by device NVIDIA H100 80GB HBM3. "
         "Device NVIDIA H100 80GB HBM3 can address the following memory kinds: %s. Got memory kind: device"
     )
-    assert find_driverless("cuda", "compile", memories % "", day("2026-01-28"))
-    assert not find_driverless("cuda", "compile", memories % "", day("2026-02-28")), "0.9.1 does not ask"
-    assert not find_driverless("cuda", "compile", memories % "pinned_host", day("2026-01-28")), "it has memories"
-    assert all(entry.meaning and re.compile(entry.message) for entry in load_driverless())
+    assert find_driver_need("cuda", "compile", memories % "", day("2026-01-28"))
+    assert not find_driver_need("cuda", "compile", memories % "", day("2026-02-28")), "0.9.1 does not ask"
+    assert not find_driver_need("cuda", "compile", memories % "pinned_host", day("2026-01-28")), "it has memories"
+    assert all(entry.meaning and re.compile(entry.message) for entry in load_driver_needs())
 
 
 def test_what_is_about_to_be_fetched_is_told_with_the_largest_first():

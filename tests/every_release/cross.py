@@ -32,24 +32,25 @@ LETTERS = {
     "programs.test_symbolic": "s",
     "programs.test_random_for_two_platforms": "r",
 }
-LEGEND = (
-    "One row a writer, one column a reader, both by build date and numbered alike. `·` all four programs pass, a letter is one that\n"
-    "does not: p plain, v with two derivatives, s symbolic shapes, r random numbers for two platforms. `R` all refused, `E` all fail."
-)
+LEGEND = """\
+Each row is a writer, each column a reader, both by build date and with the same numbers. `·`: all four programs pass. A
+letter is a program that does not: p plain, v with two derivatives, s symbolic shapes, r random numbers for two
+platforms. `R`: all refused, `E`: all fail."""
 PAGE = """# Every release writes, every release reads
 
 Each jaxlib release since 0.4.24, with the jax of its own number, has exported the four programs of
-[`tests/every_release/project/programs.py`](../tests/every_release/project/programs.py), and each has read what all of them wrote, in cold
-processes. This page is what `nox -s every_release -- --docs docs/every_release.md` printed.
+[`tests/every_release/project/programs.py`](../tests/every_release/project/programs.py), and each has read what all of
+them wrote, in cold processes. This page was printed by `nox -s every_release -- --docs docs/every_release.md`.
 
-What keeps releases apart, all of it outside the windows:
+Why releases cannot read each other, always outside the windows:
 
-- *unsupported version*: a release up to 0.8.1 reads the serialization versions of its time only; up to 0.4.34 those are none of 0.8.2
-  and after, up to 0.8.1 none of 0.11.1 and after. A refusal.
-- *older than the window*: since 0.11.1 a release reads no artifact in the format of 0.8.1 and before. A refusal.
-- *Failed to deserialize StableHLO*: the module needs a newer VHLO than the reader has. Nothing checks that first, so it is an error.
-- *exported for 0 devices*, as it says in full: since 0.9.1 the number of devices lies in a field that nobody up to 0.8.1 looks for. An
-  error too.
+- *unsupported version*: a release up to 0.8.1 reads only the serialization versions of its time. Releases up to 0.4.34
+  read none of 0.8.2 and later, releases up to 0.8.1 none of 0.11.1 and later. A refusal.
+- *older than the window*: since 0.11.1 a release reads no artifact in the format of 0.8.1 and earlier. A refusal.
+- *Failed to deserialize StableHLO*: the module needs a newer VHLO than the reader has. Nothing checks this before, so
+  it is an error.
+- *exported for 0 devices* in the full message: since 0.9.1 the number of devices is in a field that releases up to
+  0.8.1 do not read. An error too.
 
 """
 

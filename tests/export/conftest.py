@@ -8,19 +8,19 @@ from typing import Any
 import jax
 import pytest
 
-from export_core.export import Asked, Case, Produced, produce
+from export_core.export import Case, ExportOptions, ProducedGolden, produce
 from export_core.releases import load_calendar
 
-Exporting = Callable[..., Produced]
+Exporting = Callable[..., ProducedGolden]
 
 
 @pytest.fixture
 def exported() -> Exporting:
     """``exported(f, x, vjp_order=1)``: the jitted function as a golden of this writer would hold it."""
 
-    def export(function: Any, *args: Any, kwargs: dict[str, Any] | None = None, **asked: Any) -> Produced:
+    def export(function: Any, *args: Any, kwargs: dict[str, Any] | None = None, **asked: Any) -> ProducedGolden:
         jitted = function if hasattr(function, "lower") else jax.jit(function)
-        case = Case("test_a.test_f", "test_a.py::test_f", None, jitted, args, kwargs or {}, Asked(**asked))
+        case = Case("test_a.test_f", "test_a.py::test_f", None, jitted, args, kwargs or {}, ExportOptions(**asked))
         return produce(case, load_calendar(), reproducible=False)
 
     return export

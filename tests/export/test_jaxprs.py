@@ -15,7 +15,7 @@ import pytest
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from export_core.export.jaxprs import describe
+from export_core.export.jaxprs import describe_jaxpr
 from export_core.export.params import value_text
 
 JIT = jax.make_jaxpr(jax.jit(lambda x: x))(1.0).eqns[0].primitive.name
@@ -23,7 +23,7 @@ JIT = jax.make_jaxpr(jax.jit(lambda x: x))(1.0).eqns[0].primitive.name
 
 
 def described(function, *args):
-    return describe(jax.make_jaxpr(function)(*args))
+    return describe_jaxpr(jax.make_jaxpr(function)(*args))
 
 
 def primitives(function, *args):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from export_core.export import ExportError, api, with_checks
-from export_core.export.meshes import concrete_mesh, parts
+from export_core.export import ExportError, add_checks, api
+from export_core.export.meshes import concrete_mesh, shard_layout
 
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
 SPEC = PartitionSpec
@@ -20,11 +20,11 @@ def test_parts_are_told_by_place_in_the_mesh_whichever_devices_it_has():
     for order in (devices, devices[::-1]):
         mesh = Mesh(order.reshape(2, 2), ("a", "b"))
         value = jax.device_put(X, NamedSharding(mesh, SPEC("a", None)))
-        assert parts(value) == "0:[0:2,0:2] 1:[0:2,0:2] 2:[2:4,0:2] 3:[2:4,0:2]"
+        assert shard_layout(value) == "0:[0:2,0:2] 1:[0:2,0:2] 2:[2:4,0:2] 3:[2:4,0:2]"
 
 
 def test_the_manifest_says_the_mesh_and_where_outputs_lie(exported):
-    produced = with_checks(exported(lambda x: (x * 2, x.sum()), X, mesh={"a": 2}, in_specs=(SPEC("a"),)), [])
+    produced = add_checks(exported(lambda x: (x * 2, x.sum()), X, mesh={"a": 2}, in_specs=(SPEC("a"),)), [])
     assert produced.exported.nr_devices == 2
     assert produced.manifest.options.mesh == {"a": 2}
     assert produced.manifest.out_shardings == ("0:[0:2,0:2] 1:[2:4,0:2]", "0:[] 1:[]")
@@ -35,7 +35,7 @@ def test_an_artifact_is_compiled_only_after_it_was_exported_and_could_be_audited
     monkeypatch.setattr(api, "call_of", lambda each, real=api.call_of: compiled.append(each) or real(each))
     produced = exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),))
     assert compiled == []
-    with_checks(produced, [])
+    add_checks(produced, [])
     assert compiled
 
 
@@ -46,17 +46,17 @@ def test_the_mesh_of_arguments_on_devices_is_found(exported):
 
 
 def test_another_mesh_of_the_same_form_and_a_single_device_are_checked(exported):
-    produced = with_checks(exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),)), [])
+    produced = add_checks(exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),)), [])
     other, one = produced.manifest.checks
     assert (other.name, other.mesh, other.outputs) == ("other-mesh", {"other_a": 2}, "outputs.npz")
     assert (one.name, one.mesh, one.refused) == ("one-device", {"one": 1}, r"(exported|lowered) for \d+ devices")
 
 
 def test_only_a_one_device_artifact_can_be_spread(exported):
-    (check,) = with_checks(exported(jnp.cos, X, spread_over=4), []).manifest.checks
+    (check,) = add_checks(exported(jnp.cos, X, spread_over=4), []).manifest.checks
     assert (check.name, check.mesh, check.spread) == ("spread", {"spread": 4}, True)
     with pytest.raises(ExportError, match="spread_over=2: only a function that was exported for one device"):
-        with_checks(exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),), spread_over=2), [])
+        add_checks(exported(jnp.cos, X, mesh={"a": 2}, in_specs=(SPEC("a"),), spread_over=2), [])
 
 
 def test_a_mesh_of_more_devices_than_there_are_says_how_to_get_them():

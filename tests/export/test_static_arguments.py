@@ -8,13 +8,13 @@ import pytest
 
 from export_core.export import ExportError
 from export_core.export.api import dynamic_tree
-from export_core.export.arguments import arguments_of
+from export_core.export.arguments import find_static_arguments
 
 X = np.ones(3, np.float32)
 
 
 def static_of(function, *args, **kwargs):
-    return arguments_of("t", args, kwargs, dynamic_tree(function, args, kwargs)).static
+    return find_static_arguments("t", args, kwargs, dynamic_tree(function, args, kwargs)).static
 
 
 def test_without_static_arguments_none_is_found():
@@ -42,12 +42,12 @@ def test_a_static_tuple_is_told_from_a_tree():
 
 
 def test_two_numbers_of_which_one_is_static_cannot_be_told_apart():
-    with pytest.raises(ExportError, match=r"that can be any of several of the arguments: .* functools.partial"):
+    with pytest.raises(ExportError, match=r"several choices of static arguments leave that\. .* functools.partial"):
         static_of(jax.jit(lambda x, n, m: x * n * m, static_argnums=1), X, 3, 4)
 
 
 def test_new_values_keep_static_ones_in_their_places():
     function = jax.jit(lambda x, mode, y: x + y, static_argnums=1)
-    found = arguments_of("t", (X, "m", 2.0), {}, dynamic_tree(function, (X, "m", 2.0), {}))
+    found = find_static_arguments("t", (X, "m", 2.0), {}, dynamic_tree(function, (X, "m", 2.0), {}))
     assert found.dynamic == ((X, 2.0), {})
     assert found.with_flat([5, 6]).args == (5, "m", 6)

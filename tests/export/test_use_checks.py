@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from export_core.export import ExportError, Use, with_checks
+from export_core.export import ExportError, ExtraCall, add_checks
 
 X = np.ones((2, 3), np.float32)
 
@@ -18,12 +18,12 @@ def symbolic(exported):
 
 
 def use(*args, refused=None, **kwargs):
-    return Use(args, kwargs, refused)
+    return ExtraCall(args, kwargs, refused)
 
 
 def test_calls_and_refusals_are_kept_in_order_with_their_arrays(symbolic):
     uses = [use(np.ones((5, 3), np.float32)), use(np.ones((1, 3), np.float32), refused="b >= 2")]
-    produced = with_checks(symbolic, uses)
+    produced = add_checks(symbolic, uses)
     call, refusal = produced.manifest.checks
     assert (call.name, call.inputs, call.outputs) == ("call1", "call1.inputs.npz", "call1.outputs.npz")
     assert (refusal.name, refusal.inputs, refusal.outputs, refusal.refused) == (
@@ -35,18 +35,18 @@ def test_calls_and_refusals_are_kept_in_order_with_their_arrays(symbolic):
 
 def test_a_refusal_that_does_not_come_fails_at_writing(symbolic):
     with pytest.raises(ExportError, match=r"test_f: refused1: expected this call .* to be refused, and it was not"):
-        with_checks(symbolic, [use(np.ones((4, 3), np.float32), refused="b >= 2")])
+        add_checks(symbolic, [use(np.ones((4, 3), np.float32), refused="b >= 2")])
 
 
 def test_a_refusal_for_another_reason_fails_at_writing_with_what_was_said(symbolic):
     with pytest.raises(ExportError, match=r"refused1: expected a refusal with 'b >= 2' .* found ValueError: .*float32"):
-        with_checks(symbolic, [use(X.astype(np.int32), refused="b >= 2")])
+        add_checks(symbolic, [use(X.astype(np.int32), refused="b >= 2")])
 
 
 def test_a_call_with_other_arguments_than_the_first_is_told(exported):
     produced = exported(lambda x, y: x + y, X, X)
-    with pytest.raises(ExportError, match="call 1 takes other arguments than the first"):
-        with_checks(produced, [use(X)])
+    with pytest.raises(ExportError, match="call 1 has other arguments than the first one"):
+        add_checks(produced, [use(X)])
 
 
 def test_a_host_callback_cannot_be_held_and_the_error_says_what_to_do(exported):
@@ -54,7 +54,7 @@ def test_a_host_callback_cannot_be_held_and_the_error_says_what_to_do(exported):
         jax.debug.print("{}", x)
         return x
 
-    with pytest.raises(ExportError, match=r"calls back into Python .* Take the call out where it is exported"):
+    with pytest.raises(ExportError, match=r"calls back into Python .* Leave the call out when exporting"):
         exported(printing, X)
 
 
@@ -64,7 +64,7 @@ def test_a_host_callback_cannot_be_held_and_the_error_says_what_to_do(exported):
     ids=["taken", "given"],
 )
 def test_integer_keys_are_refused_before_export(exported, function, args, where):
-    with pytest.raises(ExportError, match=rf"{where} .*lies in a dict with the key 1 of type int; .* Use str\(1\)"):
+    with pytest.raises(ExportError, match=rf"{where} .*is in a dict with the key 1 of type int; .* Use str\(1\)"):
         exported(function, *args)
 
 
@@ -86,5 +86,5 @@ def test_a_refusal_is_tried_on_the_artifact_as_it_is_read_back(exported):
     with pytest.raises(
         ExportError, match=r"(?s)refused1: expected a refusal with 'b >= 2' .* number of output elements"
     ):
-        with_checks(halves, [use(X[:1, 0], refused="b >= 2")])
-    with_checks(halves, [use(X[:1, 0], refused="number of output elements")])
+        add_checks(halves, [use(X[:1, 0], refused="b >= 2")])
+    add_checks(halves, [use(X[:1, 0], refused="number of output elements")])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import export
 
-from export_core.export import ExportError, with_checks
+from export_core.export import ExportError, add_checks
 from export_core.export.derivatives import derivatives
 from export_core.goldens.arrays import from_npz
 
@@ -47,7 +47,7 @@ def test_cotangents_are_the_same_on_every_run_and_differ_by_output():
 
 
 def test_a_golden_keeps_one_check_for_each_order_and_the_refusal_of_the_next(exported, tmp_path):
-    produced = with_checks(exported(lambda x: x**3, X, vjp_order=2), [])
+    produced = add_checks(exported(lambda x: x**3, X, vjp_order=2), [])
     checks = produced.manifest.checks
     assert [(check.name, check.vjp, check.outputs, check.refused) for check in checks] == [
         ("vjp1", 1, "vjp1.outputs.npz", None),
@@ -66,4 +66,4 @@ def test_a_function_that_has_no_derivative_says_so_when_it_is_written(exported):
         return jax.lax.while_loop(lambda s: s.sum() < 10, lambda s: s * 2, x)
 
     with pytest.raises((ExportError, ValueError), match=r"while_loop|Reverse-mode"):
-        with_checks(exported(forward_only, X, vjp_order=1), [])
+        add_checks(exported(forward_only, X, vjp_order=1), [])

@@ -14,7 +14,7 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from export_core.artifact import read_bytes
-from export_core.export.uses import WRONG_DEVICES, with_checks
+from export_core.export.golden_checks import WRONG_DEVICES, add_checks
 
 
 def f(x):
@@ -88,7 +88,7 @@ def test_other_devices_in_a_mesh_of_another_shape_do_as_well(devices):
 
 def test_a_golden_checks_another_mesh_and_that_one_device_is_refused(through):
     produced = through(jax.jit(f), jnp.arange(32), mesh={"a": 4}, in_specs=(P("a"),))
-    manifest = with_checks(produced, []).manifest
+    manifest = add_checks(produced, []).manifest
     assert manifest.out_shardings == ("0:[0:8] 1:[8:16] 2:[16:24] 3:[24:32]",)
     checks = {check.name: check for check in manifest.checks}
     assert checks["other-mesh"].mesh == {"other_a": 4}
@@ -127,7 +127,7 @@ def test_a_function_exported_for_one_device_is_spread_with_its_arguments(devices
     res = exp.call(sharded_arg)
     np.testing.assert_allclose(res, np.cos(np.arange(4)), rtol=1e-6)
     assert len(res.sharding.device_set) == 4
-    produced = with_checks(through(jax.jit(cosine), arg, spread_over=4), [])
+    produced = add_checks(through(jax.jit(cosine), arg, spread_over=4), [])
     assert (produced.artifact.envelope.nr_devices, produced.artifact.envelope.in_shardings) == (1, (None,))
     assert [(check.name, check.spread) for check in produced.manifest.checks] == [("spread", True)]
 

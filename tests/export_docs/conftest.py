@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from export_core.export import Asked, Case, Produced, produce
+from export_core.export import Case, ExportOptions, ProducedGolden, produce
 from export_core.releases import load_calendar
 
-Through = Callable[..., Produced]
+Through = Callable[..., ProducedGolden]
 
 
 @pytest.fixture(scope="session")
@@ -18,8 +18,8 @@ def through() -> Through:
     """``through(function, *arguments, **options)``: the options are those of the marker."""
     calendar = load_calendar()
 
-    def exported(function: Any, *args: Any, **options: Any) -> Produced:
-        case = Case("documents", "the documents", None, function, args, {}, Asked(**options))
+    def exported(function: Any, *args: Any, **options: Any) -> ProducedGolden:
+        case = Case("documents", "the documents", None, function, args, {}, ExportOptions(**options))
         return produce(case, calendar, reproducible=False)
 
     return exported

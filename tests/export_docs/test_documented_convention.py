@@ -10,7 +10,7 @@ from jax import export
 from jax._src import config, core, effects
 from jax._src.interpreters import mlir
 
-from export_core.export import ExportError, Use, with_checks
+from export_core.export import ExportError, ExtraCall, add_checks
 
 
 class OrderedEffect(effects.Effect):
@@ -160,7 +160,7 @@ def test_a_shape_that_tracing_ruled_out_is_refused(shape, message):
 
 def test_one_artifact_serves_many_shapes_and_a_golden_keeps_them(through):
     produced = through(jax.jit(jnp.cos), np.ones((3, 4), np.float32), symbolic_shapes="w, 2*h", constraints=("w >= 2",))
-    other, small = Use((np.ones((5, 8), np.float32),), {}), np.ones((1, 4), np.float32)
-    checked = with_checks(produced, [other, Use((small,), {}, "do not match the symbolic shape constraint")])
+    other, small = ExtraCall((np.ones((5, 8), np.float32),), {}), np.ones((1, 4), np.float32)
+    checked = add_checks(produced, [other, ExtraCall((small,), {}, "do not match the symbolic shape constraint")])
     assert [check.name for check in checked.manifest.checks] == ["call1", "refused2"]
     assert produced.manifest.options.constraints == ("w >= 2",)

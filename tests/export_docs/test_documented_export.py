@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax import export
 
-from export_core.export import ExportError, with_checks
+from export_core.export import ExportError, add_checks
 
 
 def f(x):
@@ -72,7 +72,7 @@ def test_vjps_are_serialized_up_to_the_order_asked_for():
 
 
 def test_an_artifact_holds_as_many_vjps_as_were_asked_for_and_a_golden_checks_each(through):
-    produced = with_checks(through(jax.jit(g), 1.0, vjp_order=3), [])
+    produced = add_checks(through(jax.jit(g), 1.0, vjp_order=3), [])
     artifact = produced.artifact
     assert artifact.envelope.vjp_order == 3
     assert [module.vjp_order for module in artifact.modules] == [0, 1, 2, 3]

@@ -43,12 +43,12 @@ def _pytest(folder: Path, *words: str) -> str:
 
 def test_the_guide_runs_and_every_reader_here_keeps_what_it_promises(project):
     assert f"{len(TESTS)} goldens new" in _pytest(project, "--update-goldens")
-    assert f"{len(TESTS)} cases held against {len(TESTS)} goldens: {len(TESTS)} kept" in _pytest(project)
+    assert f"{len(TESTS)} cases checked against {len(TESTS)} goldens: {len(TESTS)} kept" in _pytest(project)
 
 
 def test_the_guide_shows_every_keyword_that_changes_an_export():
     from dataclasses import fields
 
-    from export_core.export import Asked
+    from export_core.export import ExportOptions
 
-    assert [field.name for field in fields(Asked) if not re.search(rf"\b{field.name}=", PAGE)] == []
+    assert [field.name for field in fields(ExportOptions) if not re.search(rf"\b{field.name}=", PAGE)] == []

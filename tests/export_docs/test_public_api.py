@@ -19,7 +19,7 @@ from jax import export
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from export_core.artifact import read_bytes
-from export_core.export import Use, with_checks
+from export_core.export import ExtraCall, add_checks
 
 SHOWN: dict[str, list[Callable[..., Any]]] = {}
 
@@ -240,8 +240,8 @@ def test_a_scope_holds_the_constraints_that_tracing_may_rely_on(through):
     with pytest.raises(ValueError, match="Invalid mixing of symbolic scopes"):
         size + stranger
     produced = through(jax.jit(jnp.sin), np.ones(3, np.float32), symbolic_shapes="b", constraints=("b >= 2",))
-    refused = Use((np.ones(1, np.float32),), {}, "do not match the symbolic shape constraint b >= 2")
-    assert [check.refused for check in with_checks(produced, [refused]).manifest.checks] == [refused.refused]
+    refused = ExtraCall((np.ones(1, np.float32),), {}, "do not match the symbolic shape constraint b >= 2")
+    assert [check.refused for check in add_checks(produced, [refused]).manifest.checks] == [refused.refused]
 
 
 if hasattr(export, "symbolic_dim_bounds"):  # since 0.12

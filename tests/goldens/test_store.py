@@ -14,10 +14,10 @@ import msgspec
 import pytest
 from making import files, manifest, write_golden, writer
 
-from export_core.goldens import GoldenError, GoldenStore, Written
+from export_core.goldens import GoldenError, GoldenStore, WriteStatus
 from export_core.goldens import store as store_module
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
-from export_core.goldens.strays import clear, strays
+from export_core.goldens.strays import delete_leftovers, strays
 
 KILLS = 60
 
@@ -46,9 +46,9 @@ def test_a_written_golden_is_found_and_whole(store):
 def test_writing_the_same_golden_again_touches_nothing(store):
     content = files()
     made = hashed(manifest(), content)
-    assert store.write(made, content) is Written.NEW
+    assert store.write(made, content) is WriteStatus.NEW
     before = {path: path.stat().st_mtime_ns for path in store.root.rglob("*")}
-    assert store.write(made, content) is Written.UNCHANGED
+    assert store.write(made, content) is WriteStatus.UNCHANGED
     assert {path: path.stat().st_mtime_ns for path in store.root.rglob("*")} == before
 
 
@@ -57,7 +57,7 @@ def test_a_new_golden_of_a_writer_replaces_its_old_one_and_no_other(store):
     write_golden(store, manifest(jaxlib="0.11.0"), files(2))
     other = tree(store.root / "tests.test_a.test_f" / "0.9.2-cpu")
     content = files(3)
-    assert store.write(hashed(manifest(jaxlib="0.11.0"), content), content) is Written.REPLACED
+    assert store.write(hashed(manifest(jaxlib="0.11.0"), content), content) is WriteStatus.REPLACED
     assert store.generations("tests.test_a.test_f")[1].outputs()[0].numpy().tolist() == [3, 3]
     assert tree(store.root / "tests.test_a.test_f" / "0.9.2-cpu") == other
 
@@ -121,7 +121,7 @@ def test_a_manifest_that_does_not_list_the_artifact_is_found(store):
 def test_a_golden_in_the_wrong_place_is_refused(store):
     golden = write_golden(store, manifest())
     golden.folder.rename(golden.folder.with_name("0.9.2-cpu"))
-    with pytest.raises(GoldenError, match=r"is the manifest of .*/0.12.0.1-cpu, but lies in .*/0.9.2-cpu"):
+    with pytest.raises(GoldenError, match=r"is the manifest of .*/0.12.0.1-cpu, but is in the folder .*/0.9.2-cpu"):
         store.goldens()
 
 
@@ -242,9 +242,9 @@ def test_a_removal_killed_at_any_moment_leaves_a_whole_golden_or_none(store):
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
     assert store.goldens() == []
     (left,) = strays(store.root)
-    assert (left.ours, left.path.parent) == (True, golden.folder.parent)
-    assert clear(strays(store.root)) == [left]
-    assert clear(strays(store.root))[0].path == golden.folder.parent
+    assert (left.leftover, left.path.parent) == (True, golden.folder.parent)
+    assert delete_leftovers(strays(store.root)) == [left]
+    assert delete_leftovers(strays(store.root))[0].path == golden.folder.parent
     assert list(store.root.iterdir()) == []
 
 

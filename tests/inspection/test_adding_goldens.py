@@ -149,7 +149,7 @@ def test_a_writer_that_the_artifact_leaves_open_must_be_named(add):
 def test_a_case_that_cannot_be_a_folder_is_bad_input(case, add, tmp_path):
     ended = add(SYMBOLIC, zeros((3, 4)), zeros((3, 3)), case=case)
     assert ended.code == 2
-    assert "--case: expected a name that can be a folder's" in ended.err
+    assert "--case: expected a name that a folder can have" in ended.err
     assert not (tmp_path / "golden").exists()
 
 

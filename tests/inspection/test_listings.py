@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from export_core.export.jaxprs import describe
+from export_core.export.jaxprs import describe_jaxpr
 from export_core.inspection.listings import jaxpr_difference, module_difference
 
 
 def jaxpr(function, *args):
-    return describe(jax.make_jaxpr(function)(*args)).text
+    return describe_jaxpr(jax.make_jaxpr(function)(*args)).text
 
 
 def changed(lines):

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from making import manifest
 
-from export_core.export.jaxprs import describe
+from export_core.export.jaxprs import describe_jaxpr
 from export_core.goldens import JaxprSummary
 from export_core.inspection.source_difference import source_difference, summary_difference
 
@@ -16,7 +16,7 @@ X = np.ones(3, np.float32)
 
 
 def exported(function, *, jaxpr=True):
-    described = describe(jax.make_jaxpr(function)(X))
+    described = describe_jaxpr(jax.make_jaxpr(function)(X))
     files = {"jaxpr.txt": described.text.encode(), "module.mlir": jax.jit(function).lower(X).as_text().encode()}
     kept = msgspec.structs.replace(manifest(), jaxpr=described.summary if jaxpr else None)
     return files, kept

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from making import day, manifest, result
+from making import day, manifest, result, summarize
 
 from export_core.goldens import Options
-from export_core.judge import Accepted, accepted_in, summarize
+from export_core.judge import Accepted, accepted_in
 from export_core.policy import Policy
 from export_core.report import findings
 

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making import day, result
+from making import day, result, summarize
 
-from export_core.judge import Judgement, Phase, judge_changes, standing, summarize
+from export_core.judge import Judgement, Phase, judge_changes, status_of
 from export_core.matrix import Verdict
 from export_core.policy import CustomCallChange, Policy, PolicyError, load_policy
 from export_core.releases import Windows, promise
@@ -61,7 +61,7 @@ def judged(*results, declared=CHANGE, as_of=TODAY, windows=None):
     ],
 )
 def test_the_five_days_of_a_change(date, phase, exports_old, readers_new, readers_old):
-    found = standing(CHANGE, Windows(), day(date))
+    found = status_of(CHANGE, Windows(), day(date))
     assert (found.phase, found.exports_old) == (phase, exports_old)
     assert (found.readers_new, found.readers_old) == (readers_new, readers_old)
     assert (found.new_from, found.delete_from) == (day("2026-02-25"), day("2026-08-27"))
@@ -73,14 +73,15 @@ def test_the_five_days_of_a_change(date, phase, exports_old, readers_new, reader
         (
             "2026-02-03",
             [
-                "exports use scale_v1, the change comes on 2026-02-04",
+                "exports use scale_v1; the change begins on 2026-02-04",
                 "readers run scale_v1 until 2026-08-27: the release of 2026-02-28 and 180 days",
             ],
         ),
         (
             "2026-02-04",
             [
-                "exports use scale_v1 until 2026-02-25, 21 days after scale_v2 was introduced: readers from before 2026-02-04 are "
+                "exports use scale_v1 until 2026-02-25, 21 days after scale_v2 was introduced: readers built before "
+                "2026-02-04 are "
                 "still promised, and do not have it",
                 "readers run scale_v2 too, and scale_v1 until 2026-08-27: the release of 2026-02-28 and 180 days",
             ],
@@ -88,18 +89,18 @@ def test_the_five_days_of_a_change(date, phase, exports_old, readers_new, reader
         (
             "2026-08-27",
             [
-                "exports may use scale_v2 since 2026-02-25: every reader that is promised has it",
-                "readers may do without scale_v1 since 2026-08-27",
+                "exports may use scale_v2 since 2026-02-25: every promised reader has it",
+                "readers no longer have to run scale_v1 since 2026-08-27",
             ],
         ),
     ],
 )
 def test_what_must_hold_is_said_in_sentences(date, said):
-    assert list(standing(CHANGE, Windows(), day(date)).must) == said
+    assert list(status_of(CHANGE, Windows(), day(date)).must) == said
 
 
 def test_without_a_release_the_old_target_stays():
-    found = standing(change(release=None), Windows(), day("2036-01-01"))
+    found = status_of(change(release=None), Windows(), day("2036-01-01"))
     assert (found.phase, found.readers_old, found.delete_from) == (Phase.UNRELEASED, True, None)
     assert found.must[1] == (
         "readers run scale_v2 too, and scale_v1: no release is declared, so the 180 days have not begun"
@@ -107,10 +108,10 @@ def test_without_a_release_the_old_target_stays():
 
 
 def test_exports_may_do_without_a_removed_target_at_once_and_readers_run_it_all_the_same():
-    found = standing(change(new=None), Windows(), day("2026-02-28"))
+    found = status_of(change(new=None), Windows(), day("2026-02-28"))
     assert (found.phase, found.exports_old, found.readers_new) == (Phase.BACKWARD, False, False)
     assert found.must == (
-        "exports may do without scale_v1 since 2026-02-04",
+        "exports no longer have to use scale_v1 since 2026-02-04",
         "readers run scale_v1 until 2026-08-27: the release of 2026-02-28 and 180 days",
     )
 
@@ -143,7 +144,7 @@ def promised_pairs(draw):
 @settings(deadline=None)
 @given(changes(), LENGTHS, OFFSETS)
 def test_what_is_allowed_once_is_allowed_from_then_on(declared, windows, days):
-    today, tomorrow = (standing(declared, windows, later(declared.introduced, offset)) for offset in (days, days + 1))
+    today, tomorrow = (status_of(declared, windows, later(declared.introduced, offset)) for offset in (days, days + 1))
     assert today.exports_old >= tomorrow.exports_old
     assert today.readers_old >= tomorrow.readers_old
     assert today.readers_new <= tomorrow.readers_new
@@ -153,7 +154,7 @@ def test_what_is_allowed_once_is_allowed_from_then_on(declared, windows, days):
 @settings(deadline=None)
 @given(changes(), LENGTHS, OFFSETS)
 def test_no_reader_may_drop_a_target_that_exports_must_still_use(declared, windows, days):
-    found = standing(declared, windows, later(declared.introduced, days))
+    found = status_of(declared, windows, later(declared.introduced, days))
     assert found.readers_old or not found.exports_old
 
 
@@ -161,15 +162,15 @@ def test_no_reader_may_drop_a_target_that_exports_must_still_use(declared, windo
 @given(promised_pairs())
 def test_a_writer_that_may_use_the_new_target_is_promised_only_to_readers_that_have_it(pair):
     declared, windows, writer, reader = pair
-    if declared.new and not standing(declared, windows, writer).exports_old:
-        assert standing(declared, windows, reader).readers_new
+    if declared.new and not status_of(declared, windows, writer).exports_old:
+        assert status_of(declared, windows, reader).readers_new
 
 
 @settings(deadline=None)
 @given(promised_pairs())
 def test_whoever_exported_the_old_target_is_read_as_long_as_that_was_promised(pair):
     declared, windows, writer, reader = pair
-    assert standing(declared, windows, reader, last_writer=writer).readers_old
+    assert status_of(declared, windows, reader, last_writer=writer).readers_old
 
 
 # --- the goldens ------------------------------------------------------------------------------------------------------
@@ -179,9 +180,12 @@ def test_a_golden_that_calls_the_new_target_before_the_forward_window_has_passed
     late = change(introduced=day("2026-02-08"))  # 20 days before 0.9.1 was built
     (text,) = judged(ran("0.9.1", "0.9.1", "scale_v2"), ran("0.9.1", "0.9.2", "scale_v2"), declared=late).broken
     assert text == (
-        "tests.test_a.test_f/0.9.1-cpu, written by jaxlib 0.9.1 (built 2026-02-28), calls scale_v2: expected scale_v1 in exports until "
-        "2026-03-01. It is promised to readers built since 2026-02-07, and those from before 2026-02-08 do not have scale_v2. Let the "
-        "lowering use scale_v1 where ctx.is_forward_compat() holds, export without jax_export_ignore_forward_compatibility, or "
+        "tests.test_a.test_f/0.9.1-cpu, written by jaxlib 0.9.1 (built 2026-02-28), calls scale_v2: expected scale_v1 "
+        "in exports until "
+        "2026-03-01. It is promised to readers built since 2026-02-07, and those built before 2026-02-08 do not have "
+        "scale_v2. Let the "
+        "lowering use scale_v1 where ctx.is_forward_compat() is true, export without "
+        "jax_export_ignore_forward_compatibility, or "
         "correct `introduced`."
     )
 
@@ -230,8 +234,9 @@ def test_an_export_that_still_calls_the_old_target_after_the_release_keeps_it_lo
     last = result(writer="0.9.2").promised_until
     assert found.delete_from == last + datetime.timedelta(days=1) == day("2026-09-15")
     assert judged(ran("0.9.2", "0.9.2", "scale_v1"), as_of=day("2026-09-14")).must[1] == (
-        "readers run scale_v2 too, and scale_v1 until 2026-09-15: the release of 2026-02-28 and 180 days, and longer since exports "
-        "went on using it"
+        "readers run scale_v2 too, and scale_v1 until 2026-09-15: the release of 2026-02-28 and 180 days, and longer "
+        "because exports "
+        "continued to use it"
     )
 
 
@@ -275,8 +280,8 @@ def test_a_broken_rule_is_told_first_and_the_change_last():
     )
     assert found[1].text.splitlines() == [
         "scale_v1 → scale_v2: over (adds an offset; owner me, https://example.org/1).",
-        "  must hold  exports may use scale_v2 since 2026-03-07: every reader that is promised has it",
-        "             readers may do without scale_v1 since 2026-08-27",
+        "  must hold  exports may use scale_v2 since 2026-03-07: every promised reader has it",
+        "             readers no longer have to run scale_v1 since 2026-08-27",
         "  measured   tests.test_a.test_f/0.9.0.1-cpu: 1 of 1 promised cells pass in readers that have the change",
         "  delete     scale_v1 from 2026-08-27 on, and the goldens that call it: tests.test_a.test_f/0.9.0.1-cpu",
     ]
@@ -291,7 +296,7 @@ def test_it_is_said_when_nothing_measures_the_old_target():
     )
     assert found.text.splitlines()[-2:] == [
         "  measured   nothing: no promised reader that has the change ran a golden of scale_v1",
-        "  delete     scale_v1 on a day that the release will tell, and the goldens that call it: none",
+        "  delete     scale_v1 on a day that depends on the release, and the goldens that call it: none",
     ]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from making import day, result
+from making import day, result, summarize
 
-from export_core.judge import Judgement, in_order, summarize
+from export_core.judge import Judgement, in_order
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
 from export_core.runs.errors import RunError

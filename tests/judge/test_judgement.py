@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import datetime
 import math
-import shlex
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making import golden, release, result
+from making import golden, release, result, rules
 
 from export_core.comparing.compare import Difference
-from export_core.judge import Judgement, Result, judge, judge_again, judge_verdict, reproduce_command
+from export_core.judge import Judgement, Result, judge, judge_again, judge_verdict
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Required
 from export_core.releases import Windows, load_calendar, promise
@@ -47,7 +46,7 @@ def test_the_table_of_verdict_and_window(verdict, inside, outside):
 )
 @pytest.mark.parametrize("row", TABLE, ids=[str(row[0]) for row in TABLE])
 def test_every_row_by_its_dates_and_by_what_is_required(row, reader, column, required):
-    found = judge_again(result(row[0], reader=reader), Windows(), (), Required(outside=required))
+    found = judge_again(result(row[0], reader=reader), rules(required=Required(outside=required)))
     wanted = OUTSIDE if (row[0], column, required) == (Verdict.NOT_RUN, 2, False) else row[column]
     assert (found.judgement, found.promised) == (wanted, column == 1)
 
@@ -63,7 +62,7 @@ def test_a_cell_outside_the_window_that_did_not_have_to_run_is_only_outside():
 
 def judged(writer: str, reader: str, verdict=Verdict.CRASH, windows=None, **outcome) -> Result:
     cell = Cell(golden(jaxlib=writer), release(reader), "cpu")
-    return judge(Outcome(cell, Stage.RUN, verdict, **outcome), windows or Windows(), (), reproduce_command)
+    return judge(Outcome(cell, Stage.RUN, verdict, **outcome), rules(windows))
 
 
 @pytest.mark.parametrize(
@@ -102,12 +101,12 @@ def test_every_judgement_follows_from_promise_and_table(writer, reader, verdict,
     kept = promise(found.writer.built, found.reader.built, windows).promised
     row = next(row for row in TABLE if row[0] is verdict)
     assert found.judgement is (row[1] if kept else row[2])
-    assert judge_again(found, windows, ()) == found, "judging again says the same"
+    assert judge_again(found, rules(windows)) == found, "judging again says the same"
 
 
 def test_judging_again_with_other_windows_changes_what_follows_from_them_and_nothing_else():
     before = judged("0.9.2", "0.11.2")
-    after = judge_again(before, Windows(200, 21), ())
+    after = judge_again(before, rules(Windows(200, 21)))
     assert (before.judgement, after.judgement) == (OUTSIDE, BROKEN)
     assert (after.promised, str(after.promised_until)) == (True, "2026-10-04")
     changed = {name for name in before.__struct_fields__ if getattr(before, name) != getattr(after, name)}
@@ -137,15 +136,6 @@ def test_an_outcome_reaches_its_result_whole():
     assert msgspec.json.decode(msgspec.json.encode(found), type=Result) == found
 
 
-def test_the_command_that_reproduces_a_cell_names_just_that_cell_in_a_shell():
-    cell = Cell(golden("t.test_f[a b;$(rm)]", "0.9.2"), release("0.10.2"), "cpu")
-    command = reproduce_command(cell, ["--goldens", "my goldens"])
-    assert shlex.split(command) == [
-        "jaxexport", "matrix", "--cases", "t.test_f[a b;$(rm)]", "--writers", "0.9.2", "--readers", "0.10.2",
-        "--platforms", "cpu", "--goldens", "my goldens",
-    ]  # fmt: skip
-
-
 def test_a_result_says_who_wrote_and_who_read():
     found = judged("0.10.1", "0.11.2")
     assert (found.writer.jax, found.writer.jaxlib, found.writer.platform) == ("0.10.2", "0.10.1", "cpu")
@@ -155,4 +145,4 @@ def test_a_result_says_who_wrote_and_who_read():
 
 
 def test_a_hand_made_result_of_these_tests_is_judged_as_it_says():
-    assert judge_again(result(), Windows(), ()) == result()
+    assert judge_again(result(), rules()) == result()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from making import day, result
+from making import day, result, rules, summarize
 
 from export_core.environments.placement import Mode
-from export_core.judge import Judgement, judge_again, summarize
+from export_core.judge import Judgement, judge_again
 from export_core.judge.known import check_width, covers, scope_of, stale_entries
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy, PolicyError
@@ -34,7 +34,7 @@ def crash(case="t.test_cholesky", reader="0.10.2", message="died by signal 11 (S
     judged = result(
         Verdict.CRASH, Judgement.BROKEN, case=case, reader=reader, stage=Stage.RUN, message=message, signal=11, **changes
     )  # fmt: skip
-    return judge_again(judged, Windows(), [ENTRY])
+    return judge_again(judged, rules(known=[ENTRY]))
 
 
 def stale(*results, entry=ENTRY, as_of=TODAY, whole=True):
@@ -72,7 +72,7 @@ def test_an_entry_with_brackets_names_the_case_of_that_name():
     "changes", [{"message": "died by signal 6 (SIGABRT)"}, {"stage": Stage.COMPILE}, {"verdict": Verdict.TIMEOUT}]
 )
 def test_a_cell_that_fails_in_another_way_is_broken_and_the_list_is_stale(changes):
-    other = judge_again(msgspec.structs.replace(crash(), **changes), Windows(), [ENTRY])
+    other = judge_again(msgspec.structs.replace(crash(), **changes), rules(known=[ENTRY]))
     assert other.judgement is Judgement.BROKEN
     (said,) = stale(other)
     assert "1 of its cells fail in another way: expected crash in stage run with 'signal 11', found" in said
@@ -102,7 +102,7 @@ def test_a_cell_that_was_only_compiled_shows_nothing_of_what_must_fail_when_it_r
 
 def test_a_cell_that_another_entry_excuses_still_fails_otherwise_than_this_one_says():
     other = msgspec.structs.replace(ENTRY, message="signal 6")
-    aborted = judge_again(msgspec.structs.replace(crash(), message="signal 6"), Windows(), [ENTRY, other])
+    aborted = judge_again(msgspec.structs.replace(crash(), message="signal 6"), rules(known=[ENTRY, other]))
     assert aborted.judgement is Judgement.KNOWN
     (said,) = stale_entries([aborted], [ENTRY, other], TODAY, whole=True)
     assert said.startswith("known_failures[0]")
@@ -110,7 +110,7 @@ def test_a_cell_that_another_entry_excuses_still_fails_otherwise_than_this_one_s
 
 
 def test_an_entry_is_named_by_its_file_and_line():
-    (said,) = stale(result(), entry=msgspec.structs.replace(ENTRY, place="export_compat.yaml:12"))
+    (said,) = stale(result(), entry=msgspec.structs.replace(ENTRY, location="export_compat.yaml:12"))
     assert said.startswith("export_compat.yaml:12: known_failures[0] (LAPACK starts late; owner me, ")
 
 
@@ -148,7 +148,7 @@ def test_a_permanent_entry_never_expires():
 def test_wrong_numbers_outside_the_window_can_be_known_and_nothing_else_there():
     entry = msgspec.structs.replace(ENTRY, verdict="numerics", stage="compare", message="output 0")
     wrong = result(Verdict.NUMERICS, case="t.test_cholesky", stage=Stage.COMPARE, message="output 0")
-    outside = judge_again(wrong, Windows(0, 0), [entry])
+    outside = judge_again(wrong, rules(Windows(0, 0), [entry]))
     assert (outside.promised, outside.judgement) == (False, Judgement.KNOWN)
     assert stale(outside, entry=entry) == []
     bonus = result(judgement=Judgement.BONUS, case="t.test_cholesky", reader="0.10.0", promised=False)

@@ -8,13 +8,12 @@ import yaml
 from commands import assert_bad_input, finished
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making import day, result
+from making import day, result, rules, summarize
 
-from export_core.judge import Judgement, ShardOf, judge_again, summarize
+from export_core.judge import Judgement, ShardOf, judge_again
 from export_core.judge.known import stale_entries
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy, PolicyError, load_policy
-from export_core.releases import Windows
 from export_core.report.proposal import proposal
 from export_core.worker.protocol import Stage
 
@@ -91,7 +90,7 @@ def test_entries_once_filled_in_excuse_every_broken_cell_and_are_true(cells):
         for (case, writer, reader), message in cells.items()
     ]
     known = [msgspec.convert({**entry, **FILLED}, KnownFailure) for entry in entries(*results)]
-    judged = [judge_again(each, Windows(), known) for each in results]
+    judged = [judge_again(each, rules(known=known)) for each in results]
     assert {each.judgement for each in judged} <= {Judgement.KNOWN, Judgement.KEPT}
     assert stale_entries(judged, known, day("2026-11-21"), whole=True) == []
 
@@ -101,11 +100,11 @@ def test_what_is_proposed_is_refused_until_somebody_fills_it_in(tmp_path):
     text = proposal([crash()], summary([crash()]))
     for name in ("reason", "owner", "issue"):
         path.write_text(text)
-        with pytest.raises(PolicyError, match=r"expires: expected a day such as 2026-10-25, found 'TODO a day"):
+        with pytest.raises(PolicyError, match=r"expires: expected a date such as 2026-10-25, found 'TODO a day"):
             load_policy(path)
         path.write_text(text.replace("TODO a day, at most 90 days after added", "2026-12-01"))
         with pytest.raises(
-            PolicyError, match=rf"known_failures\[0\]\.{name}: expected what only you can say, found 'TODO"
+            PolicyError, match=rf"known_failures\[0\]\.{name}: expected your own text in the place of 'TODO"
         ):
             load_policy(path)
         text = "\n".join(
@@ -121,7 +120,7 @@ def test_what_is_proposed_is_refused_until_somebody_fills_it_in(tmp_path):
         ([crash()], {"whole": False}, "some of its cells: run the matrix without --cases"),
         ([crash()], {"shard": ShardOf(1, 3)}, "shard 1 of 3: merge the shards first"),
         ([crash(), result(Verdict.NOT_RUN, Judgement.INCOMPLETE)], {}, "1 cells that were not run"),
-        ([crash(), crash()], {}, "1 results are there twice"),
+        ([crash(), crash()], {}, "1 duplicate result"),
     ],
 )
 def test_a_part_of_a_run_proposes_nothing(results, told, said, jaxexport, tmp_path, monkeypatch):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from making import day, result
+from making import day, result, rules, summarize
 
-from export_core.judge import Judgement, judge_again, summarize
+from export_core.judge import Judgement, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import Policy, Required
 from export_core.releases import Windows
@@ -76,11 +76,13 @@ def test_a_platform_that_was_asked_for_and_has_no_cell_is_never_passed_over():
     ],
 )
 def test_outside_the_window_only_what_is_required_must_run(required, judgement):
-    assert judge_again(NOT_RUN, Windows(), (), required).judgement is judgement
-    assert judge_again(NOT_RUN, Windows(400), (), required).judgement is Judgement.INCOMPLETE, "inside it always must"
+    assert judge_again(NOT_RUN, rules(required=required)).judgement is judgement
+    assert judge_again(NOT_RUN, rules(Windows(400), required=required)).judgement is Judgement.INCOMPLETE, (
+        "inside it always must"
+    )
 
 
 def test_nothing_that_ran_is_never_green_though_nothing_was_required():
-    outside = judge_again(NOT_RUN, Windows(), (), Required(outside=False))
+    outside = judge_again(NOT_RUN, rules(required=Required(outside=False)))
     found = summary(outside, required=Required(outside=False))
     assert (found.exit_code, found.uncovered) == (3, ["No cell ran, and nothing was shown."])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import day, golden, writer
 
-from export_core.judge.retention import live_readers, retained, retirement
+from export_core.judge.retention import live_readers, retention_status, retirement_day
 from export_core.policy import CustomCallChange, Pin, Policy, PolicyError, Retention, WindowDays, load_policy
 from export_core.releases import ReleaseError, Windows, load_calendar, promise
 
@@ -19,7 +19,7 @@ TODAY = day("2026-11-21")
 
 
 def kept(goldens, policy: Policy | None = None, when=TODAY) -> dict[str, tuple[str, ...]]:
-    return {each.golden.id: each.reasons for each in retained(goldens, policy or Policy(), CALENDAR, when)}
+    return {each.golden.id: each.reasons for each in retention_status(goldens, policy or Policy(), CALENDAR, when)}
 
 
 def test_each_reason_is_told():
@@ -71,9 +71,9 @@ def test_goldens_of_a_custom_call_stay_until_it_may_be_deleted():
     calling = [golden("a", "0.6.2", custom_calls=("old",)), golden("a", "0.12.0.1", custom_calls=("new",))]
     declared = CustomCallChange("old", "new", day("2026-07-01"), day("2026-07-16"), "r", "o", "i")
     for release, when, stays in (
-        (day("2026-07-16"), day("2027-01-11"), ("calls old, which readers run until 2027-01-12",)),
+        (day("2026-07-16"), day("2027-01-11"), ("calls old, which readers must run until 2027-01-12",)),
         (day("2026-07-16"), day("2027-01-12"), ()),
-        (None, day("2027-06-01"), ("calls old, which readers run as no release is declared",)),
+        (None, day("2027-06-01"), ("calls old, which readers must run because no release is declared",)),
     ):
         change = CustomCallChange(
             **{**{name: getattr(declared, name) for name in declared.__struct_fields__}, "release": release}
@@ -91,7 +91,7 @@ def test_goldens_of_a_custom_call_stay_until_it_may_be_deleted():
     ],
 )
 def test_a_reader_may_be_retired_when_no_new_release_owes_anything_that_it_owes(reader, written, retires):
-    found = retirement(day(reader), [day(each) for each in written], Windows())
+    found = retirement_day(day(reader), [day(each) for each in written], Windows())
     assert found == (day(retires) if retires else None)
 
 
@@ -108,7 +108,7 @@ def test_nothing_goes_that_any_release_of_that_day_or_later_or_a_live_reader_mus
     windows = policy.window_lengths()
     built = sorted(each.manifest.writer.built for each in goldens)
     live = live_readers(built, CALENDAR, windows, when, ())
-    for each in retained(goldens, policy, CALENDAR, when):
+    for each in retention_status(goldens, policy, CALENDAR, when):
         wrote = each.golden.manifest.writer.built
         later = [when + datetime.timedelta(days=days) for days in (0, 1, 30, 181)]
         needed = wrote > when or any(promise(wrote, reader, windows).promised for reader in later)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -12,18 +13,20 @@ import msgspec
 import numpy as np
 import pytest
 from making import ARTIFACTS, REGISTERING, files, golden, manifest, release, write_golden
+from replaying import StubEnvironments, replayed
 
 from export_core.environments.environment import Environment, this_interpreter
-from export_core.environments.placement import Where
+from export_core.environments.placement import Placement
 from export_core.goldens import Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
-from export_core.matrix import Cell, Limits, Outcome, Verdict, fingerprints
-from export_core.matrix import cached_replay as reuse
-from export_core.matrix.cached_replay import Keys, replay_new
-from export_core.matrix.limits import Runs
+from export_core.matrix import Cell, Limits, Outcome, Verdict, content_keys
+from export_core.matrix.cached_replay import replay_unknown
+from export_core.matrix.content_keys import ExecutionKeys, OutcomeKeys
+from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.replay import replay
+from export_core.policy import Policy
 from export_core.releases import Release, load_calendar
 from export_core.worker.protocol import Stage
 
@@ -42,7 +45,8 @@ def environment(lock: str = "lock", reader: Release = READER, **variables: str) 
 
 def key(made: Golden = PLAIN, limits: Limits = LIMITS, where: Environment | None = None, allow: str = "") -> str:
     where = where or environment()
-    return Keys(load_calendar(), limits, allow={allow: "why"}).of(Cell(made, where.release, "cpu"), where)
+    options = ReplayOptions(load_calendar(), Policy(allow={allow: "why"}), limits)
+    return OutcomeKeys(options).of(Cell(made, where.release, "cpu"), where)
 
 
 @pytest.mark.parametrize(
@@ -82,15 +86,15 @@ def test_whatever_decides_an_outcome_gives_it_another_key(other):
     ("module", "name", "other"),
     [
         (os, "cpu_count", lambda: 7),
-        (fingerprints, "version", lambda package: "0"),
-        (reuse, "code", lambda: "other code"),
+        (content_keys, "version", lambda package: "0"),
+        (content_keys, "code", lambda: "other code"),
     ],
     ids=["processors", "packages that compare", "code"],
 )
 def test_another_machine_or_code_gives_an_outcome_another_key(monkeypatch, module, name, other):
     before = key()
     monkeypatch.setattr(module, name, other)
-    monkeypatch.setattr(reuse, "machine", reuse.machine.__wrapped__)
+    monkeypatch.setattr(content_keys, "machine", content_keys.machine.__wrapped__)
     assert key() != before
 
 
@@ -109,7 +113,7 @@ def test_what_decides_nothing_leaves_the_key(same):
 
 
 def test_goldens_that_expect_something_else_still_run_the_same():
-    runs = Runs(LIMITS)
+    runs = ExecutionKeys(LIMITS)
     first, *others = (
         runs.of(Cell(golden(case, files=files, comparison=how), READER, "cpu"))
         for case, files, how in [
@@ -123,7 +127,7 @@ def test_goldens_that_expect_something_else_still_run_the_same():
 
 
 def test_a_file_that_no_manifest_lists_is_shared_with_nobody():
-    runs = Runs(LIMITS)
+    runs = ExecutionKeys(LIMITS)
     unlisted = [golden(case, files={INPUTS: "i", OUTPUTS: "o"}) for case in ("t.a", "t.b")]
     assert len({runs.of(Cell(made, READER, "cpu")) for made in unlisted}) == 2
 
@@ -175,7 +179,7 @@ def test_cells_with_the_same_artifact_and_inputs_run_once_and_are_each_compared_
 ):
     start = Counting(kept.start)
     cells = [Cell(each, here, "cpu") for each in (*twins, goldens["both"])]
-    found = list(replay(cells, this_interpreter, load_calendar(), limits=LIMITS, start=start))
+    found = list(replayed(cells, this_interpreter, load_calendar(), limits=LIMITS, start=start))
     assert len(start.requests) == 2
     assert Counter(outcome.cell.golden.id for outcome in found) == Counter(cell.golden.id for cell in cells)
     assert verdicts(found) == {
@@ -196,35 +200,26 @@ def again(tmp_path, here, kept) -> Callable[..., tuple[dict[str, Outcome], list[
     """Replays goldens through a cache. Answers outcomes, requests and what was asked to be built."""
 
     def run(*goldens: Golden, lock: str = "lock", standing: bool = True, allow: tuple[str, ...] = ()):
-        accepted = dict.fromkeys(allow, "why")
+        options = ReplayOptions(load_calendar(), Policy(allow=dict.fromkeys(allow, "why")), LIMITS, cache=True)
         start = Counting(kept.start)
         built: list[str] = []
         said: list[str] = []
 
-        def stands(where: Where) -> Environment:
-            return dataclasses.replace(this_interpreter(where.reader), lock=lock)
+        def stands(placement: Placement) -> Environment:
+            return dataclasses.replace(this_interpreter(placement.reader), lock=lock)
 
-        def build(where: Where) -> Environment:
-            built.append(where.reader.jaxlib)
-            return stands(where)
+        def build(placement: Placement) -> Environment:
+            built.append(placement.reader.jaxlib)
+            return stands(placement)
 
         cache = OutcomeCache(tmp_path / "cache", said.append)
         outcomes = list(
-            replay_new(
+            replay_unknown(
                 [Cell(each, here, "cpu") for each in goldens],
                 cache,
-                Keys(load_calendar(), LIMITS, allow=accepted),
-                standing=stands if standing else lambda where: None,
-                equipped=build,
-                replay=lambda cells, equipped: replay(
-                    cells,
-                    lambda reader: equipped(Where(reader)),
-                    load_calendar(),
-                    limits=LIMITS,
-                    start=start,
-                    allow=accepted,
-                    equipped=equipped,
-                ),
+                StubEnvironments(stands if standing else lambda placement: None, build),
+                options,
+                functools.partial(replay, options=options, start=start),
             )
         )
         cache.close()
@@ -268,7 +263,7 @@ def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
 
     def ends(cells, equipped):
         for _ in range(asked):
-            equipped(cells[0].where)
+            equipped(cells[0].placement)
         yield Outcome(cells[0], Stage.COMPARE, Verdict.PASS)
 
     def never(cells, equipped):
@@ -276,9 +271,10 @@ def kept_of(made: Golden, cache: OutcomeCache, asked: int = 1) -> bool:
         yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
 
     ran: list[Cell] = []
-    for replayed in (ends, never):
-        stands = {"standing": lambda where: environment(), "equipped": lambda where: environment()}
-        list(replay_new([Cell(made, READER, "cpu")], cache, Keys(load_calendar(), LIMITS), replay=replayed, **stands))
+    for stub in (ends, never):
+        environments = StubEnvironments(lambda placement: environment(), lambda placement: environment())
+        options = ReplayOptions(load_calendar(), limits=LIMITS, cache=True)
+        list(replay_unknown([Cell(made, READER, "cpu")], cache, environments, options, stub))
     return not ran
 
 

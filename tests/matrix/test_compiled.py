@@ -17,7 +17,8 @@ from export_core.environments.hardware import lacking
 from export_core.environments.placement import Mode, find_targets
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Outcome, Verdict
-from export_core.matrix.replay import replay
+from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.replay import replay as replay_cells
 from export_core.releases import load_calendar
 
 ROOT = Path(__file__).parents[2]
@@ -34,9 +35,7 @@ def planted(tmp_path_factory) -> Path:
     return folder
 
 
-def replayed(
-    folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, target: str = ""
-) -> dict[str, Outcome]:
+def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, target: str = "") -> dict[str, Outcome]:
     targets = find_targets((target,) if target else ())
     cells = [
         Cell(golden, READER, platform, mode, targets.get(platform))
@@ -45,12 +44,10 @@ def replayed(
         and (not cases or golden.manifest.case.rpartition(".")[2] in cases)
         and ("." not in golden.manifest.case or ".test_accelerators." in golden.manifest.case)
     ]
-    outcomes = replay(
+    outcomes = replay_cells(
         cells,
-        lambda reader: build_environment(reader, CALENDAR),
-        CALENDAR,
-        limits=Limits(jobs=2),
-        equipped=lambda where: build_environment(where.reader, CALENDAR, where=where),
+        lambda placement: build_environment(placement.reader, CALENDAR, placement=placement),
+        ReplayOptions(CALENDAR, limits=Limits(jobs=2)),
     )
     return {outcome.cell.golden.manifest.case.rpartition(".")[2]: outcome for outcome in outcomes}
 
@@ -60,7 +57,7 @@ def replayed(
 def test_a_missing_target_an_unreadable_kernel_and_a_foreign_platform_are_caught_and_what_is_sound_compiles(
     planted, platform
 ):
-    found = replayed(planted, platform)
+    found = replay(planted, platform)
     sound = found["sound"]
     assert (sound.verdict, sound.stage) == (Verdict.COMPILED, "compile"), sound.message
     assert sound.device == {"tpu": "TPU v5 lite", "cuda": "NVIDIA H100 80GB HBM3"}[platform]
@@ -79,7 +76,7 @@ def test_a_missing_target_an_unreadable_kernel_and_a_foreign_platform_are_caught
 
 @pytest.mark.matrix
 def test_on_a_cpu_a_missing_target_and_a_foreign_platform_are_caught_when_they_run(planted):
-    found = replayed(planted, "cpu", "missing_target_on_cpu", "foreign_to_cpu", mode=Mode.RUN)
+    found = replay(planted, "cpu", "missing_target_on_cpu", "foreign_to_cpu", mode=Mode.RUN)
     missing, foreign = found["missing_target_on_cpu"], found["foreign_to_cpu"]
     assert (missing.verdict, missing.stage) == (Verdict.ERROR, "compile"), missing.message
     assert "planted_target" in missing.message
@@ -92,7 +89,7 @@ def test_on_a_cpu_a_missing_target_and_a_foreign_platform_are_caught_when_they_r
 def test_derivatives_symbolic_shapes_four_devices_and_kernels_compile(platform):
     kernels = {"tpu": ["test_pallas_on_tpu"], "cuda": ["test_pallas_on_cuda", "test_pallas_on_hopper"]}
     cases = ("test_any_batch_with_derivative", "test_sum_over_four_devices", *kernels[platform])
-    found = replayed(ROOT / "golden", platform, *cases)
+    found = replay(ROOT / "golden", platform, *cases)
     assert {name: outcome.verdict for name, outcome in found.items()} == dict.fromkeys(cases, Verdict.COMPILED)
 
 
@@ -106,14 +103,14 @@ def test_a_kernel_of_mosaic_gpu_does_not_compile_where_nothing_says_where_its_ru
     del manifest["options"]["register"]
     del manifest["files"]["compat_kernels.register.py"]
     (copy / "golden.yaml").write_text(yaml.safe_dump(manifest))
-    outcome = replayed(tmp_path, "cuda")["test_pallas_on_hopper"]
+    outcome = replay(tmp_path, "cuda")["test_pallas_on_hopper"]
     assert (outcome.verdict, outcome.stage) == (Verdict.ERROR, "compile")
     assert "mosaic_gpu" in outcome.message
 
 
 @pytest.mark.matrix
 def test_another_device_can_be_named(planted):
-    outcome = replayed(planted, "tpu", "sound", target="tpu=v6e")["sound"]
+    outcome = replay(planted, "tpu", "sound", target="tpu=v6e")["sound"]
     assert (outcome.verdict, outcome.device) == (Verdict.COMPILED, "TPU v6 lite")
 
 
@@ -123,7 +120,7 @@ def test_cells_run_on_the_gpu_that_is_here_and_say_what_drove_it():
     if lack := lacking("cuda"):
         pytest.skip(f"no CUDA device answers here: {lack}")
     cases = ("test_cholesky", "test_lu", "test_any_batch_with_derivative")
-    found = replayed(ROOT / "golden", "cuda", *cases, mode=Mode.RUN)
+    found = replay(ROOT / "golden", "cuda", *cases, mode=Mode.RUN)
     assert {name: outcome.verdict for name, outcome in found.items()} == dict.fromkeys(cases, Verdict.PASS)
     for outcome in found.values():
         assert outcome.device

@@ -6,7 +6,7 @@ import pytest
 
 from export_core.environments.environment import this_interpreter
 from export_core.matrix import Verdict
-from export_core.matrix.dump import dump_folder
+from export_core.matrix.dump import make_dump_folder
 from export_core.matrix.errors import MatrixError
 
 CASES = ("waves", "both", "keys")
@@ -44,4 +44,4 @@ def test_a_text_that_cannot_be_written_says_nothing_about_the_artifact(run, gold
 def test_a_folder_that_cannot_be_made_is_told_before_anything_runs(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(MatrixError, match=r"--dump-ir: cannot make the folder .*file/inside: Not a directory"):
-        dump_folder(tmp_path / "file" / "inside")
+        make_dump_folder(tmp_path / "file" / "inside")

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from making import golden, release
 
-from export_core.comparing.compare import Difference, Row
+from export_core.comparing.compare import Difference, DifferingElement
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.outcome_cache import FILE, KEPT_DAYS, OutcomeCache
+from export_core.matrix.outcome_cache import FILE, STORED_DAYS, OutcomeCache
 from export_core.worker.protocol import Stage
 
 CELL = Cell(golden(), release("0.12.0.1"), "cpu")
@@ -29,8 +29,8 @@ WRONG = Difference(
     "f32[2]",
     1,
     2,
-    Row((0, 1), "1.0", "nan"),
-    (Row((), "a", "b"),),
+    DifferingElement((0, 1), "1.0", "nan"),
+    (DifferingElement((), "a", "b"),),
     ("NaN",),
     "rtol 1",
 )
@@ -42,7 +42,7 @@ CRASH = Outcome(CELL, Stage.RUN, Verdict.CRASH, "died by signal 11 (SIGSEGV)", 1
 def kept(folder: Path, *keys: str) -> dict[str, Outcome]:
     said: list[str] = []
     cache = OutcomeCache(folder, said.append)
-    found = {key: each.of(CELL) for key, each in cache.get(keys).items()}
+    found = {key: each.for_cell(CELL) for key, each in cache.get(keys).items()}
     cache.close()
     assert not said
     return found
@@ -102,7 +102,7 @@ def test_a_verdict_that_differs_from_the_last_one_is_flaky_and_says_since_when(t
     assert put(tmp_path, NOT_RUN) == "", "that is no verdict"
     assert put(tmp_path, PASS) == "", "as the last time"
     with sqlite3.connect(tmp_path / FILE) as connection:
-        connection.execute("UPDATE outcomes SET day = day - 3")
+        connection.execute("UPDATE cached_outcomes SET day = day - 3")
     connection.close()
     assert put(tmp_path, NUMERICS) == f"was pass on {today - datetime.timedelta(days=3)}"
 
@@ -170,10 +170,10 @@ def test_a_broken_file_is_set_aside_and_a_new_one_begun(tmp_path, damage):
 def test_a_row_that_is_not_as_it_was_written_is_never_an_outcome(tmp_path):
     keep(tmp_path, key=NUMERICS, other=PASS)
     with sqlite3.connect(tmp_path / FILE) as connection:
-        (data,) = connection.execute("SELECT kept FROM outcomes WHERE key = 'key'").fetchone()
+        (data,) = connection.execute("SELECT outcome FROM cached_outcomes WHERE key = 'key'").fetchone()
         assert b"numerics" in data
         changed = (data.replace(b"numerics", b"compiled"),)
-        connection.execute("UPDATE outcomes SET kept = ? WHERE key = 'key'", changed)
+        connection.execute("UPDATE cached_outcomes SET outcome = ? WHERE key = 'key'", changed)
     connection.close()
     said: list[str] = []
     cache = OutcomeCache(tmp_path, said.append)
@@ -191,12 +191,12 @@ def test_where_nothing_can_be_kept_it_is_said_once_and_the_run_goes_on(tmp_path)
     assert cache.get(["key"]) == {}
     cache.close()
     assert len(said) == 1
-    assert said[0].startswith("outcomes are not kept, and those of earlier runs not used: ")
+    assert said[0].startswith("outcomes are not cached, and those of earlier runs are not used: ")
 
 
 def test_what_is_old_is_dropped(tmp_path):
     keep(tmp_path, old=PASS, new=PASS)
     with sqlite3.connect(tmp_path / FILE) as connection:
-        connection.execute("UPDATE outcomes SET day = day - ? WHERE key = 'old'", (KEPT_DAYS + 1,))
+        connection.execute("UPDATE cached_outcomes SET day = day - ? WHERE key = 'old'", (STORED_DAYS + 1,))
     connection.close()
     assert set(kept(tmp_path, "old", "new")) == {"new"}

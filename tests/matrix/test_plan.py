@@ -142,7 +142,7 @@ def test_a_golden_has_cells_only_on_the_platforms_it_was_exported_for():
     assert [(cell.golden.manifest.case, cell.platform) for cell in plan.cells] == [
         ("a", "cpu"), ("b", "cpu"), ("b", "tpu"), ("c", "tpu"),
     ]  # fmt: skip
-    assert len({cell.id for cell in plan.cells}) == 4
+    assert len({cell.key for cell in plan.cells}) == 4
 
 
 def test_goldens_for_other_platforms_only_leave_an_empty_plan_that_says_why():
@@ -209,7 +209,7 @@ def test_an_unknown_comparator_in_a_golden_is_an_error_before_anything_runs():
 
 def test_a_plan_is_ordered_by_reader_and_holds_each_cell_once():
     plan = planned([golden("b"), golden("a"), golden("a", "0.9.2")], readers="0.12.0.1,0.9.2")
-    assert len({cell.id for cell in plan.cells}) == len(plan.cells) == 6
+    assert len({cell.key for cell in plan.cells}) == len(plan.cells) == 6
     built = [cell.reader.built for cell in plan.cells]
     assert built == sorted(built)
     assert [found.id for found in plan.goldens] == ["a/0.9.2-cpu", "a/0.12.0.1-cpu", "b/0.12.0.1-cpu"]

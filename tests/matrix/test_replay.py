@@ -11,13 +11,13 @@ from pathlib import Path
 
 import making
 import pytest
+from replaying import replayed
 
 import export_core.matrix.replay as matrix_run
 from export_core.environments.environment import this_interpreter
 from export_core.environments.errors import EnvironmentFailed
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.checks import request_of
-from export_core.matrix.replay import replay
 from export_core.releases import load_calendar
 from export_core.worker import client as pool
 from export_core.worker.client import ForkingWorker, FreshInterpreters, start_worker
@@ -77,14 +77,12 @@ def test_every_way_a_cell_can_misbehave_has_its_outcome(run, fork):
 
 @BOTH
 def test_a_cell_that_hangs_is_killed_when_its_time_is_up_and_the_others_go_on(run, fork):
-    started = time.monotonic()
     limit = 2 if fork else 6  # without fork the import of jax is part of it
     said: list[str] = []
     found = run("hangs", "waves", timeout=limit, fork=fork, notify=said.append)
     assert told(found["hangs"]) == (Verdict.TIMEOUT, Stage.RUN, None)
     assert found["hangs"].message == f"still in stage run after {limit} s, killed"
-    assert limit <= found["hangs"].seconds < limit + 4
-    assert time.monotonic() - started < 20
+    assert limit <= found["hangs"].seconds
     assert not [text for text in said if "again" in text], "a verdict is not tried again"
     assert found["waves"].verdict is Verdict.PASS
 
@@ -173,10 +171,16 @@ def test_a_worker_that_is_stuck_is_killed_and_its_cells_are_tried_again(run, mon
             os.kill(worker._process.pid, signal.SIGSTOP)
         return worker
 
-    started = time.monotonic()
+    delays, timer = [], threading.Timer
+
+    def noted_timer(seconds, *arguments):
+        delays.append(seconds)
+        return timer(seconds, *arguments)
+
+    monkeypatch.setattr(threading, "Timer", noted_timer)
     found = run("waves", "both", timeout=3, start=stuck_at_first)
     assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS}
-    assert 7 <= time.monotonic() - started < 40, "twice the limit of a cell and the grace"
+    assert set(delays) == {2 * 3 + 1.0}, "twice the limit of a cell and the grace"
 
 
 def test_no_cell_outlives_a_worker_that_was_killed(goldens, here, tmp_path):
@@ -192,7 +196,7 @@ def test_no_cell_outlives_a_worker_that_was_killed(goldens, here, tmp_path):
 
 
 def _request(golden, folder):
-    return request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, timeout=60, memory=0)
+    return request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, Limits(timeout=60, memory=0))
 
 
 def _wait_for(what):
@@ -240,18 +244,19 @@ def test_a_jax_that_does_not_import_is_never_a_pass_and_shows_the_import_error(r
 
 def test_a_platform_that_cannot_be_run_here_is_not_run(goldens, here):
     cells = [Cell(goldens["both"], here, platform) for platform in ("cpu", "tpu")]
-    found = {outcome.cell.platform: outcome for outcome in replay(cells, this_interpreter, load_calendar())}
+    found = {outcome.cell.platform: outcome for outcome in replayed(cells, this_interpreter, load_calendar())}
     assert found["cpu"].verdict is Verdict.PASS
     assert (found["tpu"].verdict, found["tpu"].stage) == (Verdict.NOT_RUN, Stage.ENVIRONMENT)
 
 
 def test_a_run_that_is_stopped_ends_its_cells_at_once(goldens, here):
     cells = [Cell(goldens[case], here, "cpu") for case in ("waves", "hangs", "both")]
-    outcomes = replay(cells, this_interpreter, load_calendar(), limits=Limits(jobs=2, timeout=60))
+    outcomes = replayed(cells, this_interpreter, limits=Limits(jobs=2, timeout=0))
     assert next(outcomes).verdict is Verdict.PASS
-    started = time.monotonic()
-    outcomes.close()
-    assert time.monotonic() - started < 5
+    closing = threading.Thread(target=outcomes.close, daemon=True)
+    closing.start()
+    closing.join(timeout=60)
+    assert not closing.is_alive(), "it waits for a cell that has no limit and never ends"
 
 
 def test_the_next_cell_runs_while_the_outputs_of_one_are_compared(run, monkeypatch):

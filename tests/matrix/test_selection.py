@@ -31,7 +31,7 @@ def pairs(plan: Plan) -> list[tuple[str, str]]:
 def test_a_reader_may_name_the_jax_that_goes_with_it():
     plan = planned(readers="0.11.2-jax0.11.2,0.11.2,0.10.1-jax0.10.1")
     assert pairs(plan) == [("0.10.1", "0.10.1"), ("0.11.2", "0.11.2"), ("0.11.2", "0.12.0.1")]
-    assert len({cell.id for cell in plan.cells}) == len(plan.cells) == 9
+    assert len({cell.key for cell in plan.cells}) == len(plan.cells) == 9
 
 
 def test_the_same_pair_named_twice_is_one_reader():
@@ -69,8 +69,8 @@ def test_what_is_narrowed_is_not_whole():
 
 def test_a_candidate_touches_the_cells_in_which_it_writes_or_reads():
     plan, every = planned(touching="0.11.0"), planned()
-    assert {cell.id for cell in plan.cells} == {
-        cell.id for cell in every.cells if "0.11.0" in (cell.reader.jaxlib, cell.golden.manifest.writer.jaxlib)
+    assert {cell.key for cell in plan.cells} == {
+        cell.key for cell in every.cells if "0.11.0" in (cell.reader.jaxlib, cell.golden.manifest.writer.jaxlib)
     }
     assert {cell.golden.manifest.writer.jaxlib for cell in plan.cells if cell.reader.jaxlib == "0.11.0"} == {
         "0.9.2",
@@ -188,4 +188,5 @@ def test_without_an_index_or_a_day_in_its_version_an_unknown_reader_is_an_error(
 
 def test_an_index_is_written_down_without_its_password():
     assert without_credentials("https://a:b@c/d") == "https://c/d"
+    assert without_credentials("https://a:b@b@c/d") == "https://c/d"
     assert without_credentials("https://c/d@e") == "https://c/d@e"

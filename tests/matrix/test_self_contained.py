@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from making import REGISTERING
 
-from export_core.matrix.self_contained import decided_by_content
+from export_core.matrix.self_contained import is_self_contained
 
 
 @pytest.mark.parametrize(
@@ -35,13 +35,13 @@ from export_core.matrix.self_contained import decided_by_content
     ],
 )
 def test_a_module_that_reaches_for_anything_is_not_decided_by_its_content(reaching):
-    assert decided_by_content(REGISTERING.encode())
-    assert not decided_by_content(f"{REGISTERING}\n{reaching}\n".encode())
+    assert is_self_contained(REGISTERING.encode())
+    assert not is_self_contained(f"{REGISTERING}\n{reaching}\n".encode())
 
 
 def test_the_modules_of_this_projects_own_goldens_are_decided_by_their_content():
     modules = sorted((Path(__file__).parents[2] / "golden").glob("*/*/*.register.py"))
     names = {path.name for path in modules}
     assert names == {f"{name}.register.py" for name in ("compat_effects", "compat_kernels", "compat_nodes")}
-    others = {path.name for path in modules if not decided_by_content(path.read_bytes())}
+    others = {path.name for path in modules if not is_self_contained(path.read_bytes())}
     assert others == {"compat_kernels.register.py"}, "it looks for a file of the plugin, and at variables"

@@ -40,9 +40,9 @@ def test_every_cell_is_in_exactly_one_part_and_no_part_is_empty(sizes, data):
     parts = split(every, count)
     assert len(parts) == count
     assert all(parts)
-    assert sorted(cell.id for part in parts for cell in part) == sorted(cell.id for cell in every)
-    order = {cell.id: number for number, cell in enumerate(every)}
-    assert all([order[cell.id] for cell in part] == sorted(order[cell.id] for cell in part) for part in parts)
+    assert sorted(cell.key for part in parts for cell in part) == sorted(cell.key for cell in every)
+    order = {cell.key: number for number, cell in enumerate(every)}
+    assert all([order[cell.key] for cell in part] == sorted(order[cell.key] for cell in part) for part in parts)
 
 
 @given(sizes, st.data())

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from jax import lax
 
-from export_core.export import Asked, Case, produce
+from export_core.export import Case, ExportOptions, produce
 from export_core.goldens import Comparison, GoldenStore
 from export_core.goldens.store import ARTIFACT, sha256
 from export_core.releases import load_calendar
@@ -42,7 +42,9 @@ def main(root: Path) -> None:
     x = np.array([1.0, 2.0], np.float32)
 
     def made(case, function, **asked):
-        whole = Case(case, f"tests/test_x.py::{case}", None, jax.jit(function), (x,), {}, Asked(**asked), Comparison())
+        whole = Case(
+            case, f"tests/test_x.py::{case}", None, jax.jit(function), (x,), {}, ExportOptions(**asked), Comparison()
+        )
         return produce(whole, load_calendar(), reproducible=False)
 
     sound = made("sound", jnp.cos, platforms=OTHERS)

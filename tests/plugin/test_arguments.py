@@ -111,7 +111,7 @@ def test_every_kind_of_argument_is_written(written: Written) -> None:
 def test_every_kind_of_argument_is_held_in_a_cold_process(written: Written) -> None:
     """Those of test_random_inputs too, which are others in each run: the golden's own inputs count."""
     assert written.held.outcomes() == {"passed": list(written.held.tests)}, written.held.text
-    assert "16 cases held against 16 goldens: 16 kept" in written.held.text
+    assert "16 cases checked against 16 goldens: 16 kept" in written.held.text
 
 
 OTHERS = ["bool[1,2]", "complex64[2]", "float32[0,3]", "float32[]"]

@@ -53,7 +53,7 @@ def test_a_golden_of_an_older_writer_is_written_beside_the_own_one_replayed_and_
     assert {name: data for name, data in project.stored().items() if name in own} == own
     held = project.pytest("-k", "wave")
     assert held.code == 0
-    assert f"1 case held against 2 goldens: {judged}" in held.text
+    assert f"1 case checked against 2 goldens: {judged}" in held.text
     assert shown in held.text
     place = str(project.folder.parent).encode()
     assert [name for name, data in older.items() if place in data] == []

@@ -156,7 +156,7 @@ def _replace(folder: Path, name: str, data: bytes) -> None:
         ("none", ["BROKEN PROMISE", "artifact.jaxexport: expected"]),
         (
             "older_wrong",
-            ["BROKEN PROMISE", "ran there with other numbers", "output 0 float32[3,3]: 9 of 9 elements differ"],
+            ["BROKEN PROMISE", "ran with different numbers", "output 0 float32[3,3]: 9 of 9 elements differ"],
         ),
     ],
 )
@@ -186,7 +186,7 @@ CALLS = [
     ("test_unmarked", "error", "uses export_golden: mark it with @pytest.mark.export_compat."),
     ("test_never", "failed", "is marked with export_compat and never called export_golden"),
     ("test_never_though_taken", "failed", "is marked with export_compat and never called export_golden"),
-    ("test_empty_name", "failed", "name='': expected some text that tells this call from others."),
+    ("test_empty_name", "failed", "name='': expected text that distinguishes this call from others."),
     ("test_not_jitted", "failed", "expected a jitted function first, such as jax.jit(f), found <function"),
     ("test_text", "failed", "argument [0]['w'][1] is 'relu' of type str; expected an array"),
     (
@@ -197,7 +197,7 @@ CALLS = [
     (
         "test_static",
         "failed",
-        "that can be any of several of the arguments: expected to tell the static ones from their kind.",
+        "several choices of static arguments leave that. Bind the static ones with functools.partial",
     ),
     ("test_unpromised", "failed", "allow={'lapack_sgeqp3_ffi': 'why its behaviour is pinned'"),
     (
@@ -234,7 +234,7 @@ def test_what_the_function_itself_raises_keeps_its_traceback(spoiled: Spoiled) -
 def test_a_test_that_fails_or_skips_after_the_export_writes_nothing(spoiled: Spoiled) -> None:
     assert "failed afterwards" in spoiled.updated["test_fails_afterwards"].text
     assert spoiled.updated["test_skips_afterwards"].outcome == "skipped"
-    assert "no marked test came to write one (@pytest.mark.export_compat); nothing was written." in spoiled.updated.text
+    assert "no marked test wrote one (@pytest.mark.export_compat); nothing was written." in spoiled.updated.text
 
 
 def test_nothing_stored_is_harmed_and_no_run_is_green(spoiled: Spoiled) -> None:

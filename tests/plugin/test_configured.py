@@ -98,7 +98,7 @@ def test_x64_set_by_a_conftest_is_honoured_and_kept(configured: Configured) -> N
 
 
 def test_a_golden_of_x64_is_replayed_in_x64(configured: Configured) -> None:
-    assert "3 cases held against 3 goldens: 3 kept" in configured.held.text
+    assert "3 cases checked against 3 goldens: 3 kept" in configured.held.text
 
 
 def test_an_allowed_custom_call_is_exported_and_its_reason_kept(configured: Configured) -> None:

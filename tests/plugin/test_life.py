@@ -129,7 +129,7 @@ def test_update_goldens_writes_one_folder_for_each_case_and_says_so(life: Life) 
 def test_a_golden_holds_the_function_that_it_was_made_of(life: Life) -> None:
     assert life.held.code == 0
     assert life.held.outcomes() == {"passed": list(life.held.tests)}
-    assert "4 cases held against 4 goldens: 4 kept" in life.held.text
+    assert "4 cases checked against 4 goldens: 4 kept" in life.held.text
 
 
 def test_holding_touches_no_file(life: Life) -> None:
@@ -157,7 +157,7 @@ def test_a_change_is_told_as_signature_then_custom_calls_then_numbers(life: Life
 def test_a_change_names_the_golden_and_the_way_out(life: Life) -> None:
     text = life.changed["test_solve"].text
     assert str(life.project.goldens / "test_models.test_solve") in text
-    assert "If the change is meant: pytest --update-goldens test_models.py::test_solve\n" in text
+    assert "If the change is intended: pytest --update-goldens test_models.py::test_solve\n" in text
 
 
 def test_a_failing_check_changes_nothing(life: Life) -> None:
@@ -187,4 +187,4 @@ def test_after_the_update_every_generation_is_replayed(life: Life) -> None:
     """The older one still gives the numbers that its writer saw, though the function gives others now."""
     assert life.held_again.code == 0
     assert life.held_again.outcomes() == {"passed": list(life.held_again.tests)}
-    assert "3 cases held against 4 goldens: 4 kept" in life.held_again.text
+    assert "3 cases checked against 4 goldens: 4 kept" in life.held_again.text

@@ -11,7 +11,7 @@ import pytest
 import export_core.export  # noqa: F401 - pytester forgets what its tests import, and jax can be loaded once only
 from export_core.goldens import Comparison
 from export_core.tolerances import COMPARATORS
-from pytest_jaxexport.marker import SIGNATURE, Marked, read_marker
+from pytest_jaxexport.marker import SIGNATURE, MarkerOptions, read_marker
 from pytest_jaxexport.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def test_markers_lists_the_whole_signature(pytester: pytest.Pytester) -> None:
     listed = pytester.runpytest_inprocess("--markers")
     assert listed.ret == 0
     assert f"@pytest.mark.{SIGNATURE}" in listed.outlines
-    for keyword in Marked._fields:
+    for keyword in MarkerOptions._fields:
         assert f"{keyword}=" in SIGNATURE.split(":")[0]
     assert f"compare: {', '.join(COMPARATORS)}, or your own function" in SIGNATURE
 
@@ -66,7 +66,7 @@ GONE = "ModuleNotFoundError: No module named 'gone_away'. It must be installed, 
          " its reason"),
         ("vjp_order=-1", "vjp_order=-1: expected a derivative's order of 0 or more"),
         ("vjp_order=True", "vjp_order=True: expected a derivative's order of 0 or more"),
-        ("symbolic_shapes=3", "symbolic_shapes=3: expected text such as 'b, 4', or one or None for each argument"),
+        ("symbolic_shapes=3", "symbolic_shapes=3: expected text such as 'b, 4', or one text or None for each argument"),
         ("constraints='b >= 2'", "constraints='b >= 2': expected a list: texts such as 'b >= 2'"),
         ("constraints=[2]", "constraints=[2]: expected a list of texts such as 'b >= 2'"),
         ("mesh=4", "mesh=4: expected axis names with their sizes, such as {'data': 4}"),
@@ -114,7 +114,7 @@ def test_the_marker_of_a_test_comes_before_those_of_its_class_and_module(pyteste
             """
         )
     )
-    assert read_marker(items[0]) == Marked(rtol=3, atol=2, compare="exact")
+    assert read_marker(items[0]) == MarkerOptions(rtol=3, atol=2, compare="exact")
 
 
 def test_tolerances_by_dtype_ulps_and_a_function_of_the_project_are_read_at_collection(
@@ -132,15 +132,17 @@ def test_tolerances_by_dtype_ulps_and_a_function_of_the_project_are_read_at_coll
         )
     )
     marked = read_marker(items[0])
-    assert marked == Marked(rtol={"bfloat16": 0.1, "float32": 1e-3}, ulp=4, compare="checks_of_mine:close_enough")
+    assert marked == MarkerOptions(
+        rtol={"bfloat16": 0.1, "float32": 1e-3}, ulp=4, compare="checks_of_mine:close_enough"
+    )
 
 
 def test_what_is_tolerated_elsewhere_does_not_widen_a_marker_that_counts_in_ulps(pytester: pytest.Pytester) -> None:
     (pytester.path / "export_compat.yaml").write_text("rtol: 0.1\natol: {float32: 0.2}\n")
     settings = read_settings(pytester.parseconfig(f"--rootdir={pytester.path}", "--export-rtol=0.3"))
-    assert settings.comparison_for(Marked(ulp=2)) == Comparison(ulp=2)
-    assert settings.comparison_for(Marked(ulp=2, atol=1e-9)) == Comparison(ulp=2, atol=1e-9)
-    assert settings.comparison_for(Marked()) == Comparison(rtol=0.3, atol={"float32": 0.2})
+    assert settings.comparison(MarkerOptions(ulp=2)) == Comparison(ulp=2)
+    assert settings.comparison(MarkerOptions(ulp=2, atol=1e-9)) == Comparison(ulp=2, atol=1e-9)
+    assert settings.comparison(MarkerOptions()) == Comparison(rtol=0.3, atol={"float32": 0.2})
 
 
 # --- which holds ------------------------------------------------------------------------------------------------------
@@ -182,18 +184,22 @@ def test_the_marker_holds_before_the_command_line_the_ini_file_and_the_policy(
     )  # paths of the command line start here, all others at the root directory
     config = pytester.parseconfig(f"--rootdir={pytester.path}", f"-c{pytester.path / 'tox.ini'}", *words)
     settings = read_settings(config)
-    marked = Marked()
+    marked = MarkerOptions()
     if "marker" in saying:
-        marked = Marked(platforms=("tpu",)) if what == "platforms" else Marked(**{what: float(saying["marker"])})
+        marked = (
+            MarkerOptions(platforms=("tpu",))
+            if what == "platforms"
+            else MarkerOptions(**{what: float(saying["marker"])})
+        )
     assert _held(settings, marked, pytester)[what] == HOLDS[what][first]
 
 
-def _held(settings: Settings, marked: Marked, pytester: pytest.Pytester) -> dict[str, object]:
-    comparison = settings.comparison_for(marked)
+def _held(settings: Settings, marked: MarkerOptions, pytester: pytest.Pytester) -> dict[str, object]:
+    comparison = settings.comparison(marked)
     return {
         "rtol": comparison.rtol,
         "atol": comparison.atol,
-        "platforms": settings.asked_for(marked).platforms,
+        "platforms": settings.export_options(marked).platforms,
         "goldens": settings.goldens.relative_to(pytester.path).as_posix(),
     }
 

@@ -101,7 +101,7 @@ def test_the_group_that_xdist_adds_to_a_node_id_is_no_part_of_the_case(named: Na
 def test_what_two_processes_wrote_one_process_holds(named: Named) -> None:
     assert named.held.code == 0
     assert named.held.outcomes() == {"passed": list(named.held.tests)}
-    assert "13 cases held against 13 goldens: 13 kept" in named.held.text
+    assert "13 cases checked against 13 goldens: 13 kept" in named.held.text
 
 
 def test_the_advised_command_writes_the_golden_of_an_odd_parameter_and_no_other(named: Named) -> None:

@@ -12,8 +12,8 @@ import pytest
 from making import manifest, write_golden, writer
 
 from export_core.goldens import GoldenError, GoldenStore
-from pytest_jaxexport.pruning import Told, look_for_unused, unused_after
-from pytest_jaxexport.unused import Collected, Seen, is_gone, narrowed, unused
+from pytest_jaxexport.pruning import PruningReport, list_unused, report_unused
+from pytest_jaxexport.unused_goldens import CollectedTests, ReportedTests, find_unused, is_gone, why_partial
 
 if TYPE_CHECKING:
     from conftest import Project, Projects
@@ -96,9 +96,9 @@ def test_a_run_of_all_tests_lists_what_is_unused_and_deletes_nothing(projects: P
     run = project.pytest()
     listed = [line for line in run.text.splitlines() if line.startswith(("unused: ", "of no golden: "))]
     assert (run.code, len(listed)) == (0, 2), run.text
-    assert listed[0] == "unused: test_b.test_gone/0.12.0.1-cpu: test_b.py::test_gone exports it no more"
+    assert listed[0] == "unused: test_b.test_gone/0.12.0.1-cpu: test_b.py::test_gone no longer exports it"
     assert listed[1].endswith("notes.txt: a file in no golden's folder")
-    assert "pytest --prune-goldens deletes what is unused" in run.text
+    assert "pytest --prune-goldens deletes unused goldens" in run.text
     assert "unused" not in project.pytest("-k", "skipped").text, "a run of some tests knows nothing"
     assert project.stored() == before
 
@@ -112,11 +112,11 @@ CRASHING = "import os\ndef test_c():\n    os._exit(3)\n"
     [
         (BROKEN, ["--continue-on-collection-errors"], "not every test file could be collected, or a worker crashed"),
         (CRASHING, ["-n", "1", "--max-worker-restart", "0"], "--prune-goldens: "),
-        ("def test_c(): assert 0", ["-x"], "the run was ended before all tests had run"),
+        ("def test_c(): assert 0", ["-x"], "the run ended before all tests had run"),
         (
             "",
             ["test_b.py"],
-            "--prune-goldens: expected a run of all tests, which alone shows what is unused: it runs test_b.py",
+            "--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: it runs test_b.py",
         ),
     ],
 )
@@ -144,17 +144,17 @@ def test_a_run_without_a_marked_test_deletes_nothing(projects: Projects) -> None
         (("-q", "-n0", "-m", "not matrix"), ""),
         (("tests",), ""),
         ((".",), ""),
-        (("-k", "some"), "-k some chooses some of the tests"),
-        (("-m", "slow or fast"), "-m 'slow or fast' chooses some of the tests"),
-        (("-m", ""), "-m '' chooses some of the tests"),
-        (("--lf",), "--lf chooses"),
-        (("--stepwise",), "--stepwise chooses"),
-        (("--deselect", "tests/test_a.py::test_a"), "--deselect chooses"),
-        (("--ignore", "tests/sub"), "--ignore chooses"),
-        (("--collect-only",), "--collect-only chooses"),
-        (("tests/test_a.py",), "it runs tests/test_a.py, and not all of "),
-        (("tests/test_a.py::test_a",), "and not all of "),
-        (("more",), "it runs more, and not all of "),
+        (("-k", "some"), "-k some selects only some of the tests"),
+        (("-m", "slow or fast"), "-m 'slow or fast' selects only some of the tests"),
+        (("-m", ""), "-m '' selects only some of the tests"),
+        (("--lf",), "--lf selects only"),
+        (("--stepwise",), "--stepwise selects only"),
+        (("--deselect", "tests/test_a.py::test_a"), "--deselect selects only"),
+        (("--ignore", "tests/sub"), "--ignore selects only"),
+        (("--collect-only",), "--collect-only selects only"),
+        (("tests/test_a.py",), "it runs tests/test_a.py, not all of "),
+        (("tests/test_a.py::test_a",), "not all of "),
+        (("more",), "it runs more, not all of "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -165,47 +165,52 @@ def test_a_run_of_some_tests_is_told_from_a_run_of_all(pytester: pytest.Pytester
     (pytester.path / "tests" / "test_a.py").write_text("def test_a(): pass")
     if words == ("tests",):
         shutil.rmtree(pytester.path / "more")
-    found = narrowed(pytester.parseconfig(*words))
-    assert why in found
-    assert bool(found) == bool(why)
+    reason = why_partial(pytester.parseconfig(*words))
+    assert why in reason
+    assert bool(reason) == bool(why)
 
 
 def test_a_run_without_testpaths_must_start_at_the_root(pytester: pytest.Pytester, monkeypatch) -> None:
     pytester.makeini("[pytest]")
     (pytester.path / "sub").mkdir()
-    assert narrowed(pytester.parseconfig()) == ""
+    assert why_partial(pytester.parseconfig()) == ""
     monkeypatch.chdir(pytester.path / "sub")
-    assert "and not all of" in narrowed(pytester.parseconfig())
+    assert "not all of" in why_partial(pytester.parseconfig())
 
 
 # --- which goldens are unused, without jax ------------------------------------------------------------------------------
 
 
-def seen(*, tests: str = "", passed: str = "", exported: str = "", platforms: str = "cpu") -> Seen:
-    return Seen(set(tests.split()), set(passed.split()), set(exported.split()), set(platforms.split()))
+def reported(*, tests: str = "", passed: str = "", exported: str = "", platforms: str = "cpu") -> ReportedTests:
+    return ReportedTests(set(tests.split()), set(passed.split()), set(exported.split()), set(platforms.split()))
 
 
 @pytest.mark.parametrize(
-    ("there", "told", "collected", "expected"),
+    ("there", "tests", "collected", "expected"),
     [
-        (False, seen(), Collected(), True),  # its file is gone
-        (True, seen(), Collected(files={"t.py"}), True),  # its file is there, and it is not in it
-        (True, seen(), Collected(), False),  # its file was not collected: skipped whole, or left out by a conftest
-        (True, seen(), Collected(files={"t.py"}, tests={"t.py::f"}), False),
-        (True, seen(tests="t.py::f"), Collected(files={"t.py"}), False),  # skipped or failed: nobody knows
-        (True, seen(tests="t.py::f", passed="t.py::f"), Collected(files={"t.py"}), True),  # the call is gone
-        (True, seen(tests="t.py::f", passed="t.py::f", platforms="cuda"), Collected(files={"t.py"}), False),
-        (True, seen(tests="t.py::f", passed="t.py::f", exported="t.f"), Collected(files={"t.py"}), False),
-        (False, seen(exported="t.f"), Collected(), False),
+        (False, reported(), CollectedTests(), True),  # its file is gone
+        (True, reported(), CollectedTests(files={"t.py"}), True),  # its file is there, and it is not in it
+        (
+            True,
+            reported(),
+            CollectedTests(),
+            False,
+        ),  # its file was not collected: skipped whole, or left out by a conftest
+        (True, reported(), CollectedTests(files={"t.py"}, tests={"t.py::f"}), False),
+        (True, reported(tests="t.py::f"), CollectedTests(files={"t.py"}), False),  # skipped or failed: nobody knows
+        (True, reported(tests="t.py::f", passed="t.py::f"), CollectedTests(files={"t.py"}), True),  # the call is gone
+        (True, reported(tests="t.py::f", passed="t.py::f", platforms="cuda"), CollectedTests(files={"t.py"}), False),
+        (True, reported(tests="t.py::f", passed="t.py::f", exported="t.f"), CollectedTests(files={"t.py"}), False),
+        (False, reported(exported="t.f"), CollectedTests(), False),
     ],
 )
-def test_a_golden_is_unused_when_its_test_is_known_to_be_gone(tmp_path, there, told, collected, expected) -> None:
+def test_a_golden_is_unused_when_its_test_is_known_to_be_gone(tmp_path, there, tests, collected, expected) -> None:
     store = GoldenStore(tmp_path / "golden")
     for jaxlib in ("0.9.2", "0.12.0.1"):
         write_golden(store, manifest("t.f", jaxlib, test="t.py::f"))
     if there:
         (tmp_path / "t.py").touch()
-    assert len(unused(store.root, told, collected, tmp_path)) == (2 if expected else 0)
+    assert len(find_unused(store.root, tests, collected, tmp_path)) == (2 if expected else 0)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +228,7 @@ def test_a_golden_is_deleted_only_when_no_machine_can_make_it(tmp_path, text, te
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest("t.f", test=test))
     if text is not None:
         (tmp_path / "t.py").write_text(text)
-    assert is_gone(golden, Collected(files=files), tmp_path) == expected
+    assert is_gone(golden, CollectedTests(files=files), tmp_path) == expected
 
 
 def test_goldens_that_cannot_be_deleted_are_told_beside_those_that_were(tmp_path, monkeypatch) -> None:
@@ -239,23 +244,23 @@ def test_goldens_that_cannot_be_deleted_are_told_beside_those_that_were(tmp_path
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", refusing)
-    told = look_for_unused(store.root, seen(), Collected(files={"t.py"}), tmp_path, delete=True)
-    assert [line.split(":")[0] for line in told.lines] == ["deleted", "deleted"]
-    assert len(told.refused) == 1
-    assert "cannot delete this golden: Permission denied" in told.refused[0]
+    report = report_unused(store.root, reported(), CollectedTests(files={"t.py"}), tmp_path, delete=True)
+    assert [line.split(":")[0] for line in report.lines] == ["deleted", "deleted"]
+    assert len(report.errors) == 1
+    assert "cannot delete this golden: Permission denied" in report.errors[0]
     assert sorted(path.name for path in store.root.iterdir()) == ["t.b"]
 
 
 def test_a_golden_of_another_platform_of_a_live_case_is_not_unused(tmp_path) -> None:
     store = GoldenStore(tmp_path)
     write_golden(store, manifest("t.f", test="t.py::f", writer=writer(platform="cuda")))
-    told = seen(tests="t.py::f", passed="t.py::f", exported="t.f")
-    assert unused(tmp_path, told, Collected(files={"t.py"}), tmp_path) == []
+    tests = reported(tests="t.py::f", passed="t.py::f", exported="t.f")
+    assert find_unused(tmp_path, tests, CollectedTests(files={"t.py"}), tmp_path) == []
 
 
 def test_a_golden_that_never_had_a_test_is_not_unused(tmp_path) -> None:
     write_golden(GoldenStore(tmp_path), manifest("production", test=""))
-    assert unused(tmp_path, seen(), Collected(), tmp_path) == []
+    assert find_unused(tmp_path, reported(), CollectedTests(), tmp_path) == []
 
 
 def test_a_golden_that_cannot_be_read_keeps_all_of_them(tmp_path) -> None:
@@ -263,20 +268,20 @@ def test_a_golden_that_cannot_be_read_keeps_all_of_them(tmp_path) -> None:
     write_golden(store, manifest("a.f", test="a.py::f"))
     (write_golden(store, manifest("t.f", test="t.py::f")).folder / "golden.yaml").write_text("case: [")
     with pytest.raises(GoldenError, match="not a golden's manifest"):
-        look_for_unused(tmp_path, seen(), Collected(), tmp_path, delete=True)
+        report_unused(tmp_path, reported(), CollectedTests(), tmp_path, delete=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.f", "t.f"]
-    assert unused_after(tmp_path, seen(), Collected(), tmp_path) == Told()
+    assert list_unused(tmp_path, reported(), CollectedTests(), tmp_path) == PruningReport()
 
 
 def test_what_workers_collected_is_put_together() -> None:
-    whole = Collected()
-    whole.add(Collected({"a.py"}, {"a.py::f"}).plain())
-    whole.add(Collected({"b.py"}, set(), broken=True).plain())
-    assert whole.plain() == Collected({"a.py", "b.py"}, {"a.py::f"}, broken=True).plain()
+    whole = CollectedTests()
+    whole.add(CollectedTests({"a.py"}, {"a.py::f"}).as_dict())
+    whole.add(CollectedTests({"b.py"}, set(), broken=True).as_dict())
+    assert whole.as_dict() == CollectedTests({"a.py", "b.py"}, {"a.py::f"}, broken=True).as_dict()
 
 
 def test_a_report_that_did_not_pass_tells_that_the_test_is_there() -> None:
-    told = Seen()
+    tests = ReportedTests()
     report = SimpleNamespace(when="call", passed=False)
-    told.add(report, {"test": "t.py::f", "cases": ["t.f"], "events": [{"writer": "0.12.0.1-cpu"}]})  # type: ignore[arg-type]
-    assert (told.tests, told.passed, told.cases, told.platforms) == ({"t.py::f"}, set(), {"t.f"}, {"cpu"})
+    tests.add(report, {"test": "t.py::f", "cases": ["t.f"], "events": [{"writer": "0.12.0.1-cpu"}]})  # type: ignore[arg-type]
+    assert (tests.tests, tests.passed, tests.cases, tests.platforms) == ({"t.py::f"}, set(), {"t.f"}, {"cpu"})

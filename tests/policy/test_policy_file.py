@@ -1,4 +1,4 @@
-"""What a policy file may say, and what is said of one that may not be: file, line, key, and the nearest key of that very table."""
+"""What a policy file may have in it, and the errors of one that is wrong: file, line, key, and the nearest key."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 from commands import assert_bad_input
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from export_core.policy import Policy, PolicyError, Required, find_policy, load_policy, read_policy
+from export_core.policy.schema_errors import schema_problems
 from export_core.releases import Windows
 
 EVERYTHING = (Path(__file__).parent / "everything.yaml").read_text()
@@ -45,12 +47,12 @@ def said(load, tmp_path):
 def test_everything_that_a_policy_can_say_is_read(load):
     policy = load(EVERYTHING)
     assert policy.window_lengths() == Windows(180, 21)
-    assert (policy.clock, policy.readers) == ("jaxlib build date", "0.9.2,window")
+    assert policy.readers == "0.9.2,window"
     assert policy.platforms == {"cpu": "run", "tpu": "compile", "cuda": "auto"}
     assert policy.required == Required(("0.12.*",), ("0.9.2",), ("cpu",), 10, outside=False)
     assert policy.rtol == {"float32": 1e-4}
-    assert [entry.place.rpartition("/")[2] for entry in policy.quirks] == ["export_compat.yaml:21"]
-    assert [entry.place.rpartition("/")[2] for entry in policy.known_failures] == ["export_compat.yaml:36"]
+    assert [entry.location.rpartition("/")[2] for entry in policy.quirks] == ["export_compat.yaml:20"]
+    assert [entry.location.rpartition("/")[2] for entry in policy.known_failures] == ["export_compat.yaml:35"]
     assert policy.calendar().built("0.13.0.dev20261120") == datetime.date(2026, 11, 20)
 
 
@@ -71,7 +73,9 @@ def test_what_summary_json_keeps_of_a_policy_is_that_policy(load):
 @pytest.mark.parametrize("days", ["180", "180 days", '"180"', "'1 day'"])
 def test_a_window_is_days_with_or_without_the_word(load, said, days):
     if days == '"180"':  # text without its unit is no length
-        assert "expected days such as 180 or `180 days`, found '180'" in said(f"windows: {{backward: {days}}}")
+        assert "expected a whole number or text such as '180 days', found '180'" in said(
+            f"windows: {{backward: {days}}}"
+        )
     else:
         assert load(f"windows: {{backward: {days}}}").windows.backward == int(days.strip("'").split()[0])
 
@@ -81,10 +85,10 @@ def test_platforms_without_modes_are_replayed_as_the_machine_can(load):
 
 
 def test_a_date_in_quotes_and_a_byte_order_mark_change_nothing(load):
-    plain = load(EVERYTHING).unplaced()
+    plain = load(EVERYTHING).without_locations()
     quoted = EVERYTHING.replace("added: 2026-10-01", 'added: "2026-10-01"')
     assert quoted != EVERYTHING
-    assert load(b"\xef\xbb\xbf" + quoted.encode()).unplaced() == plain
+    assert load(b"\xef\xbb\xbf" + quoted.encode()).without_locations() == plain
 
 
 def test_a_file_of_comments_is_the_default(load):
@@ -119,7 +123,7 @@ def test_a_pyproject_says_the_same_in_its_table(load):
         "pyproject.toml",
     )
     assert (policy.windows.backward, policy.platforms) == (200, {"cpu": "run"})
-    assert policy.known_failures[0].place.endswith("pyproject.toml:7")
+    assert policy.known_failures[0].location.endswith("pyproject.toml:7")
 
 
 # --- where it is ------------------------------------------------------------------------------------------------------
@@ -157,7 +161,10 @@ ENTRY = """known_failures:
      reason: r, owner: o, issue: i, added: 2026-10-01,
      expires: 2026-12-30}
 """
-QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue: i,\n     added: 2026-10-01, expires: 2026-12-01}\n"
+QUIRK = """quirks:
+  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue: i,
+     added: 2026-10-01, expires: 2026-12-01}
+"""
 
 
 @pytest.mark.parametrize(
@@ -166,7 +173,7 @@ QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue
         # keys: the nearest of that very table
         ("goldens: a\nwidnows: {}", "2: widnows: unknown key. Did you mean `windows`?"),
         ("known-failures: []", "1: known-failures: unknown key. Did you mean `known_failures`?"),
-        ("zzz: 1", "1: zzz: unknown key. Known keys here: goldens, windows, clock, readers"),
+        ("zzz: 1", "1: zzz: unknown key. Known keys here: goldens, windows, readers, platforms"),
         ("windows:\n  backwards: 1", "2: windows.backwards: unknown key. Did you mean `backward`?"),
         ("required:\n  goldens: 1", "2: required.goldens: unknown key. Known keys here: readers, writers, platforms"),
         (ENTRY.replace("owner", "ownr"), "3: known_failures[0].ownr: unknown key. Did you mean `owner`?"),
@@ -177,20 +184,24 @@ QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue
             "5: tolerances.tpu.float32.atoll: unknown key. Did you mean `atol`?",
         ),
         (ENTRY.replace("reason: r, ", ""), "2: known_failures[0]: expected the key `reason`, found none."),
-        ("allow:\n  a: b\n  c: d\n  a: e", "4: allow.a: this key is here twice: in line 2 too. Keep one of them."),
-        ("windows: {}\ngoldens: a\nwindows: {}", "3: windows: this key is here twice: in line 1 too."),
-        ("allow: {1: x}", "1: expected text as a key, found 1. Put it into quotes."),
+        ("allow:\n  a: b\n  c: d\n  a: e", "4: allow.a: duplicate key: also in line 2. Keep one."),
+        ("windows: {}\ngoldens: a\nwindows: {}", "3: windows: duplicate key: also in line 1. Keep one."),
+        ("allow: {1: x}", "1: expected text as a key, found 1. Put it in quotes."),
         # values of another type
-        ("windows:\n  backward: half a year", "2: windows.backward: expected days such as 180 or `180 days`, found 'half a year'."),
-        ("windows: {backward: 1.5}", "1: windows.backward: expected days such as 180 or `180 days`, found 1.5."),
+        ("windows:\n  backward: long",
+         "2: windows.backward: expected a whole number or text such as '180 days', found 'long'."),
+        ("windows: {backward: 1.5}",
+         "1: windows.backward: expected a whole number or text such as '180 days', found 1.5."),
         ("windows: {backward: -1}", "1: windows.backward: expected 0 to 36500 days, found -1."),
         ("windows: {forward: 99999}", "1: windows.forward: expected 0 to 36500 days, found 99999."),
-        ("clock: jax build date", "1: clock: expected `jaxlib build date`, found 'jax build date'."),
+        ("clock: jaxlib build date",
+         "1: clock: no longer a key: windows always count jaxlib build dates. Delete the line."),
         ("platforms: cpu", "1: platforms: expected a table or a list, found 'cpu'."),
-        ("platforms:\n  cpu: runn", "2: platforms.cpu: expected one of auto, compile, run, found 'runn'. Did you mean `run`?"),
+        ("platforms:\n  cpu: runn",
+         "2: platforms.cpu: expected one of auto, compile, run, found 'runn'. Did you mean 'run'?"),
         ("platforms: [gpu]", "1: platforms: expected some of cpu, cuda, rocm, tpu, found 'gpu'."),
         ("platforms: []", "1: platforms: expected some of cpu, cuda, rocm, tpu, found none."),
-        ("readers: [0.12]", "1: readers[0]: expected text, found 0.12: put it into quotes, as it is meant."),
+        ("readers: [0.12]", "1: readers[0]: expected text, found 0.12. Put it in quotes."),
         ("readers: ''", "1: readers: expected window, all or jaxlib versions, found none."),
         ("goldens: ''", "1: goldens: expected a folder, found none."),
         ("- a", "1: expected a table, found ['a']."),
@@ -202,39 +213,54 @@ QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue
         ),
         ("tolerances:\n  gpu: {}", "2: tolerances.gpu: expected a platform of cpu, cuda, rocm, tpu."),
         ("allow:\n  a: ''", "2: allow.a: expected text, found none."),
-        ("releases: {jaxlib: {nightly: {built: 2026-11-01}}}", "1: releases.jaxlib.nightly: expected a version such as 0.12.0.1"),
-        ("releases: {jaxlib: {0.9.9: {built: 9999-01-01}}}", "1: releases.jaxlib.0.9.9.built: expected a day between 2000-01-01"),
+        ("releases: {jaxlib: {nightly: {built: 2026-11-01}}}",
+         "1: releases.jaxlib.nightly: expected a version such as 0.12.0.1"),
+        ("releases: {jaxlib: {0.9.9: {built: 9999-01-01}}}",
+         "1: releases.jaxlib.0.9.9.built: expected a date between 2000-01-01"),
+        ("releases: {jaxlib: {0.9.9: {built: 2026-11-01, stablehlo: []}}}", "1: releases.jaxlib.0.9.9.stablehlo: [] "),
+        ("rtol: {float32: high}", "1: rtol.float32: expected a number, found 'high'."),
+        ("goldens:", "1: goldens: expected text, found nothing."),
+        ("required: {cells: 2.0}", "1: required.cells: expected a whole number, found 2.0."),
         # known failures and quirks
-        (ENTRY.replace("verdict: crash", "verdict: crsh"), "2: known_failures[0].verdict: expected one of crash, error, numerics"),
-        (ENTRY.replace("cases: [a]", "cases: []"), '2: known_failures[0].cases: expected at least one name or glob, found none. ["*"]'),
+        (ENTRY.replace("verdict: crash", "verdict: crsh"),
+         "2: known_failures[0].verdict: expected one of crash, error, numerics"),
+        (ENTRY.replace("cases: [a]", "cases: []"),
+         '2: known_failures[0].cases: expected at least one name or glob, found none. ["*"]'),
         (ENTRY.replace("message: m", "message: ''"), "2: known_failures[0].message: expected text, found none."),
         (ENTRY.replace("owner: o", "owner: ' '"), "3: known_failures[0].owner: expected text, found none."),
         (
             ENTRY.replace("reason: r", "reason: todo later"),
-            "3: known_failures[0].reason: expected what only you can say, found 'todo later'.",
+            "3: known_failures[0].reason: expected your own text in the place of 'todo later'.",
         ),
-        (ENTRY.replace("2026-12-30", "2026-12-31"), "4: known_failures[0].expires: 2026-12-31 is 91 days after added; expected 0 to 90"),
-        (ENTRY.replace("2026-12-30", "2026-09-30"), "4: known_failures[0].expires: 2026-09-30 is -1 days after added"),
-        (ENTRY.replace("expires: 2026-12-30", ""), "2: known_failures[0]: expected expires (at most 90 days after added), or permanent"),
-        (ENTRY.replace("expires: 2026-12-30", "permanent: true"), "2: known_failures[0]: permanent: true needs an approver."),
+        (ENTRY.replace("2026-12-30", "2026-12-31"), "found 2026-12-31, 91 days after it."),
+        (ENTRY.replace("2026-12-30", "2026-09-30"),
+         "4: known_failures[0].expires: expected a date 0 to 90 days after added, or permanent"),
+        (ENTRY.replace("expires: 2026-12-30", ""),
+         "2: known_failures[0]: expected expires (at most 90 days after added), or permanent"),
+        (ENTRY.replace("expires: 2026-12-30", "permanent: true"),
+         "2: known_failures[0]: permanent: true needs an approver."),
         (
             ENTRY.replace("expires: 2026-12-30", "permanent: true, approver: ''"),
             "4: known_failures[0].approver: expected text, found none.",
         ),
         (
             ENTRY.replace("expires", "permanent: true, approver: b, expires"),
-            "4: known_failures[0].expires: expected no day, since it is permanent",
+            "4: known_failures[0].expires: expected no date, since it is permanent",
         ),
-        (ENTRY.replace("2026-10-01", "lately"), "3: known_failures[0].added: expected a day such as 2026-10-25, found 'lately'."),
+        (ENTRY.replace("2026-10-01", "lately"),
+         "3: known_failures[0].added: expected a date such as 2026-10-25, found 'lately'."),
         (
             ENTRY.replace("2026-10-01", "2026-10-01 12:00:00"),
-            "3: known_failures[0].added: expected a day such as 2026-10-25, found datetime",
+            "3: known_failures[0].added: expected a date such as 2026-10-25, found 2026-10-01 12:00:00.",
         ),
-        (ENTRY.replace("2026-10-01", "2026-02-30"), "3: expected a value such as 2026-10-25 or 180, found 2026-02-30: day is out of range"),
-        (ENTRY.replace("owner: o", "owner: o, at_most: 0"), "3: known_failures[0].at_most: expected a number of 1 or more, found 0."),
-        (QUIRK.replace("rtol: 1, ", ""), "2: quirks[0]: expected what it relaxes: rtol, atol, ulp or allow, found none of them."),
+        (ENTRY.replace("2026-10-01", "2026-02-30"),
+         "3: expected a value such as 2026-10-25 or 180, found 2026-02-30: day is out of range"),
+        (ENTRY.replace("owner: o", "owner: o, at_most: 0"),
+         "3: known_failures[0].at_most: expected a number of 1 or more, found 0."),
+        (QUIRK.replace("rtol: 1, ", ""),
+         "2: quirks[0]: expected what it relaxes: rtol, atol, ulp or allow, found none of them."),
         (QUIRK.replace("rtol: 1", "rtol: -1"), "2: quirks[0].rtol: expected a finite number of 0 or more, found -1.0."),
-        (QUIRK.replace("2026-12-01", "2027-12-01"), "3: quirks[0].expires: 2027-12-01 is 426 days after added"),
+        (QUIRK.replace("2026-12-01", "2027-12-01"), "found 2027-12-01, 426 days after it."),
         # what is no YAML, and what YAML would take in silence
         ("goldens: a\nwindows: [", "2: not YAML: "),
         ("goldens: a\n\twindows: {}", "2: not YAML: found a tab where YAML takes spaces only."),
@@ -244,7 +270,8 @@ QUIRK = "quirks:\n  - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue
         ("goldens: a".encode("utf-16"), "1: expected text in UTF-8"),
         (b"goldens: \x00", " not YAML: "),
         ("a: &a [*a]", "1: its aliases make it endless, or longer than 100000 values."),
-        ("\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}' if n else 'x'] * 10)}]" for n in range(9)), "its aliases make it endless"),
+        ("\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}' if n else 'x'] * 10)}]" for n in range(9)),
+         "its aliases make it endless"),
         ("[" * 500, " not a policy: it is nested deeper than any policy needs to be."),
         ("", " expected a policy, found an empty file."),
         (b"\xef\xbb\xbf \n", " expected a policy, found an empty file."),
@@ -264,7 +291,8 @@ def test_what_a_policy_may_not_say_is_one_line_with_its_place(said, text, messag
     [
         ("[tool.jaxexport]\n\ngolden = 'x'", "3: golden: unknown key. Did you mean `goldens`?"),
         ("[tool]\njaxexport.windows.backwards = 3", "2: windows.backwards: unknown key. Did you mean `backward`?"),
-        ("[[tool.jaxexport.quirks]]\ncase = 'a'\n[[tool.jaxexport.quirks]]\ncasus = 'a'", "1: quirks[0]: expected the key `writer`"),
+        ("[[tool.jaxexport.quirks]]\ncase = 'a'\n[[tool.jaxexport.quirks]]\ncasus = 'a'",
+         "1: quirks[0]: expected the keys `writer`, "),
         ("[tool]\njaxexport = 3", "2: expected a table, found 3."),
         ("[tool.jaxexport\n", "1: not TOML: "),
         ("[tool.jaxexport]\ngoldens = 'a'\ngoldens = 'b'", "3: not TOML: "),
@@ -275,6 +303,55 @@ def test_the_same_holds_in_a_pyproject(said, text, message):
     told = said(text, "pyproject.toml")
     assert told.startswith("pyproject.toml:")
     assert message in told
+
+
+def test_every_error_is_reported_in_the_order_of_the_lines(said, tmp_path):
+    entry = ENTRY.replace("verdict: crash", "verdict: crahs").replace("owner: o, ", "").replace("reason", "raeson")
+    message = said(f"windows:\n  backward: [1]\nreaders: 0.12\n{entry}golden: here")
+    assert message.replace(f"{tmp_path}/export_compat.yaml:", "").splitlines() == [
+        "export_compat.yaml:2: windows.backward: expected a whole number or text such as '180 days', found [1].",
+        "3: readers: expected text or a list, found 0.12. Put it in quotes.",
+        "5: known_failures[0].verdict: expected one of crash, error, numerics, refused, timeout, found 'crahs'. Did "
+        "you mean 'crash'?",
+        "5: known_failures[0]: expected the key `owner`, found none.",
+        "6: known_failures[0].raeson: unknown key. Did you mean `reason`?",
+        "8: golden: unknown key. Did you mean `goldens`?",
+    ]
+
+
+def test_a_hundred_errors_are_counted_after_the_first_twenty(said):
+    lines = said("".join(f"key{number}: 1\n" for number in range(100))).splitlines()
+    assert len(lines) == 21
+    assert lines[-1].endswith("export_compat.yaml: 80 more problems.")
+
+
+def test_what_msgspec_refuses_the_schema_explains():
+    """Neither of the two readers of a policy takes what the other refuses."""
+    wrong = [
+        ("goldens", 1),
+        ("goldens", datetime.date(2026, 1, 1)),
+        ("windows", {"backward": True}),
+        ("windows", {"forward": "21"}),
+        ("readers", {}),
+        ("platforms", {"cpu": 1}),
+        ("platforms", [1]),
+        ("required", {"cells": 1.0}),
+        ("required", {"outside": 1}),
+        ("rtol", {"float32": None}),
+        ("rtol", True),
+        ("releases", {"jax": {"1": {"built": "20261101", "minimum_jaxlib": "1"}}}),
+        ("releases", {"jax": {"1": None}}),
+        ("releases", {"jaxlib": {"1": {"built": datetime.datetime(2026, 1, 1)}}}),
+        ("quirks", [{}]),
+        ("tolerances", {"tpu": []}),
+        ("retention", {"pinned": [{"goldens": []}]}),
+        ("backfill_install", "numpy"),
+    ]
+    for key, value in wrong:
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert({key: value}, Policy)
+        assert schema_problems({key: value}), (key, value)
+    assert schema_problems(yaml.safe_load(EVERYTHING)) == []
 
 
 @settings(max_examples=30, deadline=None)

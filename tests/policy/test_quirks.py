@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from making import day, golden, manifest, result
+from making import day, golden, manifest, result, summarize
 
 from export_core.goldens import Comparison, Options
-from export_core.judge import Accepted, accepted_in, summarize
+from export_core.judge import Accepted, accepted_in
 from export_core.matrix import MatrixError
-from export_core.matrix.quirks import relaxed
+from export_core.matrix.quirks import apply_quirks
 from export_core.policy import Policy, Quirk
 
 CASE = "t.f"
 QUIRK = Quirk(
     CASE, "0.9.2", "rounded otherwise", "me", "#7", added=day("2026-10-01"), rtol=1e-3, allow=("t",),
-    expires=day("2026-12-01"), place="export_compat.yaml:3",
+    expires=day("2026-12-01"), location="export_compat.yaml:3",
 )  # fmt: skip
 
 
 def test_one_golden_is_relaxed_and_the_other_generations_are_not():
     goldens = [golden(CASE, "0.9.2"), golden(CASE, "0.10.1"), golden("t.g", "0.9.2")]
-    found = relaxed(goldens, [QUIRK])
+    found = apply_quirks(goldens, [QUIRK])
     assert found[1:] == goldens[1:]
     assert found[0].manifest.comparison == Comparison(rtol=1e-3)
     assert found[0].manifest.options.allow == {"t": "quirk: rounded otherwise; owner me, #7"}
@@ -30,7 +30,7 @@ def test_one_golden_is_relaxed_and_the_other_generations_are_not():
 def test_a_writer_may_be_named_by_its_folder():
     quirk = msgspec.structs.replace(QUIRK, writer="0.10.1-jax0.10.2-cpu")
     assert [
-        each.manifest.comparison.rtol for each in relaxed([golden(CASE, "0.9.2"), golden(CASE, "0.10.1")], [quirk])
+        each.manifest.comparison.rtol for each in apply_quirks([golden(CASE, "0.9.2"), golden(CASE, "0.10.1")], [quirk])
     ] == [None, 1e-3]
 
 
@@ -45,18 +45,18 @@ def test_a_writer_may_be_named_by_its_folder():
 )
 def test_a_quirk_by_dtype_leaves_the_other_dtypes_as_they_were(own, quirk, wanted):
     one = golden(CASE, "0.9.2", comparison=Comparison(rtol=own))
-    (found,) = relaxed([one], [msgspec.structs.replace(QUIRK, rtol=quirk)])
+    (found,) = apply_quirks([one], [msgspec.structs.replace(QUIRK, rtol=quirk)])
     assert found.manifest.comparison.rtol == wanted
 
 
 @pytest.mark.parametrize("compare", ["exact", "module:function"])
-def test_a_tolerance_for_what_takes_none_is_an_error_and_no_silence(compare):
+def test_tolerance_for_a_comparator_without_one_is_an_error(compare):
     one = golden(CASE, "0.9.2", comparison=Comparison(compare=compare))
     with pytest.raises(
         MatrixError, match=r"^export_compat\.yaml:3: expected a golden whose comparator takes tolerances"
     ):
-        relaxed([one], [QUIRK])
-    (found,) = relaxed([one], [msgspec.structs.replace(QUIRK, rtol=None)])
+        apply_quirks([one], [QUIRK])
+    (found,) = apply_quirks([one], [msgspec.structs.replace(QUIRK, rtol=None)])
     assert found.manifest.options.allow
 
 
@@ -77,9 +77,14 @@ def test_what_a_quirk_relaxes_is_told_as_accepted_with_its_end():
         ("another", "2026-11-21", "matches no golden of this run. Delete it."),
     ],
 )
-def test_a_quirk_that_has_expired_or_has_no_golden_makes_the_list_stale(case, as_of, said):
+def test_expired_or_unused_quirk_makes_the_list_stale(case, as_of, said):
     told = summarize(
-        [result(case=case)], planned=1, policy=Policy(quirks=(QUIRK,)), as_of=day(as_of), selection={"whole": True}, seconds=0
-    )  # fmt: skip
+        [result(case=case)],
+        planned=1,
+        policy=Policy(quirks=(QUIRK,)),
+        as_of=day(as_of),
+        selection={"whole": True},
+        seconds=0,
+    )
     wanted = [f"export_compat.yaml:3: quirks[0] (rounded otherwise; owner me, #7): {said}"] if said else []
     assert (told.stale, told.exit_code) == (wanted, 4 if said else 0)

@@ -51,7 +51,8 @@ def test_every_key_and_element_has_its_line():
     assert set(lines) == keys(tomllib.loads(TEXT))
     own = ("tool", "jaxexport")
     wanted = {
-        ("title",): 2, ("tool",): 3, (*own, "goldens"): 4, (*own, "windows", "backward"): 5, (*own, "windows", "forward"): 6,
+        ("title",): 2, ("tool",): 3, (*own, "goldens"): 4,
+        (*own, "windows", "backward"): 5, (*own, "windows", "forward"): 6,
         (*own, "many"): 7, (*own, "literal"): 11, (*own, "inline"): 14, (*own, "inline", "b c", "d", 1, 0): 14,
         (*own, "platforms"): 15, (*own, "platforms", 1, "name"): 18, (*own, "known_failures"): 21,
         (*own, "known_failures", 0): 21, (*own, "known_failures", 0, "nested", "deep"): 24,
@@ -73,8 +74,12 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 LINES = st.one_of(
-    st.tuples(NAMES, VALUES).map(" = ".join), NAMES.map("[{}]".format), NAMES.map("[[{}]] # t".format), st.just("# [c]"), st.just("")
-)  # fmt: skip
+    st.tuples(NAMES, VALUES).map(" = ".join),
+    NAMES.map("[{}]".format),
+    NAMES.map("[[{}]] # t".format),
+    st.just("# [c]"),
+    st.just(""),
+)
 
 
 @settings(deadline=None)

@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.releases import Calendar, load_calendar
-from export_core.releases.calendar import CalendarFile
-from export_core.releases.refresh import Measured
+from export_core.releases.calendar import CalendarFile, StableHloVersions
 
 SHIPPED = Path(__file__).parents[2] / "export_core" / "releases" / "data" / "releases.yaml"
 LAST = ("0.11.2", "0.12.0", "0.12.0.1")
@@ -26,7 +25,6 @@ def calendar_of(text: str) -> Calendar:
     return Calendar(file.jaxlib, file.jax, file.requirements)
 
 
-def measured(calendar: Calendar, jaxlib: str) -> Measured:
+def measured(calendar: Calendar, jaxlib: str) -> StableHloVersions:
     """What the real releases answered when the shipped calendar was made; the matrix test asks them again."""
-    entry = CALENDAR.jaxlib[jaxlib]
-    return Measured(entry.stablehlo, entry.calling_convention, entry.serialization_constant)
+    return CALENDAR.jaxlib[jaxlib].stablehlo

@@ -25,7 +25,7 @@ def small(**jaxlib: str) -> Calendar:
 
 
 @pytest.mark.parametrize("jaxlib", PAIRED)
-def test_a_jaxlib_goes_with_the_newest_jax_that_takes_it_and_is_not_older_in_number(jaxlib):
+def test_jaxlib_is_paired_with_the_newest_matching_jax(jaxlib):
     own = Version(jaxlib)
     fitting = [
         (entry.built, Version(version), version)
@@ -43,7 +43,7 @@ def test_pairs_that_people_have(jaxlib, jax):
     assert CALENDAR.release(jaxlib).jax == jax
 
 
-def test_a_jaxlib_that_no_jax_goes_with_is_an_error_by_name_and_never_chosen():
+def test_jaxlib_without_a_jax_is_an_error_and_never_chosen():
     with pytest.raises(ReleaseError, match=r"No jax release goes with jaxlib 0\.4\.13"):
         CALENDAR.release("0.4.13")
     assert "0.4.13" not in CALENDAR.versions()
@@ -51,13 +51,13 @@ def test_a_jaxlib_that_no_jax_goes_with_is_an_error_by_name_and_never_chosen():
 
 @pytest.mark.parametrize("offset", [-1, 0, 1])
 @pytest.mark.parametrize("jaxlib", CALENDAR.jaxlib)
-def test_every_jaxlib_that_can_be_had_on_a_day_has_its_jax_on_that_day(jaxlib, offset):
+def test_every_jaxlib_of_a_day_has_its_jax_on_that_day(jaxlib, offset):
     then = CALENDAR.as_of(CALENDAR.built(jaxlib) + datetime.timedelta(days=offset))
     for version in then.versions():
         assert then.jax[then.release(version).jax].built <= then.day
 
 
-def test_a_release_is_there_on_the_day_it_was_built_and_not_the_day_before():
+def test_release_exists_from_the_day_it_was_built():
     assert CALENDAR.as_of(day("2026-10-20")).newest() == "0.12.0.1"
     assert CALENDAR.as_of(day("2026-10-19")).newest() == "0.12.0"
 
@@ -69,7 +69,7 @@ def test_as_of_hides_later_jax_as_well_as_later_jaxlib():
         CALENDAR.as_of(day("2026-09-17")).release("0.12.0")
 
 
-def test_before_the_first_release_there_is_none_and_the_error_says_so():
+def test_day_before_the_first_release_is_an_error():
     with pytest.raises(ReleaseError, match="No jaxlib release is known on 2020-01-01"):
         CALENDAR.as_of(day("2020-01-01")).newest()
     with pytest.raises(ReleaseError, match=r"jaxlib 0\.9\.2 is not in the release calendar as of 2020-01-01"):
@@ -133,7 +133,7 @@ def test_a_release_gets_the_packages_of_its_time(jaxlib, packages):
     assert CALENDAR.extra_requirements(jaxlib) == packages
 
 
-def test_every_requirement_rule_holds_up_to_its_day_and_no_longer():
+def test_requirement_rule_holds_up_to_its_day():
     assert CALENDAR.requirements
     for rule in CALENDAR.requirements:
         for jaxlib in CALENDAR.jaxlib:

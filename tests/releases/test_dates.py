@@ -1,4 +1,4 @@
-"""Days decide, not numbers: properties of any calendar, on any day, with whatever was patched, withdrawn or not released yet."""
+"""Days decide, not numbers: properties of any calendar, on any day, with patched, withdrawn and unreleased versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import datetime
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from making import day, golden, make_wheel
+from making import day, golden, make_wheel, rules
 
 from export_core.goldens import Writer
 from export_core.judge import judge
@@ -51,7 +51,7 @@ def calendars(draw: st.DrawFn) -> Calendar:
 
 @settings(deadline=None, max_examples=50)
 @given(calendars(), DATES)
-def test_as_of_any_day_there_is_what_was_built_by_then_and_not_withdrawn_in_the_order_of_days(calendar, when):
+def test_as_of_a_day_has_what_was_built_by_then_in_order(calendar, when):
     then = calendar.as_of(when)
     versions = then.versions()
     assert set(versions) == {
@@ -67,7 +67,7 @@ def test_as_of_any_day_there_is_what_was_built_by_then_and_not_withdrawn_in_the_
 
 @settings(deadline=None, max_examples=50)
 @given(calendars(), DATES)
-def test_what_is_not_in_the_calendar_on_a_day_is_an_error_and_never_a_guess(calendar, when):
+def test_release_that_is_not_built_yet_has_no_date(calendar, when):
     then = calendar.as_of(when)
     for version, entry in calendar.jaxlib.items():
         if entry.built > when:
@@ -90,7 +90,7 @@ def test_what_is_not_in_the_calendar_on_a_day_is_an_error_and_never_a_guess(cale
 def test_a_cell_says_direction_days_promised_and_until_when(built, away):
     made = golden(writer=Writer("9.9.8", "9.9.8", built, "3.12.0", "cpu"))
     reader = Release("9.9.9", "9.9.9", built + datetime.timedelta(days=away))
-    told = judge(Outcome(Cell(made, reader, "cpu"), Stage.COMPARE, Verdict.PASS), Windows(), (), lambda cell: "")
+    told = judge(Outcome(Cell(made, reader, "cpu"), Stage.COMPARE, Verdict.PASS), rules())
     assert told.direction == ("forward" if away < 0 else "backward" if away else "same")
     assert told.days == abs(away)
     assert told.promised == (-21 <= away <= 180)
@@ -110,7 +110,7 @@ def test_a_patch_on_an_old_branch_is_promised_by_its_day():
 
 @settings(deadline=None)
 @given(DATES, st.integers(1, 30), st.sampled_from(["", "+mine"]))
-def test_a_nightly_is_dated_by_its_version_and_a_candidate_or_release_is_not(date, minor, local):
+def test_only_a_nightly_is_dated_by_its_version(date, minor, local):
     assert date_in_version(f"0.{minor}.0.dev{date:%Y%m%d}{local}") == date
     assert date_in_version(f"0.{minor}.0rc1{local}") is None
     assert date_in_version(f"0.{minor}.0{local}") is None
@@ -132,7 +132,7 @@ def test_numbers_pair_as_pep_440_orders_them(minor, candidate):
 
 
 @pytest.mark.parametrize("version", ["0.13.0rc1", "0.13.0.dev20261120"])
-def test_a_candidate_or_nightly_with_time_stamps_is_judged_by_them(tmp_path, version):
+def test_candidate_with_time_stamps_is_judged_by_them(tmp_path, version):
     made = [
         make_wheel(tmp_path, "jaxlib", version, stamps=("2026-11-10",)),
         make_wheel(tmp_path, "jax", version, stamps=("2026-11-10",), needs="jaxlib>=0.12.0"),
@@ -145,12 +145,12 @@ def test_a_candidate_or_nightly_with_time_stamps_is_judged_by_them(tmp_path, ver
 
 @settings(deadline=None, max_examples=30)
 @given(st.dates(day("2015-01-01"), load_calendar().built("0.4.18") - datetime.timedelta(days=1)))
-def test_before_the_first_release_that_can_be_had_nothing_is_planned_and_the_error_names_the_day(when):
+def test_nothing_is_planned_before_the_first_release(when):
     with pytest.raises(ReleaseError, match=f"No jaxlib release is known on {when}"):
         choose_readers(Selection(), load_calendar(), Windows(), [day("2026-01-01")], when)
 
 
-def test_a_jax_that_was_withdrawn_goes_only_with_a_jaxlib_that_nothing_else_goes_with():
+def test_withdrawn_jax_is_paired_only_as_the_last_resort():
     calendar = Calendar(
         {"0.1": JaxlibRelease(day("2026-01-01")), "0.3": JaxlibRelease(day("2026-01-03"))},
         {

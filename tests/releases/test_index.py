@@ -17,9 +17,10 @@ from making import day, make_wheel
 from shipped import CALENDAR, SHIPPED, calendar_of, measured, shortened
 
 from export_core.releases import ReleaseError
-from export_core.releases.index import PUBLIC, RemoteFile, configured_index, listed, shown
-from export_core.releases.project_releases import renewed
-from export_core.releases.refresh import refreshed, seen_on_index
+from export_core.releases.index import JSON, PUBLIC, IndexFile, RemoteFile, configured_index, index_files
+from export_core.releases.project_releases import with_entries
+from export_core.releases.refresh import calendar_update, published_on_index
+from export_core.urls import without_credentials
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -28,6 +29,7 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, folder: Path, *, form: str, ranges: bool, login: str = "", yanked: dict[str, str] | None = None):
         super().__init__(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
         self.folder, self.form, self.ranges, self.login, self.yanked = folder, form, ranges, login, yanked or {}
+        self.page = ""  # of every package, in the place of what the folder holds
         self.sent = 0
 
     @property
@@ -44,6 +46,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.server.login and self.headers["Authorization"] != self.server.login:
             self._send(401, b"", "text/plain")
+        elif self.server.page:
+            self._send(200, self.server.page.encode(), JSON)
         elif self.path.startswith("/simple/"):
             package = self.path.removeprefix("/simple/").strip("/")
             names = sorted(path.name for path in self.server.folder.glob(f"{package}-*.whl"))
@@ -72,13 +76,17 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 def _json(names: list[str], yanked: dict[str, str]) -> tuple[bytes, str]:
-    files = [{"filename": name, "url": f"../../files/{name}", "yanked": yanked.get(name, False)} for name in names]
-    return json.dumps({"files": files}).encode(), "application/vnd.pypi.simple.v1+json"
+    files = [
+        {"filename": name, "url": f"../../files/{name}", "hashes": {}, "yanked": yanked.get(name, False)}
+        for name in names
+    ]
+    page = {"meta": {"api-version": "1.0"}, "name": "any", "files": files}
+    return json.dumps(page).encode(), JSON
 
 
 def _html(names: list[str], yanked: dict[str, str]) -> tuple[bytes, str]:
-    told = {name: f'data-yanked="{reason}"' for name, reason in yanked.items()}
-    rows = (f'<a href="/files/{name}#sha256=00" {told.get(name, "")}>{name}</a>' for name in names)
+    attributes = {name: f'data-yanked="{reason}"' for name, reason in yanked.items()}
+    rows = (f'<a href="/files/{name}#sha256=00" {attributes.get(name, "")}>{name}</a>' for name in names)
     return f"<!DOCTYPE html><body>{''.join(rows)}</body>".encode(), "text/html"
 
 
@@ -100,57 +108,59 @@ def serve(wheels) -> Iterator[Callable[..., Server]]:
 
 @pytest.mark.parametrize("form", ["json", "html"])
 @pytest.mark.parametrize("ranges", [True, False])
-def test_an_index_of_either_form_gives_the_same_lines_with_range_requests_and_without(serve, wheels, form, ranges):
+def test_index_of_any_kind_gives_the_same_lines(serve, wheels, form, ranges):
     make_wheel(wheels, "jaxlib", "0.12.0", stamps=("2026-10-16",), modules={"big": "x" * 400_000}, python="cp312")
     server = serve(form=form, ranges=ranges)
     short = shortened()
-    seen = seen_on_index(server.url, calendar_of(short))
-    found = refreshed(calendar_of(short), seen, measured)
-    assert renewed(short, found.jaxlib, found.jax) == SHIPPED.read_text()
+    seen = published_on_index(server.url, calendar_of(short))
+    update = calendar_update(calendar_of(short), seen, measured)
+    assert with_entries(short, update.jaxlib, update.jax) == SHIPPED.read_text()
     assert seen.size > 400_000
     assert (seen.fetched < 100_000) == ranges
     assert server.sent >= seen.fetched
 
 
 def test_an_index_is_asked_for_no_wheel_of_what_is_known(serve):
-    seen = seen_on_index(serve().url, CALENDAR)
+    seen = published_on_index(serve().url, CALENDAR)
     assert (seen.wheels, seen.fetched) == ((), 0)
-    assert refreshed(CALENDAR, seen).said == ()
+    assert calendar_update(CALENDAR, seen).changes == ()
 
 
 @pytest.mark.parametrize("form", ["json", "html"])
-def test_what_an_index_withdrew_is_noted_with_its_reason_and_what_it_took_back_partly_is_not(serve, wheels, form):
+def test_withdrawn_release_is_noted_with_its_reason(serve, wheels, form):
     yanked = {path.name: "crashes\n at import" for path in wheels.glob("jaxlib-0.12.0.1-*")}
     yanked["jax-0.12.0-py3-none-any.whl"] = ""
     yanked["jaxlib-0.12.0-cp312-none-any.whl"] = "one of several"
-    found = refreshed(CALENDAR, seen_on_index(serve(form=form, yanked=yanked).url, CALENDAR))
-    assert found.said == (
+    update = calendar_update(CALENDAR, published_on_index(serve(form=form, yanked=yanked).url, CALENDAR))
+    assert update.changes == (
         "changed  jaxlib 0.12.0.1  withdrawn: crashes at import",
         "changed  jax 0.12.0  withdrawn, no reason given",
     )
-    calendar = calendar_of(renewed(SHIPPED.read_text(), found.jaxlib, found.jax))
+    calendar = calendar_of(with_entries(SHIPPED.read_text(), update.jaxlib, update.jax))
     assert calendar.newest() == "0.12.0"
     assert calendar.release("0.12.0").jax == "0.12.0.1"
     assert calendar.built("0.12.0.1") == day("2026-10-20"), "still dated"
 
 
-def test_pre_releases_and_what_is_older_than_the_calendar_are_left_on_the_index(serve, wheels):
+def test_pre_releases_and_older_releases_are_left_out(serve, wheels):
     make_wheel(wheels, "jaxlib", "0.13.0.dev20261120")
     make_wheel(wheels, "jaxlib", "0.13.0rc1")
     make_wheel(wheels, "jax", "0.3.0", needs="jaxlib>=0.3.0")
-    assert refreshed(CALENDAR, seen_on_index(serve().url, CALENDAR)).said == ()
+    assert calendar_update(CALENDAR, published_on_index(serve().url, CALENDAR)).changes == ()
 
 
-def test_user_and_password_of_an_index_go_to_its_own_server_and_into_no_message(serve):
+def test_credentials_of_an_index_go_only_to_its_own_server(serve):
     server = serve(login="Basic bWU6cC93")
     with pytest.raises(ReleaseError, match="the index answers 401"):
-        listed(server.url, "jaxlib")
+        index_files(server.url, "jaxlib")
     url = server.url.replace("//", "//me:p%2Fw@")
-    assert len(refreshed(calendar_of(shortened()), seen_on_index(url, calendar_of(shortened()))).said) == 6
+    assert (
+        len(calendar_update(calendar_of(shortened()), published_on_index(url, calendar_of(shortened()))).changes) == 6
+    )
     with pytest.raises(ReleaseError) as told:
-        listed(url.replace("/simple", "/elsewhere"), "nothing")
+        index_files(url.replace("/simple", "/elsewhere"), "nothing")
     assert "p%2Fw" not in str(told.value)
-    assert shown(url) == server.url
+    assert without_credentials(url) == server.url
 
 
 @pytest.mark.parametrize(
@@ -164,12 +174,40 @@ def test_user_and_password_of_an_index_go_to_its_own_server_and_into_no_message(
 )
 def test_an_index_that_does_not_answer_is_an_error_that_names_it(index, said):
     with pytest.raises(ReleaseError, match=said):
-        listed(index, "jaxlib")
+        index_files(index, "jaxlib")
+
+
+def test_an_index_may_be_a_folder_of_pages(tmp_path):
+    (tmp_path / "simple" / "jax").mkdir(parents=True)
+    page = '<a href="../../files/jax-1-py3-none-any.whl#sha256=00" data-yanked="">jax-1-py3-none-any.whl</a>'
+    (tmp_path / "simple" / "jax" / "index.html").write_text(page)
+    name = "jax-1-py3-none-any.whl"
+    listed = index_files(f"file://{tmp_path}/simple/", "jax")
+    assert listed == (IndexFile(name, f"file://{tmp_path}/files/{name}", yanked=True),)
 
 
 def test_an_index_without_the_package_is_an_error(serve):
     with pytest.raises(ReleaseError, match="expected the files of numpy, found none listed there"):
-        listed(serve().url, "numpy")
+        index_files(serve().url, "numpy")
+
+
+@pytest.mark.parametrize(
+    ("page", "problem"),
+    [
+        ("[", "Expecting value"),
+        ("[]", "the whole: Input should be a valid dictionary"),
+        ('{"files": []}', "name: Field required"),
+        ('{"name": "jax", "meta": {"api-version": "1.0"}, "files": [{"filename": "jax.whl"}]}', "files.0.url: Field"),
+        ('{"name": "jax", "meta": {"api-version": "2.0"}, "files": []}', "greater major component than supported"),
+    ],
+)
+def test_what_is_no_page_of_an_index_is_an_error(serve, page, problem):
+    server = serve()
+    server.page = page
+    with pytest.raises(ReleaseError, match=r"^http\S+/simple/jaxlib/: expected a page of a package index") as error:
+        index_files(server.url, "jaxlib")
+    assert problem in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])

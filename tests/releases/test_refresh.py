@@ -13,29 +13,29 @@ from shipped import CALENDAR, LAST, SHIPPED, calendar_of, measured, shortened
 
 from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError
 from export_core.releases.calendar import CalendarFile
-from export_core.releases.project_releases import HEADER, jax_line, jaxlib_line, renewed
-from export_core.releases.refresh import refreshed, seen_in_folder
+from export_core.releases.project_releases import HEADER, jax_line, jaxlib_line, with_entries
+from export_core.releases.refresh import calendar_update, published_in_folder
 
 
 def test_the_last_three_releases_come_back_line_by_line(wheels):
     short = shortened()
-    found = refreshed(calendar_of(short), seen_in_folder(wheels), measured)
-    assert len(found.said) == 6
-    assert renewed(short, found.jaxlib, found.jax) == SHIPPED.read_text()
+    update = calendar_update(calendar_of(short), published_in_folder(wheels), measured)
+    assert len(update.changes) == 6
+    assert with_entries(short, update.jaxlib, update.jax) == SHIPPED.read_text()
 
 
 def test_what_is_not_measured_is_null_and_all_else_as_shipped(wheels):
-    found = refreshed(calendar_of(shortened()), seen_in_folder(wheels))
+    update = calendar_update(calendar_of(shortened()), published_in_folder(wheels))
     for version in LAST:
         shipped = CALENDAR.jaxlib[version]
-        assert (found.jaxlib[version].built, found.jaxlib[version].python) == (shipped.built, shipped.python)
-        assert found.jaxlib[version].stablehlo == (None, None, None)
-        assert found.jax[version] == CALENDAR.jax[version]
+        assert (update.jaxlib[version].built, update.jaxlib[version].python) == (shipped.built, shipped.python)
+        assert update.jaxlib[version].stablehlo == (None, None, None)
+        assert update.jax[version] == CALENDAR.jax[version]
 
 
 def test_nothing_new_is_nothing_to_write(wheels):
-    found = refreshed(CALENDAR, seen_in_folder(wheels))
-    assert (found.jaxlib, found.jax, found.said) == ({}, {}, ())
+    update = calendar_update(CALENDAR, published_in_folder(wheels))
+    assert (update.jaxlib, update.jax, update.changes) == ({}, {}, ())
 
 
 @pytest.mark.parametrize(
@@ -53,21 +53,21 @@ def test_nothing_new_is_nothing_to_write(wheels):
 def test_a_known_release_built_on_another_day_is_an_error(tmp_path, package, version, stamp, said):
     make_wheel(tmp_path, package, version, stamps=(stamp,), needs="jaxlib>=0.11.2" if package == "jax" else "")
     with pytest.raises(ReleaseError, match=f"{said}.*Nothing was written"):
-        refreshed(CALENDAR, seen_in_folder(tmp_path))
+        calendar_update(CALENDAR, published_in_folder(tmp_path))
 
 
 def test_a_known_jax_with_another_oldest_jaxlib_is_an_error(tmp_path):
     make_wheel(tmp_path, "jax", "0.12.0", stamps=("2026-10-16",), needs="jaxlib>=0.12.0")
     with pytest.raises(ReleaseError, match=r"expected with the oldest jaxlib 0\.11\.2, .* found .* 0\.12\.0 in"):
-        refreshed(CALENDAR, seen_in_folder(tmp_path))
+        calendar_update(CALENDAR, published_in_folder(tmp_path))
 
 
-def test_a_new_wheel_of_a_known_release_adds_its_cpython_and_says_so(tmp_path):
+def test_new_wheel_of_a_known_release_adds_its_cpython(tmp_path):
     make_wheel(tmp_path, "jaxlib", "0.12.0", stamps=("2026-10-16",), python="cp316")
-    found = refreshed(CALENDAR, seen_in_folder(tmp_path))
-    assert found.jaxlib["0.12.0"].python == ("3.12", "3.13", "3.14", "3.15", "3.16")
-    assert found.jaxlib["0.12.0"].stablehlo == CALENDAR.jaxlib["0.12.0"].stablehlo
-    assert found.said == ("changed  jaxlib 0.12.0  wheels for CPython 3.16",)
+    update = calendar_update(CALENDAR, published_in_folder(tmp_path))
+    assert update.jaxlib["0.12.0"].python == ("3.12", "3.13", "3.14", "3.15", "3.16")
+    assert update.jaxlib["0.12.0"].stablehlo == CALENDAR.jaxlib["0.12.0"].stablehlo
+    assert update.changes == ("changed  jaxlib 0.12.0  wheels for CPython 3.16",)
 
 
 @pytest.mark.parametrize(
@@ -76,21 +76,21 @@ def test_a_new_wheel_of_a_known_release_adds_its_cpython_and_says_so(tmp_path):
 )
 def test_a_new_wheel_of_a_known_release_does_not_change_its_day(tmp_path, stamp, note):
     make_wheel(tmp_path, "jaxlib", "0.12.0", stamps=(stamp,), python="cp316")
-    found = refreshed(CALENDAR, seen_in_folder(tmp_path))
-    assert found.jaxlib["0.12.0"].built == day("2026-10-16")
-    assert found.said == (f"changed  jaxlib 0.12.0  wheels for CPython 3.16{note}",)
+    update = calendar_update(CALENDAR, published_in_folder(tmp_path))
+    assert update.jaxlib["0.12.0"].built == day("2026-10-16")
+    assert update.changes == (f"changed  jaxlib 0.12.0  wheels for CPython 3.16{note}",)
 
 
-def test_some_wheels_of_a_known_release_may_be_older_than_the_one_that_dated_it(tmp_path):
+def test_older_wheel_of_a_known_release_changes_nothing(tmp_path):
     make_wheel(tmp_path, "jaxlib", "0.12.0", stamps=("2026-10-15",), python="cp313")
-    assert refreshed(CALENDAR, seen_in_folder(tmp_path)).said == ()
+    assert calendar_update(CALENDAR, published_in_folder(tmp_path)).changes == ()
 
 
-def test_a_patch_on_an_old_branch_is_put_by_its_number_and_ordered_by_its_day(tmp_path):
+def test_patch_release_is_listed_by_number_ordered_by_day(tmp_path):
     make_wheel(tmp_path, "jaxlib", "0.8.4", stamps=("2026-11-19",))
     make_wheel(tmp_path, "jax", "0.8.4", stamps=("2026-11-19",), needs="jaxlib>=0.8.2")
-    found = refreshed(CALENDAR, seen_in_folder(tmp_path))
-    text = renewed(SHIPPED.read_text(), found.jaxlib, found.jax)
+    update = calendar_update(CALENDAR, published_in_folder(tmp_path))
+    text = with_entries(SHIPPED.read_text(), update.jaxlib, update.jax)
     versions = re.findall(r'^  "([^"]+)"', text, re.MULTILINE)
     assert versions[versions.index("0.8.4") - 1] == "0.8.3"
     calendar = calendar_of(text)
@@ -102,7 +102,7 @@ def test_wheels_of_other_machines_do_not_date_a_release(tmp_path):
     made = make_wheel(tmp_path, "jaxlib", "0.12.1")
     made.rename(tmp_path / "jaxlib-0.12.1-cp312-cp312-macosx_11_0_arm64.whl")
     with pytest.raises(ReleaseError, match="expected wheels for x86-64 Linux"):
-        seen_in_folder(tmp_path)
+        published_in_folder(tmp_path)
 
 
 VERSIONS = st.builds(
@@ -117,8 +117,6 @@ JAXLIBS = st.builds(
     DATES,
     python=st.lists(st.sampled_from(["3.9", "3.12", "3.13"]), unique=True).map(tuple),
     stablehlo=st.tuples(*[st.one_of(st.none(), st.sampled_from(["1.2.3", "1.10.0"]))] * 3),
-    calling_convention=st.tuples(st.one_of(st.none(), st.integers(1, 12)), st.one_of(st.none(), st.integers(1, 12))),
-    serialization_constant=st.one_of(st.none(), st.integers(0, 99)),
     yanked=YANKED,
 )
 JAXES = st.builds(JaxRelease, DATES, minimum_jaxlib=VERSIONS, yanked=YANKED)
@@ -131,12 +129,12 @@ def test_a_line_is_read_as_it_was_written_wherever_it_comes_in(jaxlib, jax, data
     text = HEADER
     first = data.draw(st.sets(st.sampled_from(sorted(jaxlib)))) if jaxlib else set()
     for part in (first, set(jaxlib) - first):
-        text = renewed(text, {version: jaxlib[version] for version in part}, {})
-    text = renewed(text, {}, jax)
-    found = msgspec.yaml.decode(text, type=CalendarFile | None) or CalendarFile()
-    assert (dict(found.jaxlib), dict(found.jax)) == (jaxlib, jax)
+        text = with_entries(text, {version: jaxlib[version] for version in part}, {})
+    text = with_entries(text, {}, jax)
+    file = msgspec.yaml.decode(text, type=CalendarFile | None) or CalendarFile()
+    assert (dict(file.jaxlib), dict(file.jax)) == (jaxlib, jax)
     assert text.startswith(HEADER)
-    assert renewed(text, jaxlib, jax) == text
+    assert with_entries(text, jaxlib, jax) == text
 
 
 def test_the_shipped_calendar_is_in_the_form_that_refresh_writes():

@@ -13,14 +13,14 @@ from shipped import CALENDAR, SHIPPED, shortened
 from export_core.cli.app import jaxexport
 from export_core.policy import ExtraReleases, Policy, find_policy
 from export_core.releases import JaxlibRelease, ReleaseError
-from export_core.releases.project_releases import HEADER, read_releases, renewed
+from export_core.releases.project_releases import HEADER, read_releases, with_entries
 
 
 def run(*words: str | Path):
     return CliRunner().invoke(jaxexport, ["releases", *map(str, words)])
 
 
-def test_a_projects_file_takes_what_the_shipped_calendar_lacks_and_the_policy_reads_it(tmp_path, monkeypatch):
+def test_refresh_adds_missing_releases_that_the_policy_reads(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "dist"
     folder.mkdir()
@@ -62,22 +62,26 @@ def test_a_calendar_in_another_form_is_not_written_into(tmp_path, monkeypatch, w
     assert (tmp_path / "cal.yaml").read_bytes() == before
 
 
-def test_a_release_that_the_shipped_calendar_has_by_now_keeps_what_was_measured_of_it(tmp_path):
+def test_shipped_release_comes_before_the_projects_own_line(tmp_path):
     entry = JaxlibRelease(day("2026-10-16"), ("3.12", "3.16"), yanked="crashes")
-    (tmp_path / "export_releases.yaml").write_text(renewed(HEADER, {"0.12.0": entry}, {}))
+    (tmp_path / "export_releases.yaml").write_text(with_entries(HEADER, {"0.12.0": entry}, {}))
     found = find_policy(tmp_path).calendar().jaxlib["0.12.0"]
     assert found.stablehlo == CALENDAR.jaxlib["0.12.0"].stablehlo
     assert (found.yanked, found.python) == ("crashes", ("3.12", "3.13", "3.14", "3.15", "3.16"))
 
 
 def test_a_day_that_contradicts_the_shipped_calendar_is_an_error(tmp_path):
-    (tmp_path / "export_releases.yaml").write_text(renewed(HEADER, {"0.12.0": JaxlibRelease(day("2026-10-17"))}, {}))
+    (tmp_path / "export_releases.yaml").write_text(
+        with_entries(HEADER, {"0.12.0": JaxlibRelease(day("2026-10-17"))}, {})
+    )
     with pytest.raises(ReleaseError, match=r"jaxlib 0\.12\.0 was built on 2026-10-17 there, and on 2026-10-16"):
         find_policy(tmp_path)
 
 
 def test_the_policys_own_entry_comes_before_the_file(tmp_path):
-    (tmp_path / "export_releases.yaml").write_text(renewed(HEADER, {"0.13.0": JaxlibRelease(day("2026-11-20"))}, {}))
+    (tmp_path / "export_releases.yaml").write_text(
+        with_entries(HEADER, {"0.13.0": JaxlibRelease(day("2026-11-20"))}, {})
+    )
     (tmp_path / "export_compat.yaml").write_text("releases: {jaxlib: {0.13.0: {built: 2026-11-21}}}")
     assert find_policy(tmp_path).calendar().built("0.13.0") == day("2026-11-21")
     assert Policy(releases=ExtraReleases()).calendar() == CALENDAR
@@ -98,7 +102,7 @@ def test_a_file_of_releases_that_is_none_is_an_error(tmp_path, text, said):
 
 
 @pytest.mark.matrix
-def test_the_index_gives_the_last_three_releases_back_as_they_are_shipped(tmp_path, monkeypatch):
+def test_index_gives_the_last_three_releases_as_shipped(tmp_path, monkeypatch):
     """The real thing: the ends of 21 published wheels, and three installed releases that say their formats."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cal.yaml").write_text(shortened())

@@ -67,7 +67,7 @@ def test_what_is_no_wheel_is_an_error_that_names_it(tmp_path, content, name):
         read_wheel(path)
 
 
-def test_a_folder_gives_its_wheels_of_jax_and_jaxlib_and_passes_over_others(tmp_path):
+def test_folder_gives_its_wheels_of_jax_and_jaxlib_only(tmp_path):
     make_wheel(tmp_path, "jaxlib", NIGHTLY)
     make_wheel(tmp_path, "jax", NIGHTLY, needs="jaxlib>=0.12.0")
     make_wheel(tmp_path, "jax_cuda12_plugin", NIGHTLY)
@@ -76,7 +76,7 @@ def test_a_folder_gives_its_wheels_of_jax_and_jaxlib_and_passes_over_others(tmp_
         wheels_in(tmp_path / "nothing")
 
 
-def test_the_calendar_learns_the_releases_of_wheels_and_keeps_the_dates_that_it_has(tmp_path):
+def test_wheels_add_releases_and_change_no_known_date(tmp_path):
     made = [
         make_wheel(tmp_path, "jaxlib", NIGHTLY),
         make_wheel(tmp_path, "jaxlib", NIGHTLY, stamps=("2026-11-21",), python="cp313"),

@@ -11,40 +11,41 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import pytest
+from anywhere import Anywhere
+from replaying import replayed
 
 from export_core.environments.environment import this_interpreter
 from export_core.goldens import Golden
 from export_core.matrix import Cell, Limits, Verdict
-from export_core.matrix.fingerprints import tool
-from export_core.matrix.outcome_cache import Kept
+from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.outcome_cache import CachedOutcome
 from export_core.matrix.replay import replay
 from export_core.releases import load_calendar
 from export_core.remote import dispatch as executors_module
-from export_core.remote.cluster import Anywhere
 from export_core.remote.dispatch import batches, cluster_at, replay_on
 from export_core.remote.errors import RemoteError
-from export_core.remote.job import Done, How, Job, make_job, run_job
+from export_core.remote.job import Job, JobResult, make_job, run_job
 from export_core.worker.protocol import Stage
 
 CASES = ("waves", "every_dtype", "other_numbers", "no_artifact", "x64")
 LIMITS = Limits(jobs=1, timeout=60)
 
 
-HOW = How(load_calendar(), LIMITS, {}, {}, tool())
+OPTIONS = ReplayOptions(load_calendar(), limits=LIMITS)
 
 
-def replay_in_this_interpreter(cells, calendar, sources, *, cache, **options):
-    return replay(cells, this_interpreter, calendar, **options)
+def replay_in_this_interpreter(cells, options, **more):
+    return replay(cells, lambda placement: this_interpreter(placement.reader), options, **more)
 
 
-def run_here(job: Job) -> Done:
+def run_here(job: Job) -> JobResult:
     """A job in a process that has no environment to build."""
     return run_job(job, replay_in_this_interpreter)
 
 
 def on(cluster, cells, **options):
-    outcomes = list(replay_on(cluster, cells, HOW, **{"run": run_here, **options}))
-    assert sorted(outcome.cell.id for outcome in outcomes) == sorted(cell.id for cell in cells)
+    outcomes = list(replay_on(cluster, cells, OPTIONS, **{"run": run_here, **options}))
+    assert sorted(outcome.cell.key for outcome in outcomes) == sorted(cell.key for cell in cells)
     return {(outcome.cell.golden.manifest.case, outcome.cell.platform): outcome for outcome in outcomes}
 
 
@@ -53,37 +54,37 @@ def cells(goldens, here) -> list[Cell]:
     return [Cell(goldens[case], here, "cpu") for case in CASES]
 
 
-PASSED = Kept(Stage.COMPARE, Verdict.PASS, "", None, "", None, 0.1)
+PASSED = CachedOutcome(Stage.COMPARE, Verdict.PASS, "", None, "", None, 0.1)
 
 
-def passes(job: Job) -> Done:
+def passes(job: Job) -> JobResult:
     """What a job comes to where nothing goes wrong, without running it."""
-    return Done(tuple(PASSED for _ in job.goldens))
+    return JobResult(tuple(PASSED for _ in job.goldens))
 
 
 def test_another_process_gives_the_outcomes_of_a_local_run(cells):
-    local = {outcome.cell.id: outcome for outcome in replay(cells, this_interpreter, load_calendar(), limits=LIMITS)}
+    local = {outcome.cell.key: outcome for outcome in replayed(cells, this_interpreter, load_calendar(), limits=LIMITS)}
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         found = on(Anywhere(pool), cells)
     assert {outcome.verdict for outcome in found.values()} == {Verdict.PASS, Verdict.NUMERICS, Verdict.ERROR}
     for outcome in found.values():
-        assert dataclasses.replace(outcome, seconds=0) == dataclasses.replace(local[outcome.cell.id], seconds=0)
+        assert dataclasses.replace(outcome, seconds=0) == dataclasses.replace(local[outcome.cell.key], seconds=0)
 
 
 def test_a_job_runs_where_the_goldens_are_not(goldens, here, tmp_path):
     folder = tmp_path / "away"
     shutil.copytree(goldens["waves"].folder, folder)
-    travelled = pickle.dumps(make_job([Cell(Golden(goldens["waves"].manifest, folder), here, "cpu")], HOW))
+    travelled = pickle.dumps(make_job([Cell(Golden(goldens["waves"].manifest, folder), here, "cpu")], OPTIONS))
     shutil.rmtree(folder)
-    (ended,) = run_here(pickle.loads(travelled)).ended
+    (ended,) = run_here(pickle.loads(travelled)).outcomes
     assert (ended.verdict, ended.message) == (Verdict.PASS, "")
 
 
 def test_a_worker_with_other_code_runs_nothing_and_says_which_it_has(cells):
-    job = make_job(cells[:1], dataclasses.replace(HOW, tool="0.0.1 of yesterday"))
-    (ended,) = run_here(job).ended
+    job = dataclasses.replace(make_job(cells[:1], OPTIONS), tool="0.0.1 of yesterday")
+    (ended,) = run_here(job).outcomes
     assert ended.verdict is Verdict.NOT_RUN
-    assert "and who asks has 0.0.1 of yesterday: install the same on all machines" in ended.message
+    assert "and the job was sent by 0.0.1 of yesterday: install the same version on all machines" in ended.message
 
 
 class Loses(ThreadPoolExecutor):
@@ -97,7 +98,7 @@ class Loses(ThreadPoolExecutor):
     def submit(self, fn, /, *args):
         self.sent += 1
         if self.sent <= self.times:
-            lost: Future[Done] = Future()
+            lost: Future[JobResult] = Future()
             lost.set_exception(ConnectionError("the machine went away"))
             return lost
         return super().submit(fn, *args)
@@ -167,18 +168,20 @@ class Silent:
 
 class First:
     def submit(self, fn, /, *args):
-        lacks = Kept(Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no room on the disk", None, "", None, 0.0)
+        lacks = CachedOutcome(
+            Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no room on the disk", None, "", None, 0.0
+        )
         done = fn(*args)
-        return finished(dataclasses.replace(done, ended=(*done.ended[:-2], lacks, lacks), where="first"))
+        return finished(dataclasses.replace(done, outcomes=(*done.outcomes[:-2], lacks, lacks), machine="first"))
 
 
 class Second:
     def submit(self, fn, /, *args):
-        return finished(dataclasses.replace(fn(*args), where="second"))
+        return finished(dataclasses.replace(fn(*args), machine="second"))
 
 
-def finished(done: Done) -> Future[Done]:
-    future: Future[Done] = Future()
+def finished(done: JobResult) -> Future[JobResult]:
+    future: Future[JobResult] = Future()
     future.set_result(done)
     return future
 
@@ -200,8 +203,8 @@ def test_cells_that_a_machine_could_not_run_are_tried_on_another(cells):
 
 
 def test_cells_that_no_machine_can_run_are_not_run_and_both_machines_are_told(cells):
-    fails = Kept(Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no such wheel", None, "", None, 0.0)
-    found = on(TwoMachines(First()), cells[:2], run=lambda job: Done((fails,) * len(job.goldens)))
+    fails = CachedOutcome(Stage.ENVIRONMENT, Verdict.NOT_RUN, "infrastructure: no such wheel", None, "", None, 0.0)
+    found = on(TwoMachines(First()), cells[:2], run=lambda job: JobResult((fails,) * len(job.goldens)))
     assert {outcome.message for outcome in found.values()} == {
         "infrastructure: no such wheel\nbefore that on first: infrastructure: no room on the disk"
     }
@@ -226,7 +229,7 @@ class OneThenSilence:
         self.ended = threading.Event()
 
     def submit(self, fn, /, *args):
-        future: Future[Done] = Future()
+        future: Future[JobResult] = Future()
         if not self.ended.is_set():
             future.set_result(fn(*args))
             self.ended.set()
@@ -255,10 +258,10 @@ def test_goldens_are_read_only_when_there_is_room_for_them(cells, monkeypatch):
     monkeypatch.setattr(executors_module, "MOST_CELLS", 1)
     out, most = set(), []
 
-    def reads(batch, how):
-        out.add(batch[0].id)
+    def reads(batch, options):
+        out.add(batch[0].key)
         most.append(len(out))
-        return make_job(batch, how)
+        return make_job(batch, options)
 
     monkeypatch.setattr(executors_module, "make_job", reads)
 
@@ -288,7 +291,7 @@ def test_a_run_that_is_stopped_takes_back_what_has_not_begun(goldens, here, monk
     four = [Cell(goldens[case], here, "cpu") for case in ("waves", "both", "keys", "x64")]
     with ThreadPoolExecutor(1) as pool:
         goes_on.set()
-        outcomes = replay_on(Anywhere(pool, slots=3), four, HOW, run=waits)
+        outcomes = replay_on(Anywhere(pool, slots=3), four, OPTIONS, run=waits)
         next(outcomes)
         goes_on.clear()
         outcomes.close()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from making import day, result
+from making import day, result, summarize
 
-from export_core.judge import Judgement, summarize
+from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
-from export_core.report import arithmetic, broken, findings, happened
+from export_core.report import broken_promise, findings, outcome_line
+from export_core.report.wording import window_arithmetic
 from export_core.worker.protocol import Stage
 
 
@@ -26,11 +27,11 @@ def crash(case="t.test_cholesky", reader="0.10.2", **changes):
 
 
 def test_a_broken_promise_names_both_sides_both_dates_the_arithmetic_the_stage_the_message_and_the_command():
-    found = broken(crash())
+    found = broken_promise(crash())
     assert found.title == "BROKEN PROMISE"
     assert found.text.splitlines() == [
         "t.test_cholesky, written by jax 0.9.2 with jaxlib 0.9.2 (built 2026-03-18) and read by jax 0.10.2 with "
-        "jaxlib 0.10.2 (built 2026-06-17) on cpu, crashed there.",
+        "jaxlib 0.10.2 (built 2026-06-17) on cpu, crashed.",
         "  window     backward: reader built 91 days after the writer; promised: 180 days, until 2026-09-14",
         "  stage      run",
         "  message    died by signal 11 (SIGSEGV)",
@@ -58,7 +59,7 @@ def test_a_broken_promise_names_both_sides_both_dates_the_arithmetic_the_stage_t
     ],
 )
 def test_the_arithmetic_is_told_for_each_direction(writer, reader, promised, said):
-    assert arithmetic(result(writer=writer, reader=reader, promised=promised)) == said
+    assert window_arithmetic(result(writer=writer, reader=reader, promised=promised)) == said
 
 
 def test_wrong_numbers_outside_the_window_say_why_they_are_broken_all_the_same():
@@ -69,8 +70,8 @@ def test_wrong_numbers_outside_the_window_say_why_they_are_broken_all_the_same()
         promised=False,
         message="output 0: far\n  worst at [3]: expected 1, got 2",
     )
-    text = broken(wrong).text
-    assert "ran there with other numbers, outside the window: wrong numbers are never fine." in text
+    text = broken_promise(wrong).text
+    assert "ran with different numbers, outside the window: wrong numbers are never fine." in text
     assert "  message    output 0: far\n               worst at [3]: expected 1, got 2\n" in text
 
 
@@ -79,8 +80,8 @@ def test_an_error_shows_the_lines_of_stderr_that_say_why():
         Verdict.ERROR, Judgement.BROKEN, stage=Stage.COMPILE, message="XlaRuntimeError: INTERNAL",
         stderr="W chatter\nE error: 'vhlo.op' is not legal\nmore",
     )  # fmt: skip
-    assert "  stderr     E error: 'vhlo.op' is not legal\n" in broken(wrong).text
-    assert "chatter" not in broken(wrong).text
+    assert "  stderr     E error: 'vhlo.op' is not legal\n" in broken_promise(wrong).text
+    assert "chatter" not in broken_promise(wrong).text
 
 
 def test_every_broken_promise_is_told_on_its_own_and_the_worst_first():
@@ -142,16 +143,17 @@ def test_cells_without_a_result_for_the_same_reason_are_one_finding():
     assert [finding.title for finding in found] == ["INCOMPLETE", "INCOMPLETE"]
     text = next(finding.text for finding in found if "12 cells" in finding.text)
     assert text.startswith(
-        "12 cells were not run there: t.test_0/0.9.2-cpu, t.test_1/0.9.2-cpu, t.test_2/0.9.2-cpu and 3 more in jaxlib 0.10.0, 0.10.2."
+        "12 cells were not run: t.test_0/0.9.2-cpu, t.test_1/0.9.2-cpu, t.test_2/0.9.2-cpu and 3 more in jaxlib "
+        "0.10.0, 0.10.2."
     )
     assert "installing jax==0.10.0 failed with status 0" in text
     assert "  reproduce  jaxexport matrix --cases t.test_0 " in text
 
 
 def test_what_a_cell_came_to_fits_on_a_line():
-    assert happened(crash(message="died\nlong story")) == "stage run: died"
-    assert happened(crash(message="")) == "stage run: crash"
-    assert happened(crash(message="x" * 1000)) == "stage run: " + "x" * 297 + "..."
+    assert outcome_line(crash(message="died\nlong story")) == "stage run: died"
+    assert outcome_line(crash(message="")) == "stage run: crash"
+    assert outcome_line(crash(message="x" * 1000)) == "stage run: " + "x" * 297 + "..."
 
 
 def test_cells_that_came_out_otherwise_than_the_last_time_are_one_finding_also_where_they_pass_now():
@@ -159,7 +161,7 @@ def test_cells_that_came_out_otherwise_than_the_last_time_are_one_finding_also_w
     results = [result(case="t.a", flaky=was), result(case="t.b"), crash("t.c", flaky="was pass on 2026-11-19")]
     (finding,) = [each for each in findings(results, summary(results)) if each.title == "FLAKY"]
     assert finding.text.splitlines() == [
-        "2 cells came out otherwise than the last time with the same content. What was seen now is what is judged.",
+        "2 cells had another verdict last time, with the same content. The judgement is that of this run's verdict.",
         "  t.a/0.9.2-cpu in jaxlib 0.10.2 on cpu: pass, was crash on 2026-11-20",
         "  t.c/0.9.2-cpu in jaxlib 0.10.2 on cpu: crash, was pass on 2026-11-19",
     ]

@@ -1,4 +1,4 @@
-"""A run as Markdown, JUnit XML and HTML: whatever is in it, the documents stay whole, and none shows more or less than it was."""
+"""A run as Markdown, JUnit XML and HTML: the documents stay whole and true, whatever is in the results."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from xml.etree import ElementTree as Xml
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making import day, result
+from making import day, result, summarize
 
 from export_core.environments.placement import Mode
-from export_core.judge import Judgement, Result, Summary, summarize
+from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
 from export_core.report.html import MOST_FINDINGS, html_page
 from export_core.report.junit import junit_xml
 from export_core.report.markdown import markdown_text
-from export_core.report.words import plain
+from export_core.report.wording import plain_text
 from export_core.worker.protocol import Stage
 
 ENTRY = KnownFailure(
@@ -66,17 +66,17 @@ def nasty() -> list[Result]:
 
 
 def test_text_of_a_terminal_becomes_text_that_only_shows_itself():
-    assert plain(NASTY).startswith("red \ufffd\ufffd <script>")
-    assert plain("10%\r20%\r\nend") == "10%\n20%\nend"
-    assert plain("naïve → 数\tтест 🎉") == "naïve → 数\tтест 🎉"
+    assert plain_text(NASTY).startswith("red \ufffd\ufffd <script>")
+    assert plain_text("10%\r20%\r\nend") == "10%\n20%\nend"
+    assert plain_text("naïve → 数\tтест 🎉") == "naïve → 数\tтест 🎉"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 @settings(max_examples=150, deadline=None)
 def test_plain_text_is_legal_in_xml_and_stays_as_it_is(text):
-    shown = plain(text)
+    shown = plain_text(text)
     assert (Xml.fromstring(f"<a>{html.escape(shown)}</a>").text or "") == shown
-    assert plain(shown) == shown
+    assert plain_text(shown) == shown
 
 
 # --- JUnit ------------------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_junit_survives_whatever_a_library_printed():
 def test_markdown_has_headline_counts_the_table_and_every_finding_with_its_command():
     text = markdown_text(EVERY, summary(EVERY))
     assert text.startswith("## INCOMPLETE\n\n**INCOMPLETE**: not every planned cell has a result that counts")
-    assert "| broken | 1 | 1 crash | promised, and it fails; or wrong numbers on any day |" in text
+    assert "| broken | 1 | 1 crash | promised, and it fails; or wrong numbers on any date |" in text
     assert "| writer | 0.10.2<br>26-06-17 | 0.12.0.1<br>26-10-20 |" in text
     row = "**1 broken**<br>**1 incomplete**<br>1 known<br>1 outside<br>2 kept | 1 bonus |"
     assert f"| 0.9.2  built 2026-03-18 on cpu | {row}" in text
@@ -230,7 +230,7 @@ def test_markdown_that_is_too_long_is_cut_where_the_least_important_is_and_says_
     shown = text.count("#### BROKEN PROMISE")
     assert 5 < shown < 60
     assert "t.0000" in text
-    assert f"**Cut here**, since a step summary takes 40000 bytes: {61 - shown} of 61 findings" in text
+    assert f"**Cut here**: a step summary takes 40000 bytes. Left out: {61 - shown} of 61 findings" in text
     assert f"({60 - shown} BROKEN PROMISE, 1 outside the window)" in text
     assert "report DIR --html" in text.splitlines()[-1]
 
@@ -272,7 +272,7 @@ def test_the_page_has_all_of_every_cell():
         "judgement": "broken",
         "verdict": "crash",
         "cell": "t.broken, written by jax 0.9.2 with jaxlib 0.9.2 (built 2026-03-18) and read by jax 0.10.2 with jaxlib 0.10.2 "
-        "(built 2026-06-17) on cpu, crashed there.",
+        "(built 2026-06-17) on cpu, crashed.",
         "window": "backward: reader built 91 days after the writer; promised: 180 days, until 2026-09-14",
         "stage": "run",
         "message": "signal 11",
@@ -308,7 +308,7 @@ def test_a_page_of_very_many_findings_says_that_it_lists_only_the_first():
     many = [cell(Verdict.CRASH, Judgement.BROKEN, f"t.{n:04}") for n in range(MOST_FINDINGS + 5)]
     page = html_page(many, summary(many))
     assert page.count("<details") == MOST_FINDINGS
-    assert "5 further findings are not listed here. The table has every cell." in page
+    assert "5 more findings are not listed here. The table has every cell." in page
     assert len(details_of(page)) == MOST_FINDINGS + 5
 
 

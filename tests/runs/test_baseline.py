@@ -1,4 +1,4 @@
-"""What is different from an earlier run: every pair of a then and a now has one word, and what makes a difference doubtful is said."""
+"""The difference from a baseline: one word for every pair of results, and caveats for what makes it doubtful."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from making import day, result
+from making import day, result, summarize
 
 from export_core.environments.placement import Mode
-from export_core.judge import Judgement, Result, ShardOf, summarize
+from export_core.judge import Judgement, Result, ShardOf
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
-from export_core.runs.baseline import Change, change_of, compare_runs
+from export_core.runs.baseline import Change, change_of, compare_with_baseline
 from export_core.runs.errors import RunError
 from export_core.runs.journal import PLAN, PlanRecord
 from export_core.runs.results import result_line, write_summary
@@ -107,7 +107,7 @@ def run(
 
 
 def compared(folder: Path, results, summary, policy: Policy | None = None):
-    return compare_runs(folder / "new", folder / "old", results, summary, policy or Policy())
+    return compare_with_baseline(folder / "new", folder / "old", results, summary, policy or Policy())
 
 
 def test_two_runs_are_compared_by_golden_reader_and_platform(tmp_path):
@@ -138,7 +138,7 @@ def test_nothing_stands_between_two_runs_of_the_same_plan(tmp_path):
         ({"planned": 3}, {}, "the baseline is incomplete: 2 of 3 planned cells have no result that counts"),
         ({}, {"planned": 2}, "this run is incomplete: 1 of 2"),
         ({"shard": ShardOf(1, 2)}, {}, "the baseline is only shard 1/2 of its plan"),
-        ({"goldens": {KEPT.golden: "x"}}, {}, f"1 goldens are not what they were, such as {KEPT.golden}"),
+        ({"goldens": {KEPT.golden: "x"}}, {}, f"1 golden changed between the runs, such as {KEPT.golden}"),
         ({"as_of": "2026-10-01"}, {}, "another plan: as of 2026-10-01, now 2026-11-21"),
         ({"tool": "0.9"}, {}, "another plan: tool 0.9, now 0"),
         ({"selection": {"readers": "all"}}, {"selection": {"readers": "window"}}, "readers all, now window"),
@@ -176,7 +176,7 @@ def test_both_runs_are_judged_by_the_policy_of_the_new_one(tmp_path):
     found = compared(tmp_path, *run(tmp_path / "new", crash))
     assert found.counts["unchanged"] == 1, "nothing about the cell has changed"
     assert found.caveats == [
-        "another policy (known_failures): the baseline is judged by this one here, which makes 1 of its judgements others"
+        "another policy (known_failures): the baseline is judged by the policy of this run, which changes 1 judgement"
     ]
 
 
@@ -199,16 +199,16 @@ def test_a_baseline_that_is_no_finished_run_is_refused(damage, said, tmp_path):
 def test_an_empty_baseline_one_with_a_cell_twice_and_the_run_itself_are_refused(tmp_path):
     new = run(tmp_path / "new", KEPT)
     with pytest.raises(RunError, match="expected an earlier run, found the one that is judged"):
-        compare_runs(tmp_path / "new", tmp_path / "old" / ".." / "new", *new, Policy())
+        compare_with_baseline(tmp_path / "new", tmp_path / "old" / ".." / "new", *new, Policy())
     run(tmp_path / "old", planned=0)
     with pytest.raises(RunError, match="and at least one, found 0"):
         compared(tmp_path, *new)
     run(tmp_path / "twice", KEPT, KEPT)
-    with pytest.raises(RunError, match="expected each cell once, found 2 results of 1 cells"):
-        compare_runs(tmp_path / "new", tmp_path / "twice", *new, Policy())
+    with pytest.raises(RunError, match="expected one result for each cell, found 2 results of 1 cells"):
+        compare_with_baseline(tmp_path / "new", tmp_path / "twice", *new, Policy())
 
 
 def test_runs_that_have_no_cell_in_common_are_refused(tmp_path):
     run(tmp_path / "old", result(case="t.other"))
-    with pytest.raises(RunError, match=r"expected cells that .*new has too, found none: there is nothing to compare"):
+    with pytest.raises(RunError, match=r"expected at least one cell that .*new also has, found none"):
         compared(tmp_path, *run(tmp_path / "new", KEPT))

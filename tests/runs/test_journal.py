@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from making import day, golden
 
 from export_core.goldens import Comparison
-from export_core.matrix import Limits, Selection, fingerprints, make_plan
+from export_core.matrix import Limits, Selection, content_keys, make_plan
 from export_core.policy import Policy, WindowDays
 from export_core.releases import Windows, load_calendar
 from export_core.runs.errors import RunError
@@ -45,7 +45,7 @@ def begun(folder: Path, *lines: bytes, made: PlanRecord | None = None) -> None:
 def resumed(folder: Path, made: PlanRecord | None = None) -> list[bytes]:
     journal = Journal(folder, made or record(), resume=True)
     try:
-        return journal.keep(lambda line: True) if journal.resumed else []
+        return journal.retain(lambda line: True) if journal.resumed else []
     finally:
         journal.close()
 
@@ -64,7 +64,7 @@ def test_a_run_goes_on_after_its_last_whole_line(tmp_path):
     with (tmp_path / RESULTS).open("ab") as file:
         file.write(b'{"n":4,"torn')
     journal = Journal(tmp_path, record(), resume=True)
-    assert journal.keep(lambda line: True) == LINES
+    assert journal.retain(lambda line: True) == LINES
     journal.append(b'{"n":5}')
     journal.close()
     assert (tmp_path / RESULTS).read_bytes() == b'{"n":1}\n{"n":2}\n{"n":3}\n{"n":5}\n'
@@ -84,7 +84,7 @@ def test_wherever_the_file_ends_every_whole_line_is_kept_and_no_other(tmp_path, 
 def test_lines_that_are_not_wanted_leave_the_file_too(tmp_path):
     begun(tmp_path, *LINES, LINES[0])
     journal = Journal(tmp_path, record(), resume=True)
-    assert journal.keep(lambda line: line != LINES[1]) == [LINES[0], LINES[2]]
+    assert journal.retain(lambda line: line != LINES[1]) == [LINES[0], LINES[2]]
     journal.close()
     assert (tmp_path / RESULTS).read_bytes().splitlines() == [LINES[0], LINES[2]]
 
@@ -136,7 +136,7 @@ def test_another_version_of_the_tool_does_not_resume(tmp_path):
 
 def test_other_code_of_the_same_version_does_not_resume(tmp_path, monkeypatch):
     begun(tmp_path, *LINES)
-    monkeypatch.setattr(fingerprints, "code", lambda: "0123456789abcdef")
+    monkeypatch.setattr(content_keys, "code", lambda: "0123456789abcdef")
     with pytest.raises(RunError, match=r"another version of pytest-jaxexport: .*, now .* \(0123456789ab\)"):
         resumed(tmp_path)
 

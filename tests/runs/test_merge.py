@@ -167,5 +167,5 @@ def test_results_that_were_lost_or_moved_between_shards_are_refused(shards):
 def test_a_shard_is_never_written_over(shards, capsys):
     before = timeless(shards[0])
     assert jaxexport("merge", *shards, "--results", shards[0]) == 2
-    assert "this is one of the shards, which are not written over" in capsys.readouterr().err
+    assert "this is one of the shards, which are never overwritten" in capsys.readouterr().err
     assert timeless(shards[0]) == before

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 from making import make_wheel
+from replaying import replayed
 
 from export_core.environments.build import cache_folder
 from export_core.environments.environment import build_environment
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Verdict
-from export_core.matrix.replay import replay
 from export_core.releases import load_calendar
 
 WRITE_GOLDENS = Path(__file__).parents[1] / "write_goldens.py"
@@ -163,7 +163,7 @@ def test_an_environment_that_loses_a_file_while_cells_run_is_mended_and_no_cell_
     goldens = [golden for golden in GoldenStore(project / "golden").goldens() if golden.manifest.case in CASES]
     cells = [Cell(golden, reader, "cpu") for golden in goldens]
     said: list[str] = []
-    found = list(replay(cells, environment_of, calendar, limits=Limits(jobs=2), notify=said.append))
+    found = list(replayed(cells, environment_of, calendar, limits=Limits(jobs=2), notify=said.append))
     assert {outcome.verdict for outcome in found} == {Verdict.PASS, Verdict.NUMERICS}
     assert len(asked) == 2
     assert any("tried again: the environment broke: " in text and "mhlo.py" in text for text in said), said

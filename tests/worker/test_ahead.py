@@ -17,6 +17,7 @@ from commands import wait_for
 from export_core.environments.environment import this_interpreter
 from export_core.matrix import Cell
 from export_core.matrix.checks import request_of
+from export_core.matrix.limits import Limits
 from export_core.worker.client import ForkingWorker
 from export_core.worker.processes import PROGRAM
 from export_core.worker.protocol import Stage
@@ -28,7 +29,7 @@ class Started:
     def __init__(self, environment, golden, folder: Path) -> None:
         self.worker = ForkingWorker(environment)
         self.pid = self.worker._process.pid
-        self.request = request_of(Cell(golden, environment.release, "cpu"), folder, timeout=60, memory=0)
+        self.request = request_of(Cell(golden, environment.release, "cpu"), folder, Limits(timeout=60, memory=0))
         assert [self.run().end for _ in range(2)] == ["ok", "ok"]
         self.ahead = only_child(self.pid)
         wait_for(lambda: threads(self.ahead) > 1, "a client in the process that waits")
@@ -178,7 +179,7 @@ def test_the_process_of_a_cell_on_an_accelerator_is_gone_when_its_reply_comes(he
     (tmp_path / "sitecustomize.py").write_text(slow)
     plain = this_interpreter(here)
     worker = ForkingWorker(dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(tmp_path)}))
-    request = request_of(Cell(goldens["waves"], here, "cpu"), tmp_path, timeout=60, memory=0)
+    request = request_of(Cell(goldens["waves"], here, "cpu"), tmp_path, Limits(timeout=60, memory=0))
     reply = worker.submit(msgspec.structs.replace(request, platform=platform)).result(timeout=60)
     found = len(children(worker._process.pid))
     worker.close()
@@ -193,7 +194,7 @@ def test_the_process_of_a_cell_on_an_accelerator_is_gone_when_its_reply_comes(he
 def test_where_the_client_cannot_start_each_cell_says_so_in_its_own_stage(here, goldens, tmp_path, variables, end):
     plain = this_interpreter(here)
     worker = ForkingWorker(dataclasses.replace(plain, variables={**plain.variables, **variables}))
-    request = request_of(Cell(goldens["waves"], here, "cpu"), tmp_path, timeout=60, memory=0)
+    request = request_of(Cell(goldens["waves"], here, "cpu"), tmp_path, Limits(timeout=60, memory=0))
     replies = [worker.submit(request).result(timeout=60) for _ in range(3)]
     worker.close()
     assert [(reply.end, reply.stage) for reply in replies] == [(end, Stage.LOWER)] * 3

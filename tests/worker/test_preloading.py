@@ -12,6 +12,7 @@ import pytest
 from export_core.environments.environment import Environment, this_interpreter
 from export_core.matrix import Cell
 from export_core.matrix.checks import request_of
+from export_core.matrix.limits import Limits
 from export_core.worker.client import ForkingWorker, WorkerDied
 from export_core.worker.preloading import learned_file
 from export_core.worker.program import read_notes
@@ -33,7 +34,7 @@ def environment(here, tmp_path, monkeypatch) -> Environment:
 
 
 def ends(worker: ForkingWorker, golden, folder: Path) -> str:
-    request = request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, timeout=60, memory=0)
+    request = request_of(Cell(golden, making.release(making.NEWEST), "cpu"), folder, Limits(timeout=60, memory=0))
     try:
         return worker.submit(request).result().end
     finally:

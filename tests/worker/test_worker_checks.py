@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 from msgspec import structs
+from replaying import replayed
 
 from export_core.environments.environment import this_interpreter
-from export_core.export import Asked, Case, Use, produce, with_checks
+from export_core.export import Case, ExportOptions, ExtraCall, add_checks, produce
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import sha256
 from export_core.matrix import Cell, Limits, Outcome, Verdict
-from export_core.matrix.replay import replay
 from export_core.releases import load_calendar
 
 X = np.linspace(0, 1, 4, dtype=np.float32)
@@ -54,13 +54,13 @@ def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
         case: str,
         function: Callable[..., Any],
         *args: Any,
-        uses: tuple[Use, ...] = (),
+        uses: tuple[ExtraCall, ...] = (),
         planted: dict[str, bytes] | None = None,
         manifest: Callable[[Any], Any] = lambda manifest: manifest,
         **asked: Any,
     ) -> None:
-        made = Case(case, f"test_a.py::{case}", None, jax.jit(function), args, {}, Asked(**asked))
-        produced = with_checks(produce(made, load_calendar(), reproducible=False), list(uses))
+        made = Case(case, f"test_a.py::{case}", None, jax.jit(function), args, {}, ExportOptions(**asked))
+        produced = add_checks(produce(made, load_calendar(), reproducible=False), list(uses))
         files = {**produced.files, **(planted or {})}
         hashed = structs.replace(produced.manifest, files={name: sha256(data) for name, data in files.items()})
         store.write(manifest(hashed), files)
@@ -84,8 +84,8 @@ def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
     )
 
     symbolic = {"symbolic_shapes": ("b",), "constraints": ("b >= 2",)}
-    refused = Use((X[:1],), {}, "b >= 2")
-    write("shapes", jnp.cos, X, uses=(Use((X[:2],), {}), refused), **symbolic)
+    refused = ExtraCall((X[:1],), {}, "b >= 2")
+    write("shapes", jnp.cos, X, uses=(ExtraCall((X[:2],), {}), refused), **symbolic)
     allowed = {"refused1.inputs.npz": to_npz([leaf_of(X[:3])])}
     write("not_refused", jnp.cos, X, uses=(refused,), planted=allowed, **symbolic)
     write(
@@ -122,7 +122,7 @@ def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
     write("lifted", jnp.exp, X, platforms=("tpu",), disabled_checks={"platform": "the same everywhere"})
 
     cells = [Cell(golden, here, "cpu") for golden in store.goldens()]
-    found = replay(cells, this_interpreter, load_calendar(), limits=Limits(jobs=2, timeout=120))
+    found = replayed(cells, this_interpreter, load_calendar(), limits=Limits(jobs=2, timeout=120))
     return {outcome.cell.golden.manifest.case: outcome for outcome in found}
 
 
@@ -177,7 +177,7 @@ def test_a_fault_of_the_machine_in_a_call_that_must_be_refused_is_no_refusal(out
 def test_an_output_in_other_parts_is_an_error_with_both(outcomes):
     outcome = outcomes["moved"]
     assert outcome.verdict is Verdict.ERROR
-    assert outcome.message == "output 0 lies elsewhere on its mesh: expected 0:[0:4] 1:[0:4], got 0:[0:2] 1:[2:4]"
+    assert outcome.message == "output 0 is sharded differently: expected 0:[0:4] 1:[0:4], got 0:[0:2] 1:[2:4]"
 
 
 def test_a_registration_that_cannot_be_imported_says_nothing_of_the_artifact_and_is_not_run(outcomes):

@@ -6,19 +6,19 @@ import json
 
 import jsonschema
 import msgspec
-from making import day, result
+from making import day, result, summarize
 
-from export_core.judge import Judgement, summarize
+from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
-from export_core.report import changes, counted, told
-from export_core.runs.baseline import Change, Compared, Comparison
+from export_core.report.baseline_report import baseline_findings, baseline_line, baseline_report
+from export_core.runs.baseline import BaselineDifference, CellDifference, Change
 from export_core.worker.protocol import Stage
 from tools.schemas import schema
 
 
-def comparison(*cells: Compared, caveats=()) -> Comparison:
-    now = [each.now for each in cells if each.now]
+def difference(*cells: CellDifference, caveats=()) -> BaselineDifference:
+    now = [cell.now for cell in cells if cell.now]
     made = summarize(
         now,
         planned=len(now),
@@ -27,7 +27,7 @@ def comparison(*cells: Compared, caveats=()) -> Comparison:
         selection={"whole": True},
         seconds=1,
     )
-    return Comparison(made, made, list(cells), list(caveats))
+    return BaselineDifference(made, made, list(cells), list(caveats))
 
 
 def crash(case: str = "t.f", **changed):
@@ -37,7 +37,7 @@ def crash(case: str = "t.f", **changed):
 
 
 def test_a_regression_names_both_verdicts_both_dates_the_arithmetic_and_the_command():
-    (finding,) = changes(comparison(Compared(Change.REGRESSED, result(case="t.f"), crash())))
+    (finding,) = baseline_findings(difference(CellDifference(Change.REGRESSED, result(case="t.f"), crash())))
     assert finding.title == "REGRESSED"
     assert finding.text.splitlines() == [
         "t.f, written by jax 0.9.2 with jaxlib 0.9.2 (built 2026-03-18) and read by jax 0.10.2 with jaxlib 0.10.2 "
@@ -50,24 +50,24 @@ def test_a_regression_names_both_verdicts_both_dates_the_arithmetic_and_the_comm
 
 
 def test_cells_that_tell_the_same_story_are_told_once_and_other_stories_apart():
-    found = changes(
-        comparison(
-            *(Compared(Change.REGRESSED, result(case=f"t.{n}"), crash(f"t.{n}")) for n in range(5)),
-            Compared(Change.REGRESSED, crash("t.k", promised=False), crash("t.k")),
+    found = baseline_findings(
+        difference(
+            *(CellDifference(Change.REGRESSED, result(case=f"t.{n}"), crash(f"t.{n}")) for n in range(5)),
+            CellDifference(Change.REGRESSED, crash("t.k", promised=False), crash("t.k")),
         )
     )
     assert [len(each.results) for each in found] == [5, 1]
     assert found[0].text.startswith("5 cells: t.0/0.9.2-cpu, t.1/0.9.2-cpu, t.2/0.9.2-cpu and 2 more in jaxlib 0.10.2.")
 
 
-def test_what_is_worst_comes_first_and_what_is_unchanged_is_not_told():
-    found = changes(
-        comparison(
-            Compared(Change.UNCHANGED, result(case="t.a"), result(case="t.a")),
-            Compared(Change.GONE, result(case="t.b"), None),
-            Compared(Change.NEW, None, result(case="t.c")),
-            Compared(Change.FIXED, crash("t.d"), result(case="t.d")),
-            Compared(Change.REGRESSED, result(case="t.e"), crash("t.e")),
+def test_what_is_worst_comes_first_and_what_is_unchanged_is_not_baseline_report():
+    found = baseline_findings(
+        difference(
+            CellDifference(Change.UNCHANGED, result(case="t.a"), result(case="t.a")),
+            CellDifference(Change.GONE, result(case="t.b"), None),
+            CellDifference(Change.NEW, None, result(case="t.c")),
+            CellDifference(Change.FIXED, crash("t.d"), result(case="t.d")),
+            CellDifference(Change.REGRESSED, result(case="t.e"), crash("t.e")),
             caveats=["the baseline is incomplete"],
         )
     )
@@ -77,12 +77,14 @@ def test_what_is_worst_comes_first_and_what_is_unchanged_is_not_told():
 
 
 def test_a_cell_of_another_golden_says_so():
-    (finding,) = changes(comparison(Compared(Change.REGRESSED, result(case="t.f"), crash(), other_golden=True)))
+    (finding,) = baseline_findings(
+        difference(CellDifference(Change.REGRESSED, result(case="t.f"), crash(), other_golden=True))
+    )
     assert "  golden     not the same as in the baseline" in finding.text.splitlines()
 
 
 def test_the_last_line_has_every_count_and_whose_exit_code_it_is():
-    line = counted(comparison(Compared(Change.REGRESSED, result(case="t.f"), crash())))
+    line = baseline_line(difference(CellDifference(Change.REGRESSED, result(case="t.f"), crash())))
     assert line == (
         "Since the baseline (as of 2026-11-21, 1 cells): 1 regressed, 0 fixed, 0 new, 0 gone, 0 changed, 0 unchanged. "
         "Exit code 1 is that of the new run alone."
@@ -90,11 +92,11 @@ def test_the_last_line_has_every_count_and_whose_exit_code_it_is():
 
 
 def test_the_json_follows_its_schema_and_has_all_but_what_is_unchanged():
-    made = told(
-        comparison(
-            Compared(Change.UNCHANGED, result(case="t.a"), result(case="t.a")),
-            Compared(Change.REGRESSED, result(case="t.f"), crash()),
-            Compared(Change.GONE, result(case="t.b"), None),
+    made = baseline_report(
+        difference(
+            CellDifference(Change.UNCHANGED, result(case="t.a"), result(case="t.a")),
+            CellDifference(Change.REGRESSED, result(case="t.f"), crash()),
+            CellDifference(Change.GONE, result(case="t.b"), None),
         )
     )
     plain = json.loads(msgspec.json.encode(made))

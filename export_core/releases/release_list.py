@@ -1,4 +1,4 @@
-"""How is the calendar of releases told, with the windows as of a day?"""
+"""What `jaxexport releases list` prints: the calendar as of a day, with the windows of each release."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from export_core.releases import Calendar, Windows, promise
 class DatedRelease(msgspec.Struct, frozen=True):
     """A release that exists on a day.
 
-    `runs` are the writers published by then whose artifacts it is promised to run, itself among them; its own artifacts are promised to
-    run in jaxlibs built from `promised_from` to `promised_until`, both days included. `promised_by_newest`: the newest jaxlib of that
-    day is one of those.
+    `runs` are the writers published by then whose artifacts it is promised to run, itself among them; its own artifacts
+    are promised to run in jaxlibs built from `promised_from` to `promised_until`, both days included.
+    `promised_by_newest`: the newest jaxlib of that day is one of those.
     """
 
     jaxlib: str
@@ -46,11 +46,11 @@ def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> 
     then = calendar.as_of(day)
     newest = then.built(then.newest())
     versions = then.versions()
-    found = []
+    releases = []
     for version in versions:
         built = then.built(version)
         own = promise(built, newest, windows)
-        found.append(
+        releases.append(
             DatedRelease(
                 jaxlib=version,
                 jax=then.release(version).jax,
@@ -67,10 +67,10 @@ def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> 
         for version, entry in then.jaxlib.items()
         if entry.yanked
     }
-    return DatedCalendar(day, windows.backward_days, windows.forward_days, tuple(found), withdrawn)
+    return DatedCalendar(day, windows.backward_days, windows.forward_days, tuple(releases), withdrawn)
 
 
-def calendar_lines(told: DatedCalendar) -> Iterator[str]:
+def calendar_lines(calendar: DatedCalendar) -> Iterator[str]:
     """The same as a table, a line for each release."""
     columns = "{:<10} {:<12} {:>8}  {:<10} {:<29} {:<28} {}"
     yield columns.format(
@@ -82,12 +82,18 @@ def calendar_lines(told: DatedCalendar) -> Iterator[str]:
         "its artifacts are promised until",
         "newest runs them",
     ).rstrip()
-    for each in told.releases:
-        count, first, last = len(each.runs), each.runs[0], each.runs[-1]
+    for release in calendar.releases:
+        count, first, last = len(release.runs), release.runs[0], release.runs[-1]
         runs = first if count == 1 else f"{first} … {last} ({count})"
-        standing = "promised" if each.promised_by_newest else "outside"
+        by_newest = "promised" if release.promised_by_newest else "outside"
         yield columns.format(
-            each.jaxlib, str(each.built), each.age_days, each.jax, runs, str(each.promised_until), standing
+            release.jaxlib,
+            str(release.built),
+            release.age_days,
+            release.jax,
+            runs,
+            str(release.promised_until),
+            by_newest,
         )
-    for version, reason in told.withdrawn.items():
+    for version, reason in calendar.withdrawn.items():
         yield f"{version:<10} withdrawn: {reason or 'no reason given'}"

@@ -12,7 +12,7 @@ from rich.console import Console
 from export_core.goldens import Options
 from export_core.matrix import Plan, Selection, make_plan
 from export_core.releases import JaxlibRelease, JaxRelease, Windows, load_calendar
-from export_core.report.planned import MOST_JOBS, github_jobs, planned, print_planned
+from export_core.report.plan_report import MOST_JOBS, github_jobs, plan_report, print_plan_report
 
 GOLDENS = [
     golden("t.a", "0.9.2"),
@@ -27,7 +27,7 @@ def plan(calendar=None, **selection) -> Plan:
 
 
 def test_every_cell_has_its_direction_its_days_and_whether_it_is_promised():
-    told = planned(plan(), Windows())
+    told = plan_report(plan(), Windows())
     assert (told.planned, told.goldens, len(told.cells)) == (6, 3, 6)
     first = told.cells[0]
     assert (first.golden, first.reader.jaxlib, first.reader.jax) == ("t.a/0.9.2-cpu", "0.11.2", "0.11.2")
@@ -40,7 +40,7 @@ def test_every_cell_has_its_direction_its_days_and_whether_it_is_promised():
 
 
 def test_cells_are_counted_by_reader_writer_platform_direction_and_promise():
-    told = planned(plan(platforms=("cpu", "tpu")), Windows())
+    told = plan_report(plan(platforms=("cpu", "tpu")), Windows())
     assert told.counts == {
         "reader": {"0.11.2-jax0.11.2": 4, "0.12.0.1": 4},
         "writer": {"0.9.2-cpu": 2, "0.12.0.1-cpu": 6},
@@ -52,7 +52,7 @@ def test_cells_are_counted_by_reader_writer_platform_direction_and_promise():
 
 def test_a_person_reads_each_cell_on_a_line_and_then_the_counts():
     out = io.StringIO()
-    print_planned(Console(file=out, width=40), plan(), Windows())
+    print_plan_report(Console(file=out, width=40), plan(), Windows())
     lines = out.getvalue().splitlines()
     assert lines[0] == "t.a/0.9.2-cpu  in 0.11.2 with jax 0.11.2 on cpu  backward 183 days  outside"
     assert "by direction: 2 backward, 2 forward, 2 same" in lines

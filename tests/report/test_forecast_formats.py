@@ -109,7 +109,7 @@ def test_no_goldens_and_a_file_that_cannot_be_written_are_errors(project):
             raise run(*words).exception
 
 
-# --- the calendar file --------------------------------------------------------------------------------------------------
+# --- the calendar file ------------------------------------------------------------------------------------------------
 
 
 def test_the_calendar_file_has_every_event_on_its_day(project):

@@ -1,0 +1,175 @@
+"""The checks of a golden beside its plain call: derivatives, calls of other shapes, other meshes, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+from msgspec import structs
+
+from export_core.export import api
+from export_core.export.arguments import Arguments, leaf_from
+from export_core.export.derivatives import derivatives
+from export_core.export.errors import ExportError
+from export_core.export.meshes import place_arguments, shard_layout
+from export_core.export.produce import ProducedGolden, leaves_as_declared, run
+from export_core.goldens import Check, Leaf
+from export_core.goldens.arrays import to_npz
+from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
+
+NO_VJP = "No VJP is available"
+WRONG_DEVICES = r"(exported|lowered) for \d+ devices"
+MISMATCH = "(?i)mismatch|do not match|incompatible"
+"""Messages of jax's refusals, as regular expressions for all releases: a missing derivative, another number of devices,
+other shapes or dtypes."""
+
+
+@dataclass(frozen=True)
+class ExtraCall:
+    """One more call of the exported function. `refused` is a regular expression of the expected refusal, or None."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    refused: str | None = None
+
+
+def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> ProducedGolden:
+    """The golden with its further calls, and the results that they have in this process.
+
+    This compiles the artifact, so its custom calls must have been audited before.
+
+    Raises `ExportError` when a call that must be refused is not, or with another message.
+    """
+    files: dict[str, bytes] = {}
+    checks = [
+        *_derivative_checks(produced, files),
+        *(_call_check(produced, call, number, files) for number, call in enumerate(calls, 1)),
+        *_mesh_checks(produced),
+    ]
+    for check in checks:
+        if check.refused is not None and (check.vjp or _runs_here(produced)):
+            _require_refusal(produced, check, calls)
+    hashes = {name: sha256(content) for name, content in files.items()}
+    manifest = structs.replace(
+        produced.manifest,
+        checks=tuple(checks),
+        files={**produced.manifest.files, **hashes},
+        out_shardings=_out_shardings(produced) if produced.exported.nr_devices > 1 and _runs_here(produced) else (),
+    )
+    return replace(produced, manifest=manifest, files={**produced.files, **files})
+
+
+def _runs_here(produced: ProducedGolden) -> bool:
+    """Whether the artifact runs on this platform. If it was exported for others only, only their readers can tell."""
+    manifest = produced.manifest
+    return manifest.writer.platform in manifest.options.platforms or "platform" in manifest.options.disabled_checks
+
+
+def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> list[Check]:
+    """A check for each order that the artifact holds, and one that the next order is refused."""
+    order = produced.case.options.vjp_order
+    if not order:
+        return []
+    arguments = produced.arguments
+    values = [_as_jax(value) for value in arguments.flat()]
+
+    def flat(*leaves: Any) -> tuple[Any, ...]:
+        call = arguments.with_flat(leaves)
+        return tuple(jax.tree_util.tree_leaves(produced.case.function(*call.args, **call.kwargs)))
+
+    checks = [
+        _stored_check(f"vjp{number}", map(leaf_from, inputs), map(leaf_from, outputs), files, vjp=number)
+        for number, (inputs, outputs) in enumerate(derivatives(flat, values, order), 1)
+    ]
+    return [*checks, Check(f"vjp{order + 1}", vjp=order + 1, refused=NO_VJP)]
+
+
+def _call_check(produced: ProducedGolden, call: ExtraCall, number: int, files: dict[str, bytes]) -> Check:
+    arguments = Arguments(call.args, dict(call.kwargs), produced.arguments.static)
+    expected, actual = map(jax.tree_util.tree_structure, (produced.arguments.dynamic, arguments.dynamic))
+    if actual != expected:
+        raise ExportError(
+            f"{produced.case.test}: call {number} has other arguments than the first one: "
+            f"expected {expected}, found {actual}."
+        )
+    arguments = place_arguments(produced.case, arguments)
+    if call.refused is not None:
+        name = f"refused{number}"
+        inputs = to_npz(map(leaf_from, arguments.flat()))
+        files[f"{name}.inputs.npz"] = inputs
+        return Check(name, inputs=f"{name}.inputs.npz", refused=call.refused)
+    leaves = leaves_as_declared(arguments, produced.exported)
+    return _stored_check(f"call{number}", leaves, map(leaf_from, run(produced.case, arguments)), files)
+
+
+def _mesh_checks(produced: ProducedGolden) -> list[Check]:
+    """Calls on other meshes: several devices for an artifact for one, other axes or one device for one for several."""
+    options = produced.manifest.options
+    spread = produced.case.options.spread_over
+    if spread:
+        if options.mesh:
+            raise ExportError(
+                f"{produced.case.test}: spread_over={spread}: only a function that was exported for one device can be "
+                f"called with arguments sharded over several; this one was exported for {options.devices} devices."
+            )
+        return [Check("spread", outputs=OUTPUTS, mesh={"spread": spread}, spread=True)]
+    if options.devices == 1:
+        return []
+    # Other names and the same sizes: since 0.9.1, jax refuses outputs in 2 × 2 parts on a mesh of one axis.
+    other = {f"other_{axis}": size for axis, size in options.mesh.items()}
+    return [
+        Check("other-mesh", outputs=OUTPUTS, mesh=other),
+        Check("one-device", refused=WRONG_DEVICES, mesh={"one": 1}),
+    ]
+
+
+def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
+    """How the artifact shards each output, seen by calling it."""
+    args, kwargs = produced.arguments.copy().dynamic
+    results = jax.jit(api.call_of(produced.exported))(*args, **kwargs)
+    return tuple(shard_layout(value) for value in jax.tree_util.tree_leaves(results))
+
+
+def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[ExtraCall]) -> None:
+    """Raise `ExportError` unless the writer itself refuses this call: otherwise no reader can be expected to."""
+    assert check.refused is not None
+    where = f"{produced.case.test}: {check.name}"
+    arguments = produced.arguments
+    if check.inputs is not None:
+        call = calls[int(check.name.removeprefix("refused")) - 1]
+        arguments = Arguments(call.args, dict(call.kwargs), arguments.static)
+    try:
+        # Deserialized, as in a reader: before that jax knows more of the dimensions, refuses more, and with other
+        # messages.
+        exported = api.derivative(produced.files[ARTIFACT], check.vjp)
+        args, kwargs = arguments.copy().dynamic
+        if check.mesh:
+            args, kwargs = jax.device_put((args, kwargs), jax.devices()[0])
+        jax.jit(api.call_of(exported)).lower(*args, **kwargs).compile()
+    except Exception as error:
+        # jax's message, then XLA's where that is its cause.
+        message = "\n".join(str(part) for part in (error, error.__cause__) if part is not None)
+        if check.expects(message):
+            return
+        raise ExportError(
+            f"{where}: expected a refusal with {check.refused!r} in its message, "
+            f"found {type(error).__name__}: {message}"
+        ) from error
+    raise ExportError(f"{where}: expected this call of the exported function to be refused, and it was not.")
+
+
+def _stored_check(
+    name: str, inputs: Iterable[Leaf], outputs: Iterable[Leaf], files: dict[str, bytes], vjp: int = 0
+) -> Check:
+    """A call with these inputs and expected outputs, whose files are added to `files`."""
+    arrays: dict[str, list[Leaf]] = {f"{name}.inputs.npz": list(inputs), f"{name}.outputs.npz": list(outputs)}
+    files.update({file: to_npz(leaves) for file, leaves in arrays.items()})
+    inputs_file, outputs_file = arrays
+    return Check(name, vjp=vjp, inputs=inputs_file, outputs=outputs_file)
+
+
+def _as_jax(value: Any) -> Any:
+    # jax.numpy has no float0: such arrays stay NumPy's.
+    return value if getattr(value, "dtype", None) == jax.dtypes.float0 else jax.numpy.asarray(value)

@@ -1,0 +1,27 @@
+"""Whether the goldens of a store are complete: every file as it was written, every artifact readable."""
+
+from __future__ import annotations
+
+from export_core.artifact import ArtifactError, read
+from export_core.goldens.errors import GoldenError
+from export_core.goldens.store import Golden, GoldenStore
+
+
+def verify_goldens(store: GoldenStore) -> list[Golden]:
+    """Every golden of the store. Raises `GoldenError` naming all that are not complete, or when there is none."""
+    goldens = store.goldens()
+    if not goldens:
+        raise GoldenError(
+            f"{store.root}: expected goldens, found none. Mark a test with @pytest.mark.export_compat and run "
+            "`pytest --update-goldens`, or name the folder with --goldens."
+        )
+    problems = []
+    for golden in goldens:
+        try:
+            golden.verify()
+            read(golden.artifact)
+        except (GoldenError, ArtifactError) as error:
+            problems.append(str(error))
+    if problems:
+        raise GoldenError("\n".join(problems))
+    return goldens

@@ -1,0 +1,146 @@
+"""Keys that name what a cell runs, and its outcome, by the content of all that decides them."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from export_core import tolerances
+from export_core.environments.environment import Environment
+from export_core.goldens import Golden, Manifest
+from export_core.goldens.store import FOR_THE_EYE
+from export_core.matrix.cell import Cell
+from export_core.matrix.checks import register_modules, request_of
+from export_core.matrix.limits import Limits, ReplayOptions
+from export_core.matrix.self_contained import is_self_contained
+from export_core.releases import stable_targets
+
+_OUTPUTS = Path("outputs")
+_CORE = Path(__file__).parents[1]
+
+
+class ExecutionKeys:
+    """Names what a cell runs: its request, with the SHA-256 of each file of the golden in the place of its path."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._keys: dict[tuple[str, str, str], str] = {}
+
+    def of(self, cell: Cell) -> str:
+        """The same for two cells of one reader that do the same there, whatever outputs are expected of them."""
+        name = (cell.golden.id, cell.platform, cell.mode)
+        if name not in self._keys:
+            # A timeout does not change what the artifact does, and is never stored as a verdict.
+            limits = Limits(timeout=0.0, memory=self._limits.memory)
+            request = msgspec.to_builtins(request_of(cell, _OUTPUTS, limits))
+            content = _with_content(request, str(cell.golden.folder.resolve()), cell.golden.manifest.files)
+            self._keys[name] = _digest([cell.platform, cell.mode, content])
+        return self._keys[name]
+
+
+class OutcomeKeys:
+    """Names an outcome by the content of all that decides it."""
+
+    def __init__(self, options: ReplayOptions) -> None:
+        self._calendar = options.calendar
+        policy = [options.policy.tolerances, sorted(options.policy.allow)]
+        self._policy = msgspec.json.encode(policy, order="deterministic").decode()
+        self._executions = ExecutionKeys(options.limits)
+        self._expected: dict[str, str] = {}
+        self._readers: dict[int, tuple[Environment, str]] = {}
+
+    def of(self, cell: Cell, environment: Environment) -> str:
+        """The key of a cell in an environment whose content is known."""
+        golden = cell.golden
+        if golden.id not in self._expected:
+            self._expected[golden.id] = expected_content(golden.manifest)
+        if id(environment) not in self._readers:
+            # The environment is stored too: while it lives, no other object gets its id.
+            self._readers[id(environment)] = environment, self._reader(environment)
+        reader = self._readers[id(environment)][1]
+        parts = (self._executions.of(cell), self._expected[golden.id], reader, self._policy)
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def _reader(self, environment: Environment) -> str:
+        reader = environment.release
+        jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
+        loader = (f"{name}={value}" for name, value in sorted(environment.variables.items()) if name.startswith("LD_"))
+        return "\n".join((environment.lock, *loader, str(jax.built if jax else reader.built), code(), machine()))
+
+
+def expected_content(manifest: Manifest) -> str:
+    """A hash of what a golden says and expects, without its name and the files that are for the eye only."""
+    files = {name: content for name, content in manifest.files.items() if name not in FOR_THE_EYE}
+    return _digest(msgspec.structs.replace(manifest, case="", test="", name=None, files=files))
+
+
+def depends_on_more(golden: Golden) -> bool:
+    """Whether an outcome depends on what no key holds: a user's code, which registers or compares, may use anything.
+
+    A module to register is in the golden, and so in the key: that is enough where the module is self-contained.
+    """
+    if ":" in golden.manifest.comparison.compare:
+        return True
+    modules = [Path(path) for _, path in register_modules(golden)]
+    if not all(path.name in golden.manifest.files for path in modules):
+        return True
+    try:
+        return not all(is_self_contained(path.read_bytes()) for path in modules)
+    except OSError:  # the cell will say so
+        return True
+
+
+@functools.cache
+def code() -> str:
+    """A hash of the code and the tables that run a cell and say how it ended."""
+    rooms = (_CORE / name for name in ("artifact", "comparing", "environments", "goldens", "matrix", "worker"))
+    paths = [path for room in rooms for pattern in ("*.py", "data/*.*") for path in sorted(room.rglob(pattern))]
+    digest = hashlib.sha256()
+    for path in (*paths, Path(tolerances.__file__), Path(stable_targets.__file__), Path(stable_targets.TABLE)):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@functools.cache
+def machine() -> str:
+    """What of this machine decides numbers. A cache may be on a disk that several machines share."""
+    processor = platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = [platform.processor()]
+    kinds = sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))})
+    comparing = (f"{name} {version(name)}" for name in ("numpy", "ml_dtypes"))
+    # XLA divides work, and with it sums, by the number of processors.
+    return "\n".join((sys.platform, processor, str(os.cpu_count()), *comparing, *kinds))
+
+
+def tool() -> str:
+    """Which code of this project runs here: its version and a hash."""
+    return f"{version('pytest-jaxexport')} ({code()[:12]})"
+
+
+def _with_content(value: Any, folder: str, files: Mapping[str, str]) -> Any:
+    """The value, with each path below `folder` replaced by the hash that the manifest has for that file."""
+    if isinstance(value, str):
+        name = os.path.relpath(value, folder) if value.startswith(folder + os.sep) else ""
+        # A file that no manifest lists is its own content, and shared with nobody.
+        return f"sha256:{files[name]}" if name in files else value
+    if isinstance(value, dict):
+        return {key: _with_content(item, folder, files) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_content(item, folder, files) for item in value]
+    return value
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()

@@ -1,0 +1,157 @@
+"""A plan before it runs: its cells, its counts, and the jobs of a CI system that run it."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+from rich.console import Console
+
+from export_core.environments.placement import Mode
+from export_core.judge.result import ReaderOf, WriterOf
+from export_core.matrix import Cell, Plan
+from export_core.matrix.shards import split
+from export_core.releases import Direction, Release, Windows, promise
+from export_core.report.terminal import print_plan
+from export_core.report.wording import counts_line
+
+MOST_JOBS = 256
+"""Jobs of one matrix of GitHub Actions. Source: its documentation, "Running variations of jobs in a workflow"."""
+
+
+class PlannedCell(msgspec.Struct, frozen=True):
+    """A cell before it runs; `days` lie between the two build dates."""
+
+    case: str
+    golden: str
+    writer: WriterOf
+    reader: ReaderOf
+    platform: str
+    mode: Mode
+    direction: Direction
+    days: int
+    promised: bool
+    promised_until: datetime.date
+
+
+class PlanReport(msgspec.Struct, frozen=True):
+    """What `jaxexport plan --json` prints.
+
+    `counts` are cells by reader, writer, platform, direction, and whether they are promised. `without_cells` names the
+    selected goldens that have no cell.
+    """
+
+    as_of: datetime.date
+    planned: int
+    goldens: int
+    selection: dict[str, Any]
+    counts: dict[str, dict[str, int]]
+    cells: tuple[PlannedCell, ...]
+    without_cells: str = ""
+
+
+def plan_report(plan: Plan, windows: Windows) -> PlanReport:
+    """All that is known of a plan before it runs."""
+    cells = tuple(_planned_cell(cell, windows) for cell in plan.cells)
+    readers = [_reader_name(plan, cell.reader) for cell in plan.cells]
+    return PlanReport(
+        as_of=plan.as_of,
+        planned=len(cells),
+        goldens=len(plan.goldens),
+        selection=plan.selection.described(),
+        counts={
+            "reader": dict(Counter(readers)),
+            "writer": dict(Counter(cell.golden.manifest.writer.id for cell in plan.cells)),
+            "platform": dict(Counter(cell.platform for cell in cells)),
+            "direction": dict(Counter(str(cell.direction) for cell in cells)),
+            "promise": dict(Counter(_promise_name(cell) for cell in cells)),
+        },
+        cells=cells,
+        without_cells=plan.without_cells,
+    )
+
+
+def _planned_cell(cell: Cell, windows: Windows) -> PlannedCell:
+    manifest = cell.golden.manifest
+    window = promise(manifest.writer.built, cell.reader.built, windows)
+    return PlannedCell(
+        case=manifest.case,
+        golden=cell.golden.id,
+        writer=msgspec.convert(manifest.writer, WriterOf, from_attributes=True),
+        reader=msgspec.convert(cell.reader, ReaderOf, from_attributes=True),
+        platform=cell.platform,
+        mode=cell.mode,
+        direction=window.direction,
+        days=window.days,
+        promised=window.promised,
+        promised_until=window.until,
+    )
+
+
+def print_plan_report(console: Console, plan: Plan, windows: Windows) -> None:
+    """Each cell on a line, then the counts."""
+    report = plan_report(plan, windows)
+    for cell in report.cells:
+        console.print(
+            f"{cell.golden}  in {cell.reader.jaxlib} with jax {cell.reader.jax} on {cell.platform}  "
+            f"{cell.direction} {cell.days} days  {_promise_name(cell)}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+    console.print()
+    print_plan(console, plan)
+    for name, counts in report.counts.items():
+        console.print(f"by {name}: {counts_line(counts)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _promise_name(cell: PlannedCell) -> str:
+    return "promised" if cell.promised else "outside"
+
+
+def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """A job matrix for GitHub Actions of at most 256 jobs.
+
+    ``{"include": [{"name", "shard", "options", "platforms", "environments", "cells"}, …]}``
+
+    Each job is a shard of the plan, so that `jaxexport merge` puts their results together: one reader on one platform,
+    since its environment is what costs, or several where there would be too many jobs. `options` select the whole plan;
+    ``platforms`` are those that the job's machine must have; ``environments`` is the same for jobs that need the same
+    ones: a part of a cache's key.
+    """
+    groups = {(cell.reader, cell.platform) for cell in plan.cells}
+    shards = split(plan.cells, min(len(groups), MOST_JOBS))
+    jobs = []
+    for index, cells in enumerate(shards, 1):
+        readers = ",".join(dict.fromkeys(_reader_name(plan, cell.reader) for cell in cells))
+        platforms = ",".join(dict.fromkeys(cell.platform for cell in cells))
+        jobs.append(
+            {
+                "name": f"jaxlib {readers} on {platforms}",
+                "shard": index,
+                "options": shlex.join([*options, "--shard", f"{index}/{len(shards)}"]),
+                "platforms": platforms,
+                "environments": _environments_key(plan, cells),
+                "cells": len(cells),
+            }
+        )
+    return {"include": jobs}
+
+
+def _environments_key(plan: Plan, cells: Sequence[Cell]) -> str:
+    """A name for what is installed to run these cells, in characters that every cache accepts in a key: no comma."""
+    readers = dict.fromkeys((cell.reader, cell.platform) for cell in cells)
+    content = [[reader.pair, platform, plan.sources.content(reader)] for reader, platform in readers]
+    digest = hashlib.sha256(msgspec.json.encode([version("pytest-jaxexport"), content])).hexdigest()[:12]
+    return f"{cells[0].reader.pair}-{digest}" if len(readers) == 1 else f"{len(readers)}-readers-{digest}"
+
+
+def _reader_name(plan: Plan, reader: Release) -> str:
+    """As the user named it on the command line, where it is not just a jaxlib version."""
+    return plan.spelled.get(reader, reader.jaxlib)

@@ -1,0 +1,276 @@
+"""Running a matrix, the one use case: what is selected is planned, replayed, judged, and written.
+
+The command line comes through `run_matrix`, and with it nox and CI; so does pytest's own replay, whose only reader is
+the interpreter that runs pytest.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shlex
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from export_core.environments.environment import this_interpreter
+from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.verify import verify_goldens
+from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge, summarize
+from export_core.judge.gate import in_order
+from export_core.judge.known import check_width, promised_scopes
+from export_core.matrix import Cell, Limits, Outcome, Plan, Selection, make_plan
+from export_core.matrix.limits import GIB, ReplayOptions
+from export_core.matrix.local_replay import replay_here
+from export_core.matrix.quirks import apply_quirks
+from export_core.matrix.replay import replay
+from export_core.matrix.shards import Shard, part_of
+from export_core.policy import Policy
+from export_core.releases import Release
+from export_core.remote.cluster import Cluster
+from export_core.remote.dispatch import cluster_at, replay_on
+from export_core.runs.journal import Journal, record_of, recorded
+from export_core.runs.results import result_line, write_summary
+from export_core.runs.resume import cells_left, results_so_far
+from export_core.urls import without_credentials
+from export_core.worker.client import start_worker
+from export_core.worker.protocol import WorkerStarter
+
+RESULTS = Path(".jaxexport")
+"""The folder of results unless another is named."""
+REPRODUCED = "reproduced"
+"""The folder, inside `RESULTS`, for the results of a command that runs one cell again."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a matrix is run: the options of `jaxexport matrix` beside those of a `Selection`.
+
+    `results` is the folder for results.jsonl and summary.json; None writes nothing. `goldens` is the folder of goldens
+    and `policy_file` the file of the policy; None leaves them to the policy and the project. `as_of` is the day for
+    which cells are judged, None is today; `shard` a part of the plan. `executor` is ``local`` or ``dask:ADDRESS``.
+    `timeout` is in seconds and `memory` in bytes, each for one cell. `jobs` is how many cells run at once; None is the
+    number of cores here, and 1 in each task on a cluster. `dump_ir` is a folder for modules as text.
+    """
+
+    results: Path | None = RESULTS
+    goldens: Path | None = None
+    policy_file: str | None = None
+    as_of: datetime.date | None = None
+    shard: Shard | None = None
+    executor: str = "local"
+    jobs: int | None = None
+    device_jobs: int = 1
+    timeout: float = 120.0
+    memory: int = 8 * GIB
+    resume: bool = False
+    cache: bool = True
+    dump_ir: Path | None = None
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of each cell."""
+        cores = 1 if self.executor != "local" else os.cpu_count() or 1
+        return Limits(self.jobs or cores, self.timeout, self.memory, device_jobs=self.device_jobs)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """The interpreter that runs now, as the only reader: its release, and what starts its workers."""
+
+    release: Release
+    start: WorkerStarter = start_worker
+
+
+def ignore(*_: object) -> None:
+    """Do nothing with what is told."""
+
+
+@dataclass(frozen=True)
+class Observer:
+    """What is called while a run goes on; each does nothing unless given.
+
+    `planned` gets the plan, and the whole plan that it may be a shard of; `started` the plan and the results that a
+    continued run has from before; `result` each result, once it is written. `environment` gets each reader whose
+    environment is built, `note` a line about what happens beside the cells: these two are called from several threads.
+    """
+
+    planned: Callable[[Plan, Plan], None] = ignore
+    started: Callable[[Plan, Sequence[Result]], None] = ignore
+    environment: Callable[[Release], None] = ignore
+    note: Callable[[str], None] = ignore
+    result: Callable[[Result], None] = ignore
+
+
+SILENT = Observer()
+"""Tells nobody."""
+
+
+@dataclass(frozen=True)
+class MatrixRun:
+    """A run that has ended: its plan, its results in order, and their summary."""
+
+    plan: Plan
+    results: list[Result]
+    summary: Summary
+
+
+def run_matrix(
+    policy: Policy,
+    selection: Selection,
+    options: RunOptions,
+    *,
+    goldens: Sequence[Golden] | None = None,
+    interpreter: Interpreter | None = None,
+    observer: Observer = SILENT,
+) -> MatrixRun:
+    """Plan the selected cells, run those that have no result yet, judge each, and write results and summary.
+
+    Args:
+        policy: what the project asks for.
+        selection: which goldens, readers and platforms.
+        options: how cells are run, and where results go.
+        goldens: the goldens to select from, already verified; None reads and verifies all of the folder.
+        interpreter: replays in this interpreter, which is the only reader, and on the CPU alone.
+        observer: follows the run.
+
+    Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
+    of results cannot be used, and `ResultsNotWritten` where it takes no more.
+    """
+    started = time.monotonic()
+    if options.resume and options.results and not options.as_of and (record := recorded(options.results)):
+        # A run that continues does so as of the day on which it began.
+        options = replace(options, as_of=datetime.date.fromisoformat(record.as_of))
+    whole = plan_matrix(policy, selection, options, goldens, interpreter)
+    plan = part_of(whole, options.shard) if options.shard else whole
+    observer.planned(plan, whole)
+    facts = _facts(plan, policy, options)
+    with ExitStack() as stack:
+        # In this order: a run that does not reach its cluster has not removed the results of the last one.
+        cluster = cluster_at(options.executor)
+        if cluster:
+            stack.callback(cluster.close)
+        journal, results = None, []
+        if options.results:
+            shard = str(options.shard or "")
+            plan_record = record_of(whole, policy.without_locations(), options.limits, shard)
+            facts = replace(facts, plan=plan_record.digest)
+            journal = stack.enter_context(Journal(options.results, plan_record, resume=options.resume))
+            results = results_so_far(journal, plan) if journal.resumed else []
+        observer.started(plan, results)
+        cells = cells_left(plan, results)
+        with closing(_outcomes(plan, cells, policy, options, cluster, interpreter, observer)) as outcomes:
+            for outcome in outcomes:
+                result = judge(outcome, policy, reproduce_command(plan, outcome.cell, options))
+                if journal:
+                    journal.append(result_line(result))
+                results.append(result)
+                observer.result(result)
+        results = in_order(results)
+        summary = summarize(results, policy, replace(facts, seconds=time.monotonic() - started))
+        if journal and options.results:
+            journal.finish(result_line(result) for result in results)
+            write_summary(options.results, summary)
+    return MatrixRun(plan, results, summary)
+
+
+def plan_matrix(
+    policy: Policy,
+    selection: Selection,
+    options: RunOptions,
+    goldens: Sequence[Golden] | None = None,
+    interpreter: Interpreter | None = None,
+) -> Plan:
+    """The cells of a selection, as of a day, whatever the shard. See `run_matrix`.
+
+    Raises `PolicyError` for a known failure whose globs cover too much.
+    """
+    if goldens is None:
+        goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)))
+    goldens = apply_quirks(goldens, policy.quirks)
+    calendar = policy.calendar()
+    day = options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
+    if interpreter:
+        replayed = [golden for golden in goldens if "cpu" in golden.manifest.replayed_on]
+        cells = tuple(Cell(golden, interpreter.release, "cpu") for golden in replayed)
+        return Plan(cells, day, calendar, selection)
+    windows = policy.window_lengths()
+    plan = make_plan(goldens, calendar, windows, selection, day)
+    check_width(policy.known_failures, promised_scopes(plan.cells, windows))
+    return plan
+
+
+def command_options(selection: Selection, options: RunOptions) -> list[str]:
+    """The words of a command line by which other cells of the same goldens would run just as these do.
+
+    What chooses among the cells is left out, and so is where results go.
+    """
+    defaults = RunOptions()
+    words = [
+        ("--goldens", options.goldens),
+        ("--policy", options.policy_file),
+        ("--as-of", options.as_of),
+        *(("--target", target) for target in selection.targets),
+        *(("--wheels", folder) for folder in selection.wheels),
+        *(("--index", without_credentials(url)) for url in selection.indexes),
+        ("--executor", options.executor if options.executor != defaults.executor else None),
+        ("--timeout", f"{options.timeout:g}" if options.timeout != defaults.timeout else None),
+        ("--memory", f"{options.memory / GIB:g}" if options.memory != defaults.memory else None),
+    ]
+    return [word for option, value in words if value is not None for word in (option, str(value))]
+
+
+def reproduce_command(plan: Plan, cell: Cell, options: RunOptions) -> str:
+    """The shell command that runs one cell of a plan again, just as it was run.
+
+    Its results have a folder of their own, since a run replaces what is in its folder.
+    """
+    golden = cell.golden.manifest
+    reader = plan.spelled.get(cell.reader, cell.reader.jaxlib)
+    platform = cell.platform if cell.platform == "cpu" else f"{cell.platform}:{cell.mode}"
+    words = ["jaxexport", "matrix", "--cases", golden.case, "--writers", golden.writer.jaxlib]
+    words += ["--readers", reader, "--platforms", platform, *command_options(plan.selection, options)]
+    results = RESULTS / REPRODUCED
+    if options.results and options.results.resolve() == results.resolve():  # this run reproduces another one
+        results /= REPRODUCED
+    words += ["--no-cache", "--results", str(results)]
+    return shlex.join(words)
+
+
+def _facts(plan: Plan, policy: Policy, options: RunOptions) -> RunFacts:
+    """What the summary of a run says of its plan."""
+    return RunFacts(
+        planned=len(plan.cells),
+        as_of=plan.as_of,
+        selection=plan.selection.described(),
+        calendar=calendar_facts(plan.calendar, plan.as_of),
+        accepted=accepted_in((golden.manifest for golden in plan.goldens), policy.quirks),
+        shard=ShardOf(options.shard.index, options.shard.count) if options.shard else None,
+        without_cells=plan.without_cells,
+    )
+
+
+def _outcomes(
+    plan: Plan,
+    cells: Sequence[Cell],
+    policy: Policy,
+    options: RunOptions,
+    cluster: Cluster | None,
+    interpreter: Interpreter | None,
+    observer: Observer,
+) -> Generator[Outcome, None, None]:
+    """One outcome for each cell: in this interpreter, on a cluster, or in readers' environments on this machine."""
+    how = ReplayOptions(plan.calendar, policy, options.limits, plan.sources, options.cache, options.dump_ir)
+    if interpreter:
+        return replay(
+            cells,
+            lambda placement: this_interpreter(placement.reader),
+            how,
+            notify=observer.note,
+            start=interpreter.start,
+        )
+    if cluster:
+        return replay_on(cluster, cells, how, notify=observer.note)
+    return replay_here(cells, how, notify=observer.note, ready=observer.environment)

@@ -1,0 +1,28 @@
+"""The location of a test as goldens name it: file and names. Not its node id, to which xdist may add."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+def locate(item: pytest.Item) -> tuple[str, tuple[str, ...]]:
+    """The test file relative to the root directory, and the names inside it."""
+    names = tuple(node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item)))
+    return relative_file(item.path, item.config), names
+
+
+def full_name(item: pytest.Item) -> str:
+    """The test as a golden's manifest names it: ``tests/test_a.py::TestA::test_f[x]``."""
+    path, names = locate(item)
+    return "::".join((path, *names))
+
+
+def relative_file(path: Path, config: pytest.Config) -> str:
+    """A file relative to the root directory, with ``..`` for one outside, which --rootdir allows.
+
+    A golden must not contain a path of one machine.
+    """
+    return Path(os.path.relpath(path, config.rootpath)).as_posix()

@@ -1,0 +1,155 @@
+"""Goldens that belong to no test any more. Only a run of all tests can tell."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import re
+import shlex
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jaxexport.location import full_name, relative_file
+
+if TYPE_CHECKING:
+    from export_core.goldens import Golden
+
+# Options of pytest that leave tests out, by their names in its configuration.
+_NARROWING = {
+    "lf": "--lf",
+    "stepwise": "--stepwise",
+    "deselect": "--deselect",
+    "ignore": "--ignore",
+    "ignore_glob": "--ignore-glob",
+    "collectonly": "--collect-only",
+}
+
+
+@dataclass(eq=False, repr=False)
+class CollectedTests:
+    """What pytest collected, here or in xdist's workers: whole test files, and tests, deselected ones too."""
+
+    files: set[str] = field(default_factory=set)
+    tests: set[str] = field(default_factory=set)
+    broken: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, as an xdist worker sends it to its controller."""
+        return {"files": sorted(self.files), "tests": sorted(self.tests), "broken": self.broken}
+
+    def add(self, sent: Mapping[str, Any]) -> None:
+        """Add what a worker has sent."""
+        self.files |= set(sent["files"])
+        self.tests |= set(sent["tests"])
+        self.broken |= sent["broken"]
+
+
+class CollectionListener:
+    """A plugin that notes what is collected, registered in every process that collects."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self.collected = CollectedTests()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, Any, Any]:
+        """Note the file of a module that was collected whole. One that was skipped or broke hides its tests."""
+        report: Any = yield
+        if isinstance(collector, pytest.Module) and report.passed:
+            self.collected.files.add(relative_file(collector.path, self._config))
+        self.collected.broken |= report.failed
+        return report
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Note every test that exists, here rather than after deselection, which not every plugin announces."""
+        self.collected.tests.add(full_name(item))
+
+
+@dataclass(eq=False, repr=False)
+class ReportedTests:
+    """What the reports of marked tests say: which ran, which passed, what they exported, and on which platforms."""
+
+    tests: set[str] = field(default_factory=set)
+    passed: set[str] = field(default_factory=set)
+    cases: set[str] = field(default_factory=set)
+    platforms: set[str] = field(default_factory=set)
+
+    def add(self, report: pytest.TestReport, attached: Mapping[str, Any]) -> None:
+        """Add the report of a marked test, with what the plugin attached to it."""
+        self.tests.add(attached["test"])
+        self.cases |= set(attached["cases"])
+        self.platforms |= {event["writer"].rpartition("-")[2] for event in attached["events"]}
+        if report.when == "call" and report.passed:
+            self.passed.add(attached["test"])
+
+
+def why_partial(config: pytest.Config) -> str:
+    """Why this run is not one of all tests; empty where it is. Options in the ini file's addopts hold for every run."""
+    always_given = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    always_given.add_argument("-k", dest="keyword", default="")
+    always_given.add_argument("-m", dest="markexpr", default="")
+    addopts, _ = always_given.parse_known_args([str(word) for word in config.getini("addopts")])
+    for option in ("keyword", "markexpr"):
+        if (expression := config.getoption(option)) != getattr(addopts, option):
+            return f"-{option[0]} {shlex.quote(expression)} selects only some of the tests"
+    for option, name in _NARROWING.items():
+        if config.getoption(option, None):
+            return f"{name} selects only some of the tests"
+    patterns = [str(config.rootpath / str(path)) for path in config.getini("testpaths")]
+    all_paths = [Path(path) for pattern in patterns for path in glob.glob(pattern)]  # noqa: PTH207 - as pytest does
+    given = [config.invocation_params.dir / argument for argument in config.args if "::" not in argument]
+    for path in all_paths or [config.rootpath]:
+        if not any(path.resolve().is_relative_to(argument.resolve()) for argument in given):
+            return f"it runs {shlex.join(config.args)}, not all of {path}"
+    return ""
+
+
+def find_unused(goldens: Path, reported: ReportedTests, collected: CollectedTests, root: Path) -> list[Golden]:
+    """The goldens of tests that do not exist here, and of calls that a test does not make here.
+
+    Not among them: a golden by another writer or for another platform, if this run exports its case; one whose test was
+    deselected, skipped or failed, or whose file was not collected; and one that never had a test. Another machine may
+    still use a golden that is unused here, see `is_gone`. Raises `GoldenError` for a golden that cannot be read.
+    """
+    from export_core.goldens import GoldenStore
+
+    store = GoldenStore(goldens)
+    cases = [path.name for path in sorted(goldens.iterdir()) if path.is_dir()] if goldens.is_dir() else []
+    unused: list[Golden] = []
+    for case in cases:
+        if not case.startswith(".") and case not in reported.cases:
+            generations = store.generations(case)
+            if generations and _is_unused(generations, reported, collected, root):
+                unused += generations
+    return unused
+
+
+def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
+    """Whether no machine can export an unused golden any more: its test file was collected and does not name its test.
+
+    Which tests and calls exist may depend on the machine and on the installed releases. A file that does not exist here
+    may belong to another project that shares the goldens.
+    """
+    file, *names = golden.manifest.test.split("::")
+    if file not in collected.files:
+        return False
+    text = (root / file).read_text(encoding="utf-8", errors="replace")
+    return not any(re.search(rf"\b{re.escape(name.partition('[')[0])}\b", text) for name in names)
+
+
+def _is_unused(generations: list[Golden], reported: ReportedTests, collected: CollectedTests, root: Path) -> bool:
+    test = generations[-1].manifest.test
+    file = test.partition("::")[0]
+    if not test:
+        return False
+    if test in reported.tests:
+        # The test ran and did not export this case. But a call for other machines only has no golden of our platforms.
+        platforms = {golden.manifest.writer.platform for golden in generations}
+        return test in reported.passed and not platforms.isdisjoint(reported.platforms)
+    if test in collected.tests:
+        return False
+    return file in collected.files or not (root / file).exists()

@@ -1,0 +1,65 @@
+"""The command that a result prints runs its cell again: the same verdict and message, and the first run untouched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from export_core.cli.app import main
+from export_core.environments.environment import this_interpreter
+from export_core.matrix import local_replay
+from export_core.runs.journal import RESULTS
+
+
+@pytest.fixture
+def jaxexport(monkeypatch, tmp_path, golden_folder, here):
+    """The command in a project whose goldens lie in a folder that no policy names, with this interpreter as reader."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(local_replay, "build_environment", lambda release, *_: this_interpreter(release))
+    for case in ("hangs", "eats_memory", "waves", "other_numbers"):
+        shutil.copytree(golden_folder / case, tmp_path / "other goldens" / case)
+
+    def run(*words: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["jaxexport", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0)
+
+    return run
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("case", "options", "verdict", "message"),
+    [
+        ("hangs", ["--timeout", "3"], "timeout", "after 3 s, killed"),
+        ("eats_memory", ["--memory", "0.9"], "crash", "more than the limit of 0.9 GiB"),
+        ("other_numbers", [], "numerics", "elements differ"),
+    ],
+    ids=["timeout", "memory limit", "other goldens"],
+)
+def test_reproduce_gives_the_verdict_and_message_again(jaxexport, here, case, options, verdict, message):
+    chosen = ["--goldens", "other goldens", "--cases", case, "--cases", "waves", "--readers", here.jaxlib]
+    assert jaxexport("matrix", *chosen, *options, "--quiet") == 1
+    folder = Path(".jaxexport")
+    first = {line["case"]: line for line in map(json.loads, (folder / RESULTS).read_text().splitlines())}
+    assert (first[case]["verdict"], message in first[case]["message"]) == (verdict, True)
+    before = digests(folder)
+    command = shlex.split(first[case]["reproduce"])
+    assert jaxexport(*command[1:]) == 1
+    (again,) = map(json.loads, (folder / "reproduced" / RESULTS).read_text().splitlines())
+    assert [again[name] for name in ("verdict", "message", "stage")] == [
+        first[case][name] for name in ("verdict", "message", "stage")
+    ]
+    assert digests(folder) == before
+    assert len(first) == 2

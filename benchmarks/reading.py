@@ -30,7 +30,7 @@ _JAX = "import sys, jax.export; jax.export.deserialize(bytearray(open(sys.argv[1
 
 
 def measure(runs: int) -> list[Line]:
-    """`inspect` in a folder without a policy and jax as processes, in turn; then two artifacts in this process."""
+    """`inspect` in a folder without a policy and jax as processes, in turn; then artifacts here, in turn with jaxlib."""
     small, large = ARTIFACT.read_bytes(), _with_a_large_constant()
     return [
         _processes(runs),
@@ -61,9 +61,8 @@ def _processes(runs: int) -> Line:
 
 
 def _process(*arguments: str) -> float:
-    with (
-        tempfile.TemporaryDirectory() as folder
-    ):  # a policy in the working folder, as this repository has one, takes 100 ms more
+    # In a folder of its own: a policy in the working folder, as this repository has one, takes 100 ms more.
+    with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         done = subprocess.run([sys.executable, *arguments], capture_output=True, check=False, cwd=folder)
         seconds = time.perf_counter() - started

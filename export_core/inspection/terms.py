@@ -1,7 +1,6 @@
 """The terms that an artifact is described by: releases, windows of the promise, allowed calls.
 
-A project's policy sets them. Loading one takes 100 ms, so that `jaxexport inspect` first looks whether there can be
-one.
+A project's policy sets them. Loading one takes 100 ms, so `jaxexport inspect` first looks whether there can be one.
 """
 
 from __future__ import annotations
@@ -56,8 +55,7 @@ def _may_have_policy() -> bool:
         return True
     try:
         with open(PROJECT_FILE, "rb") as file:  # noqa: PTH123 - pathlib takes 5 ms
-            return (
-                b"jaxexport" in file.read()
-            )  # only a TOML parser knows whether it is the table; the policy's loader asks one
+            # Only a TOML parser knows whether it is our table; the policy's loader asks one.
+            return b"jaxexport" in file.read()
     except OSError:
         return False

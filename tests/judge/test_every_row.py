@@ -124,4 +124,4 @@ def test_a_quirk_accepts_other_numbers_of_a_golden_and_is_shown(project):
     assert "accepted  quirk: atol float32 1.5: numerics/0.9.2-cpu." in ended.out
     assert "reason     shown on purpose; owner me, #7, until 2026-12-01" in ended.out
     without = process("judge", "quirk", "--policy", "inside.yaml", cwd=project)
-    assert (without.code, "quirks: expected what this run was made with" in without.err) == (2, True)
+    assert (without.code, "quirks: expected the value that this run was made with" in without.err) == (2, True)

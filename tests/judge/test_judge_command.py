@@ -83,7 +83,7 @@ def test_a_policy_that_runs_cells_otherwise_cannot_judge_them(text, jaxexport, t
     monkeypatch.chdir(tmp_path)
     finished(tmp_path / "out", result())
     (tmp_path / "export_compat.yaml").write_text(text)
-    said = f"export_compat.yaml: {text.partition(':')[0]}: expected what this run was made with, found something else."
+    said = f"export_compat.yaml: {text.partition(':')[0]}: expected the value that this run was made with, found another one."
     assert_bad_input(jaxexport("judge", "out"), said, "run `jaxexport matrix` again")
 
 

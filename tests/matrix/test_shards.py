@@ -91,5 +91,5 @@ def test_a_shard_is_written_as_it_is_read(index, more):
 def test_more_shards_than_cells_are_refused():
     plan = Plan(tuple(cells({("0.9.2", "cpu"): 2})), day("2026-11-21"), load_calendar(), Selection())
     assert len(part_of(plan, Shard(2, 2)).cells) == 1
-    with pytest.raises(MatrixError, match="--shard 1/3: the plan has 2 cells, which are no 3 shards"):
+    with pytest.raises(MatrixError, match="--shard 1/3: the plan has 2 cells, too few for 3 shards"):
         part_of(plan, Shard(1, 3))

@@ -97,7 +97,7 @@ def test_a_run_of_all_tests_lists_unused_goldens_deletes_none(projects: Projects
     listed = [line for line in run.text.splitlines() if line.startswith(("unused: ", "of no golden: "))]
     assert (run.code, len(listed)) == (0, 2), run.text
     assert listed[0] == "unused: test_b.test_gone/0.12.0.1-cpu: test_b.py::test_gone no longer exports it"
-    assert listed[1].endswith("notes.txt: a file in no golden's folder")
+    assert listed[1].endswith("notes.txt: a file outside any golden's folder")
     assert "pytest --prune-goldens deletes unused goldens" in run.text
     assert "unused" not in project.pytest("-k", "skipped").text, "a run of some tests knows nothing"
     assert project.stored() == before

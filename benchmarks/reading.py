@@ -30,7 +30,7 @@ _JAX = "import sys, jax.export; jax.export.deserialize(bytearray(open(sys.argv[1
 
 
 def measure(runs: int) -> list[Line]:
-    """`inspect` in a folder without a policy and jax as processes, in turn; then artifacts here, in turn with jaxlib."""
+    """`inspect` in a folder without a policy and jax as processes, in turn; then artifacts, in turn with jaxlib."""
     small, large = ARTIFACT.read_bytes(), _with_a_large_constant()
     return [
         _processes(runs),

@@ -93,7 +93,8 @@ def _build_writer(release: Release, writers: Readers, install: Sequence[str], lo
     expected = f"{release.jax} {release.jaxlib}"
     if environment.checked != expected:
         raise EnvironmentFailed(
-            f"{environment.folder}: expected jax and jaxlib {expected}, found {environment.checked}. Delete the folder; "
+            f"{environment.folder}: expected jax and jaxlib {expected}, found {environment.checked}. Delete the "
+            "folder; "
             "it will be built again."
         )
     return environment

@@ -272,7 +272,8 @@ def test_goldens_are_pruned_only_on_request_and_nothing_else(jaxexport, project)
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
     dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01")
     assert dry.out.splitlines() == [
-        "retains  t.test_f[a]/0.12.0.1-cpu  a jaxlib built on 2027-04-01 must run it; promised to run in 0.12.0, 0.12.0.1; "
+        "retains  t.test_f[a]/0.12.0.1-cpu  a jaxlib built on 2027-04-01 must run it; promised to run in 0.12.0, "
+        "0.12.0.1; "
         "the last of its case by a writer on cpu",
         "retains  t.test_g/0.6.2-cpu  the last of its case by a writer on cpu",
         "prunes   t.test_f[a]/0.9.2-cpu  built 2026-03-18",

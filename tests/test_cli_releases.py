@@ -106,7 +106,8 @@ def test_missing_release_is_incomplete_and_the_others_run(real):
         "releases: {jaxlib: {9.9.9: {built: 2026-11-01}}, jax: {9.9.9: {built: 2026-11-01, minimum_jaxlib: 9.9.9}}}"
     )
     ended = process(
-        "matrix", "--cases", "waves", "--readers", "0.12.0.1,9.9.9", "--policy", "missing.yaml", "--as-of", "2026-11-21",
+        "matrix", "--cases", "waves", "--readers", "0.12.0.1,9.9.9", "--policy", "missing.yaml",
+        "--as-of", "2026-11-21",
         "--results", "missing", cwd=real,
     )  # fmt: skip
     assert ended.code == 3, ended.out

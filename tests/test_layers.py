@@ -32,7 +32,8 @@ FLOORS = {f"export_core.{room}": floor for floor, rooms in enumerate(ROOMS) for 
 FLOORS["pytest_jaxexport"] = len(ROOMS)
 
 JAX = {"export_core.worker.program", "export_core.inspection.module_text"}
-"""Modules that import jax or jaxlib beside export/: the worker in the reader's own process, and what prints a module."""
+"""Modules that import jax or jaxlib beside export/: the worker in the reader's own process, and what prints a module.
+"""
 
 NUMERIC = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 MODULES = sorted(path for package in ("export_core", "pytest_jaxexport") for path in (ROOT / package).rglob("*.py"))

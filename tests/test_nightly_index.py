@@ -1,4 +1,4 @@
-"""A nightly of a package index reads what releases have written: a real index, served here, that holds a real jax and jaxlib."""
+"""A nightly of a package index reads what releases have written: a real index with a real jax and jaxlib."""
 
 from __future__ import annotations
 

@@ -73,7 +73,8 @@ def test_every_run_option_is_reproduced_or_harmless(field):
     """An option that is new must be put on one of the two lists."""
     harmless = {"results", "shard", "jobs", "device_jobs", "resume", "cache", "dump_ir"}
     other = {
-        "results": Path("r"), "goldens": Path("g"), "policy_file": "p", "as_of": day("2026-01-02"), "shard": Shard(1, 2),
+        "results": Path("r"), "goldens": Path("g"), "policy_file": "p", "as_of": day("2026-01-02"),
+        "shard": Shard(1, 2),
         "executor": "dask:tcp://h:1", "jobs": 7, "device_jobs": 3, "timeout": 7.0, "memory": GIB, "resume": True,
         "cache": False, "dump_ir": Path("d"),
     }[field]  # fmt: skip

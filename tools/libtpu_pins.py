@@ -16,7 +16,8 @@ from export_core.environments.libtpu import load_pins
 from export_core.releases import load_calendar
 
 TABLE = Path(export_core.environments.__file__).with_name("data") / "libtpu.yaml"
-HEAD = """# The libtpu that jax[tpu] pins, by the version that jax and jaxlib share. Written by `python -m tools.libtpu_pins`.
+HEAD = """\
+# The libtpu that jax[tpu] pins, by the version that jax and jaxlib share. Written by `python -m tools.libtpu_pins`.
 # Releases before 0.5.1 pin libtpu-nightly, which is no longer on the index.
 """
 

@@ -1,4 +1,6 @@
-"""What do the files that people and other programs read and write look like? JSON Schemas of manifest, policy, results, inspections.
+"""What do the files that people and other programs read and write look like?
+
+JSON Schemas of manifest, policy, results, inspections.
 
 ``python -m tools.schemas [FOLDER]`` writes them; a test keeps those in schema/ equal to what the types say.
 """

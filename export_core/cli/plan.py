@@ -50,7 +50,7 @@ _OPTIONS = (
         "--target",
         metavar="P=DEVICE",
         multiple=True,
-        help="Another device to compile for, such as tpu=v6e, cuda=a100 or cuda=cuda13/b200. [default: v5e, cuda12/h100]",
+        help="Another device to compile for: tpu=v6e, cuda=a100 or cuda=cuda13/b200. [default: v5e, cuda12/h100]",
     ),
     click.option(
         "--touching",

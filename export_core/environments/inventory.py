@@ -19,8 +19,8 @@ from export_core.environments.locks import exclusive_lock, last_used
 class CachedEnvironment:
     """One folder of the cache.
 
-    `kind` is ``reader`` or ``writer``; `plugin` is empty for a CPU, else such as ``libtpu`` or ``cuda12-run``. `size` is
-    in bytes, of files that are hard links into uv's cache, so that removing them may free less. `is_built` is false
+    `kind` is ``reader`` or ``writer``; `plugin` is empty for a CPU, else such as ``libtpu`` or ``cuda12-run``. `size`
+    is in bytes, of files that are hard links into uv's cache, so that removing them may free less. `is_built` is false
     for what a killed build left behind.
     """
 

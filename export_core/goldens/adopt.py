@@ -27,8 +27,8 @@ def adopt_artifact(
 
     Args:
         artifact: a serialized `jax.export.Exported`.
-        inputs: an .npz with the flat arguments in order, as `np.savez(file, *leaves)` names them (arr_0, arr_1, …) or
-            as goldens do (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes; PRNG keys as their key
+        inputs: an .npz with the flat arguments in order, as `np.savez(file, *leaves)` names them (arr_0, arr_1, …)
+            or as goldens do (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes; PRNG keys as their key
             data.
         outputs: the flat results, likewise.
         case: the name of the golden's folder.
@@ -36,7 +36,8 @@ def adopt_artifact(
         register: modules that a reader imports first; the golden holds a copy of each.
 
     Raises:
-        GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, or the name is no folder's.
+        GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, or the name is no
+            folder's.
     """
     envelope = _envelope_of(artifact)
     _check_case_name(case)

@@ -88,7 +88,10 @@ def comparison_of(check: Check, how: Comparison) -> Comparison:
 
 @dataclass(frozen=True)
 class CallResults:
-    """What the calls of a cell gave: the largest errors of all. `problem` says what is wrong, and is empty if nothing is."""
+    """What the calls of a cell gave: the largest errors of all.
+
+    `problem` says what is wrong, and is empty if nothing is.
+    """
 
     difference: Difference
     problem: str = ""

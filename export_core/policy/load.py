@@ -57,7 +57,8 @@ def policy_file(folder: Path, named: str | None = None) -> Path | None:
         return project if in_project else None
     if in_project:
         raise PolicyError(
-            f"{read_source(project).location(())}: expected one policy, found two: this table and {standalone}. Keep one of "
+            f"{read_source(project).location(())}: expected one policy, found two: this table and {standalone}. Keep "
+            "one of "
             "them."
         )
     return standalone

@@ -1,7 +1,7 @@
 """What dates: the calendar of releases, and the windows of the promise.
 
-The names come from their modules when they are first asked for: `jaxexport inspect` needs `releases.entries` alone, and the calendar's
-libraries take longer to load than an artifact takes to read.
+The names come from their modules when they are first asked for: `jaxexport inspect` needs `releases.entries` alone, and
+the calendar's libraries take longer to load than an artifact takes to read.
 """
 
 from typing import TYPE_CHECKING

@@ -60,8 +60,8 @@ class ForkingWorker:
         number = secrets.randbits(53)  # garbage in the pipe must not name another cell by chance
         with self._lock:
             self._pending[number] = future
-        # The worker enforces the limit of a cell; one that is stuck itself (stopped, or its requests lost) must not hang
-        # the run. Twice the limit, since a cell may have waited for the first one, which goes alone.
+        # The worker enforces the limit of a cell; one that is stuck itself (stopped, or its requests lost) must not
+        # hang the run. Twice the limit, since a cell may have waited for the first one, which goes alone.
         watch = threading.Timer(2 * request.timeout + GRACE_SECONDS, processes.kill, (self._process,))
         watch.daemon = True
         watch.start()

@@ -1,7 +1,7 @@
 """The calling conventions of jax.export, version by version, and which of them each release writes.
 
-docs/calling_conventions.md has the same two tables for people. Sources: the history in JAX's export documentation for what changed
-and when; for who writes which, the minimum, default and maximum in the sources of the releases.
+docs/calling_conventions.md has the same two tables for people. Sources: the history in JAX's export documentation for
+what changed and when; for who writes which, the minimum, default and maximum in the sources of the releases.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from packaging.version import Version
 
 
 class Convention(NamedTuple):
-    """One version: what it changed, and the day (2023-10-20, or a month of older ones) from which JAX could write it."""
+    """One version: what it changed, and the day (2023-10-20, or a month of older ones) since when JAX could write it."""
 
     version: int
     since: str
@@ -58,7 +58,10 @@ def supported_by(jax: str) -> Supported | None:
 
 
 def writable_by(version: int) -> tuple[str, str | None] | None:
-    """Return the first jax that writes a version, and the first that no longer does (None: today's does); None if none ever could."""
+    """Return the first jax that writes a version, and the first that no longer does; None if none ever could.
+
+    The second is None if today's jax still writes it.
+    """
     return _span([row.oldest <= version <= row.newest for row in SUPPORTED])
 
 

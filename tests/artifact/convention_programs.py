@@ -2,7 +2,8 @@
 
 One file for every jax since 0.4.24.
 
-The calling convention is that of the environment: JAX_EXPORT_CALLING_CONVENTION_VERSION, before jax 0.4.30 JAX_SERIALIZATION_VERSION.
+The calling convention is that of the environment: JAX_EXPORT_CALLING_CONVENTION_VERSION, before jax 0.4.30
+JAX_SERIALIZATION_VERSION.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ SINCE_0_4_30 = hasattr(api.Exported, "serialize")
 
 
 class Unordered(effects.Effect):
-    """An effect without a token. Serialized by the name of its class; those of jax itself come with callbacks, which cannot be."""
+    """An effect without a token.
+
+    Serialized by the name of its class; those of jax itself come with callbacks, which cannot be.
+    """
 
     __str__ = __repr__ = lambda self: type(self).__name__
     __eq__ = lambda self, other: type(self) is type(other)  # noqa: E731

@@ -1,8 +1,10 @@
-"""Is the forecast "this reader loads it" true? Real releases write artifacts, real releases load them, and a table is printed.
+"""Is the forecast "this reader loads it" true?
 
-`nox -s forecast_check [-- --releases 22 --seed 0]`. The artifacts are new: programs that the rules were not fitted to, exported by each
-release, and this project's goldens. Exit 1 for one false "loads",
-an artifact whose main is said not to follow its calling convention, or more than one false "does not load" in 200.
+Real releases write artifacts, real releases load them, and a table is printed.
+
+`nox -s forecast_check [-- --releases 22 --seed 0]`. The artifacts are new: programs that the rules were not fitted to,
+exported by each release, and this project's goldens. Exit 1 for one false "loads", an artifact whose main is said not
+to follow its calling convention, or more than one false "does not load" in 200.
 """
 
 from __future__ import annotations
@@ -99,7 +101,8 @@ def main() -> int:
 def told(table: Counter[tuple[bool | None, bool]], releases: int, new: int, kept: int, seconds: float) -> int:
     """Print the confusion table, and say by the exit code whether the forecast holds."""
     print(
-        f"\n{new} new artifacts by {releases} releases and {kept} goldens, loaded by {releases} releases, in {seconds:.0f} s\n"
+        f"\n{new} new artifacts by {releases} releases and {kept} goldens, loaded by {releases} releases, in "
+        f"{seconds:.0f} s\n"
     )
     print(f"{'foreseen':<18}{'really loads':>14}{'does not':>14}")
     for word, answer in (("loads", True), ("does not load", False), ("cannot be known", None)):

@@ -1,4 +1,6 @@
-"""What a release does for forecast_check.py: `write DIR SEED` exports programs, `read LIST` loads artifacts. One file for every jax.
+"""What a release does for forecast_check.py: `write DIR SEED` exports programs, `read LIST` loads artifacts.
+
+One file for every jax.
 
 None of these programs is in data/make.py, whose artifacts the rules of the forecast were fitted to.
 """

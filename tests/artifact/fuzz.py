@@ -1,7 +1,9 @@
-"""Does anything but an ArtifactError come out, however the bytes are broken? `python tests/artifact/fuzz.py --seconds 60`.
+"""Does anything but an ArtifactError come out, however the bytes are broken?
 
-Mutated, cut and spliced artifacts, one after the other until the time is over; exit 1 if an input broke a limit. What broke one
-is written to --keep.
+`python tests/artifact/fuzz.py --seconds 60`.
+
+Mutated, cut and spliced artifacts, one after the other until the time is over; exit 1 if an input broke a limit. What
+broke one is written to --keep.
 """
 
 from __future__ import annotations
@@ -130,7 +132,8 @@ class Watched:
         """The figures, in a line."""
         return (
             f"{self.inputs} inputs in {seconds:.0f} s ({self.inputs / seconds:.0f} a second): {self.read} read, "
-            f"{self.inputs - self.read} refused, {self.broken} broke a limit; slowest {1000 * self.slowest:.0f} ms of CPU; "
+            f"{self.inputs - self.read} refused, {self.broken} broke a limit; slowest {1000 * self.slowest:.0f} ms of "
+            "CPU; "
             f"memory of {self.traced}: at most {self.worst:.1f} times the file (of 1 kB or more), "
             f"at most {self.rest / 1e6:+.2f} MB above {TIMES} times ({CONSTANT / 1e6:.3f} MB allowed)"
         )

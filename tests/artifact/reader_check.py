@@ -1,7 +1,9 @@
-"""Is what the reader says true? Real releases export artifacts and say what is in them; the reader must say the same, field by field.
+"""Is what the reader says true?
 
-`nox -s reader_check [-- --releases 20 --seed 0]`. Each release is asked through `jax.export.deserialize` and jaxlib's own walk over the
-module; the goldens inside this interpreter's jax wheel come beside. Exit 1 for one difference.
+Real releases export artifacts and say what is in them; the reader must say the same, field by field.
+
+`nox -s reader_check [-- --releases 20 --seed 0]`. Each release is asked through `jax.export.deserialize` and jaxlib's
+own walk over the module; the goldens inside this interpreter's jax wheel come beside. Exit 1 for one difference.
 """
 
 from __future__ import annotations
@@ -115,7 +117,10 @@ def walked(module: Module) -> dict[str, Any]:
 
 
 def shipped() -> tuple[int, list[str]]:
-    """The goldens of the jax wheel (they are bare modules), against what the installed jaxlib finds in each: how many, and which differ."""
+    """The goldens of the jax wheel (bare modules), against what the installed jaxlib finds in each.
+
+    How many there are, and which differ.
+    """
     sys.path.insert(0, str(MAKE.parent))
     from make import of_module
 
@@ -162,7 +167,8 @@ def main() -> int:
     print(f"{goldens} goldens of the jax wheel: {len(wrong)} differences", *wrong, sep="\n  ")
     seconds = time.monotonic() - started
     print(
-        f"\n{total} artifacts by {len(versions)} releases, {fields_compared} fields, {failed} differences, in {seconds:.0f} s"
+        f"\n{total} artifacts by {len(versions)} releases, {fields_compared} fields, {failed} differences, in "
+        f"{seconds:.0f} s"
     )
     return 1 if failed or wrong or not total else 0
 

@@ -1,4 +1,4 @@
-"""What `main` takes and returns is what the envelope says: no false alarm on anything that jax wrote, and every forgery is told."""
+"""`main` takes and returns what the envelope says: no false alarm on what jax wrote, and every forgery is found."""
 
 from __future__ import annotations
 
@@ -82,17 +82,20 @@ def test_an_older_version_that_is_asked_for_is_followed(tmp_path):
         (
             "plain",
             {"in_avals": (Aval("bfloat16", (4, 8)),)},
-            "argument 0 of main is tensor<4x8xf32>, and in_avals[0] is bfloat16[4,8], which is tensor<4x8xbf16> in a module.",
+            "argument 0 of main is tensor<4x8xf32>, and in_avals[0] is bfloat16[4,8], which is tensor<4x8xbf16> in a "
+            "module.",
         ),
         (
             "plain",
             {"out_avals": (Aval("float32", (8, 4)),)},
-            "result 0 of main is tensor<4x8xf32>, and out_avals[0] is float32[8,4], which is tensor<8x4xf32> in a module.",
+            "result 0 of main is tensor<4x8xf32>, and out_avals[0] is float32[8,4], which is tensor<8x4xf32> in a "
+            "module.",
         ),
         (
             "keys",
             {"out_avals": (Aval("key<rbg>", (2,)), Aval("key<fry>", (3,)), Aval("float32", ()))},
-            "result 0 of main is tensor<2x2xui32>, and out_avals[0] is key<rbg>[2], which is tensor<2x4xui32> in a module.",
+            "result 0 of main is tensor<2x2xui32>, and out_avals[0] is key<rbg>[2], which is tensor<2x4xui32> in a "
+            "module.",
         ),
         (
             "plain",
@@ -103,17 +106,20 @@ def test_an_older_version_that_is_asked_for_is_followed(tmp_path):
         (
             "plain",
             {"ordered_effects": ("A",)},
-            "main takes 0 tokens, and its calling convention asks for 1: one for each ordered effect since version 9, none before.",
+            "main takes 0 tokens, and its calling convention asks for 1: one for each ordered effect since version 9, "
+            "none before.",
         ),
         (
             "ordered",
             {"calling_convention_version": 8},
-            "main takes 2 tokens, and its calling convention asks for 0: one for each ordered effect since version 9, none before.",
+            "main takes 2 tokens, and its calling convention asks for 0: one for each ordered effect since version 9, "
+            "none before.",
         ),
         (
             "symbolic",
             {"in_avals": (Aval("float32", ("b", "c")),)},
-            "the function that main wraps, @_wrapped_jax_export_main, takes as jax.global_constant a, b; the in_avals and platforms "
+            "the function that main wraps, @_wrapped_jax_export_main, takes as jax.global_constant a, b; the in_avals "
+            "and platforms "
             "ask for b, c.",
         ),
         (
@@ -124,7 +130,8 @@ def test_an_older_version_that_is_asked_for_is_followed(tmp_path):
         (
             "symbolic",
             {"uses_global_constants": False},
-            "the module of main has jax.uses_shape_polymorphism = True, and the envelope uses_global_constants = False.",
+            "the module of main has jax.uses_shape_polymorphism = True, and the envelope uses_global_constants = "
+            "False.",
         ),
         (
             "sharded",

@@ -180,7 +180,7 @@ HOSTILE = {
 
 
 def _shared_avals(count: int) -> dict[int, tuple[str, object]]:
-    """The fields of an envelope whose arguments are one table, referred to again and again: jax's writer shares nothing."""
+    """The fields of an envelope whose arguments are one table, referred to many times: jax's writer shares nothing."""
     from struct import pack
 
     text = pack("<I", 1) + b"f\0\0\0"

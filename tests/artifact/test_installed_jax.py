@@ -23,7 +23,8 @@ import sys, pathlib
 from jax import export
 for name in sys.argv[1:]:
     before, after = (export.deserialize(bytearray(pathlib.Path(name + end).read_bytes())) for end in ("", ".written"))
-    for field in ("fun_name", "in_tree", "in_avals", "out_tree", "out_avals", "platforms", "nr_devices", "module_kept_var_idx",
+    for field in ("fun_name", "in_tree", "in_avals", "out_tree", "out_avals", "platforms", "nr_devices",
+                  "module_kept_var_idx",
                   "ordered_effects", "disabled_safety_checks", "mlir_module_serialized", "uses_global_constants"):
         # symbolic dimensions of two reads are of two scopes, and never equal
         assert str(getattr(before, field)) == str(getattr(after, field)), (name, field)

@@ -94,7 +94,8 @@ def told_of(results: Sequence[Result], writers: Sequence[str], readers: Sequence
         "",
         f"{len(results)} cells: {', '.join(f'{count} {verdict}' for verdict, count in verdicts.most_common())}. "
         f"Of {len(inside)} inside the window {kept} pass.",
-        f"{wrote} of {len(writers)} releases wrote what some release reads, {have_read} of {len(readers)} read what some release wrote.",
+        f"{wrote} of {len(writers)} releases wrote what some release reads, {have_read} of {len(readers)} read what "
+        "some release wrote.",
         "",
         *kinds(results),
     ]

@@ -174,7 +174,8 @@ def test_a_file_that_is_not_there_is_one_line_and_2(jaxexport):
     ended = jaxexport("inspect", "nowhere.jaxexport")
     assert ended.code == 2
     assert ended.err == (
-        "jaxexport: error: nowhere.jaxexport: expected a file to read, found No such file or directory. Check the path.\n"
+        "jaxexport: error: nowhere.jaxexport: expected a file to read, found No such file or directory. Check the "
+        "path.\n"
     )
 
 

@@ -99,7 +99,8 @@ def test_a_line_without_end_is_cut():
 def module(body, *, private="helper", target="f"):
     return (
         '#loc1 = loc("x")\nmodule @jit_f {\n'
-        f"  func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {{\n{body}    return %9 : tensor<3xf32> loc(#loc1)\n  }}\n"
+        f"  func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {{\n{body}    return %9 : tensor<3xf32> "
+        "loc(#loc1)\n  }}\n"
         f"  func.func private @{private}(%arg0: tensor<3xf32>) -> tensor<3xf32> {{\n"
         f"    %0 = stablehlo.custom_call @{target}(%arg0) : tensor<3xf32>\n    return %0 : tensor<3xf32>\n  }}\n}}\n"
     )

@@ -266,7 +266,8 @@ def test_a_too_early_golden_exits_with_1_without_any_such_reader():
     assert summary(kept, other).exit_code == 0
     assert summary(kept, other, declared=late).exit_code == 1
     not_run = ran(
-        "0.9.0.1", "0.10.2", "scale_v1", verdict=Verdict.NOT_RUN, stage=Stage.ENVIRONMENT, judgement=Judgement.INCOMPLETE
+        "0.9.0.1", "0.10.2", "scale_v1",
+        verdict=Verdict.NOT_RUN, stage=Stage.ENVIRONMENT, judgement=Judgement.INCOMPLETE
     )  # fmt: skip
     assert summary(kept, not_run, declared=late).exit_code == 3, "what could not be completed outranks what is broken"
 
@@ -341,7 +342,8 @@ def test_a_release_on_the_very_day_is_in_order(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "right", "said"),
     [
-        ("release: 2026-02-28", "release: 2026-02-03", r"release: expected 2026-02-04 \(introduced\) or later, or null .*found 2026-02-03"),
+        ("release: 2026-02-28", "release: 2026-02-03",
+         r"release: expected 2026-02-04 \(introduced\) or later, or null .*found 2026-02-03"),
         ("new: scale_v2", "new: scale_v1", r"new: expected a name other than old, found 'scale_v1' twice"),
         ("old: scale_v1", "old: ' '", r"old: expected text, found none"),
         ("new: scale_v2", "new: ''", r"new: expected text, found none"),
@@ -363,7 +365,8 @@ def test_a_target_changes_once(tmp_path):
 def test_a_change_without_its_day_is_an_error_that_names_the_key(tmp_path, text):
     with pytest.raises(
         PolicyError,
-        match=r"export_compat\.yaml:\d: custom_call_changes\[0\](: expected the key `introduced`|\.introduced: .*'soon')",
+        match=r"export_compat\.yaml:\d: custom_call_changes\[0\]"
+        r"(: expected the key `introduced`|\.introduced: .*'soon')",
     ):
         policy(tmp_path, text)
 

@@ -104,7 +104,8 @@ def test_a_cell_that_was_compiled_is_kept_or_a_bonus(project):
 @pytest.mark.matrix
 def test_a_quirk_accepts_other_numbers_of_a_golden_and_is_shown(project):
     (project / "quirk.yaml").write_text(
-        f"{INSIDE}quirks:\n  - {{case: numerics, writer: 0.9.2-cpu, atol: {{float32: 1.5}}, reason: shown on purpose, owner: me,\n"
+        f"{INSIDE}quirks:\n  - {{case: numerics, writer: 0.9.2-cpu, atol: {{float32: 1.5}}, reason: shown on purpose, "
+        "owner: me,\n"
         "     issue: '#7', added: 2026-10-01, expires: 2026-12-01}\n"
     )
     words = (

@@ -39,7 +39,8 @@ def test_judging_again_with_another_policy_judges_by_it(jaxexport, tmp_path, mon
     (tmp_path / "short.yaml").write_text("windows: {backward: 30, forward: 0}")
     assert jaxexport("judge", "out", "--policy", "short.yaml").code == 0, "outside the window a crash is only shown"
     listed = (
-        "known_failures: [{cases: [t.b], writers: ['*'], readers: ['*'], verdict: crash, stage: run, message: signal 11, "
+        "known_failures: [{cases: [t.b], writers: ['*'], readers: ['*'], verdict: crash, stage: run, message: signal "
+        "11, "
         "reason: r, owner: o, issue: i, added: 2026-10-01, expires: 2026-12-01}]"
     )
     (tmp_path / "known.yaml").write_text(listed)
@@ -83,7 +84,8 @@ def test_a_policy_that_runs_cells_otherwise_cannot_judge_them(text, jaxexport, t
     monkeypatch.chdir(tmp_path)
     finished(tmp_path / "out", result())
     (tmp_path / "export_compat.yaml").write_text(text)
-    said = f"export_compat.yaml: {text.partition(':')[0]}: expected the value that this run was made with, found another one."
+    key = text.partition(":")[0]
+    said = f"export_compat.yaml: {key}: expected the value that this run was made with, found another one."
     assert_bad_input(jaxexport("judge", "out"), said, "run `jaxexport matrix` again")
 
 

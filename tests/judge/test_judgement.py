@@ -116,7 +116,8 @@ def test_judging_with_other_windows_changes_only_what_follows():
 def test_a_results_line_has_exactly_the_fields_of_the_contract():
     line = msgspec.json.decode(msgspec.json.encode(judged("0.9.2", "0.10.2")))
     assert " ".join(line) == (
-        "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error seconds "
+        "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error "
+        "seconds "
         "custom_calls direction days promised promised_until judgement reproduce flaky "
         "device driver foreseen"
     )

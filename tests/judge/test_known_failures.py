@@ -32,7 +32,8 @@ TODAY = day("2026-11-21")
 
 def crash(case="t.test_cholesky", reader="0.10.2", message="died by signal 11 (SIGSEGV)", **changes):
     judged = result(
-        Verdict.CRASH, Judgement.BROKEN, case=case, reader=reader, stage=Stage.RUN, message=message, signal=11, **changes
+        Verdict.CRASH, Judgement.BROKEN,
+        case=case, reader=reader, stage=Stage.RUN, message=message, signal=11, **changes
     )  # fmt: skip
     return judge_again(judged, rules(known=[ENTRY]))
 

@@ -79,7 +79,11 @@ def test_nothing_broken_needs_no_entry():
 @settings(max_examples=40, deadline=None)
 @given(
     st.dictionaries(
-        st.tuples(st.sampled_from(["t.a", "t.b", "t.c"]), st.sampled_from(["0.9.2", "0.10.0"]), st.sampled_from(["0.10.2", "0.11.0"])),
+        st.tuples(
+            st.sampled_from(["t.a", "t.b", "t.c"]),
+            st.sampled_from(["0.9.2", "0.10.0"]),
+            st.sampled_from(["0.10.2", "0.11.0"]),
+        ),
         st.sampled_from([None, SEGV, "died by signal 6 (SIGABRT)"]),
         min_size=1,
     )

@@ -1,4 +1,4 @@
-"""Cells of platforms that are not here, compiled for a described device by the plugin of the newest release: one TPU, one CUDA."""
+"""Cells of missing platforms, compiled for a described TPU and a described GPU by the newest release's plugins."""
 
 from __future__ import annotations
 

@@ -129,7 +129,8 @@ def test_several_processes_keep_at_once(tmp_path):
         "def complain(text): raise SystemExit(text)\n"
         "cache = OutcomeCache(Path(sys.argv[1]), complain)\n"
         "cell = Cell(golden(), release('0.12.0.1'), 'cpu')\n"
-        "for number in range(200): cache.put(f'{sys.argv[2]}-{number}', Outcome(cell, Stage.RUN, Verdict.ERROR, sys.argv[2]))\n"
+        "for number in range(200): cache.put(f'{sys.argv[2]}-{number}', Outcome(cell, Stage.RUN, Verdict.ERROR, "
+        "sys.argv[2]))\n"
     )
     tests = str(Path(__file__).parents[1])
     both = [subprocess.Popen([sys.executable, "-c", script, tmp_path, name, tests]) for name in ("one", "two")]

@@ -73,7 +73,8 @@ GONE = "ModuleNotFoundError: No module named 'gone_away'. It must be installed, 
         ),
         (
             "disabled_checks=['ALL']",
-            "disabled_checks=['ALL']: expected a dict of 'platform', 'ALL' or custom-call targets, each with its reason",
+            "disabled_checks=['ALL']: expected a dict of 'platform', 'ALL' or custom-call targets, each with its "
+            "reason",
         ),
         ("vjp_order=-1", "vjp_order=-1: expected a derivative's order of 0 or more"),
         ("vjp_order=True", "vjp_order=True: expected a derivative's order of 0 or more"),

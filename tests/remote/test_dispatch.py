@@ -1,4 +1,4 @@
-"""Cells on any executor: goldens travel as bytes, and each cell ends in exactly one outcome whatever the engine loses."""
+"""Cells on any executor: goldens travel as bytes, and each cell ends in one outcome, whatever the engine loses."""
 
 from __future__ import annotations
 

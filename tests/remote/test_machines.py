@@ -1,4 +1,4 @@
-"""A matrix on a real Dask cluster: a scheduler and three workers, one killed in the middle, and the results of a local run."""
+"""A matrix on a real Dask cluster, with a worker killed in the middle, gives the results of a local run."""
 
 from __future__ import annotations
 

@@ -27,10 +27,14 @@ from export_core.report.wording import plain_text
 from export_core.worker.protocol import Stage
 
 ENTRY = KnownFailure(
-    ("t.known",), ("*",), ("*",), "crash", "run", "signal 11", "LAPACK is not there", "ann", "issue 7", day("2026-10-01"),
+    ("t.known",), ("*",), ("*",), "crash", "run", "signal 11", "LAPACK is not there", "ann", "issue 7",
+    day("2026-10-01"),
     expires=day("2026-12-01"),
 )  # fmt: skip
-NASTY = "\x1b[31mred\x1b[0m \x00\x08 <script>alert('&')</script> ]]> ```` \ufffe \x1b]8;;http://x\x07 \u2028 {{ 7*7 }}\r\nlast"
+NASTY = (
+    "\x1b[31mred\x1b[0m \x00\x08 <script>alert('&')</script> ]]> ```` \ufffe \x1b]8;;http://x\x07 "
+    "\u2028 {{ 7*7 }}\r\nlast"
+)
 
 
 def cell(verdict: Verdict, judgement: Judgement, case: str, **changes) -> Result:
@@ -271,7 +275,8 @@ def test_the_page_has_all_of_every_cell():
     assert crash == {
         "judgement": "broken",
         "verdict": "crash",
-        "cell": "t.broken, written by jax 0.9.2 with jaxlib 0.9.2 (built 2026-03-18) and read by jax 0.10.2 with jaxlib 0.10.2 "
+        "cell": "t.broken, written by jax 0.9.2 with jaxlib 0.9.2 (built 2026-03-18) "
+        "and read by jax 0.10.2 with jaxlib 0.10.2 "
         "(built 2026-06-17) on cpu, crashed.",
         "window": "backward: reader built 91 days after the writer; promised: 180 days, until 2026-09-14",
         "stage": "run",

@@ -24,7 +24,7 @@ from export_core.worker.protocol import Stage
 
 
 class Started:
-    """A worker that has run two cells: by the first it knows what to import, with the second it forked a spare process."""
+    """A worker that has run two cells: the first said what to import, the second forked a spare."""
 
     def __init__(self, environment, golden, folder: Path) -> None:
         self.worker = ForkingWorker(environment)

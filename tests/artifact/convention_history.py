@@ -12,7 +12,7 @@ from packaging.version import Version
 
 
 class Convention(NamedTuple):
-    """One version: what it changed, and the day (2023-10-20, or a month of older ones) since when JAX could write it."""
+    """One version: what it changed, and the day (2023-10-20, or a month of older ones) since when JAX can write it."""
 
     version: int
     since: str

@@ -32,6 +32,7 @@ from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits
 from export_core.matrix.checks import request_of
+from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
 from export_core.policy import load_policy
 from export_core.releases import Calendar
@@ -103,7 +104,7 @@ def cold(cells: Sequence[Cell], environment: Environment, rounds: int) -> list[L
 
 def sharing(cells: Sequence[Cell], scratch: Path) -> list[Request]:
     """Those that can share a warm process."""
-    requests = [request_of(cell, scratch, timeout=120.0, memory=0) for cell in cells]
+    requests = [request_of(cell, scratch, Limits(timeout=120.0, memory=0)) for cell in cells]
     return [request for request in requests if request.devices == 1 and not request.x64 and not request.register]
 
 
@@ -153,7 +154,7 @@ def matrix(cells: Sequence[Cell], environment: Environment, calendar: Calendar) 
 
 def _seconds_a_cell(cells: Sequence[Cell], environment: Environment, calendar: Calendar, limits: Limits) -> float:
     started = time.perf_counter()
-    ended = list(replay(cells, lambda reader: environment, calendar, limits=limits))
+    ended = list(replay(cells, lambda placement: environment, ReplayOptions(calendar, limits=limits)))
     return (time.perf_counter() - started) / len(ended)
 
 

@@ -883,7 +883,8 @@ def write_notes(path: str, names: list[str]) -> None:
 # A fork shares the pages of its worker until it writes to them; then the system copies each, one by one, while the cell
 # waits. Any cell writes the same 4,000 or so (16 MB with 0.12.0.1), mostly for reference counts of what the worker has
 # imported. So the first cell says which, and a spare process copies them in few calls before it has a cell. It keeps a
-# cold cell within its budget of 1.4 times a warm one: FIGURES
+# cold cell within its budget of 1.4 times a warm one: 1.25 times with it, 1.43 without (benchmarks/cells.py, medians of
+# the ratios of the goldens, both in turn on two cores). To copy all writable memory would be simpler: 50 ms a cell.
 
 
 def writable_memory() -> list[tuple[int, int]]:

@@ -118,7 +118,7 @@ def test_what_is_no_finished_run_is_not_reported(damage, said, command):
 
 def test_a_run_that_has_not_finished_says_how_to_go_on(command):
     Path("new/summary.json").rename("new/plan.json")
-    assert "found a run that has not finished: `jaxexport matrix --resume` goes on with it" in refused(
+    assert "found a run that has not finished: `jaxexport matrix --resume` continues it" in refused(
         command("report", "new")
     )
 

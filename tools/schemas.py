@@ -41,7 +41,7 @@ KINDS: dict[str, tuple[type, str]] = {
         "what `jaxexport releases list --json` prints: the calendar with its windows as of a day",
     ),
     "result": (Result, "one line of results.jsonl: a judged cell"),
-    "summary": (Summary, "summary.json: what was planned, what came of it, the exit code"),
+    "summary": (Summary, "summary.json: what was planned, what happened, the exit code"),
 }
 
 

@@ -31,7 +31,7 @@ class ShardOf(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """summary.json: what was planned, what came of it, and by which policy and calendar.
+    """summary.json: what was planned, what happened, and by which policy and calendar.
 
     `uncovered` says what is missing beside the cells that were not run. `plan` is a digest of the whole plan: the same
     for all its shards. `shard` says which of them this was. `flaky` counts the cells whose verdict was another one the

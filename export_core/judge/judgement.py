@@ -135,5 +135,5 @@ def _artifact(path: Path) -> Artifact:
 
 
 def _finite(value: float | None) -> float | None:
-    # JSON has no infinity; an error that is not finite is told in the message.
+    # JSON has no infinity; an error that is not finite is in the message.
     return value if value is not None and math.isfinite(value) else None

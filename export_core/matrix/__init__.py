@@ -1,4 +1,4 @@
-"""Which cells there are, and what came of each: plan, replay, cached replay."""
+"""The cells of a run, and what happened to each: selection, plan, replay, cached replay."""
 
 from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.matrix.errors import MatrixError

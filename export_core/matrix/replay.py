@@ -58,7 +58,7 @@ class _Attempt:
 
 @dataclass
 class _Pass:
-    """What came of one worker: attempts that are to be made again, and those that it was never given."""
+    """What is left after one worker: attempts that are to be made again, and those that it was never given."""
 
     lost: list[_Attempt] = field(default_factory=list)
     untried: list[_Attempt] = field(default_factory=list)

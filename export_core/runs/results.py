@@ -59,7 +59,7 @@ def read_summary(folder: Path) -> Summary:
         return summary
     except OSError:
         found = (
-            "a run that has not finished: `jaxexport matrix --resume` goes on with it"
+            "a run that has not finished: `jaxexport matrix --resume` continues it"
             if (folder / PLAN).exists()
             else "none"
         )

@@ -23,13 +23,7 @@ class Replayer:
     def __init__(self, settings: Settings) -> None:
         self._policy = settings.policy
         self._workers = WarmWorkers()
-        self._options = RunOptions(
-            results=None,
-            goldens=_named_goldens(settings),
-            policy_file=_named_policy(settings),
-            cache=False,
-            dump_ir=settings.dump_ir,
-        )
+        self._options = run_options(settings)
         self.calendar = settings.policy.calendar()
 
     def replay(self, goldens: Sequence[Golden]) -> list[Result]:
@@ -45,15 +39,22 @@ class Replayer:
         self._workers.close()
 
 
-def _named_goldens(settings: Settings) -> Path | None:
-    """The folder of goldens as `--goldens` takes it; None where `jaxexport matrix` finds it where pytest was called."""
-    if settings.goldens.resolve() == (settings.directory / settings.policy.goldens).resolve():
-        return None
-    return Path(os.path.relpath(settings.goldens, settings.directory))
+def run_options(settings: Settings) -> RunOptions:
+    """How goldens are replayed in this process.
+
+    Goldens and policy are named if `jaxexport matrix` would find others in the folder where pytest was called: a
+    failure prints the command that reproduces its cell from there.
+    """
+    here = settings.directory
+    goldens, policy = settings.goldens, settings.policy_file
+    return RunOptions(
+        results=None,
+        goldens=None if goldens.resolve() == (here / settings.policy.goldens).resolve() else _relative(goldens, here),
+        policy_file=None if policy is None or policy == policy_file(here) else str(_relative(policy, here)),
+        cache=False,
+        dump_ir=settings.dump_ir,
+    )
 
 
-def _named_policy(settings: Settings) -> str | None:
-    """The policy file as `--policy` takes it, likewise."""
-    if settings.policy_file is None or settings.policy_file == policy_file(settings.directory):
-        return None
-    return os.path.relpath(settings.policy_file, settings.directory)
+def _relative(path: Path, folder: Path) -> Path:
+    return Path(os.path.relpath(path, folder))

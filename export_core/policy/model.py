@@ -221,7 +221,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quirks: Annotated[tuple[Quirk, ...], Meta(description="Relaxations, each for one golden.")] = ()
     releases: Annotated[ExtraReleases, Meta(description="Releases that the shipped calendar lacks.")] = ExtraReleases()
     known_failures: Annotated[
-        tuple[KnownFailure, ...], Meta(description="Cells whose promise is broken, and that must fail in exactly this way.")
+        tuple[KnownFailure, ...],
+        Meta(description="Cells whose promise is broken, and that must fail in exactly this way."),
     ] = ()
     custom_call_changes: Annotated[
         tuple[CustomCallChange, ...], Meta(description="Custom-call targets that another one takes the place of.")

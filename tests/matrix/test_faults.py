@@ -271,9 +271,10 @@ def test_a_cell_is_flaky_until_it_ends_the_same_twice(run, goldens, here, kept, 
 
 def open_here() -> dict[str, set[str]]:
     """The processes, threads and descriptors of this process."""
-    tasks = list(Path("/proc/self/task").iterdir())
-    children = {pid for task in tasks for pid in (task / "children").read_text().split()}
-    files = set()
+    children, files = set(), set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread that has just ended
+            children |= set((task / "children").read_text().split())
     for file in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # the one that lists them
             files.add(f"{file.name} {file.readlink()}")

@@ -48,7 +48,7 @@ def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) 
 
 
 def machine_fault(reply: Reply) -> str:
-    """What of the machine, and not of the artifact, caused this reply; empty where the artifact did."""
+    """The fault of the machine, and not of the artifact, that caused this reply; empty where the artifact did."""
     if reply.end == "fault":
         return f"{reply.type}: {reply.message}" if reply.type else reply.message or ""
     if reply.signal in SENT_FROM_OUTSIDE:

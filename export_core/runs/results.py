@@ -35,6 +35,7 @@ def read_results(folder: Path) -> Iterator[Result]:
     """The lines of a results.jsonl. Raises `RunError` naming the line that is none."""
     path = folder / RESULTS
     try:
+        # As bytes: a str would also be split at U+2028 and others, which JSON leaves as they are in a message.
         lines = path.read_bytes().splitlines()
     except OSError:
         raise RunError(f"{path}: expected the results of a matrix run, found none.") from None
@@ -53,6 +54,7 @@ def read_summary(folder: Path) -> Summary:
     path = folder / SUMMARY
     try:
         summary = msgspec.json.decode(path.read_bytes(), type=Summary)
+        # All that a later command will use is checked here, where the message can name the file.
         msgspec.convert(summary.policy, Policy)
         if not isinstance(whole := summary.selection.get("whole"), bool):
             raise msgspec.ValidationError(f"Expected `selection.whole` to be true or false, found {whole!r}")
@@ -77,8 +79,7 @@ def read_run(folder: Path) -> tuple[list[Result], Summary]:
     results = list(read_results(folder))
     if not results or len(results) != summary.results:
         raise RunError(
-            f"{folder / RESULTS}: expected the {summary.results} results that {SUMMARY} tells of, and at least one, "
-            f"found {len(results)}. "
-            "Run the matrix again."
+            f"{folder / RESULTS}: expected the {summary.results} results that {SUMMARY} counts, and at least one, "
+            f"found {len(results)}. Run the matrix again."
         )
     return results, summary

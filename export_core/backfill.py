@@ -55,7 +55,7 @@ def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequenc
 
     Args:
         writers: what `choose_writers` chose.
-        install: pip requirements of the tests; empty stands for the project in the working folder, if it has a
+        install: pip requirements of the tests; if empty, the project in the working folder is installed, if it has a
             pyproject.toml.
         pytest_args: handed to pytest after its own.
 

@@ -1,4 +1,4 @@
-"""The coverage of a run: what it was asked to show and no cell shows makes it incomplete, whatever its cells say."""
+"""The coverage of a run: if no cell shows what it was asked to show, it is incomplete, whatever its cells say."""
 
 from __future__ import annotations
 

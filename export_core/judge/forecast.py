@@ -240,7 +240,7 @@ def _custom_call_events(
 
 
 def _scope(entry: KnownFailure | Quirk) -> str:
-    """All that tells an entry from others of its issue. An event's subject must not change between forecasts."""
+    """What distinguishes an entry from others of its issue. An event's subject must not change between forecasts."""
     if isinstance(entry, Quirk):
         return f"{entry.case}/{entry.writer}"
     named = (entry.cases, ("by", *entry.writers), ("in", *entry.readers), ("on", *entry.platforms))

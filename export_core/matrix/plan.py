@@ -125,7 +125,7 @@ def _touches(cell: Cell, release: Release) -> bool:
 
 
 def _select_goldens(goldens: Sequence[Golden], selection: Selection, as_of: datetime.date) -> list[Golden]:
-    """The selected goldens that exist on a day. Raises `MatrixError` if there is none, and for a name without one."""
+    """The selected goldens that exist on a day. Raises `MatrixError` if a writer or a case, or the day, has none."""
     if not goldens:
         raise MatrixError(
             "There is no golden to replay: expected at least one in the golden folder. Mark a test with "

@@ -23,7 +23,7 @@ _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
 
 @dataclass(frozen=True)
 class Selection:
-    """What was asked for.
+    """What a run is asked for.
 
     `readers` is a comma-separated list of ``window``, ``all`` and single readers. A reader is a jaxlib version, one
     with the jax to go with it (``0.11.2-jax0.12.0.1``), or the path of a jaxlib wheel. `cases` are case ids or globs,

@@ -125,7 +125,7 @@ class _Dispatch:
         self.waiting.setdefault(batch.platform, deque()).append(batch)
 
     def _recall_stranded(self) -> None:
-        """Take back the batches that wait for machines none of which is left: an engine would wait for ever."""
+        """Take back the batches that wait for machines none of which is left: an engine would wait forever."""
         # Only batches that were tied to machines: any other job is moved by the engine itself.
         for future, batch in list(self.out.items()):
             if batch.machines and not set(batch.machines) & set(self.cluster.others(batch.platform, batch.failed_on)):

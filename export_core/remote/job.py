@@ -81,7 +81,7 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
 
 
 def _why_not_here(job: Job) -> str:
-    """Why this machine runs none of a job; empty if it can."""
+    """Why this machine cannot run a job; empty if it can."""
     if job.tool != tool():
         return (
             f"this machine has pytest-jaxexport {tool()}, and the job was sent by {job.tool}: "

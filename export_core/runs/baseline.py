@@ -199,7 +199,7 @@ class _Plans:
         return {golden for golden, digest in self.now.goldens.items() if before.get(golden, digest) != digest}
 
     def differences(self, before: Summary, after: Summary) -> Iterator[str]:
-        """What was asked for in another way: at most one sentence."""
+        """In which settings the two plans differ: at most one sentence."""
         now, then = self.now, self.then
         if now is None or then is None:
             yield f"{PLAN} is missing in one of the runs: whether their goldens have the same bytes is not known"

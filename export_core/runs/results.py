@@ -32,7 +32,7 @@ def write_summary(folder: Path, summary: Summary) -> None:
 
 
 def read_results(folder: Path) -> Iterator[Result]:
-    """The lines of a results.jsonl. Raises `RunError` naming the line that is none."""
+    """The results of a results.jsonl. Raises `RunError` for a line that is not a result, and names it."""
     path = folder / RESULTS
     try:
         # As bytes: a str would also be split at U+2028 and others, which JSON leaves as they are in a message.
@@ -49,7 +49,7 @@ def read_results(folder: Path) -> Iterator[Result]:
 def read_summary(folder: Path) -> Summary:
     """The summary.json of a run, whose policy this version reads.
 
-    Raises `RunError` where there is none, or another version's.
+    Raises `RunError` if there is none, or if another version wrote it in another form.
     """
     path = folder / SUMMARY
     try:
@@ -73,7 +73,7 @@ def read_summary(folder: Path) -> Summary:
 def read_run(folder: Path) -> tuple[list[Result], Summary]:
     """The results of a finished run with their summary.
 
-    Raises `RunError` where there are none, or of another run than the summary's.
+    Raises `RunError` if there are none, or not as many as the summary counts.
     """
     summary = read_summary(folder)
     results = list(read_results(folder))

@@ -55,7 +55,7 @@ def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequenc
 
     Args:
         writers: what `choose_writers` chose.
-        install: pip requirements of the tests; empty stands for the project in the working folder, if it has a
+        install: pip requirements of the tests; if empty, the project in the working folder is installed, if it has a
             pyproject.toml.
         pytest_args: handed to pytest after its own.
 
@@ -66,9 +66,11 @@ def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequenc
     for release in writers.chosen:
         click.echo(f"== writing goldens with jax {release.jax}, jaxlib {release.jaxlib} (built {release.built})")
         try:
+            # Locked until pytest has ended: `jaxexport environments clean` must not remove it meanwhile.
             with EnvironmentLocks() as locks:
                 environment = _build_writer(release, writers, install, locks)
                 command = [str(environment.python), "-m", "pytest", "--update-goldens", "-m", "export_compat", "-q"]
+                # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
                 code = subprocess.run([*command, *pytest_args], env=cell_variables(), check=False).returncode
         except EnvironmentFailed as error:
             click.echo(f"jaxlib {release.jaxlib}: {error}", err=True)
@@ -94,8 +96,7 @@ def _build_writer(release: Release, writers: Readers, install: Sequence[str], lo
     if environment.checked != expected:
         raise EnvironmentFailed(
             f"{environment.folder}: expected jax and jaxlib {expected}, found {environment.checked}. Delete the "
-            "folder; "
-            "it will be built again."
+            "folder; it will be built again."
         )
     return environment
 
@@ -105,6 +106,7 @@ def this_package() -> str:
     package = distribution("pytest-jaxexport")
     origin = json.loads(package.read_text("direct_url.json") or "{}")
     url = str(origin.get("url", ""))
+    # The form of direct_url.json is that of PEP 610. A wheel file has no dir_info, and may be gone by now.
     if url.startswith("file://") and origin.get("dir_info") is not None:
         path = url2pathname(urlparse(url).path)
         if not Path(path).exists():
@@ -114,7 +116,7 @@ def this_package() -> str:
 
 
 def _project_file() -> str:
-    """The project's pyproject.toml: other dependencies mean another environment."""
+    """The project's pyproject.toml, which decides what is installed: other dependencies mean another environment."""
     path = Path("pyproject.toml")
     return path.read_text() if path.exists() else ""
 

@@ -1,7 +1,7 @@
 """Running a matrix, the one use case: what is selected is planned, replayed, judged, and written.
 
-The command line comes through `run_matrix`, and with it nox and CI; so does pytest's own replay, whose only reader is
-the interpreter that runs pytest.
+The command line calls `run_matrix`, and nox and CI call the command line; pytest's own replay calls it too, with the
+interpreter that runs pytest as the only reader.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Interpreter:
 
 
 def ignore(*_: object) -> None:
-    """Do nothing with what is told."""
+    """The callback that does nothing."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Observer:
 
 
 SILENT = Observer()
-"""Tells nobody."""
+"""An observer that does nothing."""
 
 
 @dataclass(frozen=True)
@@ -137,15 +137,15 @@ def run_matrix(
         observer: follows the run.
 
     Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
-    of results cannot be used, and `ResultsNotWritten` where it takes no more.
+    of results cannot be used, and `ResultsNotWritten` where it has no room for more.
     """
-    started = time.monotonic()
     if options.resume and options.results and not options.as_of and (record := recorded_plan(options.results)):
         # A run that continues does so as of the day on which it began.
         options = replace(options, as_of=datetime.date.fromisoformat(record.as_of))
     whole = plan_matrix(policy, selection, options, goldens, interpreter)
     plan = part_of(whole, options.shard) if options.shard else whole
     observer.planned(plan, whole)
+    started = time.monotonic()
     facts = _facts(plan, policy, options)
     with ExitStack() as stack:
         # In this order: a run that does not reach its cluster has not removed the results of the last one.
@@ -155,15 +155,18 @@ def run_matrix(
         journal, results = None, []
         if options.results:
             shard = str(options.shard or "")
+            # Of the whole plan, whatever the shard: shards of one plan have the same digest, by which they are merged.
             plan_record = record_of(whole, policy.without_locations(), options.limits, shard)
             facts = replace(facts, plan=plan_record.digest)
             journal = stack.enter_context(Journal(options.results, plan_record, resume=options.resume))
             results = results_so_far(journal, plan) if journal.resumed else []
         observer.started(plan, results)
         cells = cells_left(plan, results)
+        # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
         with closing(_outcomes(plan, cells, policy, options, cluster, interpreter, observer)) as outcomes:
             for outcome in outcomes:
                 result = judge(outcome, policy, reproduce_command(plan, outcome.cell, options))
+                # Written before it is shown: what a person has seen is not lost when the process is killed.
                 if journal:
                     journal.append(result_line(result))
                 results.append(result)
@@ -189,6 +192,7 @@ def plan_matrix(
     """
     if goldens is None:
         goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)))
+    # Before the cells are made: keys of cached outcomes and jobs for other machines take tolerances from the manifests.
     goldens = apply_quirks(goldens, policy.quirks)
     calendar = policy.calendar()
     day = options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
@@ -203,9 +207,9 @@ def plan_matrix(
 
 
 def command_options(selection: Selection, options: RunOptions) -> list[str]:
-    """The words of a command line by which other cells of the same goldens would run just as these do.
+    """The command-line options with which other cells of the same goldens would run just as these do.
 
-    What chooses among the cells is left out, and so is where results go.
+    Options that choose among the cells are left out, and so is the folder of results.
     """
     defaults = RunOptions()
     words = [
@@ -229,12 +233,14 @@ def reproduce_command(plan: Plan, cell: Cell, options: RunOptions) -> str:
     """
     golden = cell.golden.manifest
     reader = plan.spelled.get(cell.reader, cell.reader.jaxlib)
+    # Without the mode, another machine would run what this one compiled, or the other way round.
     platform = cell.platform if cell.platform == "cpu" else f"{cell.platform}:{cell.mode}"
     words = ["jaxexport", "matrix", "--cases", golden.case, "--writers", golden.writer.jaxlib]
     words += ["--readers", reader, "--platforms", platform, *command_options(plan.selection, options)]
     results = RESULTS / REPRODUCED
     if options.results and options.results.resolve() == results.resolve():  # this run reproduces another one
         results /= REPRODUCED
+    # An outcome from the cache would reproduce nothing.
     words += ["--no-cache", "--results", str(results)]
     return shlex.join(words)
 

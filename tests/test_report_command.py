@@ -105,7 +105,7 @@ def test_a_pipe_is_written_to_and_not_replaced(command, tmp_path):
             "summary.json: expected the summary of a finished matrix run, found none",
         ),
         (lambda new: (new / "summary.json").write_text("{}"), "summary.json: not a summary"),
-        (lambda new: (new / "results.jsonl").write_bytes(b""), "expected the 2 results that summary.json tells of"),
+        (lambda new: (new / "results.jsonl").write_bytes(b""), "expected the 2 results that summary.json counts"),
         (lambda new: (new / "results.jsonl").write_bytes(result_line(CRASH)), "found 1"),
         (lambda new: (new / "results.jsonl").write_bytes(b"no\n"), "results.jsonl:1: not a result"),
     ],

@@ -30,7 +30,7 @@ CHECK_SECONDS = 120.0
 LONG_WAIT_SECONDS = 30.0
 """After how long a wait for another process that builds the environment is reported."""
 LOOK_SECONDS = 0.2
-"""How often a build is asked whether it is still wanted."""
+"""How often a build checks whether it is still wanted."""
 _SYSCONFIG_LOCK = threading.Lock()
 
 
@@ -124,7 +124,7 @@ def find_built(folder: Path, locks: EnvironmentLocks) -> Built | None:
 
 
 class _Unusable(EnvironmentFailed):
-    """It was installed, and does not work."""
+    """An environment that was installed and does not work."""
 
 
 @contextlib.contextmanager
@@ -179,6 +179,7 @@ def _build_whole(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Ev
             raise _Unusable(str(error)) from error
         built = Built(folder, checked, hash_of_installed(folder))
         locks.take(folder)
+        # Last of all: this file says that the environment is complete.
         # The key is called "lock" on disk: environments that were built before are found by it.
         ready = {
             "requirements": requirements,
@@ -213,6 +214,7 @@ def hash_of_installed(folder: Path) -> str:
 
 def _records(folder: Path) -> list[Path]:
     """The RECORD of each package, whether or not it exists."""
+    # lib/python3.12/site-packages, and Lib/site-packages on Windows.
     patterns = ("[Ll]ib/python*/site-packages/*.dist-info", "Lib/site-packages/*.dist-info")
     return sorted({info / "RECORD" for pattern in patterns for info in folder.glob(pattern)})
 
@@ -244,7 +246,7 @@ def _file_sizes(folder: Path, built_at: int) -> tuple[tuple[str, int], ...]:
     for record in _records(folder):
         for line in _recorded_files(record):
             name, _, size = line.rsplit(",", 2)
-            path = name.strip('"')
+            path = name.strip('"')  # a RECORD is CSV: a path with a comma is quoted
             files.append((f"{record.parent.parent}/{path}", int(size)))
     return tuple(files)
 

@@ -16,7 +16,7 @@ ANSWER_SECONDS = 20.0
 RESOLVE_SECONDS = 60.0
 _MEGABYTE = 1e6
 _LARGE = 50e6
-"""Bytes from which a wheel is named."""
+"""A wheel of at least this many bytes is named."""
 
 
 def download_sizes(requirements: Sequence[str], python: str, options: Sequence[str] = ()) -> dict[str, int]:
@@ -24,6 +24,7 @@ def download_sizes(requirements: Sequence[str], python: str, options: Sequence[s
 
     Empty where uv or the index does not say: building the environment reports what is wrong.
     """
+    # A lock file names one wheel for each package, the one for this interpreter, with its URL and often its size.
     command = [uv_command(), "pip", "compile", "--quiet", "--no-header", "--format", "pylock.toml", "--python", python]
     try:
         resolved = subprocess.run(

@@ -22,6 +22,7 @@ from export_core.releases import Calendar, Release
 from export_core.releases.wheels import Wheel
 from export_core.urls import without_credentials
 
+# Settings of the caller's jax, XLA, Python and pytest: each would make a reader behave unlike a user's process.
 _NOT_INHERITED = ("JAX_", "XLA_", "PYTHON", "PYTEST_", "TF_", "LIBTPU", "TPU_")
 _CHECK = """
 import importlib.util, json, jax, jaxlib.version, numpy, flatbuffers
@@ -125,8 +126,8 @@ class ReaderEnvironments:
     """The environments of a run's readers, built once and shared by all projects of this user.
 
     Those that it gives are locked for use until the end of its ``with``, or else of the process: nobody removes them.
-    `notify` reports downloads and long waits; `ready` is told each reader whose environment is built. A build that goes
-    on when `stopping` is set is given up.
+    `notify` reports downloads and long waits; `ready` is called with each reader whose environment is built. A build
+    that is running when `stopping` is set is ended.
     """
 
     def __init__(
@@ -153,10 +154,10 @@ class ReaderEnvironments:
         self._locks.__exit__(*exception)
 
     def build(self, placement: Placement) -> Environment:
-        """The environment of a reader, found or built; one that has lost a file is built anew. For several threads.
+        """The environment of a reader, found or built; one that has lost a file is built anew.
 
-        Raises `EnvironmentFailed` with the builder's last lines when it cannot be built or does not import, in two
-        tries, and when the run is stopped meanwhile.
+        May be called from several threads. Raises `EnvironmentFailed` with the builder's last lines when it cannot be
+        built or does not import, in two tries, and when the run is stopped meanwhile.
         """
         recipe, release = self._recipe(placement), placement.reader
         built = build(
@@ -208,7 +209,7 @@ class ReaderEnvironments:
 
 
 def damage(environment: Environment) -> str:
-    """What is not as it was installed, in words; empty for nothing, and for an environment that was not built here."""
+    """What is not as it was installed, in words; empty if nothing is, and if the environment was not built here."""
     return damage_in(environment.python.parent.parent) if environment.content_hash else ""
 
 

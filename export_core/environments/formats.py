@@ -1,4 +1,4 @@
-"""The StableHLO versions of a jaxlib, asked for in its own environment."""
+"""The StableHLO versions of a jaxlib, measured in its own environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hardware of this machine, asked in a process of its own, without jax: a driver that starts here would stay."""
+"""The hardware of this machine: probed in a process of its own, since a driver that starts in this one would stay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from export_core.environments.placement import Mode, Placement
 
 ANSWER_SECONDS = 60.0
-"""A driver may have to wake a device."""
+"""How long the probe may take: a driver may have to wake a device."""
 
 _PROBE = r"""
 import ctypes, glob, json, pathlib, sys
@@ -54,6 +54,7 @@ def missing_hardware(platform: str) -> str:
         return ""
     try:
         probe = subprocess.run(
+            # -I: no module of the working folder or of PYTHONPATH takes the place of one that the probe imports.
             [sys.executable, "-I", "-c", _PROBE, platform],
             capture_output=True,
             text=True,

@@ -41,7 +41,7 @@ def find_python(version: str, uv: str) -> str:
             [uv, "python", "install", version], capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS
         )
         if installing.returncode == 0:
-            return version
+            return version  # uv finds its own by the version
         problem = _last_line(installing.stderr)
     except subprocess.TimeoutExpired:
         problem = f"not within {INSTALL_SECONDS:g} s"
@@ -65,7 +65,7 @@ def _candidates(version: str) -> Iterator[Path]:
 
 
 def _version_of(python: Path) -> str | None:
-    """What the interpreter says it is, as ``3.12``; None for a shim that leads nowhere."""
+    """The version that an interpreter says it has, as ``3.12``; None if it does not start, such as a shim of pyenv."""
     try:
         printed = subprocess.run([python, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
         version = Version(printed.split()[1].rstrip("+"))  # a build between releases calls itself 3.13.0+

@@ -56,6 +56,7 @@ def remove(environment: CachedEnvironment) -> bool:
     """Remove a folder. False when somebody uses or builds it just now."""
     folder = environment.folder
     try:
+        # Both locks: that of builders, and that of runs. Neither is waited for: an environment in use is left alone.
         with filelock.FileLock(f"{folder}.lock", timeout=0), exclusive_lock(folder, create=True) as is_unused:
             if not is_unused:
                 return False

@@ -50,7 +50,7 @@ class EnvironmentLocks:
             return False
         except OSError:  # a disk without locks, or a file of another user: the environment can be used all the same
             pass
-        # Also if it has a lock here already: when it was built anew meanwhile, it has a new file to lock.
+        # Also if this run has locked the folder before: an environment that was built anew has a new file to lock.
         self._descriptors.append(descriptor)
         return True
 

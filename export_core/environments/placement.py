@@ -38,7 +38,7 @@ class Platform(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Described(msgspec.Struct, frozen=True):
-    """A device that is not there, as a worker describes it to jax: arguments of `topologies.get_topology_desc`."""
+    """A device that this machine lacks, as a worker describes it to jax: arguments of `get_topology_desc`."""
 
     name: str
     options: dict[str, str]
@@ -92,6 +92,7 @@ class Placement:
             return ()
         plugin = self.target.plugin
         if plugin == "libtpu":
+            # The extra of the jax wheel names the libtpu of that jax, which may be another release than the jaxlib.
             pin = libtpu_for(self.reader.jaxlib)
             return (f"libtpu=={pin}" if pin else f"jax[tpu]=={self.reader.jax}",)
         extra = "[with-cuda]" if plugin.startswith("cuda") and self.mode is not Mode.COMPILE else ""

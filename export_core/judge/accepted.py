@@ -41,6 +41,7 @@ def _quirk_reason(quirk: Quirk) -> str:
 
 def merge_accepted(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
     """What was accepted in several parts of one run, together."""
+    # By reason too: the same call may be allowed in two cases for two reasons, and both are shown.
     merged: dict[tuple[str, str], set[str]] = {}
     for accepted in itertools.chain.from_iterable(parts):
         merged.setdefault((accepted.what, accepted.reason), set()).update(accepted.cases)

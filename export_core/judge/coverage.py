@@ -1,4 +1,4 @@
-"""The coverage of a run: what it was asked to show and no cell shows makes it incomplete, whatever its cells say."""
+"""The coverage of a run: if no cell shows what it was asked to show, it is incomplete, whatever its cells say."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def must_run(result: Result, required: Required) -> bool:
 def uncovered(results: Sequence[Result], required: Required, platforms: Sequence[str]) -> list[str]:
     """What no cell that ran covers, a sentence each. `platforms` are those that were asked for."""
     ran = [result for result in results if result.verdict is not Verdict.NOT_RUN]
+    # Cells that had to run and did not are said to be incomplete already.
     planned = bool(results) and not any(result.judgement is Judgement.INCOMPLETE for result in results)
     missing = ["No cell ran, and nothing was shown."] if planned and not ran else []
     planned_on = {result.platform for result in results}
@@ -29,8 +30,7 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
         if platform not in planned_on:
             missing.append(
                 f"Platform {platform} was asked for and has no cell: no golden of this run was exported for it. Export "
-                "for it "
-                "(platforms= of the marker), or leave it out of --platforms and the policy."
+                "for it (platforms= of the marker), or leave it out of --platforms and the policy."
             )
     if len(ran) < required.cells:
         missing.append(f"required.cells: expected at least {required.cells} cells that ran, found {len(ran)}.")

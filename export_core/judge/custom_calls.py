@@ -110,6 +110,7 @@ def judge_changes(
     results: Iterable[Result], changes: Sequence[CustomCallChange], windows: Windows, as_of: datetime.date
 ) -> list[JudgedChange]:
     """Check each declared change against results. Writers and readers built after `as_of` do not count."""
+    # With --as-of a run may be judged for a day before some of its releases.
     existing = [result for result in results if max(result.writer.built, result.reader.built) <= as_of]
     return [_judge(change, windows, as_of, existing) for change in changes]
 
@@ -152,8 +153,7 @@ def _exports_sentence(change: CustomCallChange, phase: Phase, new_from: datetime
     if phase is Phase.FORWARD:
         return (
             f"exports use {change.old} until {new_from}, {windows.forward_days} days after {change.new} was "
-            "introduced: "
-            f"readers built before {change.introduced} are still promised, and do not have it"
+            f"introduced: readers built before {change.introduced} are still promised, and do not have it"
         )
     return f"exports may use {change.new} since {new_from}: every promised reader has it"
 
@@ -178,9 +178,8 @@ def _too_early_sentence(result: Result, change: CustomCallChange, status: Change
     back_to = writer.built - datetime.timedelta(days=windows.forward_days)
     return (
         f"{result.golden}, written by jaxlib {writer.jaxlib} (built {writer.built}), calls {change.new}: expected "
-        f"{change.old} in "
-        f"exports until {status.new_from}. It is promised to readers built since {back_to}, and those built before "
-        f"{change.introduced} do not have {change.new}. Let the lowering use {change.old} where "
+        f"{change.old} in exports until {status.new_from}. It is promised to readers built since {back_to}, and those "
+        f"built before {change.introduced} do not have {change.new}. Let the lowering use {change.old} where "
         "ctx.is_forward_compat() is true, export "
         f"without jax_export_ignore_forward_compatibility, or correct `introduced`."
     )

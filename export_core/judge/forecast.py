@@ -31,9 +31,7 @@ class Kind(StrEnum):
 
     LEAVES = "leaves"  # goldens of a writer: no jaxlib built from this day on is promised to run them
     CLOSES = "closes"  # a reader: no jaxlib built from this day on is promised to be read by it
-    RETIRES = (
-        "retires"  # a reader: a new jaxlib must run neither what its release exports nor a golden that it must run
-    )
+    RETIRES = "retires"  # a reader: no new jaxlib must run what its release exports, nor a golden that it must run
     PRUNABLE = "prunable"  # goldens that nothing requires from this day on
     EXPIRES = "expires"  # a known failure or a quirk: its last day
     CUSTOM_CALL = "custom_call"  # a declared change of a custom call: its next phase begins
@@ -123,6 +121,7 @@ def forecast(
     """
     calendar = calendar.as_of(as_of)
     in_use = tuple(dict.fromkeys((*readers_in_use(policy), *deployed)))
+    # As if the policy named all of them: what is retained and retired depends on them too.
     policy = replace(policy, retention=replace(policy.retention, deployed=in_use))
     goldens = [golden for golden in goldens if golden.manifest.writer.built <= as_of]
     until = as_of + datetime.timedelta(days=days)
@@ -177,8 +176,7 @@ def _writer_events(goldens: Sequence[Golden], windows: Windows) -> Iterator[tupl
         built = group[0].manifest.writer.built
         text = (
             f"writer {jaxlib} (built {built}) is outside the backward window of {windows.backward_days} days: no "
-            "jaxlib built from "
-            f"this day on is promised to run its {plural(len(group), 'golden')}"
+            f"jaxlib built from this day on is promised to run its {plural(len(group), 'golden')}"
         )
         ids = tuple(golden.id for golden in group)
         yield leaves_window_on(built, windows), Event(Kind.LEAVES, jaxlib, text, ids)
@@ -189,12 +187,12 @@ def _reader_events(
 ) -> Iterator[tuple[datetime.date, Event]]:
     windows = policy.window_lengths()
     for version in calendar.versions():
+        # The last day of a window is still in it.
         closes = calendar.built(version) + datetime.timedelta(days=windows.forward_days + 1)
         text = (
             f"reader {version} (built {calendar.built(version)}) is outside the forward window of "
-            f"{windows.forward_days} "
-            "days: "
-            "nothing that a jaxlib built from this day on exports is promised to run in it"
+            f"{windows.forward_days} days: nothing that a jaxlib built from this day on exports is promised to run in "
+            "it"
         )
         yield closes, Event(Kind.CLOSES, version, text)
     written = sorted({golden.manifest.writer.built for golden in goldens})
@@ -216,6 +214,7 @@ def _expiry_events(policy: Policy) -> Iterator[tuple[datetime.date, Event]]:
     for table, number, entry in entries:
         if entry.expires is not None:
             text = f"last day of {entry_name(table, number, entry)}; from the next day on the exit code is 4"
+            # By issue and scope: the number of an entry changes when another one is taken off the list.
             yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
 
 
@@ -241,7 +240,7 @@ def _custom_call_events(
 
 
 def _scope(entry: KnownFailure | Quirk) -> str:
-    """All that tells an entry from others of its issue. An event's subject must not change between forecasts."""
+    """What distinguishes an entry from others of its issue. An event's subject must not change between forecasts."""
     if isinstance(entry, Quirk):
         return f"{entry.case}/{entry.writer}"
     named = (entry.cases, ("by", *entry.writers), ("in", *entry.readers), ("on", *entry.platforms))

@@ -98,6 +98,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     cover too much.
     """
     check_width(policy.known_failures, (scope_of(result) for result in results if result.promised))
+    # A part of a run cannot show that an entry matches nothing.
     whole = bool(facts.selection["whole"]) and facts.shard is None
     stale = stale_entries(results, policy, facts.as_of, whole=whole)
     # A shard cannot know what the others cover.
@@ -105,8 +106,10 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     missing = [] if facts.shard else uncovered(results, policy.required, platforms)
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
     judgements = Counter(str(result.judgement) for result in results)
+    # Counting alone would take a result that is given twice for the one that is missing.
     different = len({result.key for result in results})
     exactly_once = facts.planned > 0 and different == len(results) == facts.planned
+    # Incomplete outranks broken: what did not run may be broken too. The report lists both.
     if not exactly_once or judgements[Judgement.INCOMPLETE] or missing:
         code = INCOMPLETE
     elif judgements[Judgement.BROKEN] or any(change.broken for change in changes):
@@ -145,6 +148,7 @@ def _miscounted(planned: int, results: int, different: int) -> list[str]:
 
 def in_order(results: Iterable[Result]) -> list[Result]:
     """The order of a finished results.jsonl: by reader, oldest build first, then case, writer and platform."""
+    # All of a cell's key is in it: no two runs order the same cells differently, whichever ended first.
     return sorted(
         results,
         key=lambda result: (

@@ -56,6 +56,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "") -> Result:
     """
     cell = outcome.cell
     manifest = cell.golden.manifest
+    # By build dates and not by versions: 0.8.3 was built after 0.9.0.
     window = promise(manifest.writer.built, cell.reader.built, policy.window_lengths())
     result = Result(
         case=manifest.case,
@@ -77,7 +78,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "") -> Result:
         days=window.days,
         promised=window.promised,
         promised_until=window.until,
-        judgement=Judgement.INCOMPLETE,
+        judgement=Judgement.INCOMPLETE,  # until `judge_again`
         reproduce=reproduce,
         flaky=outcome.flaky,
         device=outcome.device,
@@ -102,6 +103,7 @@ def judge_again(result: Result, policy: Policy) -> Result:
         promised_until=window.until,
         judgement=judge_verdict(result.verdict, promised=window.promised, required=must_run(result, policy.required)),
     )
+    # Only what is broken can be excused: an entry never makes a bonus, or a cell that was not run, look better.
     if judged.judgement is Judgement.BROKEN and matching_entry(judged, policy.known_failures) is not None:
         return msgspec.structs.replace(judged, judgement=Judgement.KNOWN)
     return judged

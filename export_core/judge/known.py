@@ -38,6 +38,7 @@ def matching_entry(result: Result, known: Sequence[KnownFailure]) -> KnownFailur
 def covers(entry: KnownFailure, scope: Scope) -> bool:
     """Whether an entry is about this cell."""
     return (
+        # Equal first: the brackets of a parametrized test's id are a character class to fnmatch.
         any(scope.case == pattern or fnmatch.fnmatchcase(scope.case, pattern) for pattern in entry.cases)
         and any(fnmatch.fnmatchcase(scope.writer, pattern) for pattern in entry.writers)
         and any(fnmatch.fnmatchcase(scope.reader, pattern) for pattern in entry.readers)
@@ -51,6 +52,7 @@ def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> Non
     Globs must not excuse cells that nobody has looked at.
     """
     counts = [0] * len(known)
+    # By scope: a reader with two releases of jax is still one reader to an entry.
     for scope in set(promised) if known else ():
         for number, entry in enumerate(known):
             counts[number] += covers(entry, scope)
@@ -81,6 +83,7 @@ def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.dat
     for number, entry in enumerate(policy.known_failures):
         name = entry_name("known_failures", number, entry)
         problems += [f"{name}: {problem}" for problem in _untruths(entry, results, as_of, whole=whole)]
+    # A quirk names its golden's writer by jaxlib, or by id with the platform: the last part of the golden's id.
     goldens = {
         (result.case, name) for result in results for name in (result.writer.jaxlib, result.golden.split("/")[-1])
     }
@@ -104,8 +107,8 @@ def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.da
     if (width := len({scope_of(result) for result in matching})) > entry.at_most:
         yield (
             f"expected at most {entry.at_most} cells that it can excuse, found {width}, wrong numbers outside the "
-            "window "
-            f"among them. Name cases, writers and readers more exactly, or say `at_most: {width}` and why in `reason`."
+            f"window among them. Name cases, writers and readers more exactly, or say `at_most: {width}` and why in "
+            "`reason`."
         )
     if passing := [result for result in matching if _passes(entry, result)]:
         yield f"{len(passing)} of its cells pass now: {_cells(passing)}. Take them off the list."

@@ -29,7 +29,7 @@ class Judgement(StrEnum):
 
 
 class WriterOf(msgspec.Struct, frozen=True, gc=False):
-    """Who exported it."""
+    """The release that exported it."""
 
     jax: str
     jaxlib: str
@@ -38,7 +38,7 @@ class WriterOf(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReaderOf(msgspec.Struct, frozen=True, gc=False):
-    """Who ran it."""
+    """The release that ran it."""
 
     jax: str
     jaxlib: str

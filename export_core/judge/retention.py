@@ -23,11 +23,13 @@ class RetentionStatus:
 
 def leaves_window_on(written: datetime.date, windows: Windows) -> datetime.date:
     """The first day on which a new jaxlib is no longer promised to run what a jaxlib built on `written` wrote."""
+    # The last day of a window is still in it.
     return written + datetime.timedelta(days=windows.backward_days + 1)
 
 
 def readers_in_use(policy: Policy) -> tuple[str, ...]:
     """The jaxlib versions that the policy names as deployed, or as readers by number."""
+    # A wheel file is a candidate, which nobody has deployed; groups name nobody in particular.
     names = (part.strip().partition("-jax")[0] for part in policy.readers.split(","))
     versions = (part for part in names if part not in ("", "window", "all") and not part.endswith(".whl"))
     return tuple(dict.fromkeys((*policy.retention.deployed, *versions)))

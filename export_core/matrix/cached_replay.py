@@ -69,6 +69,7 @@ class _KnownOutcomes:
         self._build = environments.build
         self._keys = OutcomeKeys(options)
         self._builds: Counter[Placement] = Counter()
+        # Only what is built already: a key needs the hash of what is installed, and cached cells need no environment.
         self._environments = {
             placement: environments.find(placement) for placement in dict.fromkeys(cell.placement for cell in cells)
         }
@@ -78,6 +79,7 @@ class _KnownOutcomes:
     def stored(self) -> dict[object, Outcome]:
         """The outcomes that the cache has, by `CellKey`."""
         keys = {cell.key: key for cell in self._cells if (key := self._key(cell))}
+        # One request for all: a run in which nothing has changed has a budget of 1 ms a cell (nox -s bench).
         cached = self._cache.get(tuple(keys.values()))
         return {
             cell.key: outcome.for_cell(cell)
@@ -93,14 +95,15 @@ class _KnownOutcomes:
 
     def store(self, outcome: Outcome) -> Outcome:
         """Store an outcome if it may be, and return it, marked where it is flaky."""
+        # Asked for again: before the replay, the environment may not have been built.
         key = self._key(outcome.cell)
         return self._cache.put(key, outcome) if key else outcome
 
     def _key(self, cell: Cell) -> str:
         """The name of a cell's outcome; empty if it is not stored, and while its environment is not built.
 
-        Of an environment that was asked for again, because something broke, nothing is stored: nobody knows which
-        outcomes come from the broken one. Nor is what runs on an accelerator: no key holds its driver.
+        Outcomes of an environment that was asked for again, because something broke, are not stored: nobody knows which
+        of them come from the broken one. Nor are those of an accelerator, since no key has the version of its driver.
         """
         environment = self._environments[cell.placement]
         if environment is None or not environment.content_hash or self._builds[cell.placement] > 1:

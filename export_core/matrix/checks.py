@@ -21,6 +21,7 @@ from export_core.tolerances import Tolerances
 from export_core.worker.protocol import CheckRequest, Reply, Request
 
 _NO_LIMIT_SECONDS = 1e9
+"""Not infinity: JSON has none, and `threading.Timer`, which gets twice this, takes at most 9.2e9."""
 
 WRONG_PLATFORM = r"(exported|lowered) for platforms"
 """What releases say on a platform that an artifact was not exported for, as a regular expression."""
@@ -35,7 +36,7 @@ def checks_of(cell: Cell) -> tuple[Check, ...]:
 
 
 def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = None) -> Request:
-    """A cell as its worker is told it.
+    """A cell as a request to its worker.
 
     Outputs go into the folder `scratch`, and the modules as text into the folder `dump`; None writes none.
     """
@@ -48,6 +49,7 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
             inputs=str(folder / (check.inputs or INPUTS)),
             outputs=None if check.outputs is None else str(scratch / f"{number}.npz"),
             mesh=tuple((check.mesh or mesh).items()),
+            # The artifact's own shardings hold on the exporter's mesh only.
             place="spread" if check.spread else "whole" if check.mesh not in ({}, mesh) else "own",
             dump=None if dump is None else cell_dump_folder(cell, check.name, dump),
         )
@@ -74,6 +76,7 @@ def register_modules(golden: Golden) -> tuple[tuple[str, str], ...]:
 
 def _devices(cell: Cell) -> int:
     """How many devices the process of a cell needs."""
+    # The largest mesh of all calls: a client has its devices when it starts, and a process starts one.
     meshes = (cell.golden.manifest.options.mesh, *(check.mesh for check in checks_of(cell)))
     return max(math.prod(mesh.values()) for mesh in meshes)
 

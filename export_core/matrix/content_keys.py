@@ -52,6 +52,7 @@ class OutcomeKeys:
 
     def __init__(self, options: ReplayOptions) -> None:
         self._calendar = options.calendar
+        # The reasons for allowed calls are left out: they decide nothing.
         policy = [options.policy.tolerances, sorted(options.policy.allow)]
         self._policy = msgspec.json.encode(policy, order="deterministic").decode()
         self._executions = ExecutionKeys(options.limits)
@@ -73,6 +74,7 @@ class OutcomeKeys:
     def _reader(self, environment: Environment) -> str:
         reader = environment.release
         jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
+        # Such as LD_LIBRARY_PATH: a cell inherits them, and they decide which native libraries it loads.
         loader = (f"{name}={value}" for name, value in sorted(environment.variables.items()) if name.startswith("LD_"))
         return "\n".join(
             (environment.content_hash, *loader, str(jax.built if jax else reader.built), code(), machine())
@@ -103,8 +105,10 @@ def depends_on_more(golden: Golden) -> bool:
 
 @functools.cache
 def code() -> str:
-    """A hash of the code and the tables that run a cell and say how it ended."""
-    rooms = (_CORE / name for name in ("artifact", "comparing", "environments", "goldens", "matrix", "worker"))
+    """A hash of the code and the tables that run a cell and say how it ended, on this machine or another one."""
+    # With remote: machines that exchange jobs must have the same `tool`. Without judge: cells are judged in every run.
+    names = ("artifact", "comparing", "environments", "goldens", "matrix", "remote", "worker")
+    rooms = (_CORE / name for name in names)
     paths = [path for room in rooms for pattern in ("*.py", "data/*.*") for path in sorted(room.rglob(pattern))]
     digest = hashlib.sha256()
     for path in (*paths, Path(tolerances.__file__), Path(stable_targets.__file__), Path(stable_targets.TABLE)):

@@ -24,7 +24,7 @@ class Limits:
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     timeout: float = 120.0
     memory: int = 8 * GIB
-    fork: bool = hasattr(os, "fork")
+    fork: bool = hasattr(os, "fork")  # Windows has none, and starts an interpreter for each cell
     device_jobs: int = 1
 
 

@@ -28,10 +28,11 @@ def replay_here(
     """One outcome for each cell.
 
     A cell of mode `auto` becomes one to run where its device is on this machine, else one to compile: its outcome has
-    the mode that it was run in. Where modules are dumped, every cell is run and nothing is stored. `ready` is told each
-    reader whose environment is built, from several threads.
+    the mode that it was run in. Where modules are dumped, every cell is run and nothing is stored. `ready` is called
+    with each reader whose environment is built, from several threads.
     """
     cells = [replace(cell, mode=resolve_mode(cell.mode, cell.platform)) for cell in cells]
+    # One event for both: when the replay ends early, so do the environments that are being built for it.
     stopping = threading.Event()
     run = functools.partial(replay, options=options, notify=notify, stopping=stopping)
     # Its locks are released when the replay has ended, and with it every process that runs in one of the environments.

@@ -29,7 +29,9 @@ STORED_DAYS = 180
 _BUSY_SECONDS = 30.0
 """How long to wait for another process that writes."""
 _AT_ONCE = 500
+"""Keys of one query: SQLite before 3.32 takes at most 999 parameters."""
 _CHECK_BYTES = 8
+"""Bytes of a row's checksum. SQLite has none: without it, a changed byte on the disk could be another verdict."""
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 Value = TypeVar("Value")
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
@@ -68,7 +70,7 @@ class CachedOutcome(msgspec.Struct, frozen=True, array_like=True):
 class OutcomeCache:
     """Outcomes by key; use it as a context manager.
 
-    It is never a reason for a run to fail: `notify` is told what goes wrong, and the run continues without the cache.
+    It is never a reason for a run to fail: `notify` reports what goes wrong, and the run continues without the cache.
     """
 
     def __init__(self, folder: Path, notify: Callable[[str], None] = lambda text: None) -> None:
@@ -90,6 +92,7 @@ class OutcomeCache:
         """
         if outcome.verdict is Verdict.NOT_RUN:
             return outcome
+        # Flaky also against a timeout, which `get` leaves out.
         if last := (self._guarded(lambda: self._get([key])) or {}).get(key):
             outcome = replace(outcome, flaky=_other_verdict(outcome, *last))
         data = msgspec.msgpack.encode(CachedOutcome.from_outcome(outcome))
@@ -121,8 +124,11 @@ class OutcomeCache:
 
     def _open(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
+        # Each statement is a transaction of its own: what is stored stays, whenever the process is killed.
         self._connection = connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
         self._file = self._path.stat().st_ino
+        # Several processes share the file: with a write-ahead log, none that reads waits for one that writes. NORMAL
+        # does not wait for the disk; a power failure may cost the last outcomes, and never breaks the file.
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(
@@ -139,6 +145,7 @@ class OutcomeCache:
             with filelock.FileLock(f"{self._path}.lock"):
                 if self._path.stat().st_ino == self._file:
                     self._path.rename(aside)
+                    # Beside a new file, SQLite would take them for its own.
                     for more in ("-wal", "-shm"):
                         self._path.with_name(FILE + more).unlink(missing_ok=True)
                     self._notify(f"the cache of outcomes was broken ({error}): it was renamed to {aside}")

@@ -27,7 +27,7 @@ def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) 
 
     Raises `InfrastructureFault` where the outputs are missing or cannot be read.
     """
-    if reply.stage is Stage.ENVIRONMENT:  # there is no device to try it on: nothing was asked of the artifact
+    if reply.stage is Stage.ENVIRONMENT:  # there is no device to try it on: the artifact was not tried
         reason = f"{reply.type}: {reply.message}" if reply.type else reply.message
         reason = reason or (signal_name(reply.signal) if reply.signal else reply.end)
         message = f"jaxlib {cell.reader.jaxlib} has no {cell.platform} here: {reason}"
@@ -48,7 +48,7 @@ def outcome_of(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) 
 
 
 def machine_fault(reply: Reply) -> str:
-    """What of the machine, and not of the artifact, caused this reply; empty where the artifact did."""
+    """The fault of the machine, and not of the artifact, that caused this reply; empty where the artifact did."""
     if reply.end == "fault":
         return f"{reply.type}: {reply.message}" if reply.type else reply.message or ""
     if reply.signal in SENT_FROM_OUTSIDE:
@@ -90,7 +90,7 @@ def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Out
 def _failed(cell: Cell, reply: Reply, options: ReplayOptions) -> tuple[Verdict, str]:
     """The verdict and message of a cell that raised an exception."""
     message = reply.message or ""
-    if reply.stage is Stage.READ:  # a module cannot be imported: nothing was asked of the artifact
+    if reply.stage is Stage.READ:  # a module cannot be imported: the artifact was not tried
         return Verdict.NOT_RUN, message or reply.type or ""
     call = _call(reply)
     need = find_driver_need(cell.platform, reply.stage, message, cell.reader.built)

@@ -59,6 +59,7 @@ def make_plan(
     """
     modes = dict(map(parse_platform, selection.platforms))
     chosen = _select_goldens(goldens, selection, as_of)
+    # Before anything is run: a misspelled comparator must not end a run after hours.
     for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
         check_comparator(name, Path.cwd())
     readers = choose_readers(selection, calendar, windows, [golden.manifest.writer.built for golden in chosen], as_of)
@@ -81,6 +82,7 @@ def _cells(
 ) -> tuple[Cell, ...]:
     """The cells of these goldens. Raises `MatrixError` if there is none."""
     targets = parse_targets(selection.targets)
+    # By reader first: a replay takes environments in the order of the cells, and each is built once.
     cells = [
         Cell(golden, reader, platform, mode, targets.get(platform))
         for reader in readers.chosen
@@ -123,7 +125,7 @@ def _touches(cell: Cell, release: Release) -> bool:
 
 
 def _select_goldens(goldens: Sequence[Golden], selection: Selection, as_of: datetime.date) -> list[Golden]:
-    """The selected goldens that exist on a day. Raises `MatrixError` if there is none, and for a name without one."""
+    """The selected goldens that exist on a day. Raises `MatrixError` if a writer or a case, or the day, has none."""
     if not goldens:
         raise MatrixError(
             "There is no golden to replay: expected at least one in the golden folder. Mark a test with "

@@ -17,6 +17,7 @@ from export_core.matrix.errors import MatrixError
 from export_core.policy import Quirk
 
 _TOLERANCES = ("rtol", "atol", "ulp")
+# A user's own comparator gets no tolerances either.
 _WITHOUT_TOLERANCE = ("exact",)
 
 
@@ -52,9 +53,8 @@ def _relax(manifest: Manifest, quirks: Sequence[Quirk]) -> Manifest:
         if looser and (comparison.compare in _WITHOUT_TOLERANCE or ":" in comparison.compare):
             raise MatrixError(
                 f"{quirk.location or 'quirks'}: expected a golden whose comparator takes tolerances, found "
-                f"{manifest.case} with "
-                f"{comparison.compare!r}, which looks at none: {relaxation(quirk)} would change nothing. List a known "
-                "failure instead."
+                f"{manifest.case} with {comparison.compare!r}, which looks at none: {relaxation(quirk)} would change "
+                "nothing. List a known failure instead."
             )
         comparison = msgspec.structs.replace(
             comparison, **{name: _override(getattr(comparison, name), value) for name, value in looser.items()}

@@ -31,11 +31,11 @@ EnvironmentProvider = Callable[[Placement], Environment]
 
 Finish = Callable[[Outcome], None]
 Notify = Callable[[str], None]
-"""Is told, in a line, what happens beside the cells. Called from several threads."""
+"""Called with a line about what happens beside the cells, from several threads."""
 
 
 def no_notes(text: str) -> None:
-    """The `Notify` that tells nobody."""
+    """A `Notify` that does nothing."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def replay(
         cells: what to run; placements are taken in the order in which they first appear.
         environment_for: gives the environment of a placement.
         options: what is the same for all of them.
-        notify: is told what happens beside the cells.
+        notify: called with a line about what happens beside the cells.
         start: starts a worker; `WarmWorkers.start` uses one for many replays.
         stopping: set when nobody wants the outcomes any more, so that `environment_for` can give up too.
 
@@ -117,12 +117,14 @@ class _Replay:
         groups: dict[Placement, list[Cell]] = {}
         for cell in cells:
             groups.setdefault(cell.placement, []).append(cell)
+        # Two pools: in a single one, all environments would be built before the first cell runs.
         builders = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="environment")
         runners = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="reader")
         try:
             environments = {placement: builders.submit(self._build, placement) for placement in groups}
             for placement, group in groups.items():
                 runners.submit(self._run_placement, group, environments[placement])
+            # Every cell is finished exactly once: counting them is enough to know the end.
             for _ in cells:
                 yield self.outcome_queue.get()
         finally:
@@ -176,6 +178,7 @@ class _Replay:
             self._notify_retries(isolated, environment)
             for attempt in isolated:
                 self._retry([attempt], environment, finish)
+        # These shared no dead worker: they are tried again together, once the others are done.
         self._notify_retries(retries, environment)
         while retries and not self.stopping.is_set():
             retries = self._retry(retries, environment, finish)
@@ -223,6 +226,7 @@ class _Replay:
             try:
                 for number, attempt in enumerate(attempts):
                     self._take_slot(attempt.placement)
+                    # Looked at only now: while this thread waited for the slot, the worker may have died.
                     if self.stopping.is_set() or any(lost.isolated for lost in ended.lost):
                         self._release_slot(attempt.placement)
                         break

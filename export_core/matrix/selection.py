@@ -17,12 +17,13 @@ from export_core.releases.wheels import Wheel, date_in_version, read_wheel, whee
 from export_core.urls import without_credentials
 
 GROUPS = ("window", "all")
+# The jax part has no slash or dash: a wheel's path may have "-jax0" in the name of a folder.
 _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What was asked for.
+    """What a run is asked for.
 
     `readers` is a comma-separated list of ``window``, ``all`` and single readers. A reader is a jaxlib version, one
     with the jax to go with it (``0.11.2-jax0.12.0.1``), or the path of a jaxlib wheel. `cases` are case ids or globs,
@@ -51,7 +52,7 @@ class Selection:
         return any(part in GROUPS for part in self.named) and not (self.cases or self.writers or self.touching)
 
     def described(self) -> dict[str, Any]:
-        """As summary.json keeps it: an index without its user and password."""
+        """As plan.json and summary.json have it: an index without its user and password."""
         shown = {
             name: value
             for name, value in asdict(self).items()
@@ -110,6 +111,7 @@ def choose_readers(
         else:
             spelled[single(text)] = text
     touching = single(selection.touching) if selection.touching else None
+    # A candidate that the group lacks would otherwise be tested as a writer only.
     if touching and any(part in GROUPS for part in selection.named):
         spelled.setdefault(touching, selection.touching)
     chosen = sorted(spelled, key=lambda release: (release.built, version_key(release.jaxlib), version_key(release.jax)))
@@ -156,8 +158,7 @@ def _check_date(wheel: Wheel, calendar: Calendar) -> None:
     if calendar.built(wheel.version) != wheel.built:
         raise MatrixError(
             f"{wheel.path}: this wheel was built on {wheel.built}, and jaxlib {wheel.version} of the release calendar "
-            "on "
-            f"{calendar.built(wheel.version)}: it is not that release. Give it another version."
+            f"on {calendar.built(wheel.version)}: it is not that release. Give it another version."
         )
 
 

@@ -79,7 +79,7 @@ def is_self_contained(source: bytes) -> bool:
     """
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: a source that nests too deep
         return False
     for node in ast.walk(tree):
         match node:

@@ -55,6 +55,7 @@ def split(cells: Sequence[Cell], count: int) -> list[tuple[Cell, ...]]:
     Where there are fewer, each part has one reader, and those with most cells are cut into most pieces, of equal size
     but for one cell.
     """
+    # Numbers and not cells: each part is put back into the order of the plan.
     groups: dict[tuple[str, str, str], list[int]] = {}
     for number, cell in enumerate(cells):
         groups.setdefault((cell.reader.jaxlib, cell.reader.jax, cell.platform), []).append(number)
@@ -66,6 +67,7 @@ def split(cells: Sequence[Cell], count: int) -> list[tuple[Cell, ...]]:
 def _packed(groups: Sequence[list[int]], count: int) -> list[list[int]]:
     """Whole groups in `count` parts: the largest first, each into the part with the fewest cells so far."""
     parts: list[list[int]] = [[] for _ in range(count)]
+    # With its number, so that equal parts are taken in the same order on every machine.
     smallest = [(0, number) for number in range(count)]
     for group in sorted(groups, key=lambda group: (-len(group), group[0])):
         size, number = heapq.heappop(smallest)

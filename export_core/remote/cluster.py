@@ -30,4 +30,4 @@ class Cluster(Protocol):
         """Why no job of this platform can end at present; empty if none is known."""
 
     def close(self) -> None:
-        """Cancel what is still out, and disconnect."""
+        """Cancel the jobs that have not begun, and disconnect."""

@@ -1,7 +1,7 @@
 """A Dask cluster. Platforms are resources of its workers; jax is never imported in one.
 
-This side only connects and listens to nothing. What the scheduler and its workers listen to is chosen where they are
-started, and TLS in Dask's own configuration.
+This side only connects, and opens no port. Where the scheduler and its workers listen is chosen when they are started,
+TLS in Dask's own configuration.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ PATIENCE_SECONDS = 60.0
 ANSWER_SECONDS = 30.0
 """How long a scheduler may take to say which workers it has."""
 FRESH_SECONDS = 0.5
+"""How long an answer about the workers is used: several questions are asked at each look at the jobs."""
 EVERYWHERE = "cpu"
 """The platform that every worker has, declared or not."""
 
@@ -60,12 +61,12 @@ class DaskCluster:
         # A golden may be large, and is needed only where it is sent.
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GiB"})
         try:
+            # Not the default client: other code of this process that uses Dask must not send its work there.
             self._client = Client(address, set_as_default=False)
         except (OSError, ValueError, TypeError, RuntimeError) as error:
             raise RemoteError(
                 f"--executor dask:{address}: expected a Dask scheduler at this address, none answers: {error}. Start "
-                "one with "
-                "`dask scheduler`, and give its address, such as dask:tcp://127.0.0.1:8786."
+                "one with `dask scheduler`, and give its address, such as dask:tcp://127.0.0.1:8786."
             ) from error
         self._address = address
         self._executors: dict[tuple[str, ...], Executor] = {}
@@ -79,6 +80,7 @@ class DaskCluster:
         """See `Cluster`. Resources tie jobs to workers that have the platform."""
         key = (platform, *machines)
         if key not in self._executors:
+            # pure=False: Dask would give two equal calls one result, and a job that is sent again is such a call.
             needs = {} if platform == EVERYWHERE else {platform: 1}
             workers = {"workers": list(machines)} if machines else {}
             self._executors[key] = _WithMachineName(self._client.get_executor(pure=False, resources=needs, **workers))
@@ -95,7 +97,7 @@ class DaskCluster:
     def trouble(self, platform: str) -> str:
         """See `Cluster`.
 
-        A platform that no worker ever had is given up at once; workers that have gone are waited for.
+        A platform that no worker ever had is given up at once; workers that left may come back, and are waited for.
         """
         able = self._able(platform)
         if self._client.status == "closed" or self._scheduler_is_silent:
@@ -116,7 +118,7 @@ class DaskCluster:
     def close(self) -> None:
         """See `Cluster`.
 
-        A scheduler drops what is waiting for a client that went away; jobs that run come to their end.
+        A scheduler drops the waiting jobs of a client that disconnects; those that are running end normally.
         """
         self._client.close()
 

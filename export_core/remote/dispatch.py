@@ -1,7 +1,7 @@
 """The replay of cells on a cluster: jobs are sent to its machines, and every cell comes back with one outcome.
 
 An executor is anything in the shape of `concurrent.futures.Executor`. A job is a reader on one platform with some of
-its goldens. Without a cluster, cells run in this process's own machine: `matrix.local_replay`.
+its goldens. Without a cluster, cells run on this machine: `matrix.local_replay`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from export_core.remote.job import Job, JobResult, make_job, run_job
 from export_core.worker.protocol import Stage
 
 MOST_CELLS = 100
-"""Cells of one job: what is lost with a machine, and how long nothing is heard.
+"""Cells of one job at most.
 
-Starting a reader costs as ten cells.
+A machine that dies loses its whole job, and no outcome arrives before a job ends; but each job starts its reader, which
+costs as much as ten cells.
 """
 MOST_BYTES = 8 << 20
-"""Bytes of the goldens of one job, unless a single one has more: what a task may carry."""
+"""Bytes of the goldens of one job, unless a single golden has more: they travel in the task itself."""
 LOOK_SECONDS = 1.0
-"""How often the cluster is asked whether its jobs can still end."""
+"""How often to check whether the cluster can still end its jobs."""
 TRIES = 2
-"""How often a job is sent. An engine may itself move it between machines in between."""
+"""How many times a job is sent. Each time, the engine may itself move it from one machine to another."""
 
 Outcomes = Generator[Outcome, None, None]
 
@@ -80,7 +81,7 @@ def replay_on(
 
 
 class _Dispatch:
-    """One replay on a cluster: the batches that wait, by platform, and those that are out."""
+    """One replay on a cluster: the batches that wait, by platform, and those that have been sent."""
 
     def __init__(
         self, cluster: Cluster, options: ReplayOptions, notify: Notify, run: Callable[[Job], JobResult]
@@ -103,6 +104,7 @@ class _Dispatch:
                 for platform in list(self.waiting):
                     yield from self._give_up(platform)
                     yield from self._fill(platform)
+                # Never without a limit: the future of a job that no machine can take any more never ends.
                 done, _ = wait(self.out, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield from self._take(self.out.pop(future), future)
@@ -123,7 +125,8 @@ class _Dispatch:
         self.waiting.setdefault(batch.platform, deque()).append(batch)
 
     def _recall_stranded(self) -> None:
-        """Take back the batches that wait for machines none of which is left: an engine would wait for ever."""
+        """Take back the batches that wait for machines none of which is left: an engine would wait forever."""
+        # Only batches that were tied to machines: any other job is moved by the engine itself.
         for future, batch in list(self.out.items()):
             if batch.machines and not set(batch.machines) & set(self.cluster.others(batch.platform, batch.failed_on)):
                 del self.out[future]
@@ -131,7 +134,7 @@ class _Dispatch:
                 self._wait(batch)
 
     def _give_up(self, platform: str) -> Outcomes:
-        """Outcomes of all that is waiting or out for a platform, if the cluster cannot run it."""
+        """Outcomes of all batches of a platform, waiting or sent, if the cluster cannot run it."""
         out = {future: batch for future, batch in self.out.items() if batch.platform == platform}
         waiting = self.waiting[platform]
         if not (out or waiting) or not (trouble := self.cluster.trouble(platform)):
@@ -184,6 +187,7 @@ class _Dispatch:
         again: list[Cell] = []
         for cell, cached in zip(batch.cells, result.outcomes, strict=True):
             outcome = cached.for_cell(cell)
+            # What failed around the cell may work elsewhere; what the cell itself did is its verdict.
             fault = outcome.verdict is Verdict.NOT_RUN and outcome.stage is Stage.ENVIRONMENT
             if fault and not batch.failed_on and self.cluster.others(batch.platform, result.machine):
                 again.append(cell)
@@ -218,6 +222,7 @@ def batches(cells: Iterable[Cell]) -> list[tuple[Cell, ...]]:
     sizes: dict[Placement, int] = {}
     for cell in cells:
         placement = cell.placement
+        # By their sizes on disk: the files are read only when their job is sent.
         size = sum((cell.golden.folder / name).stat().st_size for name in cell.golden.manifest.files)
         parts = groups.setdefault(placement, [[]])
         if parts[-1] and (len(parts[-1]) == MOST_CELLS or sizes[placement] + size > MOST_BYTES):

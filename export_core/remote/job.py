@@ -73,6 +73,7 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
     notes: list[str] = []
     with tempfile.TemporaryDirectory(prefix="jaxexport-") as scratch:
         cells = [_unpack(golden, job, Path(scratch) / str(number)) for number, golden in enumerate(job.goldens)]
+        # They arrive in the order in which they end; what is sent back has the order of the job's goldens.
         outcomes: dict[CellKey, CachedOutcome] = {}
         for outcome in replay(cells, job.options, notify=notes.append):
             outcomes[outcome.cell.key] = CachedOutcome.from_outcome(outcome)
@@ -80,12 +81,13 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
 
 
 def _why_not_here(job: Job) -> str:
-    """Why this machine runs none of a job; empty if it can."""
+    """Why this machine cannot run a job; empty if it can."""
     if job.tool != tool():
         return (
             f"this machine has pytest-jaxexport {tool()}, and the job was sent by {job.tool}: "
             "install the same version on all machines"
         )
+    # They are some 100 MB each, and would travel with every job.
     sources = job.options.sources
     missing = [str(wheel.path) for wheel in (*sources.files, *sources.held) if not wheel.path.exists()]
     if missing:
@@ -98,6 +100,7 @@ def _why_not_here(job: Job) -> str:
 
 def _pack(cell: Cell) -> PackedGolden:
     manifest = cell.golden.manifest
+    # No cell reads the others, and no key of an outcome covers them.
     names = [name for name in manifest.files if name not in FOR_THE_EYE]
     return PackedGolden(manifest, {name: (cell.golden.folder / name).read_bytes() for name in names}, cell.mode)
 

@@ -104,6 +104,7 @@ def compare_with_baseline(
     if folder.resolve() == baseline.resolve():
         raise RunError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
     before, old, rejudged = _judged_baseline(baseline, policy)
+    # Of runs without a common cell, everything would be new or gone, and nothing worse.
     new = {result.key: result for result in results}
     if old.keys().isdisjoint(new):
         raise RunError(
@@ -156,12 +157,14 @@ def change_of(then: Result | None, now: Result) -> Change:
 
 
 def _level(result: Result) -> int:
+    # Outside the window a cell that was not run may be judged "outside": it has shown nothing all the same.
     return _NO_RESULT if result.verdict is Verdict.NOT_RUN else _LEVELS[result.judgement]
 
 
 def _badness(result: Result) -> tuple[int, int]:
     """The higher, the worse. All cells that work are equal: whether a device was there makes no difference."""
     level = _level(result)
+    # WORST_FIRST ends with the best: the sign turns its places around.
     return level, 0 if level == _WORKS else -WORST_FIRST.index(result.verdict)
 
 
@@ -173,6 +176,7 @@ def _state(result: Result) -> tuple[str, ...]:
 
 
 def _incomplete(name: str, run: Summary) -> Iterator[str]:
+    # Neither a cell that has no result at all nor one that was not run can be compared.
     missing = run.planned - run.results + run.judgements.get(Judgement.INCOMPLETE, 0)
     if missing or run.planned == 0:
         yield f"{name} is incomplete: {missing} of {run.planned} planned cells have no result that counts"
@@ -195,7 +199,7 @@ class _Plans:
         return {golden for golden, digest in self.now.goldens.items() if before.get(golden, digest) != digest}
 
     def differences(self, before: Summary, after: Summary) -> Iterator[str]:
-        """What was asked for in another way: at most one sentence."""
+        """In which settings the two plans differ: at most one sentence."""
         now, then = self.now, self.then
         if now is None or then is None:
             yield f"{PLAN} is missing in one of the runs: whether their goldens have the same bytes is not known"

@@ -8,6 +8,6 @@ class RunError(ExportCompatError):
 
 
 class ResultsNotWritten(RunError):  # noqa: N818 - it names what happened
-    """The folder of results takes no more: the run is incomplete, and can be resumed."""
+    """There is no room for more results: the run is incomplete, and can be resumed."""
 
     exit_code = 3

@@ -37,6 +37,7 @@ _DIFFERENCES = {
     "limits": "another --timeout or --memory",
 }
 _HASHED = ("goldens", "cells", "policy")
+"""What a person could not read: a message says only that it is another one."""
 
 
 class PlanRecord(msgspec.Struct, frozen=True):
@@ -107,6 +108,7 @@ class Journal:
         self._lock = filelock.FileLock(folder / LOCK)
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            # A lock of the system, which ends with the process: a run that was killed leaves nobody locked out.
             self._lock.acquire(blocking=False)
         except filelock.Timeout:
             raise RunError(
@@ -128,6 +130,7 @@ class Journal:
     def retain(self, is_wanted: Callable[[bytes], bool]) -> list[bytes]:
         """Drop all results so far but the complete lines that are wanted, once each, and return those."""
         lines, rest = _complete_lines(self._folder / RESULTS)
+        # A torn last line would run into the next result: then the file is written again.
         wanted = list(dict.fromkeys(line for line in lines if is_wanted(line)))
         if rest or wanted != lines:
             self._replace(wanted)
@@ -140,7 +143,7 @@ class Journal:
         """
         data = line + b"\n"
         try:
-            while data:
+            while data:  # on a disk that is nearly full, a write may take a part only
                 data = data[self._file.write(data) :]
         except OSError as error:
             raise ResultsNotWritten(_cannot_write(self._folder, error)) from error

@@ -65,11 +65,11 @@ def merge_shards(folders: Sequence[Path]) -> MergedRun:
     results = [result for part in parts for result in _results(part)]
     cells = {result.key for result in results}
     planned = first.record.planned
+    # A missing shard has a cell at least: without it the others cannot have all.
     if len(cells) != len(results) or (len(cells) >= planned if missing else len(cells) != planned):
         raise RunError(
             f"{', '.join(str(part.folder) for part in parts)}: expected one result for each of {planned} planned "
-            "cells, "
-            f"found {len(results)} results of {len(cells)} cells. Run the shards again."
+            f"cells, found {len(results)} results of {len(cells)} cells. Run the shards again."
         )
     results = in_order(results)
     facts = RunFacts.from_summary(first.summary)
@@ -94,6 +94,7 @@ def _read_shard(folder: Path) -> _FinishedShard:
         raise RunError(f"{folder / PLAN}: expected the plan of a matrix run, found none that this version can read.")
     if summary.shard is None:
         raise RunError(f"{folder}: expected one shard of a plan, found a whole run: there is nothing to merge.")
+    # A run that is killed leaves no summary; but a folder that was copied may have files of two runs.
     if summary.plan != record.digest or record.shard != f"{summary.shard.index}/{summary.shard.count}":
         raise RunError(f"{folder}: {PLAN} and the summary are of different runs. Run this shard again.")
     return _FinishedShard(folder, record, summary, summary.shard)
@@ -106,8 +107,7 @@ def _check_same_plan(first: _FinishedShard, part: _FinishedShard) -> None:
     if difference:
         raise RunError(
             f"{part.folder}: mixed plans: expected the plan of {first.folder}, found {difference}. Run all shards with "
-            "the "
-            "same options on the same goldens, and with --as-of if they may start on different days."
+            "the same options on the same goldens, and with --as-of if they may start on different days."
         )
 
 
@@ -131,7 +131,6 @@ def _results(part: _FinishedShard) -> list[Result]:
     if len(results) != part.summary.planned:
         raise RunError(
             f"{part.folder}: expected {part.summary.planned} results of shard {part.record.shard}, found "
-            f"{len(results)}. "
-            "Run this shard again."
+            f"{len(results)}. Run this shard again."
         )
     return results

@@ -32,9 +32,10 @@ def write_summary(folder: Path, summary: Summary) -> None:
 
 
 def read_results(folder: Path) -> Iterator[Result]:
-    """The lines of a results.jsonl. Raises `RunError` naming the line that is none."""
+    """The results of a results.jsonl. Raises `RunError` for a line that is not a result, and names it."""
     path = folder / RESULTS
     try:
+        # As bytes: a str would also be split at U+2028 and others, which JSON leaves as they are in a message.
         lines = path.read_bytes().splitlines()
     except OSError:
         raise RunError(f"{path}: expected the results of a matrix run, found none.") from None
@@ -48,11 +49,12 @@ def read_results(folder: Path) -> Iterator[Result]:
 def read_summary(folder: Path) -> Summary:
     """The summary.json of a run, whose policy this version reads.
 
-    Raises `RunError` where there is none, or another version's.
+    Raises `RunError` if there is none, or if another version wrote it in another form.
     """
     path = folder / SUMMARY
     try:
         summary = msgspec.json.decode(path.read_bytes(), type=Summary)
+        # All that a later command will use is checked here, where the message can name the file.
         msgspec.convert(summary.policy, Policy)
         if not isinstance(whole := summary.selection.get("whole"), bool):
             raise msgspec.ValidationError(f"Expected `selection.whole` to be true or false, found {whole!r}")
@@ -71,14 +73,13 @@ def read_summary(folder: Path) -> Summary:
 def read_run(folder: Path) -> tuple[list[Result], Summary]:
     """The results of a finished run with their summary.
 
-    Raises `RunError` where there are none, or of another run than the summary's.
+    Raises `RunError` if there are none, or not as many as the summary counts.
     """
     summary = read_summary(folder)
     results = list(read_results(folder))
     if not results or len(results) != summary.results:
         raise RunError(
-            f"{folder / RESULTS}: expected the {summary.results} results that {SUMMARY} tells of, and at least one, "
-            f"found {len(results)}. "
-            "Run the matrix again."
+            f"{folder / RESULTS}: expected the {summary.results} results that {SUMMARY} counts, and at least one, "
+            f"found {len(results)}. Run the matrix again."
         )
     return results, summary

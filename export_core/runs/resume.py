@@ -22,6 +22,7 @@ def results_so_far(journal: Journal, plan: Plan) -> list[Result]:
             result = msgspec.json.decode(line, type=Result)
         except msgspec.MsgspecError:
             return False
+        # A cell that was not run is run now: what failed around it may work today.
         if result.verdict is Verdict.NOT_RUN or result.key not in planned or result.key in results:
             return False
         results[result.key] = result

@@ -21,7 +21,9 @@ from export_core.worker.program import Transcript, last_word, resident_bytes
 from export_core.worker.protocol import Reply, Request, Worker
 
 START_SECONDS = 120.0
+"""How long a worker may take to import jax."""
 CLOSE_SECONDS = 5.0
+"""How long a worker may take to end its cells and itself once its stdin is closed."""
 GRACE_SECONDS = 30.0
 """How long a worker may be silent beyond its cells' limits, before it counts as stuck."""
 LOOK_SECONDS = 0.05
@@ -73,6 +75,7 @@ class ForkingWorker:
             self._process.stdin.flush()
         except OSError:
             self._fail_pending()
+        # Again: the worker may have died after the last look at what is pending, and before this cell was.
         if self.ended:
             self._fail_pending()
         return future
@@ -102,6 +105,7 @@ class ForkingWorker:
                 self._garbage = f"there was garbage in the pipe of its replies: {line[:80]!r}"
                 processes.kill(self._process)
                 break
+        # In this order: a cell that is submitted from now on sees `ended`, or is among those that fail here.
         self.ended = True
         self._ready.set()
         self._fail_pending()

@@ -25,7 +25,7 @@ JOIN_SECONDS = 5.0
 
 
 def start(environment: Environment, *words: str) -> subprocess.Popen[bytes]:
-    """Start ``program.py WORDS`` in an environment. Raises `WorkerDied` where there is no such interpreter."""
+    """Start ``program.py WORDS`` in an environment. Raises `WorkerDied` if its interpreter cannot be started."""
     try:
         return subprocess.Popen(
             [str(environment.python), str(PROGRAM), *words],

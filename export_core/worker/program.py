@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 LONGEST_MESSAGE = 4000
 LONGEST_STDERR = 4000
 LONGEST_DRIVER = 200
-LONGEST_LINE = 8 << 20  # of a cell's messages: where its outputs lie on a large mesh takes most
+LONGEST_LINE = 8 << 20  # of a cell's messages; the longest says where its outputs are on a large mesh
 KEY_IMPLEMENTATIONS = {"key_fry": "threefry2x32", "key_rbg": "rbg", "key_urbg": "unsafe_rbg"}
 FILE_NAMES = {"key<fry>": "key_fry", "key<rbg>": "key_rbg", "key<urbg>": "key_urbg"}
 
@@ -79,7 +79,7 @@ class NoDevicesError(Exception):
 
 
 def run_cell(request: dict[str, Any], say: Say) -> None:
-    """Take one artifact through its stages. `say` is told each stage before it starts."""
+    """Take one artifact through its stages. `say` reports each stage before it starts."""
     devices = prepare_devices(request, say)
     say({"stage": "read"})
     with open(request["artifact"], "rb") as file:
@@ -172,7 +172,7 @@ def run_check(export: Any, exported: Any, check: dict[str, Any], say: Say, *, le
 def compile_check(
     export: Any, exported: Any, check: dict[str, Any], devices: Any, say: Say, *, learn: bool = False
 ) -> None:
-    """One call of the artifact on arguments that lie on described devices: lower and compile."""
+    """One call of the artifact on arguments that are on described devices: lower and compile."""
     import jax
     from jax.sharding import SingleDeviceSharding
 
@@ -275,7 +275,7 @@ def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str
 
 
 def parts(value: Any) -> str:
-    """Which part of an array lies on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``."""
+    """Which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``."""
     described = []
     for place, index in enumerate(value.sharding.devices_indices_map(value.shape).values()):
         extents = [part.indices(size) for part, size in zip(index, value.shape, strict=True)]
@@ -392,10 +392,10 @@ def refuse_if_warm() -> None:
 
 
 def report_cell(request: dict[str, Any], say: Say, shared_memory: list[tuple[int, int]]) -> None:
-    """Run a cell and say how it ended: what escapes as a Python exception is said here, what does not the parent sees.
+    """Run a cell and say how it ended: a Python exception is reported here, any other end is seen by the parent.
 
-    `shared_memory` is what the worker wants to know the written pages of. The last word comes last: whoever hears it
-    need not wait until the process is gone, which takes the system 20 ms.
+    `shared_memory` is what the worker wants to know the written pages of. The last word comes last: whoever reads it
+    need not wait until the process has ended, which takes the system 20 ms.
     """
     try:
         run_cell(request, say)
@@ -452,7 +452,7 @@ def writer_to(descriptor: int) -> Say:
 
 
 class Transcript:
-    """What a cell has said so far. `garbage` is what of it was no message: then nothing that it said counts.
+    """What a cell has said so far. `garbage` is the first part that was no message: then nothing that it said counts.
 
     Native code may write anything to any descriptor. However much that is, it takes no more than a line's memory.
     """
@@ -655,7 +655,7 @@ class CellProcess:
         return not self.spare or self.transcript.has_begun
 
     def is_over(self) -> bool:
-        """Whether it is known what came of it, and its device is free. Never blocks.
+        """Whether its reply is complete, and its device is free. Never blocks.
 
         After its last word nobody needs to wait for the process to end, unless it has memory of a device that the next
         cell needs.
@@ -679,7 +679,7 @@ class CellProcess:
             os.close(self.requests)
 
     def reply(self) -> dict[str, Any]:
-        """What came of the cell, once it is over."""
+        """The reply of the cell, once it is over."""
         transcript, status = self.transcript, self.status
         transcript.close()
         reply: dict[str, Any] = {
@@ -807,7 +807,7 @@ class Server:
         gc.freeze()  # else each cell walks, and so copies, all that was imported here
 
     def end(self, cell: CellProcess) -> None:
-        """Reply what came of a cell, or begin it anew if it had not begun."""
+        """Send the reply of a cell, or begin it anew if it had not begun."""
         (self.running if cell.request else self.spares).remove(cell)
         for descriptor in (cell.messages, cell.stderr):
             if descriptor in self.selector.get_map():
@@ -855,7 +855,7 @@ def import_all(modules: list[str]) -> None:
 
 
 def read_notes(path: str) -> list[str]:
-    """The modules that an earlier worker noted; none where the file is not there, or is none."""
+    """The modules that an earlier worker noted; empty if there is no such file, or it is damaged."""
     try:
         with open(path, encoding="utf-8") as file:
             names = json.load(file)

@@ -30,7 +30,7 @@ class WarmWorkers:
 
 
 class _Borrowed:
-    """A worker that somebody else closes."""
+    """A worker that its owner closes, and not the replay that uses it."""
 
     def __init__(self, worker: Worker) -> None:
         self.submit = worker.submit

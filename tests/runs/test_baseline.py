@@ -184,7 +184,7 @@ def test_both_runs_are_judged_by_the_policy_of_the_new_one(tmp_path):
     ("damage", "said"),
     [
         (lambda old: (old / "summary.json").unlink(), "found a run that has not finished"),
-        (lambda old: (old / "results.jsonl").write_bytes(b""), "expected the 1 results that summary.json tells of"),
+        (lambda old: (old / "results.jsonl").write_bytes(b""), "expected the 1 results that summary.json counts"),
         (lambda old: (old / "results.jsonl").write_bytes(b"{}\n"), "results.jsonl:1: not a result"),
         (lambda old: (old / "results.jsonl").unlink(), "expected the results of a matrix run, found none"),
     ],

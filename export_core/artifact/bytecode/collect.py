@@ -151,7 +151,7 @@ class ModuleContents:
         self.functions.append(Function(self.current, visibility or "public", inputs, outputs, attributes_of))
 
     def _constant(self, name: int, at: int, attributes: int, properties: int, _location: int, _depth: int) -> None:
-        # Equal constants have the same numbers, and are decoded once. What is remembered has a bound, as everywhere here.
+        # Equal constants have the same numbers, and are decoded once. Like all memory here, this has a bound.
         if (properties, attributes) in self.small:
             return
         if len(self.small) < self.room:

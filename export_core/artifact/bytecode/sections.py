@@ -121,7 +121,7 @@ class Tables:
         return Cursor(section.data, section.at, section.end, section.name)
 
     def spend(self, parts: int, at: int) -> None:
-        """Count parts that are about to be read, by the time they take: 1 is one operation. Hostile files have too many."""
+        """Count parts that are about to be read, by the time that they take: an operation is 1."""
         self.left -= parts
         if self.left < 0:
             expected = f"at most {self.most} operations, strings, attributes and the like"

@@ -73,7 +73,7 @@ def tolerance_for(
 
     By default that of the dtype, wider on some platforms. What the golden has, or the policy for one of the platforms,
     is used instead; of several the widest of each kind, because a marker was written with one platform in mind. `ulp`
-    without `rtol` leaves no room beside it. `atol` stays None where it is not set.
+    without `rtol` applies alone. `atol` stays None where it is not set.
     """
     policy = tolerances or {}
     given = [golden, *(policy[name][dtype] for name in dict.fromkeys(platforms) if dtype in policy.get(name, {}))]
@@ -140,6 +140,7 @@ def _problem_of_dtype(dtype: object) -> str:
 
 
 def _number(value: Any, *, whole: bool, where: str = "") -> float | int:
+    # True is an Integral to Python; `0 <= value < inf` is false for NaN.
     is_number = not isinstance(value, bool) and isinstance(value, Integral if whole else Real)
     if is_number and 0 <= value < math.inf:
         return int(value) if whole else float(value)

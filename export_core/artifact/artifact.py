@@ -1,4 +1,4 @@
-"""One artifact, from whatever file: a serialized `jax.export.Exported`, or a bare StableHLO portable artifact."""
+"""One artifact from any file: a serialized `jax.export.Exported`, or a bare StableHLO portable artifact."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from export_core.artifact.bytecode.parts import CustomCall
     from export_core.artifact.envelope.fields import Envelope
 
+# What people give by mistake: each starts with bytes that no flatbuffer of jax does, and gets advice of its own.
 _NOT_ARTIFACTS = (
     (b"\x1f\x8b", "a gzip file", "Decompress it first."),
     (b"PK\x03\x04", "a zip file (an .npz, or a saved model)", "Give the artifact inside it."),
@@ -43,7 +44,7 @@ class Artifact:
     @cached_property
     def sha256(self) -> str:
         """SHA-256 of the whole file, as 64 hexadecimal digits."""
-        import hashlib
+        import hashlib  # only here: reading alone must not load it (tests/artifact/test_light.py)
 
         return hashlib.sha256(self.data).hexdigest()
 
@@ -98,10 +99,10 @@ def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> A
         ArtifactError: the bytes are not an artifact.
     """
     if isinstance(data, memoryview):
-        data = bytes(data)
+        data = bytes(data)  # it has no find() and startswith(), which the reader uses
     if data[:4] == MAGIC:
         artifact = Artifact(name, data, None)
-        assert artifact.module.tables
+        _ = artifact.module.tables  # raises for a damaged one, as the decoder of the envelope does below
         return artifact
     if len(data) < 8:
         raise ArtifactError("an artifact of at least 8 bytes", f"{len(data)} bytes", 0, name=name)

@@ -31,7 +31,7 @@ _CHLO = frozenset(
 
 
 class AuditFinding(NamedTuple):
-    """What the audit says of one target: its standing, whether that is fine, where it is called and what to do.
+    """The result of the audit for one target: its standing, whether that is acceptable, its places, what to do.
 
     `ok` is False for unlisted and for dropped targets. `count` counts calls, `places` are the first 20 of their places.
     """
@@ -40,7 +40,7 @@ class AuditFinding(NamedTuple):
     standing: str
     ok: bool
     payload: Payload
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody asks of it
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nothing calls
     places: tuple[str, ...]
     message: str
     advice: str = ""
@@ -95,10 +95,11 @@ class _Lists(NamedTuple):
     reader: str
 
     def judge(self, target: str, name: str, place: str) -> tuple[str, bool, str, str]:
-        """Return the standing of a target, whether that is fine, the message and the advice."""
+        """Return the standing of a target, whether that is acceptable, the message and the advice."""
         known = [stable for stable in (self.writer_stable, self.reader_stable) if stable is not None]
         if known and all(target in stable for stable in known):
             return STABLE, True, f"{name} is guaranteed stable.", ""
+        # Before `allow`: a reader that dropped a promised target is reported even if the policy accepts it.
         if self.writer_stable is not None and target in self.writer_stable:
             message = (
                 f"{name} was guaranteed by {self.writer}, and {self.reader} no longer guarantees it; called in {place}."

@@ -27,6 +27,7 @@ class ArtifactError(ExportCompatError):
         named = f"{self.name}: " if self.name else ""
         return f"{named}expected {self.expected}, found {self.found}{where}. {self.advice}"
 
+    # Exceptions are unpickled by calling the class with `args`: that would pass name and advice by position.
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self.expected, self.found, self.at, self.name, self.advice)
 

@@ -1,4 +1,4 @@
-"""What a platform will make of an artifact: foreseen from its bytes and the lists of stable targets."""
+"""What to expect of an artifact on each platform, foreseen from its bytes and the lists of stable targets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TPU = frozenset({"Eigh", "LuDecomposition", "ProductOfElementaryHouseholderRefl
 
 
 class Foreseen(NamedTuple):
-    """What is foreseen of one platform: whether it was exported for it, and the targets that are called there.
+    """What is foreseen for one platform: whether the artifact was exported for it, and the targets called there.
 
     `targets` are those that belong to this platform or to none in particular, `unpromised` those of them that no list
     promises; `note` says it in a line.
@@ -50,6 +50,7 @@ def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str)
     """
     envelope = artifact.envelope
     platforms = PLATFORMS if envelope is None else envelope.platforms
+    # With jax's check of platforms off, jax runs it anywhere, as its first platform.
     lifted = envelope is not None and any(check.kind == "platform" for check in envelope.disabled_checks)
     called = {call.target for call in artifact.custom_calls}
     targets = tuple(sorted(target for target in called if belongs(target, platform)))

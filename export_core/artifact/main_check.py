@@ -47,7 +47,7 @@ _KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 
 
 def check_main(artifact: Artifact) -> list[str]:
-    """Return what contradicts the calling convention, a sentence each, of the function and of its nested VJPs.
+    """Return a sentence for each contradiction of the calling convention, in the function and its nested VJPs.
 
     Empty where all is as documented, and also where nothing can be checked: for a bare module, which declares nothing,
     and for a version that is newer than `NEWEST` (see `is_known`).
@@ -110,7 +110,7 @@ def _signature(main: Function, envelope: Envelope) -> Iterator[str]:
     kept = [(f"in_avals[{i}]", envelope.in_avals[i]) for i in envelope.module_kept_var_idx]
     if several and not platform:
         if inputs and inputs[0] in _SCALARS and len(inputs) == 1 + tokens + len(kept):
-            platform = True  # it is there, and only not said to be
+            platform = True  # the index is there, without the mark, which version 9 introduced
             if version >= TOKENS_SINCE:
                 yield f"argument 0 of main is a platform's index that lacks {CONSTANT} = {PLATFORM!r}."
         else:
@@ -134,7 +134,7 @@ def _values(what: str, types: list[str], start: int, tokens: int, avals: list[tu
     """Compare the tokens and arrays behind the platform index with ordered effects and avals."""
     plain = next((i for i, (_, aval) in enumerate(avals) if aval.dtype != "token"), len(avals))
     leading = next((i for i, kind in enumerate(types[start:]) if kind != TOKEN), len(types) - start)
-    extra = leading - plain  # tokens of ordered effects stand before those that are values themselves
+    extra = leading - plain  # tokens of ordered effects come before those that are values themselves
     takes = "takes" if what == "argument" else "returns"
     if extra != tokens:
         yield (
@@ -158,6 +158,7 @@ def _inner(module: Module, envelope: Envelope) -> Iterator[str]:
         return
     tagged = envelope.calling_convention_version >= TOKENS_SINCE
     functions = list(module.functions)
+    # jax writes it after main, and appends _0 and so on where the name is taken.
     behind = functions[[f.name for f in functions].index("main") + 1 :]
     inner = next((f for f in behind if f.name == INNER or f.name.startswith(INNER + "_")), None)
     if inner is None:
@@ -167,7 +168,7 @@ def _inner(module: Module, envelope: Envelope) -> Iterator[str]:
         return
     expected = ([PLATFORM] if len(envelope.platforms) > 1 else []) + names
     constants = [attributes[CONSTANT] for attributes in inner.arg_attrs if CONSTANT in attributes]
-    if constants != expected and (constants or tagged):  # older writers tag them all the same, and need not
+    if constants != expected and (constants or tagged):  # before version 9 the marks are optional
         yield (
             f"the function that main wraps, @{inner.name}, takes as {CONSTANT} {_joined(constants)}; "
             f"the in_avals and platforms ask for {_joined(expected)}."
@@ -201,7 +202,7 @@ def _attributes(attributes: dict[str, Any], envelope: Envelope) -> Iterator[str]
 
 
 def _fits(kind: str, aval: Aval) -> bool:
-    """Whether a type of the module is that of an aval; a type that either side cannot name is let pass."""
+    """Whether a type of the module is that of an aval. A type that either side cannot name is accepted."""
     if "!vhlo" in kind or "<code" in kind:
         return True
     expected = _type(aval)
@@ -212,7 +213,7 @@ def _fits(kind: str, aval: Aval) -> bool:
 
 
 def _type(aval: Aval) -> str:
-    """Return the type that stands for an aval; … for an element type that is not known here."""
+    """Return the module's type for an aval, with … for an element type that is not known here."""
     if aval.dtype == "token":
         return TOKEN
     shape = [*aval.shape, *([_KEY_WORDS[aval.dtype]] if aval.dtype in _KEY_WORDS else [])]

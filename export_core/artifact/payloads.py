@@ -43,7 +43,7 @@ _WORDS = (("callback", "Python callback"), ("ragged_all_to_all", "collective"), 
 
 
 class Payload(NamedTuple):
-    """What a call is in words, and the version that its payload gives for its own format, e.g. Mosaic's."""
+    """The kind of a call as text, and the version that its payload gives for its own format, e.g. Mosaic's."""
 
     kind: str
     version: int | None = None
@@ -63,6 +63,7 @@ def describe(call: CustomCall) -> Payload:
 
 def _mosaic_version(config: Any) -> int | None:
     """Return the version in the attributes of the MLIR module that a Mosaic call carries, None where none is found."""
+    # Mosaic for GPUs is a typed FFI call with the module among its arguments; Mosaic for TPUs has JSON with base64.
     body: Any = None
     if isinstance(config, dict):
         body = config.get("module", config.get("body"))
@@ -79,7 +80,7 @@ def _mosaic_version(config: Any) -> int | None:
         return None
     try:
         return _version_attribute(Tables(body, 0, len(body), "the payload"))
-    except ArtifactError:
+    except ArtifactError:  # the payload is not checked here: without a version it is still the same kind of call
         return None
 
 

@@ -40,7 +40,8 @@ _RANGES_SINCE = "0.4.36"  # jaxlib that parses locations with a range; measured
 class Reader(NamedTuple):
     """A release that reads: its jaxlib, the jax that goes with it, and the StableHLO version of the jaxlib.
 
-    Where the StableHLO version was not measured, it is known to lie from `stablehlo` to `stablehlo_before`.
+    Where the StableHLO version was not measured, it is between `stablehlo` and `stablehlo_before`, those of
+    the measured neighbours.
     """
 
     jaxlib: str
@@ -82,7 +83,7 @@ def readers_of(jaxlib: Mapping[str, Sequence[str | None]], jax: Mapping[str, str
 
 
 def loads(artifact: Artifact, readers: Iterable[Reader]) -> tuple[Load, ...]:
-    """Say of each reader whether it loads the artifact, nested VJPs included, with the reasons.
+    """Return for each reader whether it loads the artifact with its nested VJPs, and why not.
 
     Raises:
         ArtifactError: a module of the artifact cannot be read.
@@ -101,6 +102,7 @@ def _load(envelope: Envelope | None, modules: list[Needs], reader: Reader) -> Lo
         level = level.vjp
     for need in modules:
         _module_reasons(need, reader, reasons, doubts)
+    # Doubts count only without reasons: a reader that certainly refuses one part refuses the whole.
     ok = False if reasons else None if doubts else True
     return Load(reader, ok, tuple(dict.fromkeys(reasons or doubts)))
 
@@ -113,6 +115,7 @@ def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]
     """
     version = envelope.serialization_version
     short = "nr_devices_short" in envelope.slots
+    # Each release had a gate of its own: its own number alone, then [2, 3], and none at all since 0.8.2.
     if jax < (0, 4, 35):
         if version != (1 if jax < (0, 4, 24) else 2):
             yield f"jax before 0.4.35 refuses serialization version {version}"
@@ -120,6 +123,7 @@ def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]
         yield f"jax before 0.8.2 refuses serialization version {version}"
     if jax < (0, 8, 2) and not short:
         yield "jax before 0.8.2 reads 0 devices: the 16-bit number of devices is no longer written since 0.9.1"
+    # jax calls an artifact expired by its content, not by a date or a version: it looks for these two things.
     if jax >= (0, 11, 1):
         if short and "nr_devices" not in envelope.slots:
             yield "jax from 0.11.1 on calls it expired: written before 0.8.2"
@@ -135,6 +139,8 @@ def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]
 
 def _module_reasons(need: Needs, reader: Reader, reasons: list[str], doubts: list[str]) -> None:
     jaxlib = Version(reader.jaxlib).release
+    # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the
+    # module; if only the lower one is, the answer is unknown.
     if reader.stablehlo_before is None or reader.stablehlo is None:
         doubts.append(f"the StableHLO of jaxlib {reader.jaxlib} was not measured")
     elif version_pair(reader.stablehlo_before) < need.stablehlo:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
 RANGE_LOCATION = 22  # builtin's code of a location with a range of lines and columns
 KNOWN_DIALECTS = ("builtin", "vhlo", "sdy")
-TEXT = -1  # stands for the code of an attribute or type that is encoded as text
+TEXT = -1  # in place of the code of an attribute or type that is encoded as text
 # builtin's codes of attributes (and locations) and of types that every jaxlib since 0.4.18 reads; 22 is treated by
 # itself.
 _BUILTIN = {"attrs": range(22), "types": range(20)}
@@ -30,7 +30,7 @@ class Needs(NamedTuple):
 
     `stablehlo` is the smallest (major, minor) that has everything seen; `exact` is False where something was seen that
     the tables do not have (`unknown` names it), or where the writer's version is newer than the tables: then it is "at
-    least". `set_by` names what asks for `stablehlo`; `dialects` are foreign ones, `range_locations` says whether there
+    least". `set_by` names what requires `stablehlo`; `dialects` are foreign ones, `range_locations` says whether there
     are locations that jaxlib reads from 0.4.36 on.
     """
 
@@ -63,14 +63,15 @@ def version_pair(text: str) -> tuple[int, int]:
 
 
 def needs(module: Module) -> Needs:
-    """Return what a module needs. Reads the tables, and the operations only where a custom call asks for it.
+    """Return what a module needs. Reads the tables, and the operations only if there are custom calls.
 
-    The rule of 0.17 for reductions whose element types differ is not looked at: every jaxlib with `jax.export` is
+    The rule of 0.17 for reductions whose element types differ is not checked: every jaxlib with `jax.export` is
     newer.
 
     Raises:
         ArtifactError: the module cannot be read.
     """
+    # A writer puts nothing into the tables that the module does not use, so the walk would find nothing more.
     parts = module.tables
     features = _Features()
     features.add_operations(parts)
@@ -122,7 +123,7 @@ class _Features:
                 self.unknown.append(f"{'builtin ' if dialect == 'builtin' else ''}{kind[:-1]} code {code}")
 
     def add_custom_calls(self, module: Module) -> None:
-        """Add what custom calls ask for, which no name in the tables shows."""
+        """Add what custom calls require without a name in the tables: rules of VhloToVersion.cpp for one operation."""
         if not any(name.startswith("vhlo.custom_call") for name in module.op_names):
             return
         if module.has_typed_ffi:

@@ -28,7 +28,7 @@ def writers(artifact: Artifact, stablehlo: Mapping[str, Sequence[str | None]]) -
     """Return the jaxlib releases that can have written it, in the order of `stablehlo`; empty where no known one fits.
 
     Args:
-        artifact: what was read. Formats from 12 on name their jax, and then only the jaxlib is looked for.
+        artifact: what was read. Formats from 12 on name their jax; then only the jaxlib is unknown.
         stablehlo: of each jaxlib release, its StableHLO versions: current, of 4 weeks ago, of 12 weeks ago. jax.export
             writes for the second, plugins for the third, and releases that have neither write for 0.9.0.
 
@@ -38,6 +38,7 @@ def writers(artifact: Artifact, stablehlo: Mapping[str, Sequence[str | None]]) -
     written = artifact.module.stablehlo_version
     fitting = []
     for version, (_, week_4, week_12) in stablehlo.items():
+        # jax.export takes the version of 4 weeks ago; a writer whose backend is a plugin, that of 12 weeks ago.
         fits = written in (week_4, week_12) if week_4 else written == "0.9.0"
         if fits and _format_fits(artifact, version):
             fitting.append(version)

@@ -1,1 +1,1 @@
-"""Are these numbers the same: comparators, factorizations, units in the last place."""
+"""Whether two sets of outputs agree: comparators, factorizations, units in the last place."""

@@ -1,4 +1,4 @@
-"""Linear algebra in double precision, to tell whether factors make the same matrix. Leading axes are batches."""
+"""Linear algebra in double precision, to decide whether factors make the same matrix. Leading axes are batches."""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ def match_eigenvalues(expected: Array, actual: Array) -> Array:
     both_not_finite = ~np.isfinite(expected)[..., :, None] & ~np.isfinite(actual)[..., None, :]
     distances = np.where(both_not_finite, 0.0, distances)
     for batch in np.ndindex(expected.shape[:-1]):
+        # One at a time: scipy has no assignment for batches.
         order[batch] = linear_sum_assignment(distances[batch])[1]
     return order
 

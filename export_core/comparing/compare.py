@@ -102,7 +102,7 @@ def compare_leaves(
     if mismatch := _mismatch_of_types(expected, actual):
         return mismatch
     name = comparison.compare
-    check_comparator(name)
+    check_comparator(name)  # without a root: a plan has imported a user's function from its project already
 
     def allowed(dtype: str) -> Tolerance | None:
         if name == "exact" or dtype not in FLOATS:
@@ -126,13 +126,13 @@ def _mismatch_of_types(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Diff
     if len(expected) != len(actual):
         return Difference(False, problem=f"expected {len(expected)} outputs, got {len(actual)}")
     for number, (want, got) in enumerate(zip(expected, actual, strict=True)):
-        if str(want) != str(got):
+        if str(want) != str(got):  # a leaf's text is its dtype and shape: float32[4,8]
             return Difference(False, problem=f"output {number}: expected {want}, got {got}", output=number)
     return None
 
 
 def _judged_by_user(name: str, wanted: list[Array], given: list[Array], elementwise: Difference) -> Difference:
-    """The difference as a user's own function sees it, which decides alone; the errors are reported all the same."""
+    """The difference as a user's own function sees it. It decides alone; the errors are only reported."""
     message = call_user_comparator(name, wanted, given)
     problem = "" if message is None else f"{name}: {message}"
     errors = elementwise.max_abs_error, elementwise.max_rel_error, elementwise.max_ulp
@@ -223,7 +223,7 @@ def _with_elements(difference: Difference, bad: Array, absolute: Array, expected
 def _beyond(
     expected: Array, actual: Array, allowed: Tolerance, units: Array | None, scale: Array | None
 ) -> tuple[Array, str]:
-    """Which elements are out of tolerance, and the tolerance in words."""
+    """Which elements are out of tolerance, and the tolerance as text."""
     want, got = to_double(expected), to_double(actual)
     rtol = allowed.rtol or 0.0
     # Without an atol of its own an array is measured by its largest element. A fixed atol of 1e-5 would accept anything
@@ -252,7 +252,7 @@ def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
         else:
             distance = np.where(_same(want, got), 0.0, np.abs(got - want))
         absolute = np.where(np.isnan(distance), np.inf, distance.astype(np.float64))
-        relative = np.where(absolute == 0.0, 0.0, absolute / np.abs(want))
+        relative = np.where(absolute == 0.0, 0.0, absolute / np.abs(want))  # 0 for equal zeros, not 0 / 0
     return absolute, np.where(np.isnan(relative), np.inf, relative)
 
 

@@ -4,4 +4,4 @@ from export_core.errors import ExportCompatError
 
 
 class CompareError(ExportCompatError):
-    """Outputs that cannot be compared in the way that was asked for."""
+    """Outputs that cannot be compared as the golden or its marker says."""

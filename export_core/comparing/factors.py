@@ -31,7 +31,7 @@ from export_core.goldens.arrays import Array
 class Part:
     """Two arrays to be compared, with the tolerance of `dtype`, that of the outputs; for equality where it is no float.
 
-    `scale` is multiplied by `rtol` for the absolute tolerance; None stands for the largest expected element.
+    `scale` is multiplied by `rtol` for the absolute tolerance; None means the largest expected element.
     """
 
     what: str
@@ -47,6 +47,7 @@ Comparator = Callable[[Factors, Factors], list[Part]]
 
 def eigh(expected: Factors, actual: Factors) -> list[Part]:
     """Eigenvalues in order; vectors by V diag(w) V^H and V^H V. NumPy gives (w, V), lax (V, w)."""
+    # Values have one axis less than vectors, so their order shows in any batch.
     values, vectors = (0, 1) if expected[0].ndim < expected[1].ndim else (1, 0)
 
     def rebuilt(outputs: Factors) -> Array:
@@ -85,6 +86,7 @@ def qr(expected: Factors, actual: Factors) -> list[Part]:
         product = to_double(outputs[0]) @ to_double(outputs[1])
         return product if len(outputs) == 2 else undo_permutation(product, outputs[2], axis=-1)
 
+    # R's rows may turn, so only the magnitudes of its diagonal say whether the pivots were the largest.
     def growth(outputs: Factors) -> Array:
         """By how much |R|'s diagonal grows; with pivoting it must not."""
         diagonal = np.abs(np.diagonal(to_double(outputs[1]), axis1=-2, axis2=-1))
@@ -171,7 +173,7 @@ def schur(expected: Factors, actual: Factors) -> list[Part]:
         diagonal, above = np.diagonal(triangle, 0, -2, -1), np.diagonal(triangle, 1, -2, -1)
         real = (diagonal[..., 1:] - diagonal[..., :-1]) ** 2 / 4 + above * below >= 0
         overlap = np.zeros(below.shape, np.bool_)
-        overlap[..., 1:] = below[..., :-1] != 0
+        overlap[..., 1:] = below[..., :-1] != 0  # the block before already has this row
         return np.asarray((below != 0) & (real | overlap))
 
     return [
@@ -200,6 +202,7 @@ def eig(expected: Factors, actual: Factors) -> list[Part]:
         Part("eigenvalues", to_double(expected[0]), to_double(matched[0]), name, worst * largest(expected[0], 1)),
     ]
     # strict=False: left and right vectors are both optional.
+    # The norms as well: V diag(w) V^-1 is the same for vectors of any length.
     for side, condition, want, got in zip(("V", "V'"), conditions, expected[1:], matched[1:], strict=False):
         want_norms, got_norms = (np.linalg.norm(to_double(vectors), axis=-2) for vectors in (want, got))
         want_matrix, got_matrix = matrix_from_eigen(expected[0], want), matrix_from_eigen(matched[0], got)

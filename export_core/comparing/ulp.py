@@ -1,4 +1,4 @@
-"""Distances between floating-point numbers in units in the last place: the steps from one to the other."""
+"""Distances between floating-point numbers in units in the last place: the number of steps between them."""
 
 from __future__ import annotations
 

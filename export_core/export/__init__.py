@@ -1,4 +1,4 @@
-"""How a golden is made: cases, exported and run by the jax of this process. Imports jax."""
+"""How a golden is made: cases are exported and run by the jax of this process. Imports jax."""
 
 from export_core.export.case import Case, ExportOptions, case_id
 from export_core.export.errors import ExportError

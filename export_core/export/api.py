@@ -155,7 +155,7 @@ def symbolic_args_specs(args: Any, shapes: Any, constraints: Sequence[str]) -> A
 
 def dynamic_tree(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The tree of the arguments of a jitted function without the static ones. Traces the function."""
-    stage = function.trace if hasattr(function, "trace") else function.lower
+    stage = function.trace if hasattr(function, "trace") else function.lower  # trace() exists since 0.4.30
     return stage(*args, **kwargs).in_tree
 
 
@@ -167,6 +167,7 @@ def temporary_settings(test: str, values: Mapping[str, Any]) -> Iterator[None]:
     for name in renamed:
         if name not in known:
             raise ExportError(f"{test}: jax {jax.__version__} has no setting {name}: expected a release that has it.")
+    # All names were checked first: an unknown one in the middle would leave the others changed.
     before = {name: known[name] for name in renamed}
     try:
         for name, value in renamed.items():

@@ -59,10 +59,10 @@ class Arguments:
 
 
 def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any) -> Arguments:
-    """Tell the static arguments from the others.
+    """Find out which arguments are static.
 
-    A jitted function does not say which arguments are static, in any release: the one choice that leaves the tree that
-    it takes is it.
+    No release of jax lets a jitted function say that. So every choice is tried: the right one leaves exactly the tree
+    of arrays that the function takes.
 
     Args:
         test: for messages.
@@ -92,6 +92,7 @@ def _possible_static(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterat
     named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
     hashable = {key: value for key, value in named if _may_be_static(value)}
     optional = [key for key, value in hashable.items() if _may_be_array(value)]
+    # Text or a function can only be static. A number can be either, and is tried both ways.
     certain = hashable.keys() - set(optional)
     for count in range(len(optional) + 1):
         for chosen in itertools.combinations(optional, count):
@@ -127,6 +128,7 @@ def leaf_from(value: Any) -> Leaf:
     if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
         return key_leaf(str(value.dtype), np.asarray(jax.random.key_data(value)))
     if isinstance(value, (bool, int, float, complex)):
+        # By way of jax: NumPy would make it 64 bits wide, and jax 32 with x64 off.
         return leaf_of(np.asarray(jax.numpy.asarray(value)))
     return leaf_of(np.asarray(value))
 
@@ -139,5 +141,6 @@ def _leaf_like(value: Any, leaf: Leaf) -> Any:
         return np.zeros(leaf.shape, jax.dtypes.float0)
     if isinstance(value, (bool, int, float, complex)):
         return type(value)(leaf.numpy().item())
+    # A sharding over several devices is part of the call. On a single device, jax places the array as it likes.
     array = jax.numpy.asarray(leaf.numpy())
     return jax.device_put(array, value.sharding) if len(getattr(value, "devices", set)()) > 1 else array

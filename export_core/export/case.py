@@ -19,7 +19,7 @@ _LONGEST_ID = 120  # characters of an id before its digest: file systems take 25
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """How a function is exported. Every field is a keyword of the marker, and explained there.
+    """How a function is exported. Every field is a keyword of the marker, which explains it.
 
     `in_specs` holds a `PartitionSpec` for each positional argument that is an array or a tree of arrays, None for one
     that is replicated. `symbolic_shapes` is what `jax.export.symbolic_args_specs` takes.
@@ -44,7 +44,7 @@ class ExportOptions:
 class Case:
     """One function with its example arguments.
 
-    `test` is the pytest node id, `name` tells several calls in one test apart.
+    `test` is the pytest node id. `name` distinguishes several calls in one test.
     """
 
     id: str
@@ -104,7 +104,7 @@ def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:
     clear = "." not in path.removesuffix(".py") and not re.search(r"[.\[\]]", call or "")
     if safe == full and clear and len(safe) <= _LONGEST_ID:
         return safe
-    # A digest stands for what was lost, so that two tests never share a folder.
+    # What was replaced or cut is in the digest, so that two tests never share a folder.
     whole = "\0".join((path, *names, call or ""))
     return f"{safe[:_LONGEST_ID].lstrip('.')}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
 

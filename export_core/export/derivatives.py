@@ -1,4 +1,4 @@
-"""Derivatives of a function, computed without its artifact: the expected results of the ones that the artifact holds.
+"""Derivatives of a function, computed without its artifact: the expected results of those that the artifact holds.
 
 The derivative of order k takes the arguments of order k-1 followed by a cotangent for each of its outputs, and gives a
 cotangent for each of its arguments, as `jax.export.Exported.vjp` has it.
@@ -27,7 +27,7 @@ def derivatives(function: Flat, values: Sequence[Any], order: int) -> list[tuple
     arguments, results = list(values), list(jax.jit(function)(*values))
     random = np.random.RandomState(SEED)  # its numbers are the same in every NumPy, those of default_rng need not be
     for _ in range(order):
-        function = _pullback(function, len(arguments))
+        function = _pullback(function, len(arguments))  # of the derivative before, as jax.export nests its VJPs
         arguments = [*arguments, *(_cotangent(value, random) for value in results)]
         results = list(jax.jit(function)(*arguments))
         calls.append((arguments, results))

@@ -1,4 +1,4 @@
-"""The checks of a golden beside its plain call: derivatives, calls of other shapes, other meshes, refusals."""
+"""The checks of a golden in addition to its plain call: derivatives, calls of other shapes or meshes, refusals."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> Produced
         *_mesh_checks(produced),
     ]
     for check in checks:
+        # A missing derivative is refused before any platform is looked at; other refusals need a call that could run.
         if check.refused is not None and (check.vjp or _runs_here(produced)):
             _require_refusal(produced, check, calls)
     hashes = {name: sha256(content) for name, content in files.items()}
@@ -126,7 +127,10 @@ def _mesh_checks(produced: ProducedGolden) -> list[Check]:
 
 
 def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
-    """How the artifact shards each output, seen by calling it."""
+    """How the artifact shards each output.
+
+    Seen by calling it: for an output without a sharding of its own, XLA chooses one when it compiles.
+    """
     args, kwargs = produced.arguments.copy().dynamic
     results = jax.jit(api.call_of(produced.exported))(*args, **kwargs)
     return tuple(shard_layout(value) for value in jax.tree_util.tree_leaves(results))
@@ -145,7 +149,7 @@ def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[Ext
         # messages.
         exported = api.derivative(produced.files[ARTIFACT], check.vjp)
         args, kwargs = arguments.copy().dynamic
-        if check.mesh:
+        if check.mesh:  # the only refused call with a mesh is the one on one device
             args, kwargs = jax.device_put((args, kwargs), jax.devices()[0])
         jax.jit(api.call_of(exported)).lower(*args, **kwargs).compile()
     except Exception as error:

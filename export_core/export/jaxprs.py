@@ -32,6 +32,7 @@ They are not printed.
 
 _VARIABLE = re.compile(r"(?<![^\s(])[a-z]+(?=[ ,):]|$)")
 
+# Words of the grammar, and numbers as Python prints them.
 RESERVED = {"in", "let", "lambda", "inf", "nan"}
 
 Show = Callable[[Any], list[str]]
@@ -86,11 +87,13 @@ class _JaxprTable:
         # Its own text with the keys of inner jaxprs in place of their texts: those may be exponentially long together.
         lines = _lines(jaxpr, _names(), lambda callee: [self._keys[id(callee)]])
         key = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        # By hash, since jax may trace one function twice into equal jaxprs, which one run shares and the next does not.
         self._keys[id(jaxpr)] = key
         self._alive.append(jaxpr)
         if key not in self._counts:
             self.distinct.append(jaxpr)
             self._counts[key] = Counter(primitive for primitive, _ in bound)
+            # Sums of sums: counting through a call graph that doubles at each level stays linear.
             for callee_key, (_, params) in zip(keys, inner, strict=True):
                 self._counts[key] += self._counts[callee_key]
                 self.uses[callee_key] += 1
@@ -98,7 +101,7 @@ class _JaxprTable:
         return key
 
     def primitives(self) -> Counter[str]:
-        """How often each primitive is bound; an inner jaxpr counts once for each place that uses it."""
+        """How many times each primitive is bound. An inner jaxpr counts once for each place that uses it."""
         return self._counts[self.key(self.top)]
 
 
@@ -115,6 +118,7 @@ def _print(jaxprs: _JaxprTable) -> str:
     lines: list[str] = []
     for jaxpr in jaxprs.distinct:
         key = jaxprs.key(jaxpr)
+        # A jaxpr of one equation is printed in place: a name would not make the text shorter.
         if jaxprs.uses[key] > 1 and len(jaxpr.eqns) > 1:
             name = jaxprs.names[key]
             first, *others = _lines(jaxpr, fresh, show)
@@ -136,7 +140,7 @@ def _lines(jaxpr: Any, fresh: Iterator[str], show: Show) -> list[str]:
         return " ".join(f"{names[id(var)]}:{var.aval.str_short(short_dtypes=True)}" for var in variables)
 
     def atom(operand: Any) -> str:
-        if hasattr(operand, "val"):
+        if hasattr(operand, "val"):  # a literal; its class has moved between releases
             return f"{array_text(operand.val)}:{operand.aval.str_short(short_dtypes=True)}"
         return names[id(operand)]
 
@@ -184,7 +188,7 @@ def _width(line: str) -> int:
 
 
 def _params(params: Mapping[str, Any], show: Show) -> list[list[str]]:
-    """The lines of each parameter that is worth printing, `name` first, jaxprs last."""
+    """The lines of each parameter that is printed, `name` first, jaxprs last."""
     shown = {name: value for name, value in params.items() if name not in NOT_SHOWN and not is_unspecified(value)}
     printed = []
     for name in sorted(shown, key=lambda name: (bool(_inner(shown[name])), name != "name", name)):
@@ -225,10 +229,11 @@ def _inner(value: Any) -> list[Any]:
 
 
 def _items(value: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
-    return sorted(value.items(), key=lambda item: str(item[0]))
+    return sorted(value.items(), key=lambda item: str(item[0]))  # keys of one mapping may be of several types
 
 
 def _is_jaxpr(value: Any) -> bool:
+    # A closed jaxpr has eqns too, and in place of invars the jaxpr inside.
     return hasattr(value, "eqns") and (hasattr(value, "invars") or hasattr(value, "jaxpr"))
 
 

@@ -1,4 +1,4 @@
-"""Meshes of a case: its arguments on devices or without any, and which part of an output is on which device."""
+"""Meshes of a case: its arguments with or without devices, and which part of an output is on which device."""
 
 from __future__ import annotations
 
@@ -77,6 +77,7 @@ def shard_layout(value: jax.Array) -> str:
     The worker (worker/program.py) writes the same text of a reader's outputs, and the two are compared as text.
     """
     indices = value.sharding.devices_indices_map(value.shape)
+    # The place in the mesh and not the id of the device: a reader may run it on other devices.
     return " ".join(
         f"{place}:[{','.join(_extent(part, size) for part, size in zip(index, value.shape, strict=True))}]"
         for place, index in enumerate(indices.values())

@@ -17,6 +17,8 @@ LONGEST = 400
 MOST_ELEMENTS = 8
 """Elements of an array that are printed. A larger array is shown by its type and a hash of its bytes."""
 
+# What texts of objects have that differs between processes or machines: "<f.g.Name object at 0x7f…>", " at 0x7f…",
+# a source file with its line, and the order of a set, which follows the hashes of its elements.
 _OBJECT = re.compile(r"<(?:[\w.]+\.)?(\w+) object at 0x[0-9a-fA-F]+>")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _PLACE = re.compile(r"""[^\s'"<>()\[\],=]+\.pyi?\b(?::\d+)*(?:, line \d+)?""")
@@ -33,9 +35,9 @@ def value_text(value: Any) -> str:
 
 
 def is_unspecified(value: Any) -> bool:
-    """Whether a parameter is not worth printing.
+    """Whether a parameter says nothing, and is not printed.
 
-    None, "unspecified", an empty mesh, an empty container, and one with nothing but these or False.
+    That is None, "unspecified", an empty mesh, an empty container, and a container of nothing but these and False.
     """
     if isinstance(value, (tuple, list, Mapping, Set)):
         parts = value.values() if isinstance(value, Mapping) else value
@@ -60,7 +62,7 @@ def array_text(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, enum.Enum):
+    if isinstance(value, enum.Enum):  # before the numbers: an IntEnum is one, and its number says less
         return f"{type(value).__name__}.{value.name}"
     if value is None or isinstance(value, (bool, int, float, complex, bytes)):
         return repr(value)
@@ -84,7 +86,7 @@ def _container(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(sorted(f"{_text(key)}: {_text(part)}" for key, part in value.items())) + "}"
     if isinstance(value, Set):
-        return "{" + ", ".join(sorted(map(_text, value))) + "}"
+        return "{" + ", ".join(sorted(map(_text, value))) + "}"  # as texts: the elements may have no order
     if hasattr(value, "_fields") and "__str__" in vars(type(value)):
         return _without_places(str(value))
     if hasattr(value, "_fields"):

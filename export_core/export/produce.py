@@ -1,4 +1,4 @@
-"""Producing a golden from a case: artifact, inputs, outputs and manifest, made by the jax of this process."""
+"""The production of a golden from a case: artifact, inputs, outputs and manifest, by the jax of this process."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
 
 
 def run(case: Case, arguments: Arguments) -> list[Any]:
-    """The results of the function as it is, not of its artifact, flat."""
-    copies = arguments.copy()
+    """The results of the function itself, not of its artifact, flat."""
+    copies = arguments.copy()  # the caller stores or reuses the arguments, which the function may consume
     return list(jax.tree_util.tree_leaves(case.function(*copies.args, **copies.kwargs)))
 
 
@@ -148,7 +148,7 @@ def _specs(case: Case, arguments: Arguments) -> Arguments:
     shapes = case.options.symbolic_shapes
     if shapes is None:
         return abstract_arguments(case, arguments)
-    args, kwargs = arguments.dynamic
+    args, kwargs = arguments.dynamic  # specs are for positional arguments; those by keyword keep their shapes
     try:
         specs = api.symbolic_args_specs(args, shapes, case.options.constraints)
     except (ValueError, TypeError) as error:
@@ -170,12 +170,9 @@ def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, bytes]:
             disabled_checks=tuple({**options.allow, **options.disabled_checks}),
         )
         return exported, api.serialize(exported, options.vjp_order)
-    except (
-        ValueError,
-        NotImplementedError,
-        KeyError,
-        TypeError,
-    ) as error:  # whatever releases since 0.4.24 refuse with
+    # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError, and dtypes without a
+    # number in the format with KeyError.
+    except (ValueError, NotImplementedError, KeyError, TypeError) as error:
         raise ExportError(_refusal(case, writer, error)) from error
 
 
@@ -298,5 +295,5 @@ def _no_locations() -> Iterator[None]:
     """Leave source locations out of what is exported: they hold paths of this machine."""
     known = {name: value for name, value in _WITHOUT_LOCATIONS.items() if name in jax.config.values}
     with api.temporary_settings("", known):
-        jax.clear_caches()
+        jax.clear_caches()  # what was traced before has its locations, and keeps them whatever the settings say
         yield

@@ -17,6 +17,7 @@ from export_core.goldens.manifest import Comparison, Manifest, Options, Writer, 
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 
 _WIDE = ("int64", "uint64", "float64", "complex128")
+# Not in the name of a folder on Windows either, where goldens may be checked out.
 _NOT_IN_NAMES = set('/\\:*?"<>|\0')
 
 
@@ -30,7 +31,7 @@ def adopt_artifact(
         inputs: an .npz with the flat arguments in order, as `np.savez(file, *leaves)` names them (arr_0, arr_1, …)
             or as goldens do (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes; PRNG keys as their key
             data.
-        outputs: the flat results, likewise.
+        outputs: the flat results, in the same form.
         case: the name of the golden's folder.
         writer: who exported it.
         register: modules that a reader imports first; the golden holds a copy of each.
@@ -41,9 +42,8 @@ def adopt_artifact(
     """
     envelope = _envelope_of(artifact)
     _check_case_name(case)
-    sizes: dict[
-        str, int
-    ] = {}  # of symbolic dimensions; the inputs' come first, since outputs may be expressions of them
+    # Sizes of symbolic dimensions. Inputs are read first, since the shapes of outputs may be expressions of theirs.
+    sizes: dict[str, int] = {}
     files = {ARTIFACT: bytes(artifact.data)}
     files[INPUTS] = to_npz(_read_leaves("--inputs", inputs, envelope.in_avals, sizes))
     files[OUTPUTS] = to_npz(_read_leaves("--outputs", outputs, envelope.out_avals, sizes))
@@ -92,7 +92,7 @@ def _read_module(path: Path) -> bytes:
 
 
 def _read_leaves(option: str, path: Path, avals: Sequence[Aval], sizes: dict[str, int]) -> list[Leaf]:
-    """The arrays of a file as leaves of these types; `sizes` collects the sizes of symbolic dimensions.
+    """The arrays of a file as leaves of these types. Sizes of symbolic dimensions are added to `sizes`.
 
     Raises `GoldenError` for another number of arrays, and for another dtype or shape.
     """
@@ -107,7 +107,7 @@ def _read_leaves(option: str, path: Path, avals: Sequence[Aval], sizes: dict[str
         _leaf(f"{option} {path}: array {number}", array, aval)
         for number, (array, aval) in enumerate(zip(arrays, avals, strict=True))
     ]
-    # All symbols first, since an expression (2*b) may stand before the array that shows its symbol (b).
+    # All symbols first, since an expression (2*b) may come before the array that shows its symbol (b).
     for leaf, aval in zip(leaves, avals, strict=True):
         if len(leaf.shape) == len(aval.shape):
             for dim, size in zip(aval.shape, leaf.shape, strict=True):
@@ -181,6 +181,7 @@ def _size(dim: int | str, sizes: Mapping[str, int]) -> int | None:
     if isinstance(dim, int):
         return dim
     try:
+        # jax prints powers with ^, which binds less than + in Python.
         return _value(ast.parse(dim.replace("^", "**"), mode="eval").body, sizes)
     except (SyntaxError, KeyError, ZeroDivisionError, ValueError):
         return None
@@ -189,8 +190,8 @@ def _size(dim: int | str, sizes: Mapping[str, int]) -> int | None:
 def _value(node: ast.AST, sizes: Mapping[str, int]) -> int:
     """The value of a dimension's expression as jax prints it: names, integers, + - * ^, floordiv, mod, max, min.
 
-    Walks the tree instead of calling eval: the text comes from a file that nobody has vouched for. Raises `ValueError`
-    for more.
+    Walks the tree instead of calling eval: the text comes from a file that is not trusted. Raises `ValueError` for
+    anything else.
     """
     match node:
         case ast.Constant(value=int(number)):

@@ -105,8 +105,10 @@ def key_leaf(dtype: str, key_data: Any) -> Leaf:
 def to_npz(leaves: Iterable[Leaf]) -> bytes:
     """Reproducible .npz bytes: no time stamps, no compression, members in order."""
     buffer = io.BytesIO()
+    # Stored and not deflated: what zlib makes of the same bytes differs between its versions.
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for index, leaf in enumerate(leaves):
+            # A ZipInfo made by hand has the date 1980-01-01, not the time of writing.
             member = zipfile.ZipInfo(f"{index:04d}.{KEYS.get(leaf.dtype, leaf.dtype)}.npy")
             # Unix (3) on every system, or the bytes would differ; its file modes are in the upper half.
             member.create_system = 3
@@ -133,7 +135,7 @@ def from_npz(source: Path | bytes) -> tuple[Leaf, ...]:
 
 
 def _member(name: str, data: Array) -> tuple[int, Leaf]:
-    """The number and the leaf of one member. Raises `ValueError` when its name and its dtype do not fit together."""
+    """The number and the leaf of one member. Raises `ValueError` if its name does not match its dtype."""
     index, _, in_file = name.partition(".")
     dtype = _KEY_OF_FILE.get(in_file, in_file)
     stored = data.dtype.name

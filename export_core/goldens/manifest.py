@@ -51,6 +51,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     checked.
     """
 
+    # Defaults are left out (omit_defaults), so that a new option does not change the bytes of goldens without it.
+
     platforms: tuple[str, ...]
     allow: dict[str, str] = {}
     disabled_checks: dict[str, str] = {}
@@ -98,8 +100,8 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How outputs are compared: the comparator's name, or ``module:function``, and tolerances.
 
-    A number holds for every dtype, a mapping for those that it names; null stands for the default of each dtype (of
-    `ulp`: none). `rtol` and `atol` are added as in `numpy.allclose`; `ulp` is in units in the last place.
+    A number applies to every dtype, a mapping to those that it names; null means the default of each dtype (of `ulp`:
+    none). `rtol` and `atol` are added as in `numpy.allclose`; `ulp` is in units in the last place.
     """
 
     compare: str = "allclose"
@@ -222,6 +224,7 @@ def refuse_newer_format(path: Path) -> None:
 
 
 def _refuse_newer(path: Path, fields: Any) -> None:
+    # Before the rest is checked: a newer manifest may have fields that would be reported as damage.
     version = msgspec.convert(fields, _Format).format
     if version > FORMAT:
         raise GoldenError(

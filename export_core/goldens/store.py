@@ -116,21 +116,21 @@ class GoldenStore:
         nothing stored has changed.
         """
         target = self.root / manifest.case / manifest.writer.id
-        self._recover(target.parent)
+        self._recover(target.parent)  # first, or a golden that waits to be put back would count as missing
         content = {MANIFEST: dump_manifest(manifest), **files}
         replaced = target.exists()
         if replaced and self._content(target) == content:
             return WriteStatus.UNCHANGED
         if replaced:
             refuse_newer_format(target / MANIFEST)
-        staged = _hidden(STAGED, target)
+        staged = _hidden(STAGED, target)  # beside its place, since a rename works within one file system only
         _clear_abandoned(target)
         try:
             staged.mkdir(parents=True)
             for name, data in content.items():
                 write_whole(staged / name, [data])
             _sync_folder(staged)  # files and names are on disk before the rename that makes them a golden
-            if replaced:
+            if replaced:  # a rename onto a folder that is not empty fails, so the two have to change places
                 _swap(staged, target)
             else:
                 staged.rename(target)
@@ -141,7 +141,7 @@ class GoldenStore:
                 "make room or fix the permissions, then run `pytest --update-goldens` again."
             ) from error
         finally:
-            shutil.rmtree(staged, ignore_errors=True)
+            shutil.rmtree(staged, ignore_errors=True)  # after a swap, this is the old golden
         return WriteStatus.REPLACED if replaced else WriteStatus.NEW
 
     def remove(self, golden: Golden) -> None:
@@ -184,7 +184,7 @@ class GoldenStore:
         """Put back goldens whose replacement was killed between its two renames, where there is no atomic swap."""
         for old in sorted(case.glob(f"{SWAPPED_OUT}*")):
             place = case / old.name.removeprefix(SWAPPED_OUT)
-            if place.exists():
+            if place.exists():  # killed after the second rename: only the deletion is missing
                 shutil.rmtree(old, ignore_errors=True)
             else:
                 old.rename(place)
@@ -197,6 +197,7 @@ def sha256(data: bytes) -> str:
 
 def _hidden(prefix: str, folder: Path) -> Path:
     """A hidden name beside a golden's folder that no other process or thread takes."""
+    # The process id is for `is_abandoned`, the random part for threads and for ids that are used again.
     return folder.with_name(f"{prefix}{folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
@@ -225,7 +226,7 @@ def is_abandoned(hidden: Path) -> bool:
         os.kill(int(hidden.name.rsplit("-", 2)[1]), 0)  # signal 0 only asks whether the process exists
     except ProcessLookupError:
         return True
-    except (ValueError, IndexError, OverflowError, PermissionError):
+    except (ValueError, IndexError, OverflowError, PermissionError):  # the last: it exists, and is another user's
         return False
     return False
 
@@ -243,6 +244,7 @@ def _swap(staged: Path, target: Path) -> None:
 def _exchange(first: Path, second: Path) -> bool:
     """Exchange two folders by renameat2(2), in Linux since 3.15. False where the system or the file system lacks it."""
     at_working_folder, rename_exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of linux/fcntl.h and linux/fs.h
+    # os has no such call, and a folder cannot be replaced by os.replace.
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError):

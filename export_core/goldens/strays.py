@@ -1,4 +1,4 @@
-"""Strays: files and folders among the goldens that belong to none of them."""
+"""Strays: files and folders between the goldens that do not belong to any golden."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from export_core.goldens.store import MANIFEST, REMOVED, STAGED, SWAPPED_OUT, Go
 
 @dataclass(frozen=True)
 class Stray:
-    """A file or folder of no golden.
+    """A file or folder that does not belong to any golden.
 
     `leftover`: a write or deletion that was killed left it, and it can be deleted without loss.
     """
@@ -27,7 +27,7 @@ class Stray:
 
 
 def strays(root: Path) -> Iterator[Stray]:
-    """All strays that can be told without reading a manifest.
+    """All strays that can be found without reading a manifest.
 
     A folder in a case's folder counts as a golden, whole or damaged.
 
@@ -57,6 +57,7 @@ def delete_leftovers(candidates: Iterable[Stray]) -> list[Stray]:
     """Delete the strays that are leftovers, and no others. Returns those."""
     leftovers = [stray for stray in candidates if stray.leftover]
     for stray in leftovers:
+        # A case's folder is removed only if it is empty: a golden may have been written into it since it was listed.
         if stray.path.name.startswith("."):
             shutil.rmtree(stray.path, ignore_errors=True)
         else:

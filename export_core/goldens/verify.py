@@ -1,4 +1,4 @@
-"""Whether the goldens of a store are complete: every file as it was written, every artifact readable."""
+"""The check that the goldens of a store are complete: every file as it was written, every artifact readable."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def verify_goldens(store: GoldenStore) -> list[Golden]:
         )
     problems = []
     for golden in goldens:
+        # Hashes show damage since the writing; reading shows an artifact that was damaged before its hash was taken.
         try:
             golden.verify()
             read(golden.artifact)

@@ -35,8 +35,8 @@ def audit_text(
     if writer is not None:
         written_by = {**written_by, "jaxlib": writer}
     findings = audit_calls(artifact, written_by, terms.allow, reader)
-    # No exporter writes a file with such a main: it was damaged or put together, and jax would call it with other
-    # arguments.
+    # No exporter writes a file with such a main: it was damaged, or put together from parts. jax would call it with
+    # other arguments, so it fails here although its targets may be fine.
     problems = check_main(artifact)
     head = _summary(findings, problems)
     lines = [f"{artifact.name}: {head}, written by {_writer(written_by['jaxlib'], written_by['candidates'])}"]

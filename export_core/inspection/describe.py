@@ -1,4 +1,4 @@
-"""The facts of an artifact: its own, and what the calendar and the lists of stable targets say of it."""
+"""The facts of an artifact: its own, and what the calendar and the lists of stable targets say about it."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True) -> facts.I
     """
     envelope, releases = artifact.envelope, terms.releases
     writer = find_writer(artifact, releases)
+    # A target that the newest release has dropped is reported too. If no writer is known, no list applies at all.
     newest = releases[-1].jaxlib if releases and writer["candidates"] else None
     findings = audit_calls(artifact, writer, terms.allow, reader=newest)
     return {
@@ -71,7 +72,7 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True) -> facts.I
 
 
 def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> facts.WriterFacts:
-    """Return who wrote it, as far as its format, its StableHLO and what it says of itself show.
+    """Return who wrote it, as far as its format, its StableHLO version and the writer that it names show.
 
     Raises:
         ArtifactError: the module's header cannot be read.
@@ -81,7 +82,8 @@ def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> facts.
     jax = envelope.jax_version if envelope is not None else None
     if jax is not None:
         candidates = _not_above(candidates, jax)
-    if jax is not None and jax in candidates:  # who installs both gets them of one number
+    # jax and jaxlib are installed with the same number unless someone pins one of them; the others stay candidates.
+    if jax is not None and jax in candidates:
         jaxlib: str | None = jax
     else:
         jaxlib = candidates[0] if len(candidates) == 1 else None
@@ -107,7 +109,7 @@ def _not_above(candidates: Sequence[str], jax: str) -> list[str]:
 def audit_calls(
     artifact: Artifact, writer: facts.WriterFacts, allow: Mapping[str, str], reader: str | None = None
 ) -> tuple[AuditFinding, ...]:
-    """Audit the custom calls against what the writer promised, or all that can have written it where they are several.
+    """Audit the custom calls against what the writer promised; if several can have written it, against what all did.
 
     `reader` is a jaxlib that must promise them too, None where there is none to consider.
 
@@ -128,7 +130,7 @@ def audit_calls(
 
 
 def foreseen_in(artifact: Artifact, reader: str) -> list[Foreseen]:
-    """Return what is foreseen of every platform in a release, by its list of stable targets.
+    """Return what is foreseen for every platform in a release, by its list of stable targets.
 
     Raises:
         ArtifactError: a module cannot be read.
@@ -199,7 +201,7 @@ def _module(module: Module, data: bytes | bytearray) -> facts.ModuleFacts:
     import hashlib
 
     need = needs(module)
-    view = memoryview(data)
+    view = memoryview(data)  # hashed in place: a constant of 50 MB is not copied
     return {
         "vjp_order": module.vjp_order,
         "nbytes": module.nbytes,
@@ -251,7 +253,7 @@ def _promise(writer: facts.WriterFacts, terms: Terms) -> facts.PromiseFacts | No
     built = sorted(date.fromisoformat(release.built) for release in terms.releases if release.jaxlib in writers)
     if not built:
         return None
-    ends = (built[0], built[-1])
+    ends = (built[0], built[-1])  # with several possible writers the promise is a range
     return {
         "backward_days": terms.backward_days,
         "forward_days": terms.forward_days,

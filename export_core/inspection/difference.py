@@ -1,4 +1,4 @@
-"""The differences of two artifacts, in the words of `inspect`."""
+"""The differences of two artifacts, in the terms that `inspect` uses."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def differences(old: Inspection, new: Inspection) -> str:
             lines += [f"{name}: {was} → {now}"] if short else [f"{name}:", f"  - {was}", f"  + {now}"]
     if len(lines) == 2:
         lines.append(
-            "The bytes differ, and nothing that is compared here does. "
-            "What is not compared: locations, and the values of constants below 256 bytes."
+            "The bytes differ, but everything that is compared is the same. "
+            "Not compared: locations, and the values of constants below 256 bytes."
         )
     return "".join(f"{printable(line)}\n" for line in lines)
 
@@ -74,6 +74,7 @@ def _module(module: ModuleFacts) -> Iterator[tuple[str, str]]:
     if constants:
         total = size(sum(constant["nbytes"] for constant in constants))
         yield f"constants{of}", f"{plural(len(constants), 'constant')} of 256 bytes or more, {total}"
+    # By content and not by place, so that a constant that moved is no difference.
     for (kind, digest), count in Counter((c["type"], c["sha256"]) for c in constants).items():
         yield f"constant {kind} {digest[:12]}{of}", f"× {count}"
     for name, value in sorted(module["attributes"].items()):

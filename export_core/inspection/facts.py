@@ -82,7 +82,7 @@ class WriterFacts(TypedDict):
 
 
 class ReaderFacts(TypedDict):
-    """Whether a release loads it: true, false, or null where that cannot be known; the reasons why not."""
+    """Whether a release loads it: true, false, or null if that is unknown; and the reasons why not."""
 
     jaxlib: str
     jax: str
@@ -92,7 +92,7 @@ class ReaderFacts(TypedDict):
 
 
 class ForeseenFacts(TypedDict):
-    """What is foreseen of a platform in the newest release: the targets called there, and those not promised."""
+    """What is foreseen for a platform in the newest release: the targets called there, and those not promised."""
 
     platform: str
     exported: bool

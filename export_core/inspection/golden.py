@@ -33,14 +33,14 @@ def golden_screen(golden: Golden, others: Sequence[Golden]) -> str:
 
 
 def side_file(golden: Golden, name: str) -> str:
-    """Return the text of a file for the eye. Raises `GoldenError` where this golden has none."""
+    """Return the text of a listing, module.mlir or jaxpr.txt. Raises `GoldenError` if this golden has none."""
     path = golden.folder / name
     try:
         return path.read_text(encoding="utf-8", errors="backslashreplace")
     except FileNotFoundError:
         raise GoldenError(
-            f"{path}: expected this file for the eye, found none: not every golden has one. "
-            f"`jaxexport inspect --mlir {golden.artifact}` prints the module, where a jaxlib knows it."
+            f"{path}: expected this listing, found none: not every golden has one. "
+            f"`jaxexport inspect --mlir {golden.artifact}` prints the module, if the installed jaxlib can read it."
         ) from None
     except OSError as error:
         raise GoldenError(f"{path}: cannot read this file: {error.strerror}.") from None
@@ -79,7 +79,7 @@ def _artifact(golden: Golden) -> Iterator[tuple[str, str]]:
     try:
         artifact = read(golden.artifact)
         problems = check_main(artifact)
-    except ArtifactError as error:
+    except ArtifactError as error:  # a damaged golden is shown with what is wrong, and the rest of it
         yield "artifact", str(error)
         return
     envelope = artifact.envelope
@@ -116,14 +116,14 @@ def _arrays(golden: Golden) -> Iterator[tuple[str, str]]:
 def _values(leaf: Leaf) -> str:
     try:
         values = leaf.numpy().reshape(-1)
-    except (ImportError, GoldenError) as error:
+    except (ImportError, GoldenError) as error:  # without jax there may be no ml_dtypes to read a bfloat16
         return f"({error})"
     shown = [f"{value:.6g}" if values.dtype.kind == "f" else f"{value}" for value in values[:MOST]]
     return " ".join(shown) + (" …" if values.size > MOST else "")
 
 
 def _files(golden: Golden) -> Iterator[tuple[str, str]]:
-    """Each file with its size, whether all are as they were written, and what lies there besides."""
+    """Each file with its size, files that the manifest does not list, and whether all are as they were written."""
     known = golden.manifest.files
     sizes = [f"{name} {_size(golden.folder / name)}" for name in known]
     yield "files", joined(sizes)

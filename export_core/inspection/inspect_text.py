@@ -9,7 +9,7 @@ from export_core.inspection.terms import terms_here
 
 
 def inspect_text(file: str, *, as_json: bool, policy_file: str | None = None) -> str:
-    """Return the screen on a file, or everything as one JSON object, by the terms of the project in the working folder.
+    """Return the screen about a file, or everything as one JSON object, by the terms of the project in this folder.
 
     Raises:
         ArtifactError: it cannot be read.

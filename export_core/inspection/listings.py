@@ -1,4 +1,4 @@
-"""The difference of two listings, jaxprs or StableHLO, for people: renumbered names are no difference."""
+"""The difference of two listings, jaxprs or StableHLO, as people see it: renumbered names are no difference."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _JaxprNames:
         self._bound = frozenset(_JAXPR_BINDER.findall(_QUOTED.sub("''", text)))
 
     def scope(self, line: str) -> int:
-        return 0
+        return 0  # no name is bound twice in the whole text, inner jaxprs included
 
     def has(self, name: str | None) -> bool:
         return name in self._bound
@@ -73,7 +73,7 @@ class _ModuleNames:
         return int(line.lstrip().startswith("func.func"))
 
     def has(self, name: str | None) -> bool:
-        # The target of a custom call starts with @ too, and is what it is.
+        # The target of a custom call starts with @ too, and must not be renamed.
         return name is not None and (name.startswith("%") or name in self._functions)
 
 
@@ -85,8 +85,8 @@ _Name = tuple[int, str]
 def _with_old_names(then: list[str], now: list[str], old: _Names, new: _Names) -> list[str]:
     """The lines of `now` with the names of `then`.
 
-    Lines are paired by what they say without their names; then each name of a line stands for its partner's, and the
-    first line that has a name decides, which is mostly the one that binds it.
+    Lines are paired by what they say without their names; then each name of a line is paired with the one at
+    the same position, and the first line that has a name decides, which is mostly the one that binds it.
     """
     if len(then) + len(now) > TOO_LONG:
         return now
@@ -96,6 +96,7 @@ def _with_old_names(then: list[str], now: list[str], old: _Names, new: _Names) -
     for left, right in _pairs([_blank(line, old) for line in then], [_blank(line, new) for line in now]):
         if len(then_names[left]) == len(now_names[right]):
             for was, name in zip(then_names[left], now_names[right], strict=True):
+                # One to one, and functions (scope 0) only with functions: else two names would become one.
                 if name not in partner and was not in taken and (was[0] == 0) == (name[0] == 0):
                     partner[name] = was
                     taken.add(was)
@@ -132,20 +133,21 @@ def _blank(line: str, names: _Names) -> str:
 
 
 def _pairs(then: list[str], now: list[str]) -> Iterator[tuple[int, int]]:
-    """Numbers of lines that say the same, and of as many lines in the same place that say something else."""
+    """Numbers of lines that are equal, and of lines that were replaced by the same number of others."""
+    # Without autojunk, which ignores lines that occur often: without their names, many lines of a program are equal.
     for kind, i1, i2, j1, j2 in difflib.SequenceMatcher(None, then, now, autojunk=False).get_opcodes():
         if kind == "equal" or (kind == "replace" and i2 - i1 == j2 - j1):
             yield from zip(range(i1, i2), range(j1, j2), strict=True)
 
 
 def _module_lines(text: str) -> list[str]:
-    """Without what says where in a source each operation came from, and with long constants as hashes."""
+    """The lines without source locations, and with long constants as hashes."""
     lines = [line for line in text.splitlines() if not line.startswith("#loc")]
     return [_MLIR_DENSE.sub(_hash, _without_location(line)) for line in lines]
 
 
 def _without_location(line: str) -> str:
-    """A location nests as deep as the calls it tells of, which is more than a regular expression can follow."""
+    """A line without its locations. They nest as deep as calls do, which a regular expression cannot follow."""
     start = _MLIR_LOCATION.search(line)
     if start is None:
         return line

@@ -1,4 +1,4 @@
-"""One screen on an artifact for a colleague, drawn from its facts."""
+"""One screen about an artifact, made from its facts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from export_core.inspection.facts import CustomCallFacts, ForeseenFacts, Inspection, ModuleFacts, ReaderFacts
 
 WIDTH = 14  # of the first column
-LINE = 150  # letters of a line; what is longer is cut, and --json has all of it
+LINE = 150  # characters of a line; what is longer is cut, and --json has all of it
 MOST = 8  # lines of one kind
 
 
@@ -30,7 +30,7 @@ def _lines(facts: Inspection) -> Iterator[str]:
     yield from _named("custom calls", map(custom_call, facts["custom_calls"]), "none")
     yield from _named("foreseen", foreseen(facts["foreseen"]), "")
     yield from _named("checks", [f"switched off by the exporter: {name}" for name in facts["disabled_checks"]], "")
-    yield from _named("unknown", [f"field {name}, from a schema to come" for name in facts["unknown_fields"]], "")
+    yield from _named("unknown", [f"field {name}, from a newer schema" for name in facts["unknown_fields"]], "")
     yield from _writer(facts)
     yield from _readers(facts)
 
@@ -42,6 +42,7 @@ def _signature(facts: Inspection) -> Iterator[str]:
         ("takes", signature["inputs"], signature["in_tree"]),
         ("returns", signature["outputs"], signature["out_tree"]),
     ):
+        # As much on one line as fits; "*" alone says that there is one array, which the types say already.
         shown = "" if tree is None else tree.removeprefix("PyTreeDef(")[:-1]
         if len(types := _types(avals)) + len(shown) > LINE - 10:
             yield _line(name, types)
@@ -126,7 +127,7 @@ def custom_call(call: CustomCallFacts) -> str:
 
 
 def foreseen(platforms: Iterable[ForeseenFacts]) -> list[str]:
-    """A line for each thing that is foreseen, with the platforms of which it is."""
+    """A line for each note, with the platforms that it is about: three platforms that refuse are one line."""
     alike: dict[str, list[str]] = {}
     for platform in platforms:
         alike.setdefault(platform["note"], []).append(platform["platform"])
@@ -172,7 +173,7 @@ def need_in_words(module: ModuleFacts) -> str:
 
 
 def _readers(facts: Inspection) -> Iterator[str]:
-    """Readers by what they do, in the order of their build dates."""
+    """The releases that load it, and the others by their reason; the latest first."""
     loading = [reader for reader in facts["readers"] if reader["loads"]]
     number = len(facts["readers"])
     yield _line("loads in", f"{spans(facts['readers'], loading)} ({len(loading)} of the {number} releases known)")
@@ -191,13 +192,13 @@ def _readers(facts: Inspection) -> Iterator[str]:
         yield _line("promised", "unknown: a promise counts from the day its writer was built")
         return
     since, until = (" to ".join(dict.fromkeys(days)) for days in (promised["since"], promised["until"]))
-    by = "" if promised["until"][0] == promised["until"][1] else ", by who wrote it"
+    by = "" if promised["until"][0] == promised["until"][1] else ", depending on its writer"
     yield _line("promised", f"to jaxlibs built until {until}{by} ({promised['backward_days']} days after the writer)")
     yield _line("", f"and from {since} on{by} ({promised['forward_days']} days before the writer)")
 
 
 def in_general(reason: str) -> str:
-    """Return a reason as it holds for several releases: without their own StableHLO version."""
+    """Return a reason without the release's own StableHLO version, so that several releases share a line."""
     own, _, need = reason.partition(", and ")
     if own.startswith("jaxlib ") and " has StableHLO " in own:
         return need.replace(" came with ", " came with StableHLO ")
@@ -205,7 +206,7 @@ def in_general(reason: str) -> str:
 
 
 def spans(readers: Sequence[ReaderFacts], chosen: Sequence[ReaderFacts]) -> str:
-    """Return ``0.11.0 … 0.12.0.1 (built 2026-07-16 to 2026-10-20)`` for each run of neighbours by build date."""
+    """Return ``0.11.0 (2026-07-16) to 0.12.0.1 (2026-10-20)`` for each run of neighbours by build date."""
     versions = {reader["jaxlib"] for reader in chosen}
     runs: list[list[ReaderFacts]] = []
     before = False
@@ -226,7 +227,7 @@ def spans(readers: Sequence[ReaderFacts], chosen: Sequence[ReaderFacts]) -> str:
 
 
 def size(number: int) -> str:
-    """Bytes for people: 812 bytes, 6.7 kB, 50.0 MB."""
+    """A number of bytes as text: 812 bytes, 6.7 kB, 50.0 MB."""
     if number < 1000:
         return f"{number} bytes"
     return f"{number / 1e3:.1f} kB" if number < 1_000_000 else f"{number / 1e6:.1f} MB"
@@ -253,5 +254,5 @@ def _line(name: str, text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return what a file says with control characters shown: nobody's artifact may drive a terminal."""
+    """Return text of a file with its control characters escaped, since they could take over the terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

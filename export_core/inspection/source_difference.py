@@ -26,6 +26,7 @@ def source_difference(folder: Path, files_now: Mapping[str, bytes], then: Manife
         old, new = _read(folder / name), files_now.get(name)
         if old is not None and new is not None and (differing := difference(old, new.decode())):
             lines += [f"{what} (- golden, + now; {folder / name}):", *(f"  {line}" for line in differing)]
+    # Another jax lowers the same source to other operations: that is no change of the test.
     if lines and then.writer.id != now.writer.id:
         lines.append(
             f"The golden is by jax {then.writer.jax}, this is jax {now.writer.jax}: "

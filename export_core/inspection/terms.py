@@ -51,11 +51,11 @@ def terms_of(policy: Policy) -> Terms:
 
 
 def _may_have_policy() -> bool:
-    if any(map(os.path.lexists, POLICY_FILES)):
+    if any(map(os.path.lexists, POLICY_FILES)):  # lexists: a broken link is for the loader to report
         return True
     try:
         with open(PROJECT_FILE, "rb") as file:  # noqa: PTH123 - pathlib takes 5 ms
-            # Only a TOML parser knows whether it is our table; the policy's loader asks one.
+            # Whether it is our table only a TOML parser can say. The policy's loader has one; loading it takes longer.
             return b"jaxexport" in file.read()
     except OSError:
         return False

@@ -157,6 +157,15 @@ HOSTILE = {
         types=[(0, varint(23) + varint(2) + varint(n + 1) * 2) for n in range(60)]
         + [(0, varint(4)), (0, varint(8) + varint(1) + varint(0) + varint(0))],
     ),
+    "locations shared 4 ** 60 times": lambda: _module(
+        _function(op(CUSTOM_CALL, props=1, location=len(CALL_ATTRIBUTES))),
+        attributes=[
+            *CALL_ATTRIBUTES,
+            *[(1, varint(12) + varint(4) + varint(len(CALL_ATTRIBUTES) + n) * 4) for n in range(1, 60)],
+            (1, UNKNOWN),
+        ],
+        properties=[*PROPERTIES, CALL],
+    ),
     "very many operations": lambda: _module(_function(*[op(RETURN)] * (N // 3))),
     "very many functions": lambda: _module(*[_function()] * (N // 12)),
     "very many custom calls": lambda: _module(

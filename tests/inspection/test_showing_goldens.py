@@ -59,7 +59,7 @@ def test_the_texts_for_the_eye_are_printed_as_they_are(copied, jaxexport):
     (folder / "jaxpr.txt").unlink()
     ended = jaxexport("goldens", "show", f"{CASE}/0.6.2-cpu", "--jaxpr")
     assert ended.code == 2
-    assert "jaxpr.txt: expected this file for the eye, found none" in ended.err
+    assert "jaxpr.txt: expected this listing, found none" in ended.err
 
 
 def test_a_golden_that_is_damaged_is_shown_with_what_is_wrong(copied, jaxexport):

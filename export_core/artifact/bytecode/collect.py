@@ -12,8 +12,8 @@ from export_core.artifact.errors import LIMIT, ArtifactError
 if TYPE_CHECKING:
     from export_core.artifact.bytecode.sections import Tables
 
-# Names of the properties of the operations that are looked into, in the order of the bytes: alphabetical (seen in
-# every file, not documented).
+# The properties of the operations that are decoded, in the order of the bytes. It is alphabetical in every file seen,
+# which no document promises: `properties` checks their number, so that a new one is an error, not a wrong answer.
 PROPERTIES = {
     "vhlo.func_v1": ("arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"),
     "vhlo.constant_v1": ("value",),
@@ -31,7 +31,7 @@ PROPERTIES = {
 
 
 class _Op:
-    """An operation that is looked into: the numbers of its name, attributes and properties, and its first byte."""
+    """An operation that is decoded: the numbers of its name, attributes and properties, and its first byte."""
 
     __slots__ = ("at", "attributes", "name", "properties")
 
@@ -78,7 +78,7 @@ class ModuleContents:
             "builtin.module": self._module,
         }
         names = self.tables.op_names
-        for name in names:  # a custom_call of a version to come is still a custom call, and may not be missed
+        for name in names:  # a later version of custom_call is still a custom call, and must not be missed
             if name.startswith("vhlo.custom_call_v") and name not in hooks:
                 hooks[name] = self._custom_call
         self.counts = walk(self.tables, {i: hooks[n] for i, n in enumerate(names) if n in hooks})
@@ -131,7 +131,7 @@ class ModuleContents:
         return self.values.attribute(named[name])
 
     def _module(self, name: int, at: int, attributes: int, _properties: int, _location: int, depth: int) -> None:
-        if depth == 0:
+        if depth == 0:  # modules can be nested, and only the outermost has what JAX sets
             self.attributes = {k: self.values.attribute(v) for k, v in self._named(attributes).items()}
 
     def _function(self, name: int, at: int, attributes: int, properties: int, _location: int, _depth: int) -> None:
@@ -151,6 +151,7 @@ class ModuleContents:
         self.functions.append(Function(self.current, visibility or "public", inputs, outputs, attributes_of))
 
     def _constant(self, name: int, at: int, attributes: int, properties: int, _location: int, _depth: int) -> None:
+        # Equal constants have the same numbers, and are decoded once. Like all memory here, this has a bound.
         if (properties, attributes) in self.small:
             return
         if len(self.small) < self.room:
@@ -171,6 +172,7 @@ class ModuleContents:
         self.constants.append(Constant(kind, blob.end - blob.at, blob.at, self.current))
 
     def _custom_call(self, name: int, at: int, attributes: int, properties: int, location: int, _depth: int) -> None:
+        # Equal calls share their properties and attributes in the file, so two numbers stand for all that is decoded.
         place = (properties, attributes, location, len(self.functions) - 1)
         if place in self.counted:
             self.counted[place] += 1
@@ -193,7 +195,10 @@ class ModuleContents:
         version = self._value(named, "api_version", op) if "api_version" in named else 1
         effect = bool(self._value(named, "has_side_effect", op)) if "has_side_effect" in named else False
         config = self._value(named, "backend_config", op) if "backend_config" in named else ""
+        # Both need StableHLO 1.3, although the operation is called custom_call_v1 before and after.
         self.typed_ffi = self.typed_ffi or version == 4 or isinstance(config, dict)
+        # JAX's FFI calls say API version 1 and leave backend_config empty: their arguments are in an attribute of MHLO,
+        # which before bytecode 5 is in `named` already.
         if not config and op.properties >= 0:
             named = self._named(op.attributes)
         if not config and "mhlo.backend_config" in named:

@@ -44,6 +44,7 @@ class Cursor:
         if first & 1:
             self.at = at + 1
             return first >> 1
+        # A zero byte has no bit to mark the length: eight whole bytes follow, and nothing is shifted out of them.
         more = 8 if first == 0 else (first & -first).bit_length() - 1
         if at + more >= self.end:
             raise self.error(f"{more + 1} bytes of {what}", "the end of its section")
@@ -61,6 +62,7 @@ class Cursor:
         """Read how many of something follow, each at least `least` bytes long."""
         at = self.at
         value = self.varint(f"the number of {what}")
+        # Checked before the caller loops: nine bytes can claim 2**64 elements.
         if value * least > self.end - self.at:
             left = self.end - self.at
             raise self.error(f"{what} that fit in the {left} bytes that are left", f"{value} of them", at)
@@ -91,6 +93,7 @@ class Cursor:
             raise self.error("a section id from 0 to 8", str(number), at)
         what = f"the {SECTION_NAMES[number]} section"
         length = self.varint(f"the length of {what}")
+        # The rule of LLVM's documentation. No file seen so far has an aligned section, so only made-up bytes test it.
         if head & 0x80:
             alignment = self.varint(f"the alignment of {what}")
             if alignment == 0 or alignment & (alignment - 1) or alignment > 1 << 16:

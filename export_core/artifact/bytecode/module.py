@@ -1,4 +1,4 @@
-"""A module: its tables at once, the walk over its operations only when something asks for it."""
+"""A module: its tables are read at once, its operations only when something needs them."""
 
 from __future__ import annotations
 
@@ -68,6 +68,7 @@ class Module:
         """Names of all kinds of operations, e.g. vhlo.add_v1."""
         return tuple(self.tables.op_names)
 
+    # A third of the time of reading (0.5 of 1.35 ms for 6.7 kB), which versions, dialects and names do not need.
     @cached_property
     def _contents(self) -> ModuleContents:
         tables = self.tables
@@ -80,7 +81,7 @@ class Module:
 
     @property
     def op_counts(self) -> dict[str, int]:
-        """How often each operation is there."""
+        """How many operations there are of each kind."""
         return {name: n for name, n in zip(self.tables.op_names, self._contents.counts, strict=True) if n}
 
     @property
@@ -95,7 +96,7 @@ class Module:
 
     @property
     def main(self) -> Function | None:
-        """The function that is called from outside, None where there is none."""
+        """The function that is called from outside, None if the module has none."""
         return next((function for function in self.functions if function.name == "main"), None)
 
     @property

@@ -13,7 +13,7 @@ class CustomCall(NamedTuple):
 
     `api_version` is StableHLO's (1 original, 2 status returning, 3 unified, 4 typed FFI); JAX's FFI calls say 1 too,
     with their arguments in `mhlo.backend_config`, which is then the `backend_config` here. `location` is the name that
-    JAX gave the operation. `count` is how often it is there with the same configuration and the same location.
+    JAX gave the operation. `count` is the number of calls with the same configuration and the same location.
     `vjp_order` is 0 for the function itself.
     """
 
@@ -23,7 +23,7 @@ class CustomCall(NamedTuple):
     backend_config: str | bytes | dict[str, Any]
     function: str
     location: str
-    count: int = 1  # type: ignore[assignment]  # hides tuple.count, which nobody asks of it
+    count: int = 1  # type: ignore[assignment]  # hides tuple.count, which nothing calls
     vjp_order: int = 0
 
     @property

@@ -21,7 +21,7 @@ from export_core.artifact.bytecode.cursor import (
 from export_core.artifact.errors import LIMIT, ArtifactError
 
 MAGIC = b"ML\xefR"
-NEWEST_BYTECODE = 6
+NEWEST_BYTECODE = 6  # what StableHLO has written for its versions from 0.15 on, and still does
 # Operations, strings, attributes and so on that are read in a second. Real modules take 10 to 30 bytes for an operation
 # with all that belongs to it, and are mostly smaller than this by far; one in 16 bytes is enough for the largest.
 MOST_PARTS = 400_000
@@ -43,10 +43,11 @@ class Entry:
 
 
 class Entries:
-    """The attributes or the types, as one packed array of ends and flags; groups tell the dialects."""
+    """The attributes or the types, as one packed array of ends and flags; groups give the dialects."""
 
     def __init__(self, first: int, code: str) -> None:
         self.first = first
+        # Ends alone: each entry starts where the one before ends. Objects would take far more memory than the file.
         self.ends = array(code)  # end << 1 | has a custom encoding
         self.groups: list[tuple[int, int, int]] = []  # dialect, first entry, one past the last
 
@@ -75,6 +76,7 @@ class Tables:
         self.data, self.start, self.name = data, start, name
         self.most = max(MOST_PARTS, length // 16)
         self.left = self.most
+        # Ends are shifted by one bit for the flag, so 4 bytes hold them only in files below 1 GiB.
         self.array_code = "I" if start + length < 1 << 30 else "Q"
         cursor = Cursor(data, start, start + length, name)
         if bytes(data[start : start + 4]) != MAGIC or length < 6:
@@ -88,6 +90,7 @@ class Tables:
                 "This reader knows bytecode versions 0 to 6: update it, or read the file with the jaxlib that wrote it."
             )
             raise cursor.error("a bytecode version from 0 to 6", str(self.version), start + 4, advice=advice)
+        # Real names are short (StableHLO_v1.18.0); the limit stops a search through a whole file without a zero byte.
         stop = data.find(b"\0", cursor.at, min(cursor.end, cursor.at + 4096))
         if stop < 0:
             raise cursor.error("the producer's name and a zero byte", "none")
@@ -100,6 +103,7 @@ class Tables:
             if number in self.sections:
                 raise cursor.error("each section once", f"a second {SECTION_NAMES[number]} section", at)
             self.sections[number] = section
+        # The two resource sections are in every file too, empty in all that were seen: nothing here reads them.
         for number in (STRINGS, DIALECTS, ATTR_TYPES, ATTR_TYPE_OFFSETS, IR):
             if number not in self.sections:
                 raise cursor.error(f"a section of kind {SECTION_NAMES[number]}", "none", cursor.end)
@@ -117,7 +121,7 @@ class Tables:
         return Cursor(section.data, section.at, section.end, section.name)
 
     def spend(self, parts: int, at: int) -> None:
-        """Count parts that are about to be read; a module that has more than its size lets expect is hostile."""
+        """Count parts that are about to be read, by the time that they take: an operation is 1."""
         self.left -= parts
         if self.left < 0:
             expected = f"at most {self.most} operations, strings, attributes and the like"
@@ -129,6 +133,7 @@ class Tables:
         sizes_from = cursor.at
         total = 0
         ends = array(self.array_code, (0,)) * count
+        # The sizes come last string first, each with its final zero byte. LLVM's code says so, its documentation not.
         for index in range(count - 1, -1, -1):
             ends[index] = total
             size = cursor.varint("a string's length")
@@ -169,6 +174,7 @@ class Tables:
         for _ in range(self._few(cursor, "dialects")):
             at = cursor.at
             head = cursor.varint("a dialect's name")
+            # Bytecode 1 added a flag here; what is in a dialect's version does not change how VHLO is read.
             number, versioned = (head >> 1, head & 1) if self.version >= 1 else (head, 0)
             if number >= strings:
                 raise cursor.error(f"the number of one of {strings} strings", str(number), at)
@@ -178,7 +184,7 @@ class Tables:
                 if kind != DIALECT_VERSIONS:
                     raise cursor.error("a dialect versions section", SECTION_NAMES[kind], at)
         if self.version >= 4:
-            cursor.varint("the number of operation names")
+            cursor.varint("the number of operation names")  # the total; each dialect has its own number below
         self.op_names: list[str] = []
         self.op_registered: list[bool] = []
         names: dict[tuple[str, int], str] = {}
@@ -187,9 +193,11 @@ class Tables:
             for _ in range(self._few(cursor, "operation names", len(self.op_names))):
                 at = cursor.at
                 head = cursor.varint("an operation's name")
+                # Bytecode 5 added the flag; before it, every operation counts as registered.
                 number, registered = (head >> 1, bool(head & 1)) if self.version >= 5 else (head, True)
                 if number >= strings:
                     raise cursor.error(f"the number of one of {strings} strings", str(number), at)
+                # One text for each name, however many entries repeat it: 4,096 times 256 bytes would be a megabyte.
                 key = (dialect, number)
                 if key not in names:
                     names[key] = f"{dialect}.{self._short(number, 'an operation name', at)}"
@@ -213,7 +221,7 @@ class Tables:
     def _read_offsets(self, cursor: Cursor) -> None:
         data = self.sections[ATTR_TYPES]
         counts = [cursor.count("attributes"), cursor.count("types")]
-        self.spend(sum(counts) // 2, cursor.at)
+        self.spend(sum(counts) // 2, cursor.at)  # half an operation each: an entry is only a length
         position = data.at
         tables = []
         for count, what in zip(counts, ("attribute", "type"), strict=True):
@@ -248,6 +256,7 @@ class Tables:
             found = f"{count} in {cursor.end - cursor.at} bytes"
             raise cursor.error("properties that differ from each other", found, at, advice=LIMIT)
         self.spend(count, at)
+        # Only stepped over: what is in them depends on the operation that refers to them.
         for _ in range(count):
             self.property_offsets.append(cursor.at)
             cursor.take(cursor.varint("the length of properties"), "properties")

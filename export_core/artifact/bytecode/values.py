@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 64  # attributes inside attributes, types inside types
 MAX_NODES = 10_000  # values inside one value, and one more for each 16 bytes of the file: a shared one counts each time
-MAX_LETTER = 1 << 15  # letters of one type
-MAX_LETTERS = 1 << 17  # letters of all types together, and one more for each byte of the file
-LONG = 64  # strings and lists from this length on are kept, since others may share them
+MAX_LETTER = 1 << 15  # characters of one type
+MAX_LETTERS = 1 << 17  # characters of all types together, and one more for each byte of the file
+LONG = 64  # strings and lists from this length on are remembered, since others may share them
+MAX_LOCATIONS = 128  # locations that are followed to find the name of one
 DYNAMIC = -(1 << 63)  # a dimension that is only known when the function runs
 
-_FLOATS = {
+# Types that have no parts, by their codes in VHLO (VhloBytecode.cpp), as StableHLO prints them. 0 to 40 with gaps: the
+# other codes are types with parts, which `_type` reads.
+_PLAIN_TYPES = {
     0: "i1", 2: "bf16", 3: "f16", 4: "f32", 5: "f64", 6: "f8E4M3FN", 7: "f8E5M2", 9: "index", 10: "i4", 11: "i8", 12:
     "i16",
     13: "i32", 14: "i64", 15: "ui4", 16: "ui8", 17: "ui16", 18: "ui32", 19: "ui64", 22: "!stablehlo.token", 26:
@@ -27,7 +30,7 @@ _FLOATS = {
     27: "f8E4M3FNUZ", 28: "f8E5M2FNUZ", 29: "f8E4M3B11FNUZ", 31: "i2", 32: "ui2", 33: "none", 34: "tf32", 35: "f8E4M3",
     36: "f8E3M4", 37: "f4E2M1FN", 38: "f6E2M3FN", 39: "f6E3M2FN", 40: "f8E8M0FNU",
 }  # fmt: skip
-_BUILTIN_FLOATS = {1: "index", 3: "bf16", 4: "f16", 5: "f32", 6: "f64", 7: "f80", 8: "f128", 18: "none"}
+_BUILTIN_PLAIN_TYPES = {1: "index", 3: "bf16", 4: "f16", 5: "f32", 6: "f64", 7: "f80", 8: "f128", 18: "none"}
 _ENUMS = {3: "comparison_direction", 4: "comparison_type", 7: "fft_type", 11: "precision", 12: "rng_algorithm",
           13: "rng_distribution", 16: "transpose", 19: "result_accuracy_mode"}  # fmt: skip
 
@@ -43,9 +46,12 @@ class Values:
 
     def __init__(self, tables: Tables):
         self.tables = tables
+        # Attributes and types refer to others, so that 80 shared levels would be 2**80 values: what one may hold, and
+        # what is printed in all, is bounded by the size of the file.
         size = sum(section.end - section.at for section in tables.sections.values())
         self.most_nodes = MAX_NODES + size // 16
         self.letters = MAX_LETTERS + size
+        self._locations_left = 0
         self._types: dict[int, str] = {}
         self._strings: dict[int, str | bytes] = {}
         self._known: dict[int, _Sized] = {}
@@ -82,6 +88,7 @@ class Values:
     def _attribute(self, index: int, depth: int) -> _Sized:
         known = self._known.get(index)
         if known is not None:
+            # It may have been decoded nearer to the top, where its own depth was within the limit.
             if depth + known[2] > MAX_DEPTH:
                 self._limit(self.attribute_entry(index)[2], MAX_DEPTH + 1)
             return known
@@ -91,7 +98,7 @@ class Values:
             known = self._list(cursor, depth)
         elif (dialect, code) in (("vhlo", 6), ("builtin", 1)):
             known = self._dict(cursor, depth)
-        elif (dialect, code) == ("builtin", 4):
+        elif (dialect, code) == ("builtin", 4):  # a reference to a symbol, which is its name
             return self._attribute(self._ref(cursor), depth + 1)
         else:
             return self._leaf(dialect, code, cursor), 1, 0
@@ -143,6 +150,7 @@ class Values:
 
     def _integer(self, cursor: Cursor) -> int | bool:
         kind = self.type(self._type_ref(cursor))
+        # MLIR writes integers of at most 8 bits as a byte, and wider ones as zigzag varints, unsigned ones too.
         value = (
             cursor.byte("an integer")
             if kind in ("i1", "i2", "i4", "ui4", "ui2", "i8", "ui8")
@@ -184,8 +192,13 @@ class Values:
 
     def location(self, index: int, depth: int = 0) -> str:
         """Return the name that a location gives, "" where it is unknown; file names are the last choice."""
+        # Four fused locations that share four fused ones, level by level, are 4**depth visits without this bound.
+        self._locations_left = self._locations_left - 1 if depth else MAX_LOCATIONS
+        if self._locations_left <= 0:
+            return ""
         dialect, code, cursor = self.attribute_entry(index)
         self._limit(cursor, depth)
+        self.tables.spend(1, cursor.at)
         if dialect != "builtin":
             return ""
         if code == 14:  # a name, then the location it names
@@ -211,6 +224,7 @@ class Values:
             dialect, code, cursor = self._entry(self.tables.types.entry(index))
             self._limit(cursor, depth)
             known = self._type(dialect, code, cursor, depth + 1)
+            # A tuple of two tuples of two … doubles at every level: the text of a type can be far longer than the file.
             self.letters -= len(known)
             if len(known) > MAX_LETTER or self.letters < 0:
                 what = f"types of at most {MAX_LETTER} letters, and few more than the file's bytes in all"
@@ -229,8 +243,8 @@ class Values:
             return self._builtin_type(code, cursor, depth)
         if dialect != "vhlo":
             return f"!{dialect}<code {code}>"
-        if code in _FLOATS:
-            return _FLOATS[code]
+        if code in _PLAIN_TYPES:
+            return _PLAIN_TYPES[code]
         if code == 1:
             return f"complex<{self.type(self._type_ref(cursor), depth)}>"
         if code == 8:
@@ -257,7 +271,7 @@ class Values:
             return f"complex<{self.type(self._type_ref(cursor), depth)}>"
         if code == 13:
             return f"tensor<{self._shape(cursor)}{self.type(self._type_ref(cursor), depth)}>"
-        return _BUILTIN_FLOATS.get(code, f"!builtin<code {code}>")
+        return _BUILTIN_PLAIN_TYPES.get(code, f"!builtin<code {code}>")
 
     def _types_of(self, cursor: Cursor, depth: int) -> list[str]:
         count = cursor.count("types")

@@ -1,4 +1,4 @@
-"""The walk over a module's operations: one pass, no recursion, counting all of them, stopping at those worth a look."""
+"""The walk over a module's operations: one pass, no recursion, counting all, calling a hook for a few kinds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     # and of its location, and how deep it is nested (0: outermost).
     Hook = Callable[[int, int, int, int, int, int], None]
 
-MAX_NESTING = 256  # regions inside regions
+MAX_NESTING = 256  # regions inside regions; the walk keeps a stack of its own, since Python's would overflow
 
 # How long a varint is, by its first byte.
 _LENGTH = tuple(9 if byte == 0 else (byte & -byte).bit_length() for byte in range(256))
@@ -88,6 +88,8 @@ def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
         if name >= names:
             raise cursor.error(f"the number of one of {names} operation names", str(name), start)
         counts[name] += 1
+        # The order from here on is that of MLIR's code: location, attributes, properties, results, operands, the rest.
+        # LLVM's documentation leaves out the properties.
         mask = data[at]
         hook = hooks[name]
         at += 1
@@ -120,9 +122,10 @@ def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
             for _ in range(operands):
                 at += length_of[data[at]]
         if mask & (_SUCCESSORS | _USES | _REGIONS):
-            cursor.at = at
+            cursor.at = at  # from the local variable to the cursor and back: only these few operations need it
             regions, isolated = _rest(cursor, tables, mask, results)
             at = cursor.at
+        # Nothing that was read beyond the section has been used yet: hooks and regions come after this check.
         if at > end:
             raise cursor.error("an operation inside its section", f"one that ends at byte {at}", start)
         cursor.at = at
@@ -139,14 +142,14 @@ def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
 
 
 def _next_block(cursor: Cursor, tables: Tables, stack: list[_Frame]) -> None:
-    """Go on behind a block: with the next one, the next region, or what comes after the operation that has them."""
+    """Continue after a block: with the next one, the next region, or what follows the operation that has them."""
     frame = stack[-1]
     if frame.blocks:
         _block(cursor, tables, frame)
     elif frame.regions:
         frame.regions -= 1
         frame.blocks = cursor.count("blocks")
-        if frame.blocks:
+        if frame.blocks:  # a region without blocks is its zero alone
             cursor.varint("the number of values")
             _block(cursor, tables, frame)
     else:
@@ -165,7 +168,7 @@ def _rest(cursor: Cursor, tables: Tables, mask: int, results: int) -> tuple[int,
         tables.spend(successors // 3, start)
         for _ in range(successors):
             cursor.varint("a successor")
-    if tables.version >= 3 and mask & _USES:
+    if tables.version >= 3 and mask & _USES:  # bytecode 3 added orders of uses
         _use_lists(cursor, tables, results)
     if not mask & _REGIONS:
         return 0, False
@@ -217,18 +220,20 @@ def _block(cursor: Cursor, tables: Tables, frame: _Frame) -> None:
         at = cursor.at
         kind = cursor.varint("the type of a block argument")
         located = True
-        if version >= 4:
+        if version >= 4:  # since then an unknown location is left out
             kind, located = kind >> 1, bool(kind & 1)
         if kind >= types:
             raise cursor.error(f"the number of one of {types} types", str(kind), at)
         if located:
             cursor.varint("the location of a block argument")
+    # One more byte that LLVM's documentation does not have; only blocks with arguments have it.
     if version >= 3 and cursor.byte("whether there are use lists"):
         _use_lists(cursor, tables, count)
 
 
 def _use_lists(cursor: Cursor, tables: Tables, values: int) -> None:
     """Step over the order in which values are used."""
+    # For a single value, neither the number of lists nor the value's own number is written.
     for _ in range(1 if values <= 1 else cursor.count("use lists", 2)):
         if values > 1:
             cursor.varint("the number of a value")

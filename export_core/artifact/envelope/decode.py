@@ -97,6 +97,7 @@ class _Decoder:
             out_tree=out_tree,
             out_avals=out_avals,
             platforms=t.strings(s.PLATFORMS),
+            # Formats 5 and 6 write both until jax 0.9.1; those before have the 16-bit one alone, those after the other.
             nr_devices=t.number(s.NR_DEVICES, "I") or t.number(s.NR_DEVICES_SHORT, "h"),
             in_shardings=in_shardings,
             out_shardings=out_shardings,
@@ -139,6 +140,7 @@ class _Decoder:
 
     def look(self, table: Table) -> Table:
         """Report the fields that a future schema added."""
+        # New fields go to the end of a table, as flatbuffers demands: an index beyond the schema is a newer field.
         known = len(s.FIELDS[table.kind])
         if len(table.offsets) > known:
             more = [UnknownField(table.kind, i, table.at(i)) for i in table.present() if i >= known]
@@ -169,6 +171,7 @@ class _Decoder:
         return index
 
     def avals(self, indices: int, full: int, unique: list[Aval]) -> tuple[Aval, ...]:
+        # Since format 10 avals are written twice, in full for older readers too; a number is read faster than a table.
         numbers = self.table.numbers(indices, "I")
         if numbers:
             return tuple(unique[self.choose(i, len(unique), "unique avals")] for i in numbers)
@@ -184,8 +187,9 @@ class _Decoder:
         self.buffer.spend(NEW, table.position)
         if space:
             self.since(5)
+        # 23 to 26 came in jax 0.4.36 to 0.5.3 without a new format, so that they say no more than 22 does.
         self.since(4 if number >= 27 else 2 if number >= 22 else 1)
-        if kind:
+        if kind:  # 1 is a token; any other is from a newer schema, and `name_of` reports it
             dtype = "token" if kind == 1 else self.name_of((), kind, "kind", table)
         else:
             dtype = self.name_of(s.DTYPES, number, "dtype", table)
@@ -200,6 +204,7 @@ class _Decoder:
     ) -> tuple[Sharding, ...]:
         numbers = self.table.numbers(indices, "I")
         if numbers:
+            # Counted from 1, unlike the avals: 0 is unspecified.
             return tuple(
                 None if i == 0 else unique[self.choose(i - 1, len(unique), "unique shardings")] for i in numbers
             )
@@ -210,7 +215,7 @@ class _Decoder:
         named = table.table(2, "NamedSharding")
         proto = table.blob(1)
         if named is not None:
-            self.since(6)
+            self.since(6)  # formats 6 to 8 have both: the protobuf is for older readers
             sharding = self.named_sharding(named, meshes)
             return sharding if proto is None else sharding._replace(hlo_sharding_proto=proto)
         if proto is None:
@@ -244,7 +249,7 @@ class _Decoder:
         if device is not None:
             self.look(device)
             self.since(11 if 2 in device else 8)
-            cores = device.number(1, "I") if 1 in device else None
+            cores = device.number(1, "I") if 1 in device else None  # 0 is a number of cores; only absence is None
             made_for = AbstractDevice(device.text(0, "the kind of an abstract device"), cores, device.string(2))
         return AbstractMesh(table.numbers(0, "I"), table.strings(1), types, made_for)
 
@@ -252,6 +257,7 @@ class _Decoder:
         self.look(table)
         axes = (self.look(x).strings(0) for x in table.tables(0, "PartitionSpecOneAxis"))
         partitions = tuple(None if not names else names[0] if len(names) == 1 else names for names in axes)
+        # Sets in jax, written in whatever order they had: sorted, so that equal specs are equal here.
         return PartitionSpec(partitions, tuple(sorted(table.strings(1))), tuple(sorted(table.strings(2))))
 
     def tree_at(self, index: int) -> Tree:
@@ -267,6 +273,7 @@ class _Decoder:
             raise ArtifactError(f"pytrees at most {MAX_DEPTH} deep", "more", at, name=self.buffer.name, advice=LIMIT)
         self.look(table)
         number = table.small(0)
+        # There are as many leaves as arguments: with nothing but a kind they are one object, and cost nothing more.
         if number == 0 and not any(table.offsets[1:]):
             return _LEAF
         kind = self.name_of(s.TREE_KINDS, number, "kind", table)
@@ -307,4 +314,5 @@ _LEAF = Tree("leaf")
 
 
 def _dim(text: str) -> Dim:
+    # No size has 20 digits (2**63 has 19), and int() refuses some thousands of digits with an error of its own.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else text

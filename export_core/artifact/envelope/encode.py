@@ -66,6 +66,7 @@ class _Encoder:
             found = ", ".join(f"{field.table}[{field.index}]" for field in e.unknown_fields)
             raise ArtifactError("only fields of a known schema", found, advice="Read it with a newer pytest-jaxexport.")
         present = (frozenset(e.slots) if slots is None else slots) | {"vjp"}
+        # dict.fromkeys removes duplicates and keeps the order, so that the same envelope gives the same bytes.
         shardings = (*e.in_shardings, *e.out_shardings)
         avals = list(dict.fromkeys((*e.in_avals, *e.out_avals)))
         numbered = {aval: number for number, aval in enumerate(avals)}
@@ -78,7 +79,7 @@ class _Encoder:
             "in_avals": Vector([self.aval(x) for x in e.in_avals]),
             "out_tree": self.tree(e.out_tree),
             "out_avals": Vector([self.aval(x) for x in e.out_avals]),
-            "nr_devices_short": Scalar("h", min(e.nr_devices, 0x7FFF)),
+            "nr_devices_short": Scalar("h", min(e.nr_devices, 0x7FFF)),  # int16 on the wire
             "in_shardings": Vector([self.sharding(x, meshes) for x in e.in_shardings]),
             "out_shardings": Vector([self.sharding(x, meshes) for x in e.out_shardings]),
             "platforms": _texts(e.platforms),

@@ -129,14 +129,14 @@ class UnknownField(NamedTuple):
     """
 
     table: str
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody asks of it
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nothing calls
     at: int
 
 
 class ByteSpan:
-    """Where the module lies in the bytes that were read, so that nothing is copied before it is asked for.
+    """Where the module is in the bytes that were read, so that nothing is copied before it is needed.
 
-    Equal where the bytes are. No tuple, since a subclass of one that has an `__eq__` of its own keeps the tuple's `!=`.
+    Equal if the bytes are equal. Not a named tuple: a subclass with its own `__eq__` would keep the `!=` of tuples.
     """
 
     __slots__ = ("data", "length", "start")
@@ -198,7 +198,7 @@ class Envelope(NamedTuple):
 
     @property
     def mlir_module_serialized(self) -> bytes:
-        """The StableHLO portable artifact, a copy made each time it is asked for."""
+        """The StableHLO portable artifact. Each use makes a new copy."""
         return self.module_source.copy()
 
     @property

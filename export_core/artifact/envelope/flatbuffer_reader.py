@@ -18,7 +18,7 @@ _FORMS = {form: Struct("<" + form) for form in "bBhHI"}
 # Different values that equal ones are looked up in: what a writer repeats is less, and each takes memory.
 MOST_SHARED = 1024
 MOST_VISITS = 750_000  # what is read in a second; a function of 25,000 arguments and as many results needs less
-SHORT = 64  # bytes of a text that is looked up without ceremony
+SHORT = 64  # bytes of a text that is first looked up among those already read
 MAX_STRING = 1 << 20  # bytes of one name; the longest field that may be long, the module, is not read as a string
 
 
@@ -46,7 +46,7 @@ class Buffer:
         return Table(self, self.follow(0, "the root table"), "Exported")
 
     def spend(self, visits: int, at: int) -> None:
-        """Count visits; a buffer that asks for more than its size can hold is hostile."""
+        """Count visits. A buffer that needs more than its size can hold is hostile."""
         self.left -= visits
         if self.left < 0:
             raise ArtifactError(
@@ -66,6 +66,7 @@ class Buffer:
         """Return the position an unsigned offset at `at` points to."""
         if at + 4 > self.size:  # looked at before the message is made: this is asked for every field
             self.need(at, 4, f"the offset of {what}")
+        # An offset of 0 would point at itself. No writer makes one: a field without a value is left out of its vtable.
         target: int = at + _U32(self.data, at)[0]
         if target == at or target + 4 > self.size:
             raise ArtifactError(f"the offset of {what} to point inside the file", f"byte {target}", at, name=self.name)
@@ -108,6 +109,8 @@ class Table:
     __slots__ = ("buffer", "kind", "offsets", "position")
 
     def __init__(self, buffer: Buffer, position: int, kind: str):
+        # `spend` and, below, `need` are only called to fail: each table comes through here, and a call costs as much as
+        # the check that it makes.
         buffer.left -= 2
         if buffer.left < 0:
             buffer.spend(0, position)
@@ -117,6 +120,7 @@ class Table:
         vtable = position - _I32(buffer.data, position)[0]
         if vtable < 0 or vtable + 4 > size:
             buffer.need(vtable, 4, f"the vtable of {kind}")
+        # A writer gives equal tables one vtable: thousands of avals have a handful.
         known = buffer.vtables.get(vtable)
         if known is None:
             size, inline = _U16(buffer.data, vtable)[0], _U16(buffer.data, vtable + 2)[0]
@@ -125,7 +129,7 @@ class Table:
                 raise ArtifactError(f"a vtable of {kind} of 4 to 1028 bytes", found, vtable, name=buffer.name)
             buffer.need(vtable, size, f"the vtable of {kind}")
             known = inline, Struct(f"<{(size - 4) // 2}H").unpack_from(buffer.data, vtable + 4)
-            if len(buffer.vtables) < 256:
+            if len(buffer.vtables) < 256:  # there are 11 kinds of tables, with a few sets of fields each
                 buffer.vtables[vtable] = known
         if position + known[0] > buffer.size:
             buffer.need(position, known[0], f"the fields of {kind}")
@@ -138,11 +142,11 @@ class Table:
         return index < len(self.offsets) and self.offsets[index] != 0
 
     def present(self) -> list[int]:
-        """Return the indices of the fields that are there."""
+        """Return the indices of the fields that are present."""
         return [index for index, offset in enumerate(self.offsets) if offset]
 
     def at(self, index: int) -> int:
-        """Return the byte of a field that is there."""
+        """Return the byte of a field that is present."""
         return self.position + self.offsets[index]
 
     def small(self, index: int) -> int:
@@ -192,7 +196,7 @@ class Table:
         buffer = self.buffer
         data, size = buffer.data, buffer.size
         for at in self._references(index):
-            target = at + _U32(data, at)[0]
+            target = at + _U32(data, at)[0]  # `follow` without the call; it is called where it will raise
             if target == at or target + 4 > size:
                 buffer.follow(at, kind)
             yield Table(buffer, target, kind)
@@ -205,6 +209,7 @@ class Table:
         data, size, texts = buffer.data, buffer.size, buffer.texts
         strings = []
         for at in self._references(index):
+            # Symbolic dimensions, axis names and platforms repeat: a short one that is known needs no decoding.
             start = at + _U32(data, at)[0]
             text = None
             if at < start <= size - 4 and _U32(data, start)[0] <= SHORT:

@@ -1,4 +1,4 @@
-"""The writer of flatbuffers: tables before what they point to: readers demand that offsets point forward."""
+"""The writer of flatbuffers. Tables come before what they point to: readers demand that offsets point forward."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ _SIZE = {"b": 1, "B": 1, "h": 2, "H": 2, "I": 4}
 def build(root: NewTable) -> bytes:
     """Return the bytes of a flatbuffer with this root table."""
     out = bytearray(4)
+    # Places of offsets, and what each points to: the offset is known when its target is written, always further on.
     todo: list[tuple[int, Scalar | Blob | Vector | Numbers | NewTable]] = [(0, root)]
     while todo:
         place, node = todo.pop()
@@ -72,7 +73,7 @@ def build(root: NewTable) -> bytes:
             _pad(out, 4)
             start = _table(out, node, todo)
         elif isinstance(node, Blob):
-            _pad(out, node.align, 4)
+            _pad(out, node.align, 4)  # what is aligned is the data, behind four bytes of length
             start = len(out)
             out += pack("<I", len(node.data)) + node.data + (b"\0" if node.zero else b"")
         elif isinstance(node, Numbers):
@@ -109,6 +110,7 @@ def _table(
         if value is not None:
             fields.append((table.order[name], value))
     slots = max((index for index, _ in fields), default=-1) + 1
+    # Wide fields first: a table starts at a multiple of 4, so each is aligned to its own width without padding.
     sized = sorted(fields, key=lambda field: -_size(field[1]))
     offsets = [0] * slots
     inline = 4
@@ -126,5 +128,5 @@ def _table(
             pack_into("<" + value.form, out, start + offsets[index], value.value)
         else:
             later.append((start + offsets[index], value))
-    todo += reversed(later)
+    todo += reversed(later)  # the last is written first
     return start

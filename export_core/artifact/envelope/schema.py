@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# Field names by table, in wire order: a field's index here is its index in the vtable. schema/exported.fbs tells
-# since when and until when.
+# Field names by table, in wire order: a field's index here is its index in the vtable. schema/exported.fbs says
+# since when and until when each is written, and a test compares the names.
 FIELDS: dict[str, tuple[str, ...]] = {
     "Exported": (
         "serialization_version", "function_name", "in_tree", "in_avals", "out_tree", "out_avals", "nr_devices_short",
@@ -25,7 +25,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "DisabledSafetyCheck": ("kind", "custom_call_target"),
 }  # fmt: skip
 
-# Positions in Exported that the reader asks for by name.
+# Positions in Exported, by name for the reader.
 (
     VERSION, FUN_NAME, IN_TREE, IN_AVALS, OUT_TREE, OUT_AVALS, NR_DEVICES_SHORT, IN_SHARDINGS, OUT_SHARDINGS, PLATFORMS,
     ORDERED_EFFECTS, UNORDERED_EFFECTS, DISABLED_CHECKS, MODULE, CALLING_CONVENTION, KEPT_VARS, GLOBAL_CONSTANTS, VJP,

@@ -28,7 +28,7 @@ from export_core.matrix.quirks import apply_quirks
 from export_core.matrix.replay import replay
 from export_core.matrix.shards import Shard, part_of
 from export_core.policy import Policy
-from export_core.releases import Release
+from export_core.releases import Release, parse_day
 from export_core.remote.cluster import Cluster
 from export_core.remote.dispatch import cluster_at, replay_on
 from export_core.runs.journal import Journal, record_of, recorded_plan
@@ -93,8 +93,9 @@ class Observer:
     """What is called while a run goes on; each does nothing unless given.
 
     `planned` gets the plan, and the whole plan that it may be a shard of; `started` the plan and the results that a
-    continued run has from before; `result` each result, once it is written. `environment` gets each reader whose
-    environment is built, `note` a line about what happens beside the cells: these two are called from several threads.
+    continued run has from before; `result` each result, once it is written; `ended` the summary, once it is written.
+    `environment` gets each reader whose environment is built, `note` a line about what happens beside the cells: these
+    two are called from several threads.
     """
 
     planned: Callable[[Plan, Plan], None] = ignore
@@ -102,6 +103,7 @@ class Observer:
     environment: Callable[[Release], None] = ignore
     note: Callable[[str], None] = ignore
     result: Callable[[Result], None] = ignore
+    ended: Callable[[Summary], None] = ignore
 
 
 SILENT = Observer()
@@ -141,7 +143,7 @@ def run_matrix(
     """
     if options.resume and options.results and not options.as_of and (record := recorded_plan(options.results)):
         # A run that continues does so as of the day on which it began.
-        options = replace(options, as_of=datetime.date.fromisoformat(record.as_of))
+        options = replace(options, as_of=parse_day(record.as_of))
     whole = plan_matrix(policy, selection, options, goldens, interpreter)
     plan = part_of(whole, options.shard) if options.shard else whole
     observer.planned(plan, whole)
@@ -176,6 +178,7 @@ def run_matrix(
         if journal and options.results:
             journal.finish(result_line(result) for result in results)
             write_summary(options.results, summary)
+        observer.ended(summary)
     return MatrixRun(plan, results, summary)
 
 

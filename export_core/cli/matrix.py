@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from export_core.judge import Result
+    from export_core.judge import Result, Summary
     from export_core.matrix import Plan
     from export_core.releases import Release
     from export_core.report.progress import RunProgress
@@ -87,7 +87,6 @@ def matrix(quiet: bool, **values: Any) -> None:
         with interruptible():
             with follower:
                 run = run_matrix(policy, selection_of(policy, values), options, observer=follower.observer())
-            follower.is_complete = True
             print_report(screen, run.results, run.summary)
     except Interrupted as stop:
         screen.print(f"Interrupted: {follower.state()}", soft_wrap=True, highlight=False)
@@ -107,7 +106,7 @@ class Follower:
         self._progress: RunProgress | None = None
         self._planned = 0
         self._judged = 0
-        self.is_complete = False
+        self._is_complete = False
 
     def __enter__(self) -> Self:
         return self
@@ -122,7 +121,7 @@ class Follower:
         """What is called while the run goes on."""
         from export_core.session import Observer
 
-        return Observer(self._plan, self._start, self._environment, self._note, self._result)
+        return Observer(self._plan, self._start, self._environment, self._note, self._result, self._end)
 
     def _plan(self, plan: Plan, whole: Plan) -> None:
         from export_core.report import print_plan
@@ -154,11 +153,14 @@ class Follower:
         if self._progress:
             self._progress.result(result)
 
+    def _end(self, summary: Summary) -> None:
+        self._is_complete = True
+
     def state(self) -> str:
         """What is done, what is left, and how to continue."""
         if not self._planned:
             return "No cell was run. Nothing was judged."
-        if self.is_complete:
+        if self._is_complete:
             return f"Every cell was judged: `jaxexport report {self._options.results}` shows the results."
         left = self._planned - self._judged
         return (

@@ -22,7 +22,6 @@ from export_core.matrix.cell import Cell
 from export_core.matrix.checks import register_modules, request_of
 from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.self_contained import is_self_contained
-from export_core.releases import stable_targets
 
 _OUTPUTS = Path("outputs")
 _CORE = Path(__file__).parents[1]
@@ -107,11 +106,11 @@ def depends_on_more(golden: Golden) -> bool:
 def code() -> str:
     """A hash of the code and the tables that run a cell and say how it ended, on this machine or another one."""
     # With remote: machines that exchange jobs must have the same `tool`. Without judge: cells are judged in every run.
-    names = ("artifact", "comparing", "environments", "goldens", "matrix", "remote", "worker")
+    names = ("artifact", "comparing", "environments", "goldens", "matrix", "policy", "releases", "remote", "worker")
     rooms = (_CORE / name for name in names)
     paths = [path for room in rooms for pattern in ("*.py", "data/*.*") for path in sorted(room.rglob(pattern))]
     digest = hashlib.sha256()
-    for path in (*paths, Path(tolerances.__file__), Path(stable_targets.__file__), Path(stable_targets.TABLE)):
+    for path in (*paths, Path(tolerances.__file__)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -170,8 +170,8 @@ def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, bytes]:
             disabled_checks=tuple({**options.allow, **options.disabled_checks}),
         )
         return exported, api.serialize(exported, options.vjp_order)
-    # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError, and dtypes without a
-    # number in the format with KeyError.
+    # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
+    # and dtypes without a number in the format with KeyError.
     except (ValueError, NotImplementedError, KeyError, TypeError) as error:
         raise ExportError(_refusal(case, writer, error)) from error
 

@@ -49,6 +49,7 @@ def _named_goldens(settings: Settings) -> Path | None:
     """The folder of goldens as `--goldens` takes it; None where `jaxexport matrix` finds it where pytest was called."""
     if settings.goldens.resolve() == (settings.directory / settings.policy.goldens).resolve():
         return None
+    # Relative: the command that reproduces a cell is run where pytest was called, on any machine.
     return Path(os.path.relpath(settings.goldens, settings.directory))
 
 

@@ -78,7 +78,7 @@ def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
         # urllib opens no folder.
         url += "index.html"
     with _open(url, {"Accept": f"{JSON}, text/html;q=0.5"}) as response:
-        body, base, headers = response.read(), response.geturl(), response.headers
+        body, base, headers = _read(response, url), response.geturl(), response.headers
     try:
         if headers.get_content_type() == JSON:
             page = ProjectPage.from_json_data(json.loads(body), base)
@@ -118,10 +118,10 @@ class RemoteFile(io.RawIOBase):
         with _open(self._url, {"Range": f"bytes=-{END}"}, also=(400, 416, 501)) as response:
             content_range = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", str(response.headers.get("Content-Range")))
             if response.status == 206 and content_range:
-                self._block = response.read()
+                self._block = _read(response, self._url)
                 self._block_start, self.size = int(content_range[1]), int(content_range[2])
             else:
-                self._block = response.read() if response.status in (200, None) else self._whole()
+                self._block = _read(response, self._url) if response.status in (200, None) else self._whole()
                 self._block_start, self.size = 0, len(self._block)
         self.fetched = len(self._block)
 
@@ -161,7 +161,7 @@ class RemoteFile(io.RawIOBase):
         # At least a whole block, since zipfile reads a few bytes at a time.
         last = min(max(end, self._position + END), self.size) - 1
         with _open(self._url, {"Range": f"bytes={self._position}-{last}"}) as response:
-            self._block, self._block_start = response.read(), self._position
+            self._block, self._block_start = _read(response, self._url), self._position
         self.fetched += len(self._block)
         # A server may answer with another range than was asked for; other bytes must not be read as these.
         if len(self._block) != last + 1 - self._position:
@@ -172,8 +172,7 @@ class RemoteFile(io.RawIOBase):
 
     def _whole(self) -> bytes:
         with _open(self._url, {}) as response:
-            data: bytes = response.read()
-        return data
+            return _read(response, self._url)
 
 
 def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> Any:
@@ -199,6 +198,15 @@ def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> A
             f"{without_credentials(url)}: cannot be reached: {why}. Name another index with --index, or a folder with "
             "wheels with --wheels."
         ) from None
+
+
+def _read(response: Any, url: str) -> bytes:
+    """The body of a response. Raises `ReleaseError` where the connection ends before all of it has come."""
+    try:
+        data: bytes = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise ReleaseError(f"{without_credentials(url)}: the connection was lost: {error}. Try again.") from None
+    return data
 
 
 def _with_credentials_of(index: str, url: str) -> str:

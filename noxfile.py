@@ -37,6 +37,7 @@ def tests(session: nox.Session) -> None:
     session.run("pytest", "-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", *session.posargs)
 
 
+# The newest jax needs a newer CPython than the oldest one that this package supports.
 @nox.session(python=newest_python(), default=False)
 def tests_newest(session: nox.Session) -> None:
     """The same tests with CPython 3.12 and the newest jax."""
@@ -119,5 +120,6 @@ def every_release(session: nox.Session) -> None:
 def vhlo_tables(session: nox.Session) -> None:
     """Check the VHLO tables against the newest jaxlib. -- --renew adds operations; -- FOLDER for another jaxlib."""
     session.install("-e", ".")
+    # Environments are reused: without --upgrade this would stay the newest jaxlib of the first time.
     session.install("--upgrade", "jax", "jaxlib")
     session.run("python", "-m", "tools.vhlo_tables", *session.posargs)

@@ -1,4 +1,4 @@
-"""URLs as they may be shown and written down."""
+"""URLs as they may be shown and stored."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")  # a password may hold an @: up t
 
 
 def without_credentials(url: str) -> str:
-    """A package index without the user and password in its URL: what is written down anywhere."""
+    """A URL without user and password, the only form that is shown, logged or stored."""
     return _CREDENTIALS.sub("", url)

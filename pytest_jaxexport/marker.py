@@ -18,21 +18,21 @@ SIGNATURE = (
     "platforms: list of cpu, cuda, rocm, tpu to export for; default: the platform of this process. "
     "vjp_order: how many orders of derivatives to serialize; each is checked against jax.vjp. "
     "rtol, atol, ulp: tolerances of floating-point outputs, each a number or {dtype: number}; default: by dtype. "
-    "ulp counts units in the last place, and needs neither rtol nor atol. "
+    "ulp counts units in the last place, and can be given without rtol and atol. "
     "compare: allclose, exact, eigh, eig, svd, qr, lu, schur, or your own function as 'module:function'. "
     "allow: {custom-call target: reason} for targets outside JAX's stable list. "
     "disabled_checks: {'platform', 'ALL' or a custom-call target: reason}, safety checks that jax.export leaves out; "
     "the audit still requires that every target is allowed. "
     "symbolic_shapes: dimensions as jax.export.symbolic_args_specs takes them, such as ('b, 4', None); "
     "constraints: on these dimensions, such as ('b >= 2',). "
-    "mesh: {axis: size} to export for, without devices where jax can; "
+    "mesh: {axis: size} to export for; needs no such devices where jax can do without; "
     "in_specs: a PartitionSpec or None for each positional argument. "
-    "spread_over: number of devices over which one more call spreads the arguments of a one-device artifact. "
+    "spread_over: for an artifact of one device, also call it with its arguments spread over this number of devices. "
     "calling_convention_version: one that jax.export supports; default: jax's. "
     "ignore_forward_compatibility: export with jax_export_ignore_forward_compatibility. "
     "register: modules that the reader imports first, for your own tree nodes, effects or custom-call targets; "
     "the golden contains a copy. "
-    "refused_on: platforms that it is not exported for; that it is refused there is checked."
+    "refused_on: platforms that it is not exported for, and on which it must be refused."
 )
 
 Amount = float | dict[str, float]
@@ -70,6 +70,7 @@ def read_marker(item: pytest.Item) -> MarkerOptions | None:
     if not markers:
         return None
     merged: dict[str, Any] = {}
+    # From the test outwards to its class and module: setdefault leaves the keyword of the nearest marker.
     for marker in markers:
         if marker.args:
             raise _usage(item, f"takes keywords only, found the positional {marker.args[0]!r}")
@@ -104,6 +105,7 @@ def parse_tolerance(value: object, where: str) -> float:
         number = float(value)  # type: ignore[arg-type]  # what is no number is refused below
     except (TypeError, ValueError):
         number = -1.0
+    # float(True) is 1.0, and `not (… >= 0)` is also true of NaN.
     if not (number >= 0 and math.isfinite(number)) or isinstance(value, bool):
         raise pytest.UsageError(f"{where}: expected a finite number of 0 or more, found {value!r}.")
     return number
@@ -175,6 +177,7 @@ def _compare(item: pytest.Item, name: str, value: object) -> str | None:
     if problem := problem_of_name(str(value)):
         raise _usage(item, problem)
     if ":" in str(value):
+        # Now, and not when cells are compared: a wrong name must be found before the golden is written.
         from export_core.comparing.comparators import check_comparator
         from export_core.errors import ExportCompatError
 

@@ -41,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.request_devices(config)
     listener = CollectionListener(config)
     config.pluginmanager.register(listener, "jaxexport-collection")
+    # A worker of xdist: its controller has the reporter, which sees the reports of all workers.
     if hasattr(config, "workerinput"):
         return
     if config.getoption("prune_goldens") and (reason := why_partial(config)):
@@ -62,6 +63,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return f"jaxexport: {version('pytest-jaxexport')}, {'updating goldens in' if updating else 'goldens:'} {folder}"
 
 
+# First, so that tests which -k or -m deselects afterwards are checked too.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Read every marker, and the settings if there is one, so that a wrong value ends the run before any test."""
@@ -116,6 +118,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if item.stash.get(MARKED, None) is not None:
         recorder = item.stash.get(RECORDER, None)
+        # A test has three reports; what it exported must be counted once.
         called = recorder if call.when == "call" else None
         attached = {
             "test": full_name(item),
@@ -148,9 +151,11 @@ class GoldensReporter:
         """Note what failed at collection, in xdist's workers too."""
         self.collected.broken |= report.failed
 
+    # Optional: the hook is xdist's, and without xdist pytest refuses a hook that it does not know.
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take what a worker of xdist refused at collection, and what it collected. All workers collect the same."""
+        # A worker that crashed has no workeroutput: xdist sets it when a worker finishes.
         output = getattr(node, "workeroutput", {})
         self.refused = output.get(_REFUSED, self.refused)
         if _COLLECTED in output:
@@ -160,10 +165,11 @@ class GoldensReporter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Fail a run that refused a marker, was to update goldens and wrote none, or was to prune and did not."""
+        """Fail a run that refused a marker, or that did not do what --update-goldens or --prune-goldens asked for."""
         if self.refused or (self._wrote_nothing(session.config) and exitstatus == pytest.ExitCode.OK):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         self._look_for_unused(session, exitstatus)
+        # An exit code that already reports a failure stays: that is the more important one.
         if self.not_pruned and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 

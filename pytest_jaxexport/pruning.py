@@ -27,6 +27,7 @@ def report_unused(
     Raises `GoldenError` where a golden cannot be read; nothing has been deleted then.
     """
     store = GoldenStore(goldens)
+    # Before the store reads anything: it completes an update that was killed between two renames.
     stray_files = list(strays(goldens))
     lines, errors, deletable = [], [], False
     for golden in find_unused(goldens, reported, collected, root):

@@ -90,6 +90,7 @@ class Recorder:
         __tracebackhide__ = True
         if name is not None and not (isinstance(name, str) and name):
             self._fail(f"export_golden: name={name!r}: expected text that distinguishes this call from others.")
+        # The name is part of the golden's folder: two calls with one name would overwrite each other.
         if name in self._names:
             again = f"twice with name={name!r}" if name else "twice without name="
             self._fail(f"export_golden was called {again}: give each call of a test a name of its own.")
@@ -108,6 +109,7 @@ class Recorder:
         """Write what a passed test has exported, or check it against its goldens."""
         __tracebackhide__ = True
         try:
+            # All calls are completed first, so that an error in one of them leaves no golden of the others.
             whole = [add_checks(exported.produced, exported.uses) for exported in self._exported]
             for produced in whole:
                 if self._settings.update:
@@ -136,6 +138,7 @@ class Recorder:
             options=self._settings.export_options(self._marked),
             comparison=self._settings.comparison(self._marked),
         )
+        # Noted before the export: a case whose export fails still belongs to its test, and its goldens are not unused.
         self.cases.append(case.id)
         return case
 
@@ -158,8 +161,10 @@ class Recorder:
                 f"No golden of this test yet: expected one in {self._store.root / manifest.case}.\n"
                 f"Write it: {self._remedy(manifest.test)}"
             )
+        # Before anything of it is used: a damaged file must not look like a change of the function.
         for golden in generations:
             golden.verify()
+        # The golden by this very writer, else the newest one.
         reference = next((g for g in generations if g.manifest.writer.id == manifest.writer.id), generations[-1])
         changes = self._changes(produced, reference)
         if changes:
@@ -170,7 +175,7 @@ class Recorder:
                     [*changes, *source_difference(reference.folder, produced.files, reference.manifest, manifest)]
                 )
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
-                "Goldens by other writers stay as they are: they stand for what is deployed."
+                "Goldens by other writers are not changed: they represent what is deployed."
             )
         results = self._replayer.replay(generations)
         self.events.append(
@@ -208,7 +213,7 @@ class Recorder:
             values = produced.outputs
             inputs = reference.inputs()
             if [leaf.data.tobytes() for leaf in produced.inputs] != [leaf.data.tobytes() for leaf in inputs]:
-                # The test makes other inputs now, random ones perhaps: compare what comes of the golden's inputs.
+                # The test makes other inputs now, perhaps random ones: compare the outputs for the golden's inputs.
                 values = outputs_for(produced, inputs)
             difference = self._compared(produced, reference, reference.outputs(), values, now.comparison)
             if not difference.ok:
@@ -223,6 +228,7 @@ class Recorder:
             if check.inputs is None or check.outputs is None:
                 continue
             inputs, outputs = produced.files.get(check.inputs), produced.files.get(check.outputs)
+            # Other inputs, such as random ones, give other outputs, which say nothing.
             if inputs is None or outputs is None or inputs != (reference.folder / check.inputs).read_bytes():
                 continue
             how = comparison_of(check, produced.manifest.comparison)

@@ -1,4 +1,4 @@
-"""Nox sessions for a user's noxfile, in two lines:
+"""Nox sessions for the noxfile of a project, in two lines:
 
 from pytest_jaxexport.sessions import register
 register()
@@ -42,6 +42,7 @@ def register(*, policy: str | None = None) -> None:
         )
         def single(session: nox.Session) -> None:
             """One reader on one platform."""
+            # A folder of its own, so that these sessions can run at the same time.
             results = f".jaxexport/{reader}-{platform.replace(':', '-')}"
             chosen = ["--readers", reader, "--platforms", platform, "--results", results]
             _jaxexport(session, "matrix", *options, *chosen, *session.posargs)

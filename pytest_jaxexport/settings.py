@@ -22,10 +22,10 @@ _OPTIONS = ("goldens", "export_platforms", "export_rtol", "export_atol", "export
 
 
 class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, and a dataclass takes milliseconds
-    """What holds for a pytest run beside its markers.
+    """The settings of a pytest run that do not come from markers.
 
-    `repeated` are options that advice has to repeat; `policy_file` is the file that `policy` was read from, None where
-    there is none; `directory` is where pytest was called.
+    `repeated` are options that a suggested command has to repeat; `policy_file` is the file that `policy` was read
+    from, None where there is none; `directory` is where pytest was called.
     """
 
     goldens: Path
@@ -43,6 +43,7 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
         """How a test's function is to be exported."""
         from export_core.export import ExportOptions
 
+        # The marker has more keywords, such as tolerances, which do not change what is exported.
         names = {field.name for field in fields(ExportOptions)}
         given = {name: value for name, value in marked._asdict().items() if name in names and value is not None}
         platforms = (
@@ -72,15 +73,19 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--update-goldens",
         action="store_true",
-        help="Write the goldens of the selected marked tests that pass, by the jaxlib of this run. "
-        "Goldens by other writers stay as they are.",
+        help="Write the goldens of the selected marked tests that pass, with the jaxlib of this run. "
+        "Goldens by other writers are not changed.",
     )
     group.addoption(
         "--prune-goldens",
         action="store_true",
         help="After a run of all tests, delete the goldens of tests that no longer exist. Refused in any other run.",
     )
-    group.addoption("--goldens", metavar="DIR", help="Folder of goldens. Default: golden, in the root directory.")
+    group.addoption(
+        "--goldens",
+        metavar="DIR",
+        help="Folder of goldens. Default: the ini file's, else the policy's, else golden in the root directory.",
+    )
     group.addoption("--export-platforms", metavar="P,P", help="Platforms to export for, unless a marker names some.")
     group.addoption("--export-rtol", metavar="R", help="Relative tolerance, unless a marker names one.")
     group.addoption("--export-atol", metavar="A", help="Absolute tolerance, unless a marker names one.")
@@ -94,7 +99,7 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="Write every replayed module into this folder as text, as exported and as compiled, by case.",
     )
-    parser.addini("export_goldens", "Folder of goldens, relative to the root directory.")
+    parser.addini("export_goldens", "Folder of goldens, relative to the root directory. Default: the policy's.")
     parser.addini("export_platforms", "Platforms to export for, unless a marker names some.", type="args")
     parser.addini("export_rtol", "Relative tolerance, unless a marker names one.")
     parser.addini("export_atol", "Absolute tolerance, unless a marker names one.")
@@ -110,6 +115,7 @@ def request_devices(config: pytest.Config) -> None:
         return
     if not count.isdecimal() or int(count) < 1:
         raise pytest.UsageError(f"export_devices: expected a number of devices, found {count!r}.")
+    # A number that the user has set already, in the shell or in CI, is left alone.
     flags = os.environ.get("XLA_FLAGS", "")
     if flag not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {flag}={count}".strip()
@@ -179,6 +185,7 @@ def _has_policy(config: pytest.Config) -> bool:
 
     In pyproject.toml the word must stand alone: a project that only depends on pytest-jaxexport names that there.
     """
+    # export_compat.yml too, which the policy refuses by name: it must not go unnoticed here.
     if _policy_file(config) is not None or any(config.rootpath.glob(f"{Path(_POLICY).stem}.y*ml")):
         return True
     try:
@@ -199,6 +206,7 @@ def _policy_file(config: pytest.Config) -> str | None:
 def _platforms(config: pytest.Config) -> tuple[str, ...] | None:
     source, value = _option(config, "export_platforms")
     words = value if isinstance(value, list) else [value]
+    # An ini file gives a list of words, the command line one text with commas.
     names = [name for word in words for name in re.split(r"[\s,]+", str(word)) if name]
     return parse_platforms(names, source) if value else None
 

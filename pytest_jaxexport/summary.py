@@ -19,9 +19,10 @@ def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     checked = [event for event in events if "judgements" in event]
     if checked:
         judgements: Counter[str] = sum((Counter(event["judgements"]) for event in checked), Counter())
-        counts = ", ".join(f"{count} {name}" for name, count in sorted(judgements.items())) or "none of them for cpu"
+        counts = ", ".join(f"{count} {name}" for name, count in sorted(judgements.items())) or "none exported for cpu"
         total = plural(sum(judgements.values()), "golden")
         yield f"{plural(len(checked), 'case')} checked against {total}: {counts}"
+    # Goldens with the same outcome share a line: a broken release would fill the screen otherwise.
     goldens_by_text: dict[str, list[str]] = {}
     for golden, text in (shown for event in checked for shown in event["shown"]):
         goldens_by_text.setdefault(text, []).append(golden)

@@ -93,6 +93,7 @@ def why_partial(config: pytest.Config) -> str:
     always_given.add_argument("-k", dest="keyword", default="")
     always_given.add_argument("-m", dest="markexpr", default="")
     addopts, _ = always_given.parse_known_args([str(word) for word in config.getini("addopts")])
+    # An expression from addopts, such as -m "not slow", is in every run of this project, and selects nothing less.
     for option in ("keyword", "markexpr"):
         if (expression := config.getoption(option)) != getattr(addopts, option):
             return f"-{option[0]} {shlex.quote(expression)} selects only some of the tests"
@@ -138,12 +139,14 @@ def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
     if file not in collected.files:
         return False
     text = (root / file).read_text(encoding="utf-8", errors="replace")
+    # Without the parameters, which are made when the file is imported and may depend on the machine.
     return not any(re.search(rf"\b{re.escape(name.partition('[')[0])}\b", text) for name in names)
 
 
 def _is_unused(generations: list[Golden], reported: ReportedTests, collected: CollectedTests, root: Path) -> bool:
     test = generations[-1].manifest.test
     file = test.partition("::")[0]
+    # `jaxexport goldens add` made it from an artifact alone.
     if not test:
         return False
     if test in reported.tests:

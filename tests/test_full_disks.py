@@ -84,7 +84,7 @@ def test_without_room_for_results_the_run_ends_and_can_resume(project, tmp_path)
     assert int(found[1]) + int(found[2]) == len(SMALL)
     assert f"{found[1]} {disk}/r/results.jsonl" in done.stdout, "whole lines, and those that it said"
     assert 0 < int(found[1]) < len(SMALL)
-    assert f"{found[1]} of {len(SMALL)} cells have a result from before" in done.stdout
+    assert f"{found[1]} of {len(SMALL)} cells already have a result" in done.stdout
     assert "Traceback" not in done.stderr
     assert verdicts(tmp_path / "r", SMALL) == SMALL_WELL
 

@@ -88,7 +88,7 @@ def test_an_interrupted_run_leaves_nothing_behind_and_resumes(project, tmp_path,
     ended, said = run.ended()
     assert ended == code, said
     assert "Traceback" not in said
-    assert "ending the cells that run; press Ctrl-C again to quit at once" in said
+    assert "stopping the running cells; press Ctrl-C again to quit at once" in said
     kept = f"Interrupted: {PLANNED - 1} of {PLANNED} cells have a result"
     assert kept in said
     assert "1 are left: the same command with --resume goes on. Nothing was judged." in said
@@ -102,7 +102,7 @@ def test_an_interrupted_run_leaves_nothing_behind_and_resumes(project, tmp_path,
     again.process.send_signal(signal.SIGINT)
     ended, said = again.ended()
     assert ended == 130
-    assert f"{PLANNED - 1} of {PLANNED} cells have a result from before" in said
+    assert f"{PLANNED - 1} of {PLANNED} cells already have a result" in said
     assert kept in said
 
 

@@ -29,7 +29,7 @@ _COMMANDS = (
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pytest-jaxexport")
 def jaxexport() -> None:
-    """Will this exported JAX function still run there?"""
+    """Will this exported JAX function still run there: in another release, on another platform?"""
 
 
 for _command in _COMMANDS:

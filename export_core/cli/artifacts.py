@@ -1,4 +1,4 @@
-"""The commands on single artifacts: inspect, audit, diff. None of them runs what is in a file."""
+"""The commands on single artifacts: inspect, audit, diff. They never run what is in a file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ FINE, NOT_FINE, BAD_INPUT = 0, 1, 2
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object (schema/inspect.schema.json).")
-@click.option("--mlir", is_flag=True, help="The module as text; needs jaxlib.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print everything as one JSON object (schema/inspect.schema.json)."
+)
+@click.option("--mlir", is_flag=True, help="Print the module as text; needs jaxlib.")
 @policy_option
 def inspect(file: str, as_json: bool, mlir: bool, policy_file: str | None) -> None:
-    """What is in an artifact, who wrote it, and which releases can load it.
+    """Show what is in an artifact, which release wrote it, and which releases can load it.
 
     FILE is what Exported.serialize() returned, or a StableHLO portable artifact. Nothing in it is run. The policy's
     releases, windows and allowed calls are used.
@@ -41,17 +43,17 @@ def inspect(file: str, as_json: bool, mlir: bool, policy_file: str | None) -> No
 @click.command()
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @policy_option
-@click.option("--writer", metavar="JAXLIB", help="The jaxlib that wrote them, where the files leave it open.")
-@click.option("--reader", metavar="JAXLIB", help="A jaxlib that must guarantee the calls too. [default: none]")
+@click.option("--writer", metavar="JAXLIB", help="The jaxlib that wrote the files. [default: read from each file]")
+@click.option("--reader", metavar="JAXLIB", help="A jaxlib that must guarantee the calls as well. [default: none]")
 @click.pass_context
 def audit(
     context: click.Context, files: Sequence[str], policy_file: str | None, writer: str | None, reader: str | None
 ) -> None:
     """Check every custom call against what its writer guaranteed and the policy allows.
 
-    `main` is checked against the calling convention that the artifact names.
+    The parameters of `main` are checked against the artifact's envelope and its calling convention.
 
-    Exit codes: 0 no problems found, 1 a call is not guaranteed or main is not what the envelope says, 2 a file cannot
+    Exit codes: 0 no problems found, 1 a call is not guaranteed or `main` does not match the envelope, 2 a file cannot
     be read.
     """
     from export_core.artifact import ArtifactError, read
@@ -70,6 +72,7 @@ def audit(
             text, fine = audit_text(read(file), terms, writer, reader)
         except ArtifactError as error:
             click.echo(f"jaxexport: error: {error}", err=True)
+            # The other files are still audited; the exit code stays that of the worst.
             code = BAD_INPUT
         else:
             click.echo(text, nl=False)
@@ -83,7 +86,7 @@ def audit(
 @policy_option
 @click.pass_context
 def diff(context: click.Context, old: str, new: str, policy_file: str | None) -> None:
-    """What changed from one artifact to another, by the policy's releases and allowed calls.
+    """Show what changed from one artifact to another, with the releases and allowed calls of the policy.
 
     Exit codes: 0 the same bytes, 1 different, 2 a file cannot be read.
     """
@@ -96,6 +99,7 @@ def diff(context: click.Context, old: str, new: str, policy_file: str | None) ->
     if before.data == after.data:
         click.echo(f"{old} and {new} are the same, byte for byte")
         context.exit(SAME)
+    # Only now: about files with the same bytes nothing else has to be known.
     terms = terms_here(policy_file)
     click.echo(differences(describe(before, terms, whole=False), describe(after, terms, whole=False)), nl=False)
     context.exit(DIFFERENT)

@@ -24,7 +24,8 @@ from export_core.cli.options import index_option, policy_of, policy_option, whee
     "--install",
     metavar="REQUIREMENT",
     multiple=True,
-    help="What the tests need beside jax. [default: the policy's, else the project in the working folder]",
+    help="A pip requirement of the tests besides jax; may be given several times. [default: the policy's, else the "
+    "project in the working folder]",
 )
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
 def backfill(

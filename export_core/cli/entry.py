@@ -13,6 +13,7 @@ def main() -> None:
     """Run the command; whatever is not just `inspect FILE [--json]` goes to click."""
     words = sys.argv[1:]
     files = [word for word in words[1:] if not word.startswith("-")]
+    # An option such as --policy takes a value, which cannot be told from a file here: click does that.
     if words[:1] != ["inspect"] or len(files) != 1 or set(words[1:]) - {*files, "--json"}:
         from export_core.cli.app import main as through_click
 

@@ -12,7 +12,7 @@ UNUSED_DAYS = 30
 
 @click.group("environments")
 def environments_group() -> None:
-    """The environments of readers and writers, in the cache folder of this user."""
+    """List and remove the cached environments in which readers and writers run."""
 
 
 @environments_group.command("list")
@@ -37,7 +37,7 @@ def list_() -> None:
     total = sum(cached.size for cached in environments) / 1e9
     screen.print(
         f"{plural(len(environments), 'environment')} of {total:.1f} GB in {cache_folder() / 'environments'}. On the "
-        "disk of uv's cache their files are hard links into it, and take no space of their own.",
+        "same disk as uv's cache their files are hard links into it, and take no additional space.",
         highlight=False,
         soft_wrap=True,
     )
@@ -50,12 +50,15 @@ def list_() -> None:
     default=UNUSED_DAYS,
     show_default=True,
     metavar="DAYS",
-    help="Those unused for this many days, and what killed builds left.",
+    help="Remove those unused for this many days, and what killed builds left behind.",
 )
-@click.option("--all", "everything", is_flag=True, help="All of them.")
+@click.option("--all", "everything", is_flag=True, help="Remove all that are not in use.")
 @click.option("--yes", is_flag=True, help="Remove them; without it, they are only listed.")
 def clean(older_than: int, everything: bool, yes: bool) -> None:
-    """Remove unused environments. Never one that a running process uses; what is needed is built again."""
+    """Remove unused environments.
+
+    One that a running process uses is never removed; one that is needed again is built again.
+    """
     import datetime
 
     from export_core.environments.inventory import cached_environments, remove, to_clean
@@ -64,6 +67,7 @@ def clean(older_than: int, everything: bool, yes: bool) -> None:
     chosen = to_clean(cached_environments(), today, None if everything else older_than)
     size = 0
     for cached in chosen:
+        # A run may have started to use it since the list was made; `remove` takes its lock.
         if yes and not remove(cached):
             click.echo(f"{cached.folder.name}: in use by now, not removed")
             continue
@@ -71,6 +75,6 @@ def clean(older_than: int, everything: bool, yes: bool) -> None:
         click.echo(f"{cached.folder.name}  {cached.size / 1e6:.0f} MB  last used {cached.last_used}")
     done = "removed" if yes else "would be removed; --yes removes them"
     click.echo(
-        f"{plural(len(chosen), 'environment')} of {size / 1e9:.1f} GB {done}. `uv cache prune` removes what only uv's "
-        "cache still has."
+        f"{plural(len(chosen), 'environment')} of {size / 1e9:.1f} GB {done}. `uv cache prune` removes what is left "
+        "in uv's cache only."
     )

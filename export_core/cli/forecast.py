@@ -34,20 +34,20 @@ HALF_A_YEAR = 183
     "--deployed",
     metavar="V,V…",
     default="",
-    help="jaxlib releases in use as readers, besides those of the policy: 0.11.0.",
+    help="jaxlib releases that are in use as readers, such as 0.11.0, in addition to those of the policy.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As JSON (schema/forecast.schema.json).")
-@click.option("--markdown", is_flag=True, help="As a section of Markdown.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/forecast.schema.json).")
+@click.option("--markdown", is_flag=True, help="Print a section of Markdown.")
 @click.option("--ics", metavar="FILE", help="Also write the days as a calendar file (iCalendar).")
 def forecast(as_json: bool, markdown: bool, ics: str | None, **selection: Any) -> None:
-    """When goldens leave the window, what a release of each day would have to run, and which deadlines are coming."""
+    """Show when goldens leave the window, what a jaxlib built on each day must run, and which deadlines are coming."""
     import msgspec
 
     from export_core.report.forecast_ical import calendar_file
     from export_core.report.forecast_text import forecast_lines, forecast_markdown
 
     if as_json and markdown:
-        raise click.UsageError("--json and --markdown: expected one of them.")
+        raise click.UsageError("--json cannot be combined with --markdown.")
     ahead = _forecast(**selection)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(ahead), indent=2))
@@ -67,6 +67,7 @@ def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, d
     policy = policy_of(policy_file)
     store = GoldenStore(Path(goldens or policy.goldens))
     stored = store.goldens()
+    # A forecast about nothing would say that nothing happens: more likely the folder is not the one meant.
     if not stored:
         raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
     return look_ahead(stored, policy, policy.calendar(), day_of(as_of), days, comma_separated(deployed))

@@ -1,4 +1,4 @@
-"""The commands on goldens: list, show, verify, add, prune. None of them runs the code in a golden."""
+"""The commands on goldens: list, show, verify, add, prune. They never run the code in a golden."""
 
 from __future__ import annotations
 
@@ -101,14 +101,17 @@ def verify(project: _Project) -> None:
 @goldens_group.command(name="add")
 @click.option("--artifact", "file", metavar="FILE", required=True, help="What Exported.serialize() returned.")
 @click.option("--inputs", metavar="NPZ", required=True, help="The flat arguments, in order: np.savez(file, *leaves).")
-@click.option("--outputs", metavar="NPZ", required=True, help="The flat results that its writer saw, likewise.")
+@click.option(
+    "--outputs", metavar="NPZ", required=True, help="The flat results that its writer computed, in the same form."
+)
 @click.option("--case", metavar="NAME", required=True, help="The name of the case, and of its folder.")
 @click.option("--writer", metavar="JAXLIB", help="The jaxlib that wrote it. [default: read from the artifact]")
 @click.option(
     "--register",
     metavar="PY",
     multiple=True,
-    help="A module that readers import first: tree nodes, effects, targets. It is copied; may be given several times.",
+    help="A Python file that readers import first, to register tree nodes, effects or custom-call targets. It is "
+    "copied into the golden; may be given several times.",
 )
 @_project_options
 def add_golden(
@@ -130,12 +133,13 @@ def add_golden(
 @goldens_group.command()
 @_project_options
 @as_of_option
-@click.option("--delete", "--yes", "delete", is_flag=True, help="Delete them. Without this nothing is changed.")
+@click.option("--delete", "--yes", "delete", is_flag=True, help="Delete them; without it, they are only listed.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not list the goldens that are retained.")
 def prune(project: _Project, as_of: str | None, delete: bool, quiet: bool) -> None:
-    """Delete goldens that nothing retains: no window, no deployed reader, no pin, and not the last of their case.
+    """Delete goldens that are no longer needed.
 
-    Prints why each of the others is retained. Without --delete it only prints what it would delete.
+    A golden is retained by a window, a reader in use, a custom call that may not be deleted yet, a pin, or as the last
+    of its case. The reasons are printed. Without --delete, nothing is deleted.
     """
     from export_core.goldens.verify import verify_goldens
     from export_core.judge.retention import retention_status, unmatched_pins
@@ -145,6 +149,7 @@ def prune(project: _Project, as_of: str | None, delete: bool, quiet: bool) -> No
     day = day_of(as_of)
     goldens = verify_goldens(project.store)
     decisions = retention_status(goldens, policy, policy.calendar(), day)
+    # A pin that matches nothing may be misspelled, and what it should protect is about to be deleted.
     if problems := unmatched_pins(goldens, policy):
         if delete:
             raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
@@ -173,6 +178,7 @@ def _find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
     """
     from export_core.goldens import GoldenError
 
+    # A case such as `..` must not lead out of the folder of goldens.
     case, _, writer = name.rstrip("/").removeprefix(f"{store.root.as_posix()}/").partition("/")
     generations = store.generations(case) if case not in ("", ".", "..") else []
     if not generations:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.options import as_of_option, console, day_of, policy_option
+from export_core.cli.options import console, day_of, policy_option
 from export_core.runs.errors import RunError
 
 if TYPE_CHECKING:
@@ -17,27 +17,32 @@ if TYPE_CHECKING:
     from export_core.policy import Policy
 
 _REPLAYED = ("tolerances", "allow", "quirks")
-"""Keys of a policy that say how cells run and compare: judging again does not run them again."""
+"""Keys of a policy that decide how cells run and are compared: judging again does neither."""
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", default=".jaxexport")
 @policy_option
-@as_of_option
+@click.option("--as-of", metavar="DATE", help="Judge as of this day, such as 2026-10-25. [default: that of the run]")
 @click.option(
     "--propose",
     is_flag=True,
-    help="Print the known failures that would be needed, as YAML. Refused for a part of a run.",
+    help="Print known failures for all broken cells, as YAML. Refused for a partial run.",
 )
-@click.option("--baseline", metavar="OLD", help="The results of an earlier run: show what is different from it.")
-@click.option("--json", "as_json", is_flag=True, help="The difference as JSON (schema/comparison.schema.json).")
+@click.option("--baseline", metavar="OLD", help="Folder of an earlier run: also show what is different from it.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the difference from --baseline as JSON (schema/comparison.schema.json).",
+)
 def judge(
     folder: str, policy_file: str | None, as_of: str | None, propose: bool, baseline: str | None, as_json: bool
 ) -> None:
     """Judge the results of a matrix run again, with another policy or as of another day.
 
     The policy is the named one, else that of the project in the working folder, else that of the run. Exit codes are
-    those of `jaxexport matrix`, whatever a baseline says.
+    those of `jaxexport matrix`; --baseline does not change them.
     """
     from export_core.cli.report import print_difference
     from export_core.judge import RunFacts, calendar_facts, judge_again, summarize
@@ -53,12 +58,14 @@ def judge(
     before = read_summary(Path(folder))
     policy = _policy(policy_file, before)
     results = [judge_again(result, policy) for result in read_results(Path(folder))]
+    # Not today: the same results and policy are to give the same judgement on any day.
     day = day_of(as_of) if as_of else before.as_of
     facts = replace(RunFacts.from_summary(before), as_of=day, calendar=calendar_facts(policy.calendar(), day))
     summary = summarize(results, policy, facts)
     comparison = compare_with_baseline(Path(folder), Path(baseline), results, summary, policy) if baseline else None
     if propose:
         click.echo(proposal(results, summary), nl=False)
+        # On stderr: standard output is YAML, to be appended to a policy.
         print_headline(console(stderr=True), summary)
     elif not as_json:
         print_report(console(), results, summary)
@@ -81,11 +88,11 @@ def _policy(named: str | None, before: Summary) -> Policy:
     if file is None:
         return earlier
     now = load_policy(file)
+    # Without locations: a quirk that only moved to another line is the same quirk.
     for name in _REPLAYED:
         if getattr(now.without_locations(), name) != getattr(earlier.without_locations(), name):
             raise RunError(
-                f"{file}: {name}: expected the value that this run was made with, found another one. It says how cells "
-                "run "
-                "and compare: run `jaxexport matrix` again, or judge by a policy with the same value."
+                f"{file}: {name}: expected the value that this run was made with, found another one. It decides how "
+                "cells run and are compared: run `jaxexport matrix` again, or judge by a policy with the same value."
             )
     return now

@@ -44,35 +44,48 @@ if TYPE_CHECKING:
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="Cells at once; on a cluster, in each task. [default: the number of cores; 1 on a cluster]",
+    help="Number of cells at a time; on a cluster, in each task. [default: the number of cores; 1 on a cluster]",
 )
 @click.option(
-    "--device-jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells at once on an accelerator."
+    "--device-jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Number of cells at a time on an accelerator.",
 )
 @click.option(
-    "--timeout", type=click.FloatRange(min=0.1), default=120.0, show_default=True, help="Seconds for one cell."
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    default=120.0,
+    show_default=True,
+    help="Time limit of one cell, in seconds.",
 )
 @click.option(
-    "--memory", type=click.FloatRange(min=0), default=8.0, show_default=True, help="GiB for one cell; 0 is no limit."
+    "--memory",
+    type=click.FloatRange(min=0),
+    default=8.0,
+    show_default=True,
+    help="Memory limit of one cell, in GiB; 0 is no limit.",
 )
 @click.option("--resume", is_flag=True, help="Continue the last run in --results, which was interrupted or killed.")
 @click.option(
     "--cache/--no-cache",
     default=True,
-    help="Use outcomes of earlier runs where the whole content of a cell is the same.",
+    show_default=True,
+    help="Reuse the outcomes of earlier runs for cells whose whole content is the same.",
 )
 @click.option(
     "--dump-ir",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Write each module as text into this folder, as exported and as compiled, by case.",
+    help="Write every module as text into this folder, as exported and as compiled, by case.",
 )
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def matrix(quiet: bool, **values: Any) -> None:
     """Replay goldens in other jaxlib releases and judge every cell.
 
     Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete, 4 the list of known failures is stale. Ctrl-C ends a run
-    cleanly, with 130.
+    cleanly, with exit code 130.
     """
     from export_core.cli.signals import Interrupted, interruptible
     from export_core.report import print_report
@@ -91,6 +104,7 @@ def matrix(quiet: bool, **values: Any) -> None:
     except Interrupted as stop:
         screen.print(f"Interrupted: {follower.state()}", soft_wrap=True, highlight=False)
         sys.exit(stop.exit_code)
+    # A full disk: what is in the journal is complete, and --resume continues from it.
     except ResultsNotWritten as error:
         raise ResultsNotWritten(f"{error} {follower.state()}") from error
     sys.exit(run.summary.exit_code)
@@ -118,7 +132,7 @@ class Follower:
             self._progress.__exit__(kind, error, trace)
 
     def observer(self) -> Observer:
-        """What is called while the run goes on."""
+        """What is called during the run."""
         from export_core.session import Observer
 
         return Observer(self._plan, self._start, self._environment, self._note, self._result, self._end)
@@ -134,9 +148,10 @@ class Follower:
         from export_core.report.progress import RunProgress
 
         self._planned = len(plan.cells)
+        # Entered here and not by a `with`: the plan, which says how long the bar is, is made inside the run.
         self._progress = RunProgress(self._screen, plan, quiet=self._quiet).__enter__()
         if self._options.resume:
-            self._note(f"{len(results)} of {self._planned} cells have a result from before")
+            self._note(f"{len(results)} of {self._planned} cells already have a result")
         for result in results:
             self._result(result)
 

@@ -19,19 +19,20 @@ from export_core.runs.errors import RunError
     default=Path(".jaxexport"),
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Folder for results.jsonl and summary.json of the whole.",
+    help="Folder for results.jsonl and summary.json of the whole run.",
 )
 def merge(folders: tuple[Path, ...], results: Path) -> None:
     """Join the results of all shards of a plan, and judge them as one run.
 
-    A shard that is missing or did not finish makes the run incomplete; one given twice, and shards of different plans,
-    are refused. Exit codes are those of `jaxexport matrix`.
+    A shard that is missing or did not finish makes the run incomplete. A shard that is given twice is refused, and so
+    are shards of different plans. Exit codes are those of `jaxexport matrix`.
     """
     from export_core.report import print_report
     from export_core.runs.journal import Journal
     from export_core.runs.merge import merge_shards
     from export_core.runs.results import result_line, write_summary
 
+    # `.jaxexport` is the default of both --results: a shard is easily named by mistake.
     if results.resolve() in {folder.resolve() for folder in folders}:
         raise RunError(
             f"--results {results}: this is one of the shards, which are never overwritten. Choose another folder."
@@ -43,8 +44,7 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     print_report(console(), merged.results, merged.summary)
     if merged.missing:
         click.echo(
-            f"gap: of {merged.missing[0].partition('/')[2]} shards {len(merged.missing)} are missing or did not "
-            "finish: "
-            f"--shard {', '.join(merged.missing)}. Run them, and merge all."
+            f"gap: {len(merged.missing)} of {merged.missing[0].partition('/')[2]} shards missing or not finished: "
+            f"--shard {', '.join(merged.missing)}. Run them, then merge all shards."
         )
     sys.exit(merged.summary.exit_code)

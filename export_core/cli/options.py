@@ -26,13 +26,15 @@ policy_option = click.option(
     help="Policy file. [default: export_compat.yaml or [tool.jaxexport] in pyproject.toml, where there is one]",
 )
 as_of_option = click.option(
-    "--as-of", metavar="DATE", help="Judge as of this day, such as 2026-10-25: which releases exist. [default: today]"
+    "--as-of",
+    metavar="DATE",
+    help="Judge as of this day, such as 2026-10-25: later releases are ignored. [default: today]",
 )
 wheels_option = click.option(
-    "--wheels", metavar="DIR", multiple=True, help="A folder with wheels of jax and jaxlib that are not published."
+    "--wheels", metavar="DIR", multiple=True, help="A folder with unpublished wheels of jax and jaxlib."
 )
 index_option = click.option(
-    "--index", metavar="URL", multiple=True, help="A package index of nightlies, asked before the default."
+    "--index", metavar="URL", multiple=True, help="A package index with nightlies, searched before the default one."
 )
 
 STDOUT = "-"
@@ -58,7 +60,7 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """The console that people read. That they stop reading, or that a log has no room, never ends a run."""
+    """The console that people read. A closed pipe or a full disk never ends a run."""
     from rich.console import Console
 
     output = fail_safe(sys.stderr if stderr else sys.stdout)
@@ -78,6 +80,7 @@ def write_output(name: str, data: bytes) -> None:
     if name == STDOUT:
         click.echo(data, nl=False)
         return
+    # Resolved: a link keeps pointing to its file, which is what gets replaced.
     path = Path(name).resolve()
     try:
         if path.exists() and not path.is_file():
@@ -87,4 +90,5 @@ def write_output(name: str, data: bytes) -> None:
             write_whole(path, [data])
     except OSError as error:
         raise ReportError(f"{name}: cannot write there: {error.strerror or error}.") from error
+    # On stderr, since another format may go to standard output.
     click.echo(f"{name}: {len(data) / 1e3:.0f} kB", err=True)

@@ -43,20 +43,22 @@ _OPTIONS = (
     click.option(
         "--platforms",
         metavar="P,P…",
-        help="cpu, cuda, rocm, tpu: to run where the hardware is, else to compile; or cuda:run, cuda:compile. "
+        help="cpu, cuda, rocm, tpu: run where this machine has the hardware, else compile only; cuda:run or "
+        "cuda:compile for one of the two. "
         "[default: the policy's, else cpu]",
     ),
     click.option(
         "--target",
         metavar="P=DEVICE",
         multiple=True,
-        help="Another device to compile for: tpu=v6e, cuda=a100 or cuda=cuda13/b200. [default: v5e, cuda12/h100]",
+        help="Another device to compile for: tpu=v6e, cuda=a100 or cuda=cuda13/b200; may be given several times. "
+        "[default: v5e, cuda12/h100]",
     ),
     click.option(
         "--touching",
         metavar="READER",
         default="",
-        help="Only cells in which this release writes or reads: a candidate.",
+        help="Only cells whose writer or reader is this release, such as a release candidate.",
     ),
     wheels_option,
     index_option,
@@ -68,6 +70,7 @@ _OPTIONS = (
 
 def selecting_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of a command by which cells are selected."""
+    # Reversed: as with decorators, the one applied last is shown first in --help.
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -75,10 +78,10 @@ def selecting_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @selecting_options
-@click.option("--json", "as_json", is_flag=True, help="As JSON (schema/plan.schema.json).")
-@click.option("--format", "form", type=click.Choice(["github"]), help="github: a job matrix of at most 256 jobs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/plan.schema.json).")
+@click.option("--format", "form", type=click.Choice(["github"]), help="github: print a job matrix for GitHub Actions.")
 def plan(as_json: bool, form: str | None, **values: Any) -> None:
-    """Show which cells `jaxexport matrix` would run with these options, and how many. None is run."""
+    """Show which cells `jaxexport matrix` would run with these options, and how many, without running them."""
     import msgspec
 
     from export_core.matrix.shards import part_of
@@ -135,6 +138,7 @@ def run_options(values: Mapping[str, Any]) -> RunOptions:
     if dump and executor != "local":
         raise click.UsageError("--dump-ir writes on the machine that runs the cells: it needs --executor local.")
     return RunOptions(
+        # get: `jaxexport plan` has only the options that select cells.
         results=values.get("results", defaults.results),
         goldens=Path(values["goldens"]) if values["goldens"] else None,
         policy_file=values["policy_file"],
@@ -152,7 +156,7 @@ def run_options(values: Mapping[str, Any]) -> RunOptions:
 
 
 def _job_options(selection: Selection, options: RunOptions) -> list[str]:
-    """The words by which each job of a CI system makes the same plan."""
+    """The options by which each job of a CI system makes the same plan."""
     from export_core.session import command_options
 
     words = ["--readers", selection.readers, "--platforms", ",".join(selection.platforms)]

@@ -44,6 +44,7 @@ def init(goldens: str | None) -> None:
     stored = GoldenStore(Path(folder)).goldens()
     text, schema_bytes = first_policy(stored, folder, SCHEMA), policy_schema_file()
     try:
+        # "x": a file that somebody else has made since the check above is not overwritten.
         with Path(FILE).open("x", encoding="utf-8") as file:
             file.write(text)
         if not Path(SCHEMA).exists():
@@ -121,7 +122,7 @@ def _shown(value: object) -> str:
 
 @policy_group.command()
 def schema() -> None:
-    """Print the JSON Schema of the policy, from which editors complete its keys."""
+    """Print the JSON Schema of the policy, with which editors check and complete its keys."""
     from export_core.policy.json_schema import policy_schema_file
 
     click.echo(policy_schema_file(), nl=False)

@@ -11,17 +11,18 @@ from export_core.cli.options import as_of_option, day_of, policy_of, policy_opti
 
 @click.group()
 def releases() -> None:
-    """The calendar of releases, which dates every window."""
+    """Show or refresh the calendar of releases, whose build dates every window is counted from."""
 
 
 @releases.command(name="list")
 @policy_option
 @as_of_option
-@click.option("--json", "as_json", is_flag=True, help="As JSON (schema/releases.schema.json).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/releases.schema.json).")
 def list_releases(policy_file: str | None, as_of: str | None, as_json: bool) -> None:
-    """List every jaxlib that exists on a day, with its promise.
+    """List every jaxlib that exists on a day, with its windows.
 
-    Its build date, its jax, whose artifacts it is promised to run, and until when its own are promised to run.
+    Each line has its build date, its jax, the releases whose artifacts it is promised to run, and the last build date
+    of a jaxlib that is promised to run its own artifacts.
     """
     import msgspec
 
@@ -39,10 +40,12 @@ def list_releases(policy_file: str | None, as_of: str | None, as_json: bool) -> 
 @releases.command()
 @policy_option
 @click.option(
-    "--index", metavar="URL", help="The package index to ask. [default: the index that uv installs from in this folder]"
+    "--index",
+    metavar="URL",
+    help="The package index to read. [default: the index that uv installs from in this folder]",
 )
 @click.option(
-    "--wheels", metavar="DIR", help="Read the wheels of this folder instead of asking an index: nothing is fetched."
+    "--wheels", metavar="DIR", help="Read the wheels in this folder instead of an index, without network access."
 )
 @click.option(
     "--into",
@@ -53,11 +56,11 @@ def list_releases(policy_file: str | None, as_of: str | None, as_json: bool) -> 
 @click.option(
     "--measure",
     is_flag=True,
-    help="Also install each new jaxlib and ask it for its StableHLO versions, from which `jaxexport inspect` tells who "
-    "can read an artifact.",
+    help="Also install each new jaxlib and ask it for its StableHLO versions, which `jaxexport inspect` needs to say "
+    "which releases can read an artifact.",
 )
 def refresh(policy_file: str | None, index: str | None, wheels: str | None, into: str | None, measure: bool) -> None:
-    """Add the releases that were published since, dated by the newest time stamp inside their wheels."""
+    """Add newly published releases, each dated by the newest time stamp inside its wheels."""
     from functools import partial
 
     from export_core.environments.environment import Sources
@@ -74,6 +77,7 @@ def refresh(policy_file: str | None, index: str | None, wheels: str | None, into
         raise click.UsageError("--index cannot be combined with --wheels.")
     path = Path(into) if into else releases_file(Path(), policy_file)
     present = read_releases(path) if into or path.exists() else CalendarFile()
+    # With --into, the file is a whole calendar: only its own entries are known.
     known = Calendar(present.jaxlib, present.jax, present.requirements) if into else policy_of(policy_file).calendar()
     published = (
         published_in_folder(Path(wheels)) if wheels else published_on_index(index or configured_index(Path()), known)
@@ -87,6 +91,7 @@ def refresh(policy_file: str | None, index: str | None, wheels: str | None, into
     if not update.changes:
         click.echo(f"nothing new: the newest jaxlib is {known.newest()}, built {known.built(known.newest())}")
         return
+    # The text and not its data, so that comments and order of the file stay.
     text = path.read_text(encoding="utf-8") if into or path.exists() else HEADER
     expected = CalendarFile({**present.jaxlib, **update.jaxlib}, {**present.jax, **update.jax}, present.requirements)
     write_releases(path, with_entries(text, update.jaxlib, update.jax), expected)

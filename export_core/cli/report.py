@@ -1,4 +1,4 @@
-"""The command `jaxexport report`: a finished run in the terminal or in files; and how differences are printed."""
+"""The command `jaxexport report`: a finished run in the terminal or in files. Also prints differences of runs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("folder", metavar="DIR", default=".jaxexport", type=click.Path(path_type=Path))
-@click.option("--html", metavar="FILE", help="One page with all details of every cell, which loads nothing else.")
+@click.option("--html", metavar="FILE", help="Write one self-contained page with all details of every cell.")
 @click.option(
-    "--markdown", metavar="FILE", help="Counts and findings, at most 1 MiB: the limit of a step summary on GitHub."
+    "--markdown",
+    metavar="FILE",
+    help="Write counts and findings, at most 1 MiB: the limit of a step summary on GitHub.",
 )
-@click.option("--junit", metavar="FILE", help="A test case for each cell, and one for the run as a whole.")
+@click.option(
+    "--junit", metavar="FILE", help="Write JUnit XML: a test case for each cell, and one for the run as a whole."
+)
 def report(folder: Path, html: str | None, markdown: str | None, junit: str | None) -> None:
-    """Report a finished matrix run: in the terminal, or in files; - is standard output.
+    """Report a finished matrix run in the terminal, or in files; - is standard output.
 
     Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and
     `jaxexport judge`.

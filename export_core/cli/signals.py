@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_STOPPING = "\njaxexport: ending the cells that run; press Ctrl-C again to quit at once\n"
+_STOPPING = "\njaxexport: stopping the running cells; press Ctrl-C again to quit at once\n"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -32,6 +32,7 @@ def interruptible() -> Iterator[None]:
         return
 
     def first(number: int, frame: FrameType | None) -> None:
+        # Before anything else: a second Ctrl-C must end the process even while this handler runs.
         for name in _SIGNALS:
             signal.signal(name, second)
         # Not print: it takes a lock, which the interrupted code may hold.
@@ -39,6 +40,7 @@ def interruptible() -> Iterator[None]:
         raise Interrupted(number)
 
     def second(number: int, frame: FrameType | None) -> None:
+        # Without cleaning up, which may be what hangs.
         os._exit(128 + number)
 
     before = [signal.signal(name, first) for name in _SIGNALS]

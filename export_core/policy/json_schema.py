@@ -16,6 +16,7 @@ def policy_schema() -> dict[str, Any]:
     """The schema (2020-12), without the location of entries, which is found when a policy is read and never written."""
     schema = {"$schema": DIALECT, "title": TITLE, **msgspec.json.schema(Policy)}
     for table in schema["$defs"].values():
+        # The schema is for files, in which it must not be; see `read_policy`.
         table["properties"].pop("place", None)
     return schema
 

@@ -36,6 +36,7 @@ def _with_releases(policy: Policy, path: Path) -> Policy:
     if not path.exists():
         return policy
     added, written = additions(load_calendar(), read_releases(path), path), policy.releases
+    # A person wrote the policy; `jaxexport releases refresh` writes the other file.
     releases = ExtraReleases({**added.jaxlib, **written.jaxlib}, {**added.jax, **written.jax})
     return msgspec.structs.replace(policy, releases=releases)
 
@@ -48,6 +49,7 @@ def policy_file(folder: Path, named: str | None = None) -> Path | None:
     if named is not None:
         return Path(named)
     standalone, project = folder / FILE, folder / PROJECT_FILE
+    # A policy that nobody reads would leave every key at its default, and the run green.
     misnamed = standalone.with_suffix(".yml")
     if misnamed.exists():
         raise PolicyError(f"{misnamed}: expected the policy in {FILE}. Rename the file.")
@@ -58,8 +60,7 @@ def policy_file(folder: Path, named: str | None = None) -> Path | None:
     if in_project:
         raise PolicyError(
             f"{read_source(project).location(())}: expected one policy, found two: this table and {standalone}. Keep "
-            "one of "
-            "them."
+            "one of the two."
         )
     return standalone
 
@@ -76,12 +77,14 @@ def read_policy(file: Path) -> tuple[Policy, PolicySource]:
     """A policy, and the lines of its keys. Raises `PolicyError` with a line for each problem."""
     source = read_source(file)
     try:
+        # A file of comments only has the data None: every key has its default.
         policy = msgspec.convert(source.data, Policy | None) or Policy()
     except msgspec.ValidationError as error:
         raise _schema_error(source, f"{error}.") from None
     if any(entry.location for table in _LOCATED for entry in getattr(policy, table)):
         # The JSON form of a policy has this field, and msgspec reads it; a file must not have it.
         raise _schema_error(source, "expected no `place` in an entry.")
+    # After the types, since these rules compare dates and numbers.
     if wrong := list(problems(policy)):
         raise source.error(wrong)
     located = {

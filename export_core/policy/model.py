@@ -27,12 +27,12 @@ else:
 
 # What several tables have in common.
 _REASON = Meta(description="Why this is accepted, in a sentence that a report can repeat.")
-_OWNER = Meta(description="Who looks after it.")
-_ISSUE = Meta(description="Where it is followed: a link, or a number.")
-_ADDED = Meta(description="The day on which it was written down.")
-_EXPIRES = Meta(description="The last day on which it holds, at most 90 days after `added`.")
+_OWNER = Meta(description="Who is responsible for it.")
+_ISSUE = Meta(description="The issue that tracks it: a link or a number.")
+_ADDED = Meta(description="The day on which the entry was added.")
+_EXPIRES = Meta(description="The last day on which the entry is in force, at most 90 days after `added`.")
 _PERMANENT = Meta(description="It never expires. Needs an approver.")
-_APPROVER = Meta(description="Who agreed that it never expires.")
+_APPROVER = Meta(description="Who approved that it never expires.")
 
 
 class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,6 +48,7 @@ class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         """``180 days`` is 180."""
         for name in ("backward", "forward"):
+            # The type has checked the pattern: the text begins with digits.
             if isinstance(text := getattr(self, name), str):
                 msgspec.structs.force_setattr(self, name, int(text.split()[0]))
 
@@ -56,10 +57,11 @@ class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a run must cover: one that does not is incomplete. `readers` and `writers` are jaxlib versions or globs."""
 
     readers: Annotated[
-        tuple[str, ...], Meta(description="jaxlib versions or globs; for each a reader must have run a cell.")
+        tuple[str, ...], Meta(description="jaxlib versions or globs; for each, such a reader must have run a cell.")
     ] = ()
     writers: Annotated[
-        tuple[str, ...], Meta(description="jaxlib versions or globs; for each a golden of such a writer must have run.")
+        tuple[str, ...],
+        Meta(description="jaxlib versions or globs; for each, a golden by such a writer must have run."),
     ] = ()
     platforms: Annotated[tuple[str, ...], Meta(description="Platforms on each of which a cell must have run.")] = ()
     cells: Annotated[int, Meta(description="The least number of cells that must have run.")] = 0
@@ -90,25 +92,28 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     writers: Annotated[tuple[str, ...], Meta(description="jaxlib versions or globs.")]
     readers: Annotated[tuple[str, ...], Meta(description="jaxlib versions or globs.")]
     verdict: Annotated[
-        Literal["numerics", "refused", "error", "crash", "timeout"], Meta(description="What must happen.")
+        Literal["numerics", "refused", "error", "crash", "timeout"],
+        Meta(description="The verdict that each cell must have."),
     ]
     stage: Annotated[
         Literal["read", "audit", "deserialize", "module", "lower", "compile", "run", "compare"],
-        Meta(description="How far a cell gets."),
+        Meta(description="The stage in which each cell must end."),
     ]
     message: Annotated[str, Meta(description="A part of the message that each cell must have.")]
     reason: Annotated[str, _REASON]
     owner: Annotated[str, _OWNER]
     issue: Annotated[str, _ISSUE]
     added: Annotated[datetime.date, _ADDED]
+    # A failure on one platform says nothing about another, so an entry that names none does not cover all.
     platforms: Annotated[tuple[str, ...], Meta(description="Platforms of the cells.")] = ("cpu",)
     expires: Annotated[datetime.date | None, _EXPIRES] = None
     permanent: Annotated[bool, _PERMANENT] = False
     approver: Annotated[str | None, _APPROVER] = None
     at_most: Annotated[
         int,
-        Meta(description="The most cells that it may excuse. Say more only where `reason` tells why."),
+        Meta(description="The most cells that it may excuse. A larger number needs an explanation in `reason`."),
     ] = 50
+    # The JSON form of a policy, in summary.json, calls it `place`: earlier runs have to stay readable.
     location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
 
 
@@ -127,16 +132,18 @@ class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     issue: Annotated[str, _ISSUE]
     added: Annotated[datetime.date, _ADDED]
     rtol: Annotated[
-        float | dict[str, float] | None, Meta(description="Relative tolerance in the place of the golden's own.")
+        float | dict[str, float] | None, Meta(description="Relative tolerance, instead of the golden's own.")
     ] = None
     atol: Annotated[
-        float | dict[str, float] | None, Meta(description="Absolute tolerance in the place of the golden's own.")
+        float | dict[str, float] | None, Meta(description="Absolute tolerance, instead of the golden's own.")
     ] = None
     ulp: Annotated[
-        int | dict[str, int] | None, Meta(description="Units in the last place, in the place of the golden's own.")
+        int | dict[str, int] | None,
+        Meta(description="Tolerance in units of the last place, instead of the golden's own."),
     ] = None
     allow: Annotated[
-        tuple[str, ...], Meta(description="Custom-call targets that this one artifact may call beside the stable list.")
+        tuple[str, ...],
+        Meta(description="Custom-call targets that this one artifact may call, in addition to the stable list."),
     ] = ()
     expires: Annotated[datetime.date | None, _EXPIRES] = None
     permanent: Annotated[bool, _PERMANENT] = False
@@ -145,15 +152,15 @@ class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CustomCallChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A custom-call target that changes: the lowering calls `new` in the place of `old`, or nothing (None).
+    """A custom-call target that changes: the lowering calls `new` instead of `old`, or nothing (None).
 
     `introduced` (D) is the build date of the first jaxlib that can run the new lowering, `release` (RELEASE) that of
     the first one published with it, None while nobody knows. Source: the jax.export documentation, "Ensuring forward
     and backward compatibility".
     """
 
-    old: Annotated[str, Meta(description="The target that goes.")]
-    new: Annotated[str | None, Meta(description="The target in its place; null where nothing takes it.")]
+    old: Annotated[str, Meta(description="The target that is replaced or removed.")]
+    new: Annotated[str | None, Meta(description="The new target; null if `old` is removed without a replacement.")]
     introduced: Annotated[datetime.date, Meta(description="D: the build date of the first jaxlib that can run both.")]
     release: Annotated[
         datetime.date | None,
@@ -172,7 +179,7 @@ class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which goldens stay that no release built today would have to run."""
+    """Goldens that stay although no release built today would have to run them."""
 
     deployed: Annotated[
         tuple[str, ...],
@@ -212,11 +219,11 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = None
     tolerances: Annotated[
         dict[str, dict[str, Tolerance]],
-        Meta(description="By platform, then dtype: what a platform needs, of goldens that are written already too."),
+        Meta(description="By platform, then dtype: tolerances that a platform needs, also for existing goldens."),
     ] = {}
     allow: Annotated[
         dict[str, str],
-        Meta(description="Custom-call targets that are accepted beside JAX's stable list, with reasons."),
+        Meta(description="Custom-call targets that are accepted in addition to JAX's stable list, with reasons."),
     ] = {}
     quirks: Annotated[tuple[Quirk, ...], Meta(description="Relaxations, each for one golden.")] = ()
     releases: Annotated[ExtraReleases, Meta(description="Releases that the shipped calendar lacks.")] = ExtraReleases()
@@ -225,10 +232,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="Cells whose promise is broken, and that must fail in exactly this way."),
     ] = ()
     custom_call_changes: Annotated[
-        tuple[CustomCallChange, ...], Meta(description="Custom-call targets that another one takes the place of.")
+        tuple[CustomCallChange, ...], Meta(description="Custom-call targets that are replaced or removed.")
     ] = ()
     retention: Annotated[
-        Retention, Meta(description="Which goldens `jaxexport goldens prune` leaves, beside those that a window keeps.")
+        Retention,
+        Meta(
+            description="Goldens that `jaxexport goldens prune` does not delete, in addition to those inside a window."
+        ),
     ] = Retention()
     backfill_install: Annotated[
         tuple[str, ...], Meta(description="What `jaxexport backfill` installs for the tests, as pip requirements.")
@@ -238,6 +248,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """A list of readers is a text with commas; platforms without modes are replayed as the machine can."""
         readers: object = self.readers
         platforms: object = self.platforms
+        # force_setattr: the struct is frozen, and nobody else has it yet.
         if isinstance(readers, tuple):
             msgspec.structs.force_setattr(self, "readers", ",".join(readers))
         if isinstance(platforms, tuple):

@@ -33,7 +33,7 @@ _REMOVED: dict[Key, str] = {("clock",): "no longer a key: windows always count j
 
 
 def schema_problems(data: Any) -> list[tuple[Key, str]]:
-    """Everything that the schema has against the data of a policy, each problem with its key."""
+    """Everything in the data of a policy that the schema does not allow, each problem with its key."""
     validator = _Validator(policy_schema(), format_checker=FormatChecker(["date"]))
     problems = (problem for error in validator.iter_errors(data) for problem in _problems(error))
     return list(dict.fromkeys(problems))  # the library reports a table once for each key that it lacks
@@ -64,6 +64,7 @@ def _problems(error: ValidationError) -> Iterator[tuple[Key, str]]:
         for name in _unknown(error):
             yield (*key, name), _REMOVED.get((*key, name)) or f"unknown key.{_hint(name, known)}"
     elif error.validator == "required":
+        # A misspelled key is already reported as an unknown one, with the hint: it is not missing as well.
         misspelled = {_similar(name, error.validator_value) for name in _unknown(error)}
         missing = [name for name in error.validator_value if name not in error.instance and name not in misspelled]
         if missing:
@@ -85,6 +86,7 @@ def _wrong_value(error: ValidationError) -> str:
     hint = ""
     if isinstance(value, str):
         hint = did_you_mean(value, error.schema.get("enum", ()))
+    # YAML reads a version such as 0.10 as the number 0.1.
     elif "text" in expected and isinstance(value, (int, float, datetime.date)):
         hint = " Put it in quotes."
     return f"expected {' or '.join(expected)}, found {_shown(value)}.{hint}"

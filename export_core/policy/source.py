@@ -60,6 +60,7 @@ def dotted(key: Key) -> str:
 def read_source(file: Path) -> PolicySource:
     """Read a policy file: a .toml has the table [tool.jaxexport], all else is YAML. Raises `PolicyError`."""
     try:
+        # Editors on Windows put a byte order mark before the first key, which is no TOML.
         text = file.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise PolicyError(f"{file}: expected a policy file, found no such file.") from None
@@ -84,6 +85,7 @@ def has_table(file: Path) -> bool:
         text = file.read_bytes()
     except OSError:
         return False
+    # Most projects have a pyproject.toml without a table for us: it is not parsed, and its mistakes are not ours.
     if TABLE[-1].encode() not in text:
         return False
     tables = _parsed(file, text.decode("utf-8-sig", "replace")).get(TABLE[0], {})
@@ -127,6 +129,7 @@ def _yaml(file: Path, text: str) -> PolicySource:
         try:
             node = loader.get_single_node()
             lines = _Lines(file, loader)
+            # Before values are made: constructing them is what aliases without end would exhaust.
             lines.walk(node, ())
             return PolicySource(file, loader.construct_document(node) if node else None, lines.by_key)
         finally:
@@ -134,6 +137,7 @@ def _yaml(file: Path, text: str) -> PolicySource:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = " ".join(f"{error.context or ''} {error.problem or ''}".split())
+        # PyYAML says of a tab only that it "cannot start any token".
         if r"'\t'" in problem:
             problem = "found a tab where YAML takes spaces only"
         raise PolicyError(f"{file}{f':{mark.line + 1}' if mark else ''}: not YAML: {problem}.") from None
@@ -156,6 +160,7 @@ class _Lines:
     def walk(self, node: yaml.Node | None, key: Key) -> None:
         if node is None:
             return
+        # setdefault: the line of a key is that of its name, and its value may start on a later one.
         self.by_key.setdefault(key, node.start_mark.line + 1)
         self._nodes += 1
         if self._nodes > MOST_NODES or any(node is outer for outer in self._open):
@@ -177,6 +182,7 @@ class _Lines:
         for name, value in node.value:
             line = name.start_mark.line + 1
             text = name.value if isinstance(name, yaml.ScalarNode) else None
+            # `<<` merges another table into this one (YAML 1.1), and is no key of its own.
             if text != "<<" and not isinstance(self._construct(name) if text is not None else None, str):
                 raise self._error(name, f"expected text as a key, found {text or 'a list or table'}. Put it in quotes.")
             assert text is not None

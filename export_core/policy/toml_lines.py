@@ -43,6 +43,7 @@ def toml_lines(text: str) -> dict[Key, int]:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.lines: dict[Key, int] = {(): 1}
+        # With an end token, no method has to check whether there is a next one.
         self._tokens = [*_tokens(text), ("end", "", 0)]
         self._at = 0
         self._counts: dict[Key, int] = {}  # how many tables an array of tables has so far
@@ -71,6 +72,7 @@ class _Reader:
             self.lines.setdefault(key, line)
             if array and number == len(names):
                 self._counts[key] = self._counts.get(key, 0) + 1
+            # A header such as [a.b] after [[a]] is about the newest element of a.
             if key in self._counts:
                 key = (*key, self._counts[key] - 1)
                 self.lines.setdefault(key, line)
@@ -139,4 +141,5 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _plain(name: str) -> str:
+    # tomllib itself unquotes a quoted key, with all its escapes.
     return next(iter(tomllib.loads(f"{name} = 0"))) if name[0] in "\"'" else name

@@ -1,4 +1,4 @@
-"""The rules of a policy that its types do not express: amounts in range, dates in order, no text left to write."""
+"""The rules of a policy that its types do not express: amounts in range, dates in order, no placeholder left."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from export_core.releases.calendar import version_key
 from export_core.tolerances import PLATFORMS, problem_of_tolerances, read_amount
 
 LONGEST_DAYS = 90
-"""How long an entry may be in force unless somebody approved it for good."""
+"""How many days an entry may be in force, unless it is permanent and was approved."""
 
 LONGEST_WINDOW = 36_500
 """Days of a window: a century, so that no date leaves the range of Python's dates."""
 
 PLACEHOLDER = "TODO"
-"""How text begins that somebody has still to write: `jaxexport judge --propose` leaves it."""
+"""How a text begins that a person has yet to write: `jaxexport judge --propose` leaves such texts."""
 
 Problems = Iterator[tuple[Key, str]]
 
@@ -39,6 +39,7 @@ def problems(policy: Policy) -> Problems:
     yield from _required(policy)
     yield from _amounts((), policy, ("rtol", "atol"))
     if problem := problem_of_tolerances(policy.tolerances):
+        # "tpu: float32: message": the path to the tolerance comes before its message.
         *path, message = problem.split(": ")
         yield ("tolerances", *path), message
     for target, reason in policy.allow.items():
@@ -84,7 +85,7 @@ def _quirk(key: Key, quirk: Quirk) -> Problems:
     yield from _amounts(key, quirk, relaxing)
     yield from _patterns((*key, "allow"), quirk.allow, least=0)
     if not quirk.allow and all(getattr(quirk, name) is None for name in relaxing):
-        yield key, "expected what it relaxes: rtol, atol, ulp or allow, found none of them."
+        yield key, "expected at least one of rtol, atol, ulp and allow, found none."
     yield from _expiry(key, quirk)
 
 

@@ -1,6 +1,6 @@
-"""What dates: the calendar of releases, and the windows of the promise.
+"""Dates: the calendar of releases, and the windows of the promise.
 
-The names come from their modules when they are first asked for: `jaxexport inspect` needs `releases.entries` alone, and
+A name is imported from its module when it is first used: `jaxexport inspect` needs `releases.entries` alone, and
 the calendar's libraries take longer to load than an artifact takes to read.
 """
 

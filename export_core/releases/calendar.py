@@ -47,7 +47,7 @@ class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CalendarFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file of releases: the shipped calendar, or what a project has beside it."""
+    """A file of releases: the shipped calendar, or what a project adds to it."""
 
     jaxlib: dict[str, JaxlibRelease] = {}
     jax: dict[str, JaxRelease] = {}
@@ -109,6 +109,7 @@ class Calendar:
     def release(self, jaxlib: str) -> Release:
         """The release, paired with the newest jax that works on it: its minimum jaxlib allows it, and jaxlib <= jax."""
         entry = self._entry(jaxlib)
+        # Several can match: 0.4.27 to 0.4.30 all go with jax 0.4.30, the newest that accepts them.
         matching = self._matching_jax(jaxlib)
         if not matching:
             raise ReleaseError(
@@ -162,13 +163,14 @@ class Calendar:
     def extended(self, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
         """This calendar with more releases, such as a nightly or one younger than this package.
 
-        Raises `ReleaseError` for a version that is none.
+        Raises `ReleaseError` for text that is no version.
         """
         for version in (*jaxlib, *jax, *(entry.minimum_jaxlib for entry in jax.values())):
             version_key(version)
         return replace(self, jaxlib={**self.jaxlib, **jaxlib}, jax={**self.jax, **jax})
 
     def _matching_jax(self, jaxlib: str) -> list[str]:
+        # The two rules that jax checks when it is imported: see `pair`.
         number = version_key(jaxlib)
         matching = [
             version
@@ -190,8 +192,8 @@ class Calendar:
             raise ReleaseError(
                 f"jaxlib {jaxlib} is not in the release "
                 f"calendar{self._as_of()}.{did_you_mean(jaxlib, self.jaxlib)}{newest} `jaxexport releases list` shows "
-                "all, and `jaxexport releases refresh` adds those that were published since. Give one that is not "
-                "published its date under `releases:` in the policy file."
+                "all, and `jaxexport releases refresh` adds those that were published since. Add an unpublished one "
+                "with its build date under `releases:` in the policy file."
             ) from None
 
 

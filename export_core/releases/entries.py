@@ -18,7 +18,7 @@ FILE = os.path.join(os.path.dirname(__file__), "data", "entries.json")  # noqa: 
 
 
 class CalendarEntry(NamedTuple):
-    """A jaxlib that can be had: the day it was built (2026-10-20), the jax that goes with it, its StableHLO versions.
+    """A jaxlib that can be installed: its build date (2026-10-20), the jax that goes with it, its StableHLO versions.
 
     These are the current one, that of 4 weeks before and that of 12 weeks before; None where it was not measured.
     """
@@ -30,7 +30,7 @@ class CalendarEntry(NamedTuple):
 
 
 def shipped_entries() -> tuple[CalendarEntry, ...]:
-    """Every jaxlib of the shipped calendar that can be had, oldest build first."""
+    """Every jaxlib of the shipped calendar that can be installed, oldest build first."""
     with open(FILE, "rb") as file:  # noqa: PTH123
         rows = json.loads(file.read())
     return tuple(CalendarEntry(jaxlib, built, jax, tuple(stablehlo)) for jaxlib, built, jax, stablehlo in rows)

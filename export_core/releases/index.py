@@ -1,4 +1,4 @@
-"""A package index: which one to ask, the files of a package, and reading a file there without fetching all of it.
+"""A package index: which one is used, the files of a package, and reading a file there without fetching all of it.
 
 Pages are parsed by pypi-simple. They are fetched by urllib and not by its client, which has neither range requests nor
 indexes in a folder (file://), and trusts other certificates than those of the system.
@@ -51,6 +51,7 @@ def configured_index(project: Path) -> str:
     for variable in VARIABLES:
         if url := os.environ.get(variable, "").strip():
             return url
+    # In the order in which uv looks: the first that names an index decides.
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     for path, table in (
         (project / "uv.toml", ()),
@@ -74,9 +75,10 @@ def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
 
     url = f"{index.rstrip('/')}/{package}/"
     if urlsplit(url).scheme == "file":
+        # urllib opens no folder.
         url += "index.html"
     with _open(url, {"Accept": f"{JSON}, text/html;q=0.5"}) as response:
-        body, base, headers = response.read(), response.geturl(), response.headers
+        body, base, headers = _read(response, url), response.geturl(), response.headers
     try:
         if headers.get_content_type() == JSON:
             page = ProjectPage.from_json_data(json.loads(body), base)
@@ -116,10 +118,10 @@ class RemoteFile(io.RawIOBase):
         with _open(self._url, {"Range": f"bytes=-{END}"}, also=(400, 416, 501)) as response:
             content_range = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", str(response.headers.get("Content-Range")))
             if response.status == 206 and content_range:
-                self._block = response.read()
+                self._block = _read(response, self._url)
                 self._block_start, self.size = int(content_range[1]), int(content_range[2])
             else:
-                self._block = response.read() if response.status in (200, None) else self._whole()
+                self._block = _read(response, self._url) if response.status in (200, None) else self._whole()
                 self._block_start, self.size = 0, len(self._block)
         self.fetched = len(self._block)
 
@@ -156,10 +158,12 @@ class RemoteFile(io.RawIOBase):
         return len(data)
 
     def _fetch(self, end: int) -> None:
+        # At least a whole block, since zipfile reads a few bytes at a time.
         last = min(max(end, self._position + END), self.size) - 1
         with _open(self._url, {"Range": f"bytes={self._position}-{last}"}) as response:
-            self._block, self._block_start = response.read(), self._position
+            self._block, self._block_start = _read(response, self._url), self._position
         self.fetched += len(self._block)
+        # A server may answer with another range than was asked for; other bytes must not be read as these.
         if len(self._block) != last + 1 - self._position:
             raise ReleaseError(
                 f"{without_credentials(self._url)}: expected {last + 1 - self._position} bytes, found "
@@ -168,19 +172,19 @@ class RemoteFile(io.RawIOBase):
 
     def _whole(self) -> bytes:
         with _open(self._url, {}) as response:
-            data: bytes = response.read()
-        return data
+            return _read(response, self._url)
 
 
 def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> Any:
     """The response to a request; one with a status in `also` is no error."""
     parts = urlsplit(url)
+    # urllib also opens ftp: and data:, which no index is.
     if parts.scheme not in ("https", "http", "file"):
         raise ReleaseError(f"{without_credentials(url)}: expected the URL of a package index (https, http or file).")
     request = urllib.request.Request(without_credentials(url), headers={"User-Agent": "pytest-jaxexport", **headers})
     if parts.username:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        # Not to where a redirection leads: that may be anybody's.
+        # Unredirected: a redirection may lead to anybody's server, which must not get the password.
         request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(login.encode()).decode()}")
     try:
         return urllib.request.urlopen(request, timeout=_TIMEOUT)
@@ -196,9 +200,19 @@ def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> A
         ) from None
 
 
+def _read(response: Any, url: str) -> bytes:
+    """The body of a response. Raises `ReleaseError` where the connection ends before all of it has come."""
+    try:
+        data: bytes = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise ReleaseError(f"{without_credentials(url)}: the connection was lost: {error}. Try again.") from None
+    return data
+
+
 def _with_credentials_of(index: str, url: str) -> str:
     """The URL with the user and password of the index, where it is on the same server."""
     own, listing = urlsplit(url), urlsplit(index)
+    # An index may list files of other servers, which must not get its password.
     if listing.username and not own.username and own.hostname == listing.hostname:
         return urlunsplit(own._replace(netloc=listing.netloc.rpartition("@")[0] + "@" + own.netloc))
     return url
@@ -209,7 +223,7 @@ def _index_in(path: Path, table: tuple[str, ...]) -> str:
     try:
         settings: Any = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return ""  # uv itself says what is wrong with it
+        return ""  # uv itself reports what is wrong with it
     for name in table:
         settings = settings.get(name, {})
     default = next((index.get("url") for index in settings.get("index", []) if index.get("default")), "")

@@ -72,6 +72,7 @@ def write_releases(path: Path, text: str, expected: CalendarFile) -> None:
         releases = msgspec.yaml.decode(text, type=CalendarFile)
     except msgspec.MsgspecError:
         releases = None
+    # The text is edited line by line, to leave comments alone; this proves that the edit means what it should.
     if releases != expected:
         raise ReleaseError(
             f"{path}: expected one release a line, as `jaxexport releases refresh` writes them, found another form. "
@@ -110,6 +111,7 @@ def _put_line(lines: list[str], section: str, version: str, line: str) -> None:
         if present == version:
             lines[at] = line
             return
+        # A comment at the start of a line belongs to the next section.
         if (present and version_key(present) > version_key(version)) or lines[at].startswith("#"):
             break
         at += 1
@@ -119,6 +121,6 @@ def _put_line(lines: list[str], section: str, version: str, line: str) -> None:
 def _check_day(name: str, shipped: JaxlibRelease | JaxRelease | None, entry: JaxlibRelease | JaxRelease) -> None:
     if shipped is not None and shipped.built != entry.built:
         raise ReleaseError(
-            f"{name} was built on {entry.built} there, and on {shipped.built} in the release calendar of this package. "
+            f"{name}: expected built: {shipped.built}, as in the calendar of this package, found {entry.built}. "
             "Correct or delete the line."
         )

@@ -49,6 +49,7 @@ def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> 
     releases = []
     for version in versions:
         built = then.built(version)
+        # The newest is never older than `built`, so `until` is the end of the backward window.
         by_newest = promise(built, newest, windows)
         releases.append(
             DatedRelease(

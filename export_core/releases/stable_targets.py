@@ -25,6 +25,7 @@ def _lists() -> dict[str, frozenset[str]]:
     lists: dict[str, frozenset[str]] = {}
     current: frozenset[str] = frozenset()
     for version, entry in _data()["releases"].items():
+        # The file has the first list whole, then what each release added and removed.
         current = frozenset(entry["all"]) if "all" in entry else (current | set(entry["added"])) - set(entry["removed"])
         lists[version] = current
     return lists
@@ -34,7 +35,7 @@ def measured_release(jaxlib_version: str) -> str:
     """Return the release whose list stands for this one: itself if measured, else the nearest earlier measured one.
 
     Build dates say what is earlier; a version without a known date (a nightly, a release to come) goes by its number. A
-    version before the first measured one gets the first, as does what is no version: that list is the shortest.
+    version before the first measured one gets the first, as does text that is no version: that list is the shortest.
     """
     releases: dict[str, dict[str, Any]] = _data()["releases"]
     first = next(iter(releases))

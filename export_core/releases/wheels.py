@@ -61,6 +61,7 @@ def read_open_wheel(file: BinaryIO, name: str, *, path: Path, source: str) -> Wh
     except (InvalidWheelFilename, zipfile.BadZipFile, ValueError) as error:
         raise ReleaseError(f"{source}: not a wheel: {error}.") from None
     stamped = max((stamp for stamp in stamps if stamp >= OLDEST), default=None)
+    # Nightlies name their day; of any other wheel without time stamps the date is not known.
     built = stamped or date_in_version(str(version))
     if built is None:
         raise ReleaseError(
@@ -98,6 +99,7 @@ def with_wheels(calendar: Calendar, wheels: Iterable[Wheel]) -> Calendar:
         if wheel.name == "jax" and wheel.version not in calendar.jax:
             jax[wheel.version] = JaxRelease(wheel.built, wheel.minimum_jaxlib)
         elif wheel.name == "jaxlib" and wheel.version not in calendar.jaxlib:
+            # One wheel for each CPython: together they are the release, which the newest of them dates.
             so_far = jaxlib.get(wheel.version, JaxlibRelease(wheel.built, ()))
             pythons = tuple(sorted({*so_far.python, *wheel.pythons}, key=version_key))
             jaxlib[wheel.version] = JaxlibRelease(max(so_far.built, wheel.built), pythons)
@@ -110,6 +112,7 @@ def _minimum_jaxlib(source: str, metadata: bytes) -> str:
             requirement = Requirement(line)
         except InvalidRequirement:
             continue
+        # With a marker, the line is of an extra such as jax[cuda12], which may ask for another jaxlib.
         if requirement.name == "jaxlib" and requirement.marker is None:
             for specifier in requirement.specifier:
                 if specifier.operator in (">=", "=="):

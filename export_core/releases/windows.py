@@ -52,6 +52,7 @@ def promise(writer_built: datetime.date, reader_built: datetime.date, windows: W
     if days < 0:
         forward_end = writer_built - datetime.timedelta(days=windows.forward_days)
         return Promise(Direction.FORWARD, -days, -days <= windows.forward_days, forward_end)
+    # Two releases of one day promise each other everything: no window is shorter than 0 days.
     direction = Direction.BACKWARD if days else Direction.SAME
     return Promise(direction, days, days <= windows.backward_days, backward_end)
 

@@ -89,6 +89,7 @@ class BaselineReport(msgspec.Struct, frozen=True):
 
 def baseline_report(difference: BaselineDifference) -> BaselineReport:
     """The difference as other programs read it."""
+    # Unchanged cells are counted only: they are nearly all of a large run.
     changed = [_changed_cell(cell) for cell in difference.cells if cell.change is not Change.UNCHANGED]
     runs = _compared_run(difference.now), _compared_run(difference.baseline)
     return BaselineReport(*runs, difference.caveats, difference.counts, changed)
@@ -119,6 +120,7 @@ def _group_similar_changes(cells: Sequence[CellDifference]) -> list[list[CellDif
         by_states.setdefault((_state(cell.then), _state(cell.now), cell.other_golden), []).append(cell)
     groups = []
     for same_states in by_states.values():
+        # `group_similar` knows results only; this maps them back to their cells.
         by_result = {cell.result: cell for cell in same_states}
         similar = group_similar(cell.result for cell in same_states)
         groups += [[by_result[result] for result in group] for group in similar]
@@ -142,6 +144,7 @@ def _finding(group: Sequence[CellDifference], title: str, rank: int) -> Finding:
             *(pair for pair in evidence(result) if pair[0] in ("window", "stderr", "reproduce")),
         ]
     )
+    # Within a kind of change, the worst verdict first.
     worst = WORST_FIRST.index(result.verdict)
     return Finding((rank, worst, result.golden), title, "\n".join(lines), tuple(cell.result for cell in group))
 

@@ -38,14 +38,15 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     """All findings of a run, the worst first.
 
     Each broken promise is a finding of its own. Cells that were not run, that fail as the list of known failures says,
-    or that fail outside the window are grouped where they are similar; a refusal outside the window is none, since it
-    is what is to be expected. What no cell covers, declared changes of custom calls, goldens without a cell, and what
-    was accepted on purpose follow.
+    or that fail outside the window are grouped where they are similar; a refusal outside the window is expected, and no
+    finding. What no cell covers, declared changes of custom calls, goldens without a cell, and what was accepted on
+    purpose follow.
     """
     by_judgement = {
         judgement: [result for result in results if result.judgement is judgement] for judgement in Judgement
     }
     outside = [result for result in by_judgement[Judgement.OUTSIDE] if result.verdict is not Verdict.REFUSED]
+    # Never grouped: each broken promise is shown with its own dates and command.
     collected = [broken_promise(result) for result in by_judgement[Judgement.BROKEN]]
     collected += [
         Finding((0, len(WORST_FIRST), text), "BROKEN PROMISE", text)
@@ -91,6 +92,7 @@ def _grouped(results: Sequence[Result], title: str, rank: int) -> list[Finding]:
 def _group_finding(group: Sequence[Result], title: str, rank: int) -> Finding:
     first = group[0]
     lines = [
+        # The phrases are in the singular: "was refused" becomes "were refused".
         f"{len(group)} cells {VERDICT_PHRASES[first.verdict].replace('was', 'were')}: {goldens_and_readers(group)}.",
         *labelled_lines([("example", writer_and_reader(first)), *evidence(first)]),
     ]

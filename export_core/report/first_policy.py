@@ -20,8 +20,8 @@ _HEAD = """\
 # policy show` prints the values in use. {summary}
 goldens: {goldens}
 
-# The promise, in days between two jaxlib build dates: a reader built up to so long after its writer (backward) or
-# before it (forward) must run the artifact. These are JAX's own windows.
+# The promise, in days between two jaxlib build dates: a reader built at most so many days after its writer
+# (backward) or before it (forward) must run the artifact. These are JAX's own windows.
 windows:
   backward: {backward} days
   forward: {forward} days
@@ -82,6 +82,7 @@ def first_policy(goldens: Sequence[Golden], folder: str, schema: str) -> str:
         for name, count in sorted(exported.items())
         if name != "cpu"
     )
+    # Commented out: what a run must cover is a decision, and a wrong one makes runs incomplete.
     required = ["#  cells: 1", *([f"#  writers: {_inline_list(writers)}"] if writers else [])]
     head = _HEAD.format(
         schema=schema, goldens=_scalar(folder), summary=summary, backward=windows.backward, forward=windows.forward,
@@ -113,4 +114,5 @@ def _inline_list(names: Sequence[str]) -> str:
 
 
 def _scalar(text: str) -> str:
+    # The first line only: PyYAML writes `...` after a document that is a plain scalar.
     return yaml.safe_dump(text, width=10_000).splitlines()[0]

@@ -50,9 +50,11 @@ def _calendar_event(event: Event, day: datetime.date, as_of: datetime.date) -> i
     entry.add("uid", f"{digest[:32]}@pytest-jaxexport")
     entry.add("dtstamp", datetime.datetime.combine(as_of, datetime.time(), datetime.UTC))
     entry.add("dtstart", day)
+    # The end of an event of whole days is exclusive (RFC 5545, 3.6.1).
     entry.add("dtend", day + datetime.timedelta(days=1))
     entry.add("summary", _text(f"jaxexport: {_TITLES[event.kind]}: {event.subject}"))
     entry.add("description", _text("\n".join([event.text, *event.goldens])))
+    # A deadline does not make its reader busy.
     entry.add("transp", "TRANSPARENT")
     return entry
 

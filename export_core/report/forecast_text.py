@@ -24,6 +24,7 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
         yield f"{day.day}  {_days_ahead(day.in_days)}"
         for event in day.events:
             yield f"  {event.kind.replace('_', ' ')}: {event.text}"
+        # The obligations take two long lines: they are repeated only when they have changed.
         if day.release != previous:
             yield from _obligation_lines(day.release)
         previous = day.release

@@ -13,7 +13,7 @@ from export_core.judge.result import ReaderOf, WriterOf
 
 @dataclass(frozen=True)
 class GridRow:
-    """One golden on one platform; `name` is its case as the table says it, `cells` are by reader."""
+    """One golden on one platform; `name` is its case as the table shows it, `cells` are by reader."""
 
     name: str
     case: str
@@ -49,6 +49,7 @@ def grid(results: Sequence[Result]) -> Grid:
     readers = sorted(
         {result.reader for result in results}, key=lambda reader: (reader.built, reader.jaxlib, reader.jax)
     )
+    # Where one jaxlib is read with several jax, only the jax tells its columns apart.
     paired = {jaxlib for jaxlib, count in Counter(reader.jaxlib for reader in readers).items() if count > 1}
     names = _short_names([case for _, _, case, _ in sorted(rows)])
     several_platforms = len({platform for *_, platform in rows}) > 1
@@ -77,6 +78,7 @@ def _short_names(cases: Sequence[str]) -> dict[str, str]:
     """Case ids without the folders that all of them share."""
     parts = [case.split(".") for case in dict.fromkeys(cases)]
     shared = 0
+    # At least the last part stays: a name is never empty.
     while len(parts) > 1 and all(len(part) > shared + 1 and part[shared] == parts[0][shared] for part in parts):
         shared += 1
     return {case: ".".join(case.split(".")[shared:]) for case in cases}

@@ -27,7 +27,7 @@ from export_core.report.wording import (
 )
 
 MOST_FINDINGS = 300
-"""Findings above the table; the table has every cell anyway."""
+"""The most findings that are listed above the table; the table has every cell anyway."""
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _PIECES = re.compile(r"(?=, written by | and read by | --)")
@@ -59,6 +59,7 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
     return templates.get_template("page.html").render(
         style=Markup(style),
         script=Markup(script),
+        # The page allows these two by their hashes, and no script that a library's message might bring along.
         hashes={"style": _csp_hash(style), "script": _csp_hash(script)},
         headline=line,
         counts=counts,

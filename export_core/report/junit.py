@@ -39,6 +39,7 @@ _RUN_OUTCOMES = {1: "failure", 3: "error", 4: "failure"}
 
 def junit_xml(results: Sequence[Result], summary: Summary) -> str:
     """The document: a suite for each reader on each platform, and one for the run."""
+    # The policy of the run, which judged it, and not the one in the working folder.
     policy = msgspec.convert(summary.policy, Policy)
     suites: dict[str, list[Xml.Element]] = {}
     for result in results:
@@ -84,6 +85,7 @@ def _cell(result: Result, reader: str, policy: Policy) -> Xml.Element:
 
 
 def _kind(result: Result) -> str:
+    # A cell that works and is still skipped was only compiled: its type says that, not its judgement.
     works = result.judgement in (Judgement.KEPT, Judgement.BONUS)
     return str(result.verdict if works else result.judgement)
 
@@ -97,7 +99,7 @@ def _message(result: Result, policy: Policy) -> str:
 
 
 def _run(results: Sequence[Result], summary: Summary) -> Xml.Element:
-    """Fails whenever the exit code is not 0, so that no run is green for what no single cell shows."""
+    """The test case of the run. It fails whenever the exit code is not 0, also where no single cell has failed."""
     case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
     line, counts = headline(summary)
     of_the_run = [f"{finding.title}  {finding.text}" for finding in findings(results, summary) if not finding.results]

@@ -18,7 +18,7 @@ Source: its documentation, "Workflow commands", step isolation and limits.
 """
 
 _RESERVED_BYTES = 4096
-"""Room for the note that says what was cut."""
+"""Room for the last paragraph, which says what was cut."""
 
 
 def markdown_text(results: Sequence[Result], summary: Summary, most: int = MOST_BYTES) -> str:
@@ -29,6 +29,7 @@ def markdown_text(results: Sequence[Result], summary: Summary, most: int = MOST_
     left = most - _RESERVED_BYTES - sum(len(part.encode()) for part in parts)
     cut = []
     table = _table(results)
+    # A table is no use cut in two: it is there whole or not at all.
     if len(table.encode()) <= left:
         parts.append(table)
         left -= len(table.encode())
@@ -39,6 +40,7 @@ def markdown_text(results: Sequence[Result], summary: Summary, most: int = MOST_
     for finding in all_findings:
         section = _section(finding)
         left -= len(section.encode())
+        # Not a smaller finding further down: findings are cut at the end, where the least important ones are.
         if left < 0:
             break
         parts.append(section)

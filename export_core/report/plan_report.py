@@ -26,7 +26,7 @@ MOST_JOBS = 256
 
 
 class PlannedCell(msgspec.Struct, frozen=True):
-    """A cell before it runs; `days` lie between the two build dates."""
+    """A cell before it runs; `days` is the distance between the two build dates."""
 
     case: str
     golden: str
@@ -126,6 +126,7 @@ def github_jobs(plan: Plan, options: Sequence[str]) -> dict[str, list[dict[str, 
     ones: a part of a cache's key.
     """
     groups = {(cell.reader, cell.platform) for cell in plan.cells}
+    # `jaxexport matrix --shard` splits in the same way: a job names its part by number only.
     shards = split(plan.cells, min(len(groups), MOST_JOBS))
     jobs = []
     for index, cells in enumerate(shards, 1):
@@ -148,6 +149,7 @@ def _environments_key(plan: Plan, cells: Sequence[Cell]) -> str:
     """A name for what is installed to run these cells, in characters that every cache accepts in a key: no comma."""
     readers = dict.fromkeys((cell.reader, cell.platform) for cell in cells)
     content = [[reader.pair, platform, plan.sources.content(reader)] for reader, platform in readers]
+    # With our version, since another one may build the environment of a reader in another way.
     digest = hashlib.sha256(msgspec.json.encode([version("pytest-jaxexport"), content])).hexdigest()[:12]
     return f"{cells[0].reader.pair}-{digest}" if len(readers) == 1 else f"{len(readers)}-readers-{digest}"
 

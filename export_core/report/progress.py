@@ -81,7 +81,7 @@ class RunProgress:
         self._bar.update(self._task, ready=self._environments())
 
     def result(self, result: Result) -> None:
-        """One more cell has ended."""
+        """Count the result of a cell."""
         reader = f"{result.reader.jaxlib}-jax{result.reader.jax}"
         self._left[reader] -= 1
         self._verdicts.setdefault(reader, Counter())[result.verdict] += 1
@@ -91,6 +91,7 @@ class RunProgress:
         self._bar.update(self._task, advance=1, ready=self._environments(), failures=self._failure_counts())
         if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE):
             self._show_failure(result)
+        # In a log: a line when a reader is done, and else one often enough to show that the run is alive.
         if not self._on_terminal and not self._left[reader]:
             counts = counts_line(dict(sorted(self._verdicts[reader].items())))
             self._line(f"[{self._count()}] jaxlib {result.reader.jaxlib}: {counts}{self._state()}")

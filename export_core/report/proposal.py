@@ -1,4 +1,4 @@
-"""The known failures that a run with broken cells would need, as YAML: all but what only a person can say."""
+"""Known failures for the broken cells of a run, as YAML. What only a person can know is left to be filled in."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from export_core.report.errors import ReportError
 
 _TODO = (
     ("reason", "TODO why it fails"),
-    ("owner", "TODO who looks after it"),
-    ("issue", "TODO where it is followed"),
+    ("owner", "TODO who is responsible for it"),
+    ("issue", "TODO the issue that tracks it"),
 )
 
 
@@ -37,6 +37,7 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
     if missing := _missing_part(summary):
         raise ReportError(f"--propose: expected a whole run whose cells all ran, found {missing}.")
     broken = [result for result in results if result.judgement is Judgement.BROKEN]
+    # A scope has no jax: two readers with one jaxlib are one cell to an entry.
     others = {scope_of(result) for result in results if result.promised and result.judgement is not Judgement.BROKEN}
     entries = [_entry(failure, scopes, others, summary.as_of) for failure, scopes in _grouped(broken)]
     return "known_failures:\n" + "".join(entries) if entries else ""
@@ -103,6 +104,7 @@ def _entry(failure: _Failure, scopes: Sequence[Scope], others: set[Scope], as_of
         **dict(_TODO),
         "added": as_of,
     }
+    # 50 is the default of `at_most`; an entry that covers more has to say so.
     if len(scopes) > 50:
         entry["at_most"] = len(scopes)
     text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)

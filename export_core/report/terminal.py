@@ -76,6 +76,7 @@ def print_findings(console: Console, findings: Iterable[Finding]) -> None:
 
 def print_headline(console: Console, summary: Summary) -> None:
     """The last line: the headline, the counts, the exit code."""
+    # As Text: in a plain string rich takes square brackets for markup.
     line, counts = headline(summary)
     console.print(Text(line, style=_HEADLINE_STYLE[summary.exit_code]), soft_wrap=True)
     console.print(Text(counts), soft_wrap=True)
@@ -87,6 +88,7 @@ def print_table(console: Console, results: Sequence[Result]) -> None:
     label = max((len(row.name) for block in table.blocks for row in block.rows), default=4) + 2
     label = max(label, *(len(block.head) for block in table.blocks), 0) + 1
     width = max((len(line) + 1 for title in table.titles.values() for line in title), default=_NARROWEST_COLUMN)
+    # At least one column, also where the terminal is narrower than the names of the cases.
     per_block = max(1, (console.width - label) // width)
     for start in range(0, len(table.readers), per_block):
         readers = table.readers[start : start + per_block]

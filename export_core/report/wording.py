@@ -9,6 +9,7 @@ from export_core.environments.placement import Mode
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Verdict
+from export_core.phrases import plural
 from export_core.releases import Direction
 
 VERDICT_PHRASES = {
@@ -93,6 +94,7 @@ def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
 def headline(summary: Summary) -> tuple[str, str]:
     """What an exit code means for this run, and the line with the counts, the date and the exit code."""
     name, meaning = HEADLINES[summary.exit_code]
+    # Incomplete outranks broken as an exit code; the headline must not hide what is broken.
     if summary.exit_code == 3 and (broken := _broken_promises(summary)):
         meaning += f"; and {broken} promise{'s are' if broken > 1 else ' is'} broken"
     if summary.exit_code in (1, 3) and summary.stale:
@@ -100,7 +102,7 @@ def headline(summary: Summary) -> tuple[str, str]:
     if compiled := summary.verdicts.get(Verdict.COMPILED):
         meaning += f", {compiled} compiled only"
     if known := summary.judgements.get(Judgement.KNOWN):
-        meaning += f", {known} known failures apart"
+        meaning += f", except for {plural(known, 'known failure')}"
     if summary.flaky:
         meaning += f", {summary.flaky} flaky"
     counts = counts_line(summary.judgements) or "no cell"
@@ -127,6 +129,7 @@ def cell_mark(result: Result) -> str:
     mark = VERDICT_MARKS[result.verdict]
     if result.verdict is Verdict.CRASH and result.signal:
         mark = f"sig{result.signal}"
+    # Brackets before the marks for judgements: wrong numbers outside the window are `[num]!`.
     if not result.promised:
         mark = f"[{mark}]"
     mark += {Judgement.BROKEN: "!", Judgement.KNOWN: "k"}.get(result.judgement, "")
@@ -143,6 +146,7 @@ def window_arithmetic(result: Result) -> str:
     if result.direction is Direction.SAME:
         return f"reader and writer were built on the same day; promised until {result.promised_until}"
     after = "after" if result.direction is Direction.BACKWARD else "before"
+    # From the dates, not the policy: a result contains no lengths of windows.
     length = abs((result.promised_until - result.writer.built).days)
     edge = "until" if result.direction is Direction.BACKWARD else "back to"
     inside = "promised" if result.promised else "outside the promise"
@@ -166,7 +170,7 @@ def cell_sentence(result: Result) -> str:
     """The case, its writer and reader, and what happened."""
     suffix = ""
     if result.verdict is Verdict.NUMERICS and not result.promised:
-        suffix = ", outside the window: wrong numbers are never fine"
+        suffix = ", which breaks the promise outside the window too"
     return f"{writer_and_reader(result)}, {VERDICT_PHRASES[result.verdict]}{suffix}."
 
 
@@ -203,6 +207,7 @@ def group_similar(results: Iterable[Result]) -> list[list[Result]]:
     """Results grouped by platform, verdict, stage and message, where names and numbers in a message do not count."""
     groups: dict[tuple[str, str, str, str], list[Result]] = {}
     for result in results:
+        # Quoted names, figures and the name of the function are what one error has different in each case.
         message = re.sub(r"'[^']*'|\d+|(?<=Function )\S+|(?<=function )\S+", "_", first_line(result.message))
         groups.setdefault((result.platform, result.verdict, result.stage, message), []).append(result)
     return list(groups.values())

@@ -214,7 +214,7 @@ def test_a_platform_without_a_cell_is_incomplete(running):
 def test_a_shard_that_is_missing_makes_the_merge_incomplete(running, jaxexport):
     assert running("crash", "--cases", "error", "--shard", "1/2", "--results", "first").code == 0, "outside the window"
     ended = jaxexport("merge", "first", "--results", "all")
-    assert (ended.code, "gap: of 2 shards 1 are missing or did not finish: --shard 2/2." in ended.out + ended.err) == (
+    assert (ended.code, "gap: 1 of 2 shards missing or not finished: --shard 2/2." in ended.out + ended.err) == (
         3,
         True,
     )

@@ -45,7 +45,7 @@ def test_cells_that_fail_alike_are_one_entry_with_open_fields():
     assert entry == {
         "cases": ["t.a", "t.b"], "writers": ["0.9.2"], "readers": ["0.10.0", "0.10.2"], "platforms": ["cpu"],
         "verdict": "crash", "stage": "run", "message": SEGV, "reason": "TODO why it fails",
-        "owner": "TODO who looks after it", "issue": "TODO where it is followed", "added": day("2026-11-21"),
+        "owner": "TODO who is responsible for it", "issue": "TODO the issue that tracks it", "added": day("2026-11-21"),
         "expires": "TODO a day, at most 90 days after added",
     }  # fmt: skip
 

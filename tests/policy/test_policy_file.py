@@ -258,7 +258,7 @@ QUIRK = """quirks:
         (ENTRY.replace("owner: o", "owner: o, at_most: 0"),
          "3: known_failures[0].at_most: expected a number of 1 or more, found 0."),
         (QUIRK.replace("rtol: 1, ", ""),
-         "2: quirks[0]: expected what it relaxes: rtol, atol, ulp or allow, found none of them."),
+         "2: quirks[0]: expected at least one of rtol, atol, ulp and allow, found none."),
         (QUIRK.replace("rtol: 1", "rtol: -1"), "2: quirks[0].rtol: expected a finite number of 0 or more, found -1.0."),
         (QUIRK.replace("2026-12-01", "2027-12-01"), "found 2027-12-01, 426 days after it."),
         # what is no YAML, and what YAML would take in silence

@@ -6,6 +6,7 @@ import functools
 import http.server
 import json
 import re
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -250,3 +251,19 @@ def test_the_index_is_the_one_that_uv_installs_from(tmp_path, monkeypatch, varia
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert configured_index(tmp_path) == expected
+
+
+def test_connection_lost_in_the_middle_is_an_error_of_the_index() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9999\r\n\r\n<html>")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(ReleaseError, match=r"/simple/jax/: the connection was lost: .*Try again"):
+            index_files(f"http://127.0.0.1:{server.getsockname()[1]}/simple", "jax")
+        thread.join()

@@ -72,7 +72,7 @@ def test_new_wheel_of_a_known_release_adds_its_cpython(tmp_path):
 
 @pytest.mark.parametrize(
     ("stamp", "note"),
-    [("2026-11-30", ", built up to 2026-11-30: its day stays 2026-10-16"), ("2026-10-15", "")],
+    [("2026-11-30", ", with wheels built until 2026-11-30: its build date stays 2026-10-16"), ("2026-10-15", "")],
 )
 def test_a_new_wheel_of_a_known_release_does_not_change_its_day(tmp_path, stamp, note):
     make_wheel(tmp_path, "jaxlib", "0.12.0", stamps=(stamp,), python="cp316")

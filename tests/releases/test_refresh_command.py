@@ -74,7 +74,7 @@ def test_a_day_that_contradicts_the_shipped_calendar_is_an_error(tmp_path):
     (tmp_path / "export_releases.yaml").write_text(
         with_entries(HEADER, {"0.12.0": JaxlibRelease(day("2026-10-17"))}, {})
     )
-    with pytest.raises(ReleaseError, match=r"jaxlib 0\.12\.0 was built on 2026-10-17 there, and on 2026-10-16"):
+    with pytest.raises(ReleaseError, match=r"jaxlib 0\.12\.0: expected built: 2026-10-16, .*, found 2026-10-17"):
         find_policy(tmp_path)
 
 

@@ -71,7 +71,7 @@ def test_wrong_numbers_outside_say_why_they_are_broken():
         message="output 0: far\n  worst at [3]: expected 1, got 2",
     )
     text = broken_promise(wrong).text
-    assert "ran with different numbers, outside the window: wrong numbers are never fine." in text
+    assert "ran with different numbers, which breaks the promise outside the window too." in text
     assert "  message    output 0: far\n               worst at [3]: expected 1, got 2\n" in text
 
 

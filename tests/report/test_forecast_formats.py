@@ -90,7 +90,7 @@ def test_nothing_ahead_is_said(project):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--json", "--markdown"], "--json and --markdown: expected one of them"),
+        (["--json", "--markdown"], "--json cannot be combined with --markdown"),
         (["--days", "-1"], "Invalid value for '--days'"),
     ],
 )

@@ -93,7 +93,7 @@ def test_a_missing_or_killed_shard_is_named_and_incomplete(shards, tmp_path, cap
         (shards[1] / SUMMARY).unlink()
     out = tmp_path / "merged"
     assert jaxexport("merge", *shards, "--results", out) == 3
-    assert "gap: of 3 shards 1 are missing or did not finish: --shard 2/3." in capsys.readouterr().out
+    assert "gap: 1 of 3 shards missing or not finished: --shard 2/3." in capsys.readouterr().out
     lines, summary = timeless(out)
     assert len(lines) == summary["results"] < summary["planned"] == len(CASES)
     assert not summary["selection"]["whole"]

@@ -1,1 +1,1 @@
-"""Will this exported JAX function still run there? The core that answers, with no pytest in it."""
+"""The core of pytest-jaxexport, with no pytest in it: artifacts, goldens, readers, the matrix and its judgement."""

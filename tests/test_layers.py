@@ -1,4 +1,4 @@
-"""The house stands: imports run downwards only, and jax and pytest stay in their rooms."""
+"""The rooms of the code: imports run downwards only, and jax and pytest stay where they belong."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ FLOORS = {f"export_core.{room}": floor for floor, rooms in enumerate(ROOMS) for 
 FLOORS["pytest_jaxexport"] = len(ROOMS)
 
 JAX = {"export_core.worker.program", "export_core.inspection.module_text"}
-"""Modules that import jax or jaxlib beside export/: the worker in the reader's own process, and what prints a module.
-"""
+"""Modules that import jax or jaxlib beside export/: the worker's program, and what prints a module as text."""
 
 NUMERIC = {"jax", "jaxlib", "numpy", "ml_dtypes"}
 MODULES = sorted(path for package in ("export_core", "pytest_jaxexport") for path in (ROOT / package).rglob("*.py"))
@@ -112,19 +111,19 @@ def test_the_core_has_no_pytest_and_no_nox_in_it():
     assert [name_of(path) for path in core if packages_of(path) & {"pytest", "_pytest", "nox"}] == []
 
 
-def test_the_worker_imports_nothing_of_ours_and_nothing_heavy_when_it_is_loaded():
+def test_the_worker_loads_nothing_of_ours_and_nothing_heavy():
     worker = ROOT / "export_core" / "worker" / "program.py"
     assert all(room_of(imported) is None for imported in imports_of(worker))
     assert not packages_of(worker, at_load_only=True) & NUMERIC
 
 
-def test_what_is_in_a_file_and_what_dates_is_read_without_jax_and_numpy():
+def test_artifact_and_releases_are_read_without_jax_and_numpy():
     these = [path for path in MODULES if room_of(name_of(path)) in ("export_core.artifact", "export_core.releases")]
     assert [name_of(path) for path in these if packages_of(path, at_load_only=True) & NUMERIC] == []
 
 
 @pytest.mark.parametrize("name", ["plugin", "marker", "location", "settings", "summary", "unused_goldens", "__init__"])
-def test_what_every_pytest_run_loads_of_the_plugin_imports_neither_jax_nor_the_core(name):
+def test_what_every_pytest_run_loads_is_light(name):
     found = set(imports_of(ROOT / "pytest_jaxexport" / f"{name}.py", at_load_only=True))
     assert not {imported for imported in found if imported.split(".")[0] in {*NUMERIC, "export_core", "nox"}}
 

@@ -54,7 +54,7 @@ def test_the_calling_convention_is_the_one_asked_for(writer, name, version):
 
 
 @pytest.mark.parametrize("writer", BOTH)
-def test_ordered_effects_have_tokens_and_unordered_ones_have_names_only(writer):
+def test_ordered_effects_have_tokens_and_unordered_only_names(writer):
     found = artifact("test_effects", "test_several", writer)
     assert found.envelope is not None
     assert len(found.envelope.ordered_effects) == 2
@@ -67,7 +67,7 @@ def test_ordered_effects_have_tokens_and_unordered_ones_have_names_only(writer):
 @pytest.mark.parametrize(
     ("writer", "partitioner"), [("0.6.2-cpu", "GSPMD"), ("0.9.2-cpu", "Shardy"), ("0.12.0.1-cpu", "Shardy")]
 )
-def test_shardings_are_written_for_the_partitioner_of_the_writers_time(writer, partitioner):
+def test_shardings_are_written_for_the_partitioner_of_that_time(writer, partitioner):
     found = artifact("test_shardings", "test_constraint_inside", writer)
     shardy = any(name.startswith("sdy.") for name in found.module.op_names)
     assert ("Shardy" if shardy else "GSPMD") == partitioner

@@ -141,10 +141,7 @@ def run_matrix(
     Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
     of results cannot be used, and `ResultsNotWritten` where it has no room for more.
     """
-    if options.resume and options.results and not options.as_of and (record := recorded_plan(options.results)):
-        # A run that continues does so as of the day on which it began.
-        options = replace(options, as_of=parse_day(record.as_of))
-    whole = plan_matrix(policy, selection, options, goldens, interpreter)
+    whole = plan_matrix(policy, selection, _resumed_day(options), goldens, interpreter)
     plan = part_of(whole, options.shard) if options.shard else whole
     observer.planned(plan, whole)
     started = time.monotonic()
@@ -246,6 +243,13 @@ def reproduce_command(plan: Plan, cell: Cell, options: RunOptions) -> str:
     # An outcome from the cache would reproduce nothing.
     words += ["--no-cache", "--results", str(results)]
     return shlex.join(words)
+
+
+def _resumed_day(options: RunOptions) -> RunOptions:
+    """The options, as of the day on which a run began that is to be continued."""
+    if options.resume and options.results and not options.as_of and (record := recorded_plan(options.results)):
+        return replace(options, as_of=parse_day(record.as_of))
+    return options
 
 
 def _facts(plan: Plan, policy: Policy, options: RunOptions) -> RunFacts:

@@ -95,7 +95,7 @@ def test_without_room_for_cached_outcomes_the_run_is_right(project, tmp_path):
     text = script(project, f"--results {tmp_path}/r", cases=SMALL, environment=f"JAXEXPORT_CACHE={disk}/home")
     done = on_a_small_disk(disk, 12, prepare + text)
     assert "exit 1" in done.stdout, done
-    assert re.search(f"outcomes are not kept, and those of earlier runs not used: .*{NO_ROOM}", done.stdout), done
+    assert re.search(f"outcomes are not cached, and those of earlier runs are not used: .*{NO_ROOM}", done.stdout), done
     assert verdicts(tmp_path / "r", SMALL) == SMALL_WELL
 
 

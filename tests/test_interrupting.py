@@ -91,7 +91,7 @@ def test_an_interrupted_run_leaves_nothing_behind_and_resumes(project, tmp_path,
     assert "stopping the running cells; press Ctrl-C again to quit at once" in said
     kept = f"Interrupted: {PLANNED - 1} of {PLANNED} cells have a result"
     assert kept in said
-    assert "1 are left: the same command with --resume goes on. Nothing was judged." in said
+    assert "1 are left: the same command with --resume continues. Nothing was judged." in said
     assert run.processes() == []
     assert list(run.scratch.iterdir()) == []
     assert not (run.results / "summary.json").exists()

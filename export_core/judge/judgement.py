@@ -10,13 +10,12 @@ import msgspec
 
 from export_core.artifact import Artifact, ArtifactError, read
 from export_core.artifact.foreseen import foreseen
-from export_core.goldens import Writer
 from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
-from export_core.judge.result import Judgement, ReaderOf, Result, WriterOf
+from export_core.judge.result import Judgement, Result, reader_of, writer_of
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy
-from export_core.releases import Release, promise
+from export_core.releases import promise
 from export_core.releases.stable_targets import stable_targets
 
 INSIDE = {
@@ -61,8 +60,8 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "") -> Result:
     result = Result(
         case=manifest.case,
         golden=cell.golden.id,
-        writer=_writer_of(manifest.writer),
-        reader=_reader_of(cell.reader),
+        writer=writer_of(manifest.writer),
+        reader=reader_of(cell.reader),
         platform=cell.platform,
         mode=cell.mode,
         stage=outcome.stage,
@@ -107,17 +106,6 @@ def judge_again(result: Result, policy: Policy) -> Result:
     if judged.judgement is Judgement.BROKEN and matching_entry(judged, policy.known_failures) is not None:
         return msgspec.structs.replace(judged, judgement=Judgement.KNOWN)
     return judged
-
-
-# Many thousand results share a writer or a reader: each is in memory once.
-@functools.cache
-def _writer_of(writer: Writer) -> WriterOf:
-    return WriterOf(writer.jax, writer.jaxlib, writer.platform, writer.built)
-
-
-@functools.cache
-def _reader_of(reader: Release) -> ReaderOf:
-    return ReaderOf(reader.jax, reader.jaxlib, reader.built)
 
 
 def _foreseen(cell: Cell) -> str:

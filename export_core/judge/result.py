@@ -7,13 +7,15 @@ collector from visiting each of them again and again.
 from __future__ import annotations
 
 import datetime
+import functools
 from enum import StrEnum
 
 import msgspec
 
 from export_core.environments.placement import Mode
+from export_core.goldens import Writer
 from export_core.matrix.cell import CellKey, Verdict
-from export_core.releases import Direction
+from export_core.releases import Direction, Release
 from export_core.worker.protocol import Stage
 
 
@@ -43,6 +45,19 @@ class ReaderOf(msgspec.Struct, frozen=True, gc=False):
     jax: str
     jaxlib: str
     built: datetime.date
+
+
+# Many thousand results share a writer or a reader: each is in memory once.
+@functools.cache
+def writer_of(writer: Writer) -> WriterOf:
+    """The writer of a golden as a result names it."""
+    return WriterOf(writer.jax, writer.jaxlib, writer.platform, writer.built)
+
+
+@functools.cache
+def reader_of(reader: Release) -> ReaderOf:
+    """A release as a result names it."""
+    return ReaderOf(reader.jax, reader.jaxlib, reader.built)
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):

@@ -14,7 +14,7 @@ import msgspec
 from rich.console import Console
 
 from export_core.environments.placement import Mode
-from export_core.judge.result import ReaderOf, WriterOf
+from export_core.judge.result import ReaderOf, WriterOf, reader_of, writer_of
 from export_core.matrix import Cell, Plan
 from export_core.matrix.shards import split
 from export_core.releases import Direction, Release, Windows, promise
@@ -83,8 +83,8 @@ def _planned_cell(cell: Cell, windows: Windows) -> PlannedCell:
     return PlannedCell(
         case=manifest.case,
         golden=cell.golden.id,
-        writer=msgspec.convert(manifest.writer, WriterOf, from_attributes=True),
-        reader=msgspec.convert(cell.reader, ReaderOf, from_attributes=True),
+        writer=writer_of(manifest.writer),
+        reader=reader_of(cell.reader),
         platform=cell.platform,
         mode=cell.mode,
         direction=window.direction,

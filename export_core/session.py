@@ -161,10 +161,11 @@ def run_matrix(
             results = results_so_far(journal, plan) if journal.resumed else []
         observer.started(plan, results)
         cells = cells_left(plan, results)
+        reproducing = reproduce_options(selection, options)
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
         with closing(_outcomes(plan, cells, policy, options, cluster, interpreter, observer)) as outcomes:
             for outcome in outcomes:
-                result = judge(outcome, policy, reproduce_command(plan, outcome.cell, options))
+                result = judge(outcome, policy, reproduce_command(plan, outcome.cell, reproducing))
                 # Written before it is shown: what a person has seen is not lost when the process is killed.
                 if journal:
                     journal.append(result_line(result))
@@ -226,23 +227,26 @@ def command_options(selection: Selection, options: RunOptions) -> list[str]:
     return [word for option, value in words if value is not None for word in (option, str(value))]
 
 
-def reproduce_command(plan: Plan, cell: Cell, options: RunOptions) -> str:
-    """The shell command that runs one cell of a plan again, just as it was run.
+def reproduce_options(selection: Selection, options: RunOptions) -> list[str]:
+    """What the commands that reproduce the cells of a run have in common.
 
-    Its results have a folder of their own, since a run replaces what is in its folder.
+    Their results have a folder of their own, since a run replaces what is in its folder.
     """
+    results = RESULTS / REPRODUCED
+    if options.results and options.results.resolve() == results.resolve():  # this run reproduces another one
+        results /= REPRODUCED
+    # An outcome from the cache would reproduce nothing.
+    return [*command_options(selection, options), "--no-cache", "--results", str(results)]
+
+
+def reproduce_command(plan: Plan, cell: Cell, options: Sequence[str]) -> str:
+    """The shell command that runs one cell of a plan again, just as it was run; `options` of `reproduce_options`."""
     golden = cell.golden.manifest
     reader = plan.spelled.get(cell.reader, cell.reader.jaxlib)
     # Without the mode, another machine would run what this one compiled, or the other way round.
     platform = cell.platform if cell.platform == "cpu" else f"{cell.platform}:{cell.mode}"
     words = ["jaxexport", "matrix", "--cases", golden.case, "--writers", golden.writer.jaxlib]
-    words += ["--readers", reader, "--platforms", platform, *command_options(plan.selection, options)]
-    results = RESULTS / REPRODUCED
-    if options.results and options.results.resolve() == results.resolve():  # this run reproduces another one
-        results /= REPRODUCED
-    # An outcome from the cache would reproduce nothing.
-    words += ["--no-cache", "--results", str(results)]
-    return shlex.join(words)
+    return shlex.join([*words, "--readers", reader, "--platforms", platform, *options])
 
 
 def _resumed_day(options: RunOptions) -> RunOptions:

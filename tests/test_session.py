@@ -15,14 +15,14 @@ from export_core.matrix import Cell, Plan, Selection
 from export_core.matrix.limits import GIB
 from export_core.matrix.shards import Shard
 from export_core.releases import load_calendar
-from export_core.session import RunOptions, command_options, reproduce_command
+from export_core.session import RunOptions, command_options, reproduce_command, reproduce_options
 
 CELL = Cell(golden("t.test_f[a b;$(rm)]", "0.9.2"), release("0.10.2"), "cpu")
 
 
 def reproduced(options: RunOptions, cell: Cell = CELL, **selection: object) -> list[str]:
     plan = Plan((cell,), day("2026-11-22"), load_calendar(), Selection(**selection))
-    return shlex.split(reproduce_command(plan, cell, options))
+    return shlex.split(reproduce_command(plan, cell, reproduce_options(plan.selection, options)))
 
 
 def test_reproduce_names_one_cell_and_its_own_results():

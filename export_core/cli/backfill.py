@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import click
@@ -44,4 +43,4 @@ def backfill(
 
     policy = policy_of(policy_file)
     chosen = choose_writers(writers, policy.calendar(), wheels=tuple(wheels), indexes=tuple(index))
-    sys.exit(write_goldens(chosen, tuple(install) or policy.backfill_install, tuple(pytest_args)))
+    raise click.exceptions.Exit(write_goldens(chosen, tuple(install) or policy.backfill_install, tuple(pytest_args)))

@@ -30,7 +30,9 @@ def project(tmp_path_factory) -> Path:
     (folder / "missing_inside.yaml").write_text(INSIDE + UNBUILDABLE)
     (folder / "missing_outside.yaml").write_text(OUTSIDE + UNBUILDABLE)
     (folder / "not_required.yaml").write_text(OUTSIDE + UNBUILDABLE + MEANT + "required: {outside: false}\n")
-    (folder / "required.yaml").write_text(OUTSIDE + UNBUILDABLE + MEANT + "required: {outside: false, readers: [9.9.9]}\n")
+    (folder / "required.yaml").write_text(
+        OUTSIDE + UNBUILDABLE + MEANT + "required: {outside: false, readers: [9.9.9]}\n"
+    )
     return folder
 
 

@@ -15,7 +15,17 @@ from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
 from export_core.comparing.compare import Difference, compare_leaves
 from export_core.errors import ExportCompatError
-from export_core.export import MISMATCH, Case, ExtraCall, ProducedGolden, add_checks, case_id, outputs_for, produce
+from export_core.export import (
+    MISMATCH,
+    Case,
+    ExtraCall,
+    ProducedGolden,
+    add_checks,
+    case_id,
+    outputs_for,
+    produce,
+    require_values,
+)
 from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
 from export_core.inspection.source_difference import source_difference
@@ -111,6 +121,9 @@ class Recorder:
         try:
             # All calls are completed first, so that an error in one of them leaves no golden of the others.
             whole = [add_checks(exported.produced, exported.uses) for exported in self._exported]
+            if self._settings.update and not self._marked.nothing_to_compare:
+                for produced in whole:
+                    require_values(produced)
             for produced in whole:
                 if self._settings.update:
                     self._write(produced)

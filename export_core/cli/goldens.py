@@ -113,9 +113,23 @@ def verify(project: _Project) -> None:
     help="A Python file that readers import first, to register tree nodes, effects or custom-call targets. It is "
     "copied into the golden; may be given several times.",
 )
+@click.option(
+    "--nothing-to-compare",
+    "accepted",
+    metavar="REASON",
+    default="",
+    help="Why this golden is meant although it has no output, only empty ones or nothing but NaN.",
+)
 @_project_options
 def add_golden(
-    project: _Project, file: str, inputs: str, outputs: str, case: str, writer: str | None, register: Sequence[str]
+    project: _Project,
+    file: str,
+    inputs: str,
+    outputs: str,
+    case: str,
+    writer: str | None,
+    register: Sequence[str],
+    accepted: str,
 ) -> None:
     """Make a golden from an artifact whose source code is lost."""
     from export_core.artifact import read
@@ -123,7 +137,8 @@ def add_golden(
 
     artifact = read(file)
     by = _writer_of(artifact, project.policy.calendar(), writer)
-    manifest, files = adopt_artifact(artifact, Path(inputs), Path(outputs), case, by, [Path(name) for name in register])
+    modules = [Path(name) for name in register]
+    manifest, files = adopt_artifact(artifact, Path(inputs), Path(outputs), case, by, modules, accepted.strip())
     status = project.store.write(manifest, files)
     golden = next(golden for golden in project.store.generations(case) if golden.manifest.writer == manifest.writer)
     golden.verify()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from export_core.artifact import Artifact, Aval, Envelope
-from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, to_npz
+from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, nothing_to_compare, to_npz
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Comparison, Manifest, Options, Writer, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
@@ -22,7 +22,13 @@ _NOT_IN_NAMES = set('/\\:*?"<>|\0')
 
 
 def adopt_artifact(
-    artifact: Artifact, inputs: Path, outputs: Path, case: str, writer: Writer, register: Sequence[Path] = ()
+    artifact: Artifact,
+    inputs: Path,
+    outputs: Path,
+    case: str,
+    writer: Writer,
+    register: Sequence[Path] = (),
+    accepted: str = "",
 ) -> tuple[Manifest, dict[str, bytes]]:
     """Make the manifest and the files of a golden, as `GoldenStore.write` takes them.
 
@@ -35,10 +41,11 @@ def adopt_artifact(
         case: the name of the golden's folder.
         writer: who exported it.
         register: modules that a reader imports first; the golden holds a copy of each.
+        accepted: why outputs that show nothing are meant.
 
     Raises:
-        GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, or the name is no
-            folder's.
+        GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, the name is no
+            folder's, or the outputs show nothing.
     """
     envelope = _envelope_of(artifact)
     _check_case_name(case)
@@ -46,7 +53,13 @@ def adopt_artifact(
     sizes: dict[str, int] = {}
     files = {ARTIFACT: bytes(artifact.data)}
     files[INPUTS] = to_npz(_read_leaves("--inputs", inputs, envelope.in_avals, sizes))
-    files[OUTPUTS] = to_npz(_read_leaves("--outputs", outputs, envelope.out_avals, sizes))
+    results = _read_leaves("--outputs", outputs, envelope.out_avals, sizes)
+    if (problem := nothing_to_compare(results)) and not accepted:
+        raise GoldenError(
+            f"--outputs {outputs}: expected outputs that show what the function computes, but {problem}. Give inputs "
+            "for which it computes numbers, or say why this golden is meant: --nothing-to-compare REASON."
+        )
+    files[OUTPUTS] = to_npz(results)
     files |= {f"{module.stem}.register.py": _read_module(module) for module in register}
     manifest = Manifest(
         case=case,

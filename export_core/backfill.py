@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from importlib.metadata import distribution
 from pathlib import Path
@@ -23,6 +24,9 @@ from export_core.releases import Calendar, Release, ReleaseError, Windows
 
 _CHECK = "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)"
 INCOMPLETE = 3
+
+SESSION_ENDED = "JAXEXPORT_SESSION_ENDED"
+"""The environment variable with the path of a file that the plugin makes when a run of pytest ends as it should."""
 
 
 def choose_writers(
@@ -60,7 +64,8 @@ def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequenc
         pytest_args: handed to pytest after its own.
 
     Returns:
-        0 when every writer wrote; 1 when tests failed in one; 3 when an environment could not be built.
+        0 when every writer wrote; 1 when tests failed in one; 3 when an environment could not be built, or pytest was
+        ended by the code that it ran.
     """
     codes = []
     for release in writers.chosen:
@@ -70,14 +75,31 @@ def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequenc
             with EnvironmentLocks() as locks:
                 environment = _build_writer(release, writers, install, locks)
                 command = [str(environment.python), "-m", "pytest", "--update-goldens", "-m", "export_compat", "-q"]
-                # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
-                code = subprocess.run([*command, *pytest_args], env=cell_variables(), check=False).returncode
+                code = _run_to_its_end([*command, *pytest_args])
         except EnvironmentFailed as error:
             click.echo(f"jaxlib {release.jaxlib}: {error}", err=True)
             codes.append(INCOMPLETE)
         else:
-            codes.append(1 if code else 0)
+            codes.append(code)
     return max(codes)
+
+
+def _run_to_its_end(command: Sequence[str]) -> int:
+    """Run pytest: 0, or 1 where it failed. 3 where it ended with 0 before its session did, as `os._exit(0)` ends it."""
+    with tempfile.TemporaryDirectory(prefix="jaxexport-") as folder:
+        ended = Path(folder) / "ended"
+        # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
+        variables = {**cell_variables(), SESSION_ENDED: str(ended)}
+        if subprocess.run(command, env=variables, check=False).returncode:
+            return 1
+        if ended.exists():
+            return 0
+    click.echo(
+        "pytest ended with 0 before its session did: a test or a conftest.py has ended its process. Its goldens may "
+        "not be written.",
+        err=True,
+    )
+    return INCOMPLETE
 
 
 def _build_writer(release: Release, writers: Readers, install: Sequence[str], locks: EnvironmentLocks) -> Built:

@@ -6,6 +6,7 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,6 +26,7 @@ from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken_promise, outcome_line
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import MarkerOptions
+from pytest_jaxexport.renamed import rename_hint
 from pytest_jaxexport.replayer import Replayer
 from pytest_jaxexport.settings import Settings
 
@@ -160,6 +162,7 @@ class Recorder:
             self._fail(
                 f"No golden of this test yet: expected one in {self._store.root / manifest.case}.\n"
                 f"Write it: {self._remedy(manifest.test)}"
+                + rename_hint(manifest, self.cases, partial(self._agrees, produced), self._settings, self._item.config)
             )
         # Before anything of it is used: a damaged file must not look like a change of the function.
         for golden in generations:
@@ -191,6 +194,14 @@ class Recorder:
         wrong = [result for result in results if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE)]
         if wrong:
             self._fail("\n\n".join(f"{_title(result)}: {broken_promise(result).text}" for result in wrong))
+
+    def _agrees(self, produced: ProducedGolden, golden: Golden) -> bool:
+        """Whether this golden, of another case, is what the test exports."""
+        try:
+            golden.verify()
+            return not self._changes(produced, golden)
+        except ExportCompatError:
+            return False
 
     def _changes(self, produced: ProducedGolden, reference: Golden) -> list[str]:
         """What differs from the reference: signature, custom calls, numbers, in this order."""

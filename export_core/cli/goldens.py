@@ -1,4 +1,4 @@
-"""The commands on goldens: list, show, verify, add, prune. They never run the code in a golden."""
+"""The commands on goldens: list, show, verify, add, rename, prune. They never run the code in a golden."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _project_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(name="goldens")
 def goldens_group() -> None:
-    """List, show, verify, add and prune goldens."""
+    """List, show, verify, add, rename and prune goldens."""
 
 
 @goldens_group.command(name="list")
@@ -128,6 +128,31 @@ def add_golden(
     golden = next(golden for golden in project.store.generations(case) if golden.manifest.writer == manifest.writer)
     golden.verify()
     click.echo(f"{golden.folder}: {status}, by jaxlib {manifest.writer.jaxlib}; every file is as it was written")
+
+
+@goldens_group.command()
+@click.argument("old")
+@click.argument("new")
+@click.option("--test", metavar="TEST", help="The test that exports NEW, as in tests/test_a.py::test_f.")
+@_project_options
+def rename(project: _Project, old: str, new: str, test: str | None) -> None:
+    """Give the goldens of case OLD the name NEW, after its test was renamed.
+
+    Artifacts and arrays stay as they are. A rename that was interrupted is completed by the same command.
+    """
+    from export_core.goldens.rename import rename_case
+    from export_core.judge.renamed import entries_that_name
+
+    old, new = (name.rstrip("/").removeprefix(f"{project.store.root.as_posix()}/") for name in (old, new))
+    renamed = rename_case(project.store, old, new, test)
+    writers = [golden.manifest.writer.id for golden in renamed]
+    click.echo(f"{old} is now {new}: {plural(len(renamed), 'golden')} ({', '.join(writers)})")
+    if named := renamed[-1].manifest.test:
+        click.echo(f"They belong to the test {named}.")
+    else:
+        click.echo("They belong to no test, since none follows from the new name: --test names it.")
+    for entry in entries_that_name(project.policy, old, new, writers):
+        click.echo(f"{entry} names {old}: change it too.", err=True)
 
 
 @goldens_group.command()

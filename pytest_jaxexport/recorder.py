@@ -10,11 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+import msgspec
 import pytest
 
 from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
 from export_core.comparing.compare import Difference, compare_leaves
+from export_core.environments.packages import installed_packages
 from export_core.errors import ExportCompatError
 from export_core.export import MISMATCH, Case, ExtraCall, ProducedGolden, add_checks, case_id, outputs_for, produce
 from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
@@ -122,7 +124,8 @@ class Recorder:
             self._fail(str(error))
 
     def _write(self, produced: ProducedGolden) -> None:
-        written = self._store.write(produced.manifest, produced.files)
+        packages = installed_packages() if self._settings.record_packages else {}
+        written = self._store.write(msgspec.structs.replace(produced.manifest, packages=packages), produced.files)
         case, writer = produced.manifest.case, produced.manifest.writer.id
         self.events.append({"case": case, "writer": writer, "written": written})
 

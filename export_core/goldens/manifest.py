@@ -147,7 +147,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `files` maps each file beside it to its SHA-256; nothing in it depends on the machine or the time.
 
-    `out_shardings` says for more than one device which part of each output is on which device.
+    `out_shardings` says for more than one device which part of each output is on which device. `packages` has the
+    version of every package that was installed where `jaxexport backfill` wrote it; for others it is not written down.
     """
 
     case: str
@@ -163,6 +164,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checks: tuple[Check, ...] = ()
     out_shardings: tuple[str, ...] = ()
     jaxpr: JaxprSummary | None = None
+    packages: dict[str, str] = {}
     format: int = FORMAT
 
     @property
@@ -191,6 +193,8 @@ _Dumper.add_representer(str, _Dumper.text)
 def dump_manifest(manifest: Manifest) -> bytes:
     """golden.yaml as bytes, the same for the same manifest: fields in order, `format` first, where readers look."""
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
+    if not manifest.packages:  # a new field does not change the bytes of goldens without it
+        del data["packages"]
     ordered = {"format": data.pop("format"), **data}
     return yaml.dump(ordered, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120).encode()
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import msgspec
+
 from export_core.atomic import write_whole
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.errors import GoldenError
@@ -110,7 +112,7 @@ class GoldenStore:
         return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
 
     def write(self, manifest: Manifest, files: Mapping[str, bytes]) -> WriteStatus:
-        """Write one golden atomically. A stored golden with the same bytes is not touched.
+        """Write one golden atomically. A stored golden with the same bytes is not touched, whatever packages it names.
 
         Raises `GoldenError` when the disk refuses, or when a newer version of this tool wrote the stored golden; then
         nothing stored has changed.
@@ -119,7 +121,7 @@ class GoldenStore:
         self._recover(target.parent)  # first, or a golden that waits to be put back would count as missing
         content = {MANIFEST: dump_manifest(manifest), **files}
         replaced = target.exists()
-        if replaced and self._content(target) == content:
+        if replaced and self._content(target) in (content, self._with_stored_packages(manifest, target, content)):
             return WriteStatus.UNCHANGED
         if replaced:
             refuse_newer_format(target / MANIFEST)
@@ -169,6 +171,16 @@ class GoldenStore:
                 f"{folder.parent.name}/{folder.name}. Move the folder back to its place."
             )
         return Golden(manifest, folder)
+
+    def _with_stored_packages(
+        self, manifest: Manifest, target: Path, content: Mapping[str, bytes]
+    ) -> Mapping[str, bytes]:
+        """The content with the packages of the stored golden: with others, it is still the same golden."""
+        try:
+            packages = self._load(target).manifest.packages
+        except GoldenError:  # it is damaged, and written again
+            return content
+        return {**content, MANIFEST: dump_manifest(msgspec.structs.replace(manifest, packages=packages))}
 
     @staticmethod
     def _folders(parent: Path) -> Iterator[Path]:

@@ -268,6 +268,7 @@ class Recorder:
             how,
             platforms=(reference.manifest.writer.platform, produced.manifest.writer.platform),
             tolerances=self._settings.policy.tolerances,
+            user_code=self._replayer.user_code,
         )
 
     def _remedy(self, test: str) -> str:

@@ -15,7 +15,7 @@ from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.interpreters import find_python, python_for
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.own_package import own_requirement
-from export_core.matrix.selection import GROUPS, Readers, Selection, choose_readers
+from export_core.matrix.selection import GROUPS, Readers, Selection, choose_readers, known_releases
 from export_core.releases import Calendar, Release, ReleaseError, Windows
 
 _CHECK = "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)"
@@ -36,7 +36,7 @@ def choose_writers(
             f"--writers: expected jaxlib versions such as 0.9.2,0.10.2, or wheel files, found {named!r}."
         )
     today = datetime.datetime.now(tz=datetime.UTC).date()
-    chosen = choose_readers(selection, calendar, Windows(), (), today)
+    chosen = choose_readers(selection, known_releases(selection, calendar), Windows(), (), today)
     unknown = [release.jaxlib for release in chosen.chosen if release.jaxlib not in calendar.jaxlib]
     if unknown:
         raise ReleaseError(

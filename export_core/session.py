@@ -18,10 +18,12 @@ from pathlib import Path
 from export_core.comparing.user_code import UserCode
 from export_core.environments.environment import this_interpreter
 from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.dates import check_dates
 from export_core.goldens.verify import verify_goldens
 from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge, summarize
 from export_core.judge.gate import in_order
 from export_core.judge.known import check_width, promised_scopes
+from export_core.judge.unmatched import Told, unmatched_patterns
 from export_core.matrix import Cell, Limits, Outcome, Plan, Selection, make_plan
 from export_core.matrix.limits import GIB, ReplayOptions
 from export_core.matrix.local_replay import replay_here
@@ -111,6 +113,9 @@ class Observer:
 SILENT = Observer()
 """An observer that does nothing."""
 
+_TOLD_BY_PART = (Told.BY_EVERY_RUN,)
+_TOLD_BY_WHOLE = (Told.BY_EVERY_RUN, Told.BY_WHOLE_RUN)
+
 
 @dataclass(frozen=True)
 class MatrixRun:
@@ -146,7 +151,7 @@ def run_matrix(
     with ExitStack() as stack:
         user_code = interpreter.user_code if interpreter else None
         user_code = user_code or stack.enter_context(options.limits.user_code())
-        whole = plan_matrix(policy, selection, _resumed_day(options), goldens, interpreter, user_code)
+        whole = plan_matrix(policy, selection, _resumed_day(options), goldens, interpreter, user_code, is_run=True)
         plan = part_of(whole, options.shard) if options.shard else whole
         observer.planned(plan, whole)
         started = time.monotonic()
@@ -194,25 +199,34 @@ def plan_matrix(
     goldens: Sequence[Golden] | None = None,
     interpreter: Interpreter | None = None,
     user_code: UserCode | None = None,
+    *,
+    is_run: bool = False,
 ) -> Plan:
     """The cells of a selection, as of a day, whatever the shard. See `run_matrix`.
 
-    Raises `PolicyError` for a known failure whose globs cover too much.
+    The plan of a run (`is_run`) has no warnings that its report repeats. Raises `PolicyError` for a known failure whose
+    globs cover too much.
     """
+    warnings: tuple[str, ...] = ()
+    calendar = policy.calendar()
     if goldens is None:
         goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)))
+        # Of all goldens, whatever the selection: what a part of them does not match may match the others.
+        silent = () if not is_run else _TOLD_BY_WHOLE if selection.whole and not options.shard else _TOLD_BY_PART
+        unmatched = unmatched_patterns(policy, goldens, calendar)
+        warnings = tuple(pattern.text for pattern in unmatched if pattern.told not in silent)
     # Before the cells are made: keys of cached outcomes and jobs for other machines take tolerances from the manifests.
     goldens = apply_quirks(goldens, policy.quirks)
-    calendar = policy.calendar()
     day = options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
     if interpreter:
+        check_dates(goldens, calendar)
         replayed = [golden for golden in goldens if "cpu" in golden.manifest.replayed_on]
         cells = tuple(Cell(golden, interpreter.release, "cpu") for golden in replayed)
         return Plan(cells, day, calendar, selection)
     windows = policy.window_lengths()
     plan = make_plan(goldens, calendar, windows, selection, day, user_code)
     check_width(policy.known_failures, promised_scopes(plan.cells, windows))
-    return plan
+    return replace(plan, warnings=warnings)
 
 
 def command_options(selection: Selection, options: RunOptions) -> list[str]:

@@ -80,14 +80,17 @@ def show(project: _Project, name: str, mlir: bool, jaxpr: bool) -> None:
 @goldens_group.command()
 @_project_options
 def verify(project: _Project) -> None:
-    """Compare every file with its SHA-256, read every artifact, and find files that belong to no golden."""
+    """Compare every file with its SHA-256, read every artifact, and find files that belong to no golden.
+
+    The build date of each writer must be that of the calendar.
+    """
     from export_core.goldens import GoldenError
     from export_core.goldens.strays import strays, unlisted_files
     from export_core.goldens.verify import verify_goldens
 
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))
-    goldens = verify_goldens(project.store)
+    goldens = verify_goldens(project.store, project.policy.calendar())
     stray_files += unlisted_files(project.store)
     if stray_files:
         raise GoldenError(
@@ -172,8 +175,9 @@ def prune(project: _Project, as_of: str | None, delete: bool, quiet: bool) -> No
 
     policy = project.policy
     day = day_of(as_of)
-    goldens = verify_goldens(project.store)
-    decisions = retention_status(goldens, policy, policy.calendar(), day)
+    calendar = policy.calendar()
+    goldens = verify_goldens(project.store, calendar)  # a golden with a wrong date would be pruned too early
+    decisions = retention_status(goldens, policy, calendar, day)
     # A pin that matches nothing may be misspelled, and what it should protect is about to be deleted.
     if problems := unmatched_pins(goldens, policy):
         if delete:

@@ -243,7 +243,7 @@ class Recorder:
                 continue
             inputs, outputs = produced.files.get(check.inputs), produced.files.get(check.outputs)
             # Other inputs, such as random ones, give other outputs, which say nothing.
-            if inputs is None or outputs is None or inputs != (reference.folder / check.inputs).read_bytes():
+            if inputs is None or outputs is None or inputs != reference.content(check.inputs):
                 continue
             how = comparison_of(check, produced.manifest.comparison)
             difference = self._compared(

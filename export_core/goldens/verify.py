@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from export_core.artifact import ArtifactError, read
+from export_core.artifact import ArtifactError
 from export_core.goldens.dates import check_dates
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.store import Golden, GoldenStore
@@ -25,7 +25,7 @@ def verify_goldens(store: GoldenStore, calendar: Calendar | None = None) -> list
         # Hashes show damage since the writing; reading shows an artifact that was damaged before its hash was taken.
         try:
             golden.verify()
-            read(golden.artifact)
+            golden.read_artifact()
         except (GoldenError, ArtifactError) as error:
             problems.append(str(error))
     if problems:

@@ -13,6 +13,7 @@ from export_core.atomic import write_whole
 from export_core.releases.calendar import Calendar, CalendarFile, JaxlibRelease, JaxRelease, version_key
 from export_core.releases.contradictions import contradiction
 from export_core.releases.errors import ReleaseError
+from export_core.untrusted import decode_yaml
 
 Package = Literal["jaxlib", "jax"]
 FILE = "export_releases.yaml"
@@ -25,7 +26,7 @@ HEADER = """\
 def read_releases(path: Path) -> CalendarFile:
     """Read a file of releases. Raises `ReleaseError` naming the file and what is wrong in it."""
     try:
-        releases = msgspec.yaml.decode(path.read_bytes(), type=CalendarFile)
+        releases: CalendarFile = decode_yaml(path.read_bytes(), CalendarFile)
     except OSError as error:
         raise ReleaseError(f"{path}: cannot read this file of releases: {error.strerror}.") from None
     except msgspec.MsgspecError as error:

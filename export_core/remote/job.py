@@ -103,7 +103,7 @@ def _pack(cell: Cell) -> PackedGolden:
     manifest = cell.golden.manifest
     # No cell reads the others, and no key of an outcome covers them.
     names = [name for name in manifest.files if name not in FOR_THE_EYE]
-    return PackedGolden(manifest, {name: (cell.golden.folder / name).read_bytes() for name in names}, cell.mode)
+    return PackedGolden(manifest, {name: cell.golden.content(name) for name in names}, cell.mode)
 
 
 def _unpack(golden: PackedGolden, job: Job, folder: Path) -> Cell:

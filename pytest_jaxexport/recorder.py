@@ -151,7 +151,7 @@ class Recorder:
         """Refuse unpromised custom calls, and a `main` that is not as declared, before anything is compiled."""
         jaxlib = produced.manifest.writer.jaxlib
         allow = produced.manifest.options.allow
-        findings = audit(produced.artifact.custom_calls, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
+        findings = audit(produced.artifact, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
         problems = [str(finding) for finding in findings if not finding.ok]
         problems += [f"main: {problem}" for problem in check_main(produced.artifact)]
         if problems:

@@ -90,7 +90,7 @@ def verify(project: _Project) -> None:
 
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))
-    goldens = verify_goldens(project.store, project.policy.calendar())
+    goldens = verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
     stray_files += unlisted_files(project.store)
     if stray_files:
         raise GoldenError(
@@ -123,8 +123,10 @@ def add_golden(
     """Make a golden from an artifact whose source code is lost."""
     from export_core.artifact import read
     from export_core.goldens.adopt import adopt_artifact
+    from export_core.goldens.verify import check_read_whole
 
     artifact = read(file)
+    check_read_whole(artifact, project.policy.allow)
     by = _writer_of(artifact, project.policy.calendar(), writer)
     manifest, files = adopt_artifact(artifact, Path(inputs), Path(outputs), case, by, [Path(name) for name in register])
     status = project.store.write(manifest, files)

@@ -58,4 +58,5 @@ def register(*, policy: str | None = None) -> None:
 
 
 def _jaxexport(session: nox.Session, *words: str) -> None:
-    session.run(sys.executable, "-m", "export_core", *words, external=True)
+    # -P: without it, a file of the project that has the name of a library would be imported in its place.
+    session.run(sys.executable, "-P", "-m", "export_core", *words, external=True)

@@ -227,6 +227,7 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
     ("stray", "said"),
     [
         ("t.test_f[a]/0.9.2-cpu/notes.txt", "not one of the files of t.test_f[a]/0.9.2-cpu"),
+        ("t.test_f[a]/0.9.2-cpu/__pycache__/m.pyc", "t.test_f[a]/0.9.2-cpu: bytecode, which can be deleted"),
         ("t.test_f[a]/notes.txt", "a file outside any golden's folder"),
         ("t.test_f[a]/.new-0.9.2-cpu-999999999-ab/golden.yaml", "left by a process that was killed"),
         ("t.test_f[a]/.gone-0.9.2-cpu-999999999-ab/inputs.npz", "left by a process that was killed"),

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 ROOMS = (
-    ("errors", "phrases", "atomic", "urls"),
+    ("errors", "phrases", "atomic", "urls", "untrusted"),
     ("releases", "artifact", "tolerances"),
     ("goldens", "policy"),
     ("export", "environments", "comparing"),

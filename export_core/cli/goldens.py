@@ -1,4 +1,4 @@
-"""The commands on goldens: list, show, verify, add, prune. They never run the code in a golden."""
+"""The commands on goldens: list, show, verify, add, rename, prune. They never run the code in a golden."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _project_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(name="goldens")
 def goldens_group() -> None:
-    """List, show, verify, add and prune goldens."""
+    """List, show, verify, add, rename and prune goldens."""
 
 
 @goldens_group.command(name="list")
@@ -80,14 +80,17 @@ def show(project: _Project, name: str, mlir: bool, jaxpr: bool) -> None:
 @goldens_group.command()
 @_project_options
 def verify(project: _Project) -> None:
-    """Compare every file with its SHA-256, read every artifact, and find files that belong to no golden."""
+    """Compare every file with its SHA-256, read every artifact, and find files that belong to no golden.
+
+    The build date of each writer must be that of the calendar.
+    """
     from export_core.goldens import GoldenError
     from export_core.goldens.strays import strays, unlisted_files
     from export_core.goldens.verify import verify_goldens
 
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))
-    goldens = verify_goldens(project.store)
+    goldens = verify_goldens(project.store, project.policy.calendar())
     stray_files += unlisted_files(project.store)
     if stray_files:
         raise GoldenError(
@@ -160,6 +163,31 @@ def add_golden(
 
 
 @goldens_group.command()
+@click.argument("old")
+@click.argument("new")
+@click.option("--test", metavar="TEST", help="The test that exports NEW, as in tests/test_a.py::test_f.")
+@_project_options
+def rename(project: _Project, old: str, new: str, test: str | None) -> None:
+    """Give the goldens of case OLD the name NEW, after its test was renamed.
+
+    Artifacts and arrays stay as they are. A rename that was interrupted is completed by the same command.
+    """
+    from export_core.goldens.rename import rename_case
+    from export_core.judge.renamed import entries_that_name
+
+    old, new = (name.rstrip("/").removeprefix(f"{project.store.root.as_posix()}/") for name in (old, new))
+    renamed = rename_case(project.store, old, new, test)
+    writers = [golden.manifest.writer.id for golden in renamed]
+    click.echo(f"{old} is now {new}: {plural(len(renamed), 'golden')} ({', '.join(writers)})")
+    if named := renamed[-1].manifest.test:
+        click.echo(f"They belong to the test {named}.")
+    else:
+        click.echo("They belong to no test, since none follows from the new name: --test names it.")
+    for entry in entries_that_name(project.policy, old, new, writers):
+        click.echo(f"{entry} names {old}: change it too.", err=True)
+
+
+@goldens_group.command()
 @_project_options
 @as_of_option
 @click.option("--delete", "--yes", "delete", is_flag=True, help="Delete them; without it, they are only listed.")
@@ -176,8 +204,9 @@ def prune(project: _Project, as_of: str | None, delete: bool, quiet: bool) -> No
 
     policy = project.policy
     day = day_of(as_of)
-    goldens = verify_goldens(project.store)
-    decisions = retention_status(goldens, policy, policy.calendar(), day)
+    calendar = policy.calendar()
+    goldens = verify_goldens(project.store, calendar)  # a golden with a wrong date would be pruned too early
+    decisions = retention_status(goldens, policy, calendar, day)
     # A pin that matches nothing may be misspelled, and what it should protect is about to be deleted.
     if problems := unmatched_pins(goldens, policy):
         if delete:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -103,11 +102,11 @@ def matrix(quiet: bool, **values: Any) -> None:
             print_report(screen, run.results, run.summary)
     except Interrupted as stop:
         screen.print(f"Interrupted: {follower.state()}", soft_wrap=True, highlight=False)
-        sys.exit(stop.exit_code)
+        raise click.exceptions.Exit(stop.exit_code) from None
     # A full disk: what is in the journal is complete, and --resume continues from it.
     except ResultsNotWritten as error:
         raise ResultsNotWritten(f"{error} {follower.state()}") from error
-    sys.exit(run.summary.exit_code)
+    raise click.exceptions.Exit(run.summary.exit_code)
 
 
 class Follower:

@@ -54,7 +54,7 @@ class Recipe:
     """What is built: a virtual environment of `python` with these requirements, in which the code `check` must run.
 
     `salt` stands for whatever else decides the content, such as the bytes of wheels; `options` are those of
-    ``uv pip install``, which do not.
+    ``uv pip install``, which do not. `constraints` hold packages to versions, whoever requires them.
     """
 
     name: str
@@ -63,12 +63,14 @@ class Recipe:
     check: str
     salt: str = ""
     options: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
         """The folder of this environment, built or not."""
         # In this order since the first release: environments that are on disk are found by it.
-        content = json.dumps([self.python, self.requirements, self.check, self.salt])
+        parts = [self.python, self.requirements, self.check, self.salt]
+        content = json.dumps([*parts, self.constraints] if self.constraints else parts)
         return cache_folder() / "environments" / f"{self.name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
@@ -255,6 +257,9 @@ def _install(recipe: Recipe, stopping: threading.Event) -> None:
     uv, folder, requirements = uv_command(), recipe.folder, recipe.requirements
     _run([uv, "venv", "--quiet", "--python", recipe.python, str(folder)], "creating the environment", stopping)
     command = [uv, "pip", "install", "--quiet", "--python", str(interpreter_in(folder)), *recipe.options, *requirements]
+    if recipe.constraints:
+        (folder / "constraints.txt").write_text("\n".join(recipe.constraints))
+        command += ["--constraints", str(folder / "constraints.txt")]
     _run(command, f"installing {', '.join(requirements)}", stopping)
 
 

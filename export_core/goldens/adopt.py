@@ -17,11 +17,10 @@ from export_core.goldens.adopted_mesh import mesh_for, specs_for
 from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, to_npz
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Comparison, Manifest, Options, Writer, signature_of
+from export_core.goldens.rules import is_plain_name
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 
 _WIDE = ("int64", "uint64", "float64", "complex128")
-# Not in the name of a folder on Windows either, where goldens may be checked out.
-_NOT_IN_NAMES = set('/\\:*?"<>|\0')
 
 
 def adopt_artifact(
@@ -97,7 +96,7 @@ def _needs_x64(envelope: Envelope) -> bool:
 
 
 def _check_case_name(case: str) -> None:
-    if not case or case.startswith(".") or set(case) & _NOT_IN_NAMES or not case.isprintable():
+    if not is_plain_name(case):
         raise GoldenError(f"--case: expected a name that a folder can have, such as models.attention, found {case!r}.")
 
 

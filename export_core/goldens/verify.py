@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from export_core.artifact import ArtifactError, read
+from export_core.artifact import ArtifactError
+from export_core.goldens.dates import check_dates
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.store import Golden, GoldenStore
+from export_core.releases import Calendar
 
 
-def verify_goldens(store: GoldenStore) -> list[Golden]:
-    """Every golden of the store. Raises `GoldenError` naming all that are not complete, or when there is none."""
+def verify_goldens(store: GoldenStore, calendar: Calendar | None = None) -> list[Golden]:
+    """Every golden of the store. Raises `GoldenError` naming all that are not complete, or when there is none.
+
+    With a calendar, dates that are not the calendar's are an error too: see `check_dates`.
+    """
     goldens = store.goldens()
     if not goldens:
         raise GoldenError(
@@ -20,9 +25,11 @@ def verify_goldens(store: GoldenStore) -> list[Golden]:
         # Hashes show damage since the writing; reading shows an artifact that was damaged before its hash was taken.
         try:
             golden.verify()
-            read(golden.artifact)
+            golden.read_artifact()
         except (GoldenError, ArtifactError) as error:
             problems.append(str(error))
     if problems:
         raise GoldenError("\n".join(problems))
+    if calendar is not None:
+        check_dates(goldens, calendar)
     return goldens

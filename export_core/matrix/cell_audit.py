@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from export_core.artifact import ArtifactError, read
+from export_core.artifact import ArtifactError
 from export_core.artifact.audit import audit
-from export_core.goldens import Golden
+from export_core.goldens import Golden, GoldenError
 from export_core.policy import Policy
 from export_core.releases.stable_targets import stable_targets
 
@@ -17,8 +17,8 @@ def audit_problem(golden: Golden, policy: Policy) -> str:
     """
     writer = golden.manifest.writer.jaxlib
     try:
-        calls = read(golden.artifact).custom_calls
-    except ArtifactError as error:
+        calls = golden.read_artifact().custom_calls
+    except (ArtifactError, GoldenError) as error:
         return str(error)
     accepted = {**golden.manifest.options.allow, **policy.allow}
     findings = audit(calls, stable_targets(writer), allow=accepted, writer=f"jaxlib {writer}")

@@ -17,8 +17,7 @@ from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.matrix.cell import Cell
 from export_core.matrix.dump import cell_dump_folder
-from export_core.matrix.limits import Limits
-from export_core.tolerances import Tolerances
+from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.worker.protocol import CheckRequest, Reply, Request
 
 _NO_LIMIT_SECONDS = 1e9
@@ -105,10 +104,10 @@ class CallResults:
     problem: str = ""
 
 
-def check_calls(cell: Cell, reply: Reply, scratch: Path, tolerances: Tolerances) -> CallResults:
+def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions) -> CallResults:
     """Compare what a worker brought back with the golden. The first call that differs is the `problem`.
 
-    `tolerances` are the policy's, for platforms. Of what was only compiled, there are only refusals to compare.
+    Of what was only compiled, there are only refusals to compare.
     """
     manifest = cell.golden.manifest
     differences: list[Difference] = []
@@ -127,7 +126,8 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, tolerances: Tolerances)
             from_npz(scratch / f"{number}.npz"),
             comparison_of(check, manifest.comparison),
             platforms=(manifest.writer.platform, cell.platform),
-            tolerances=tolerances,
+            tolerances=options.policy.tolerances,
+            user_code=options.user_code,
         )
         differences.append(difference)
         if not difference.ok:

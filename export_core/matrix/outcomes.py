@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 from export_core.comparing.errors import CompareError
@@ -13,6 +12,7 @@ from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.matrix.checks import CallResults, check_calls
 from export_core.matrix.known_messages import find_driver_need, find_refusal
 from export_core.matrix.limits import GIB, ReplayOptions
+from export_core.phrases import signal_name
 from export_core.worker.protocol import Reply, Stage
 
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
@@ -61,18 +61,10 @@ def not_run(cell: Cell, problem: str) -> Outcome:
     return Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, problem)
 
 
-def signal_name(number: int | None) -> str:
-    """``signal 11 (SIGSEGV)``."""
-    try:
-        return f"signal {number} ({signal.Signals(number or 0).name})"
-    except ValueError:
-        return f"signal {number}"
-
-
 def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Outcome:
     """The outcome of a cell whose calls all ended."""
     try:
-        results = check_calls(cell, reply, outputs, options.policy.tolerances)
+        results = check_calls(cell, reply, outputs, options)
     except GoldenError as error:  # outputs that are gone, or cannot be read
         raise InfrastructureFault(str(error)) from error
     except CompareError as error:  # a comparator that fails says nothing about the reader

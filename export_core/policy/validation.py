@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from export_core.policy.model import CustomCallChange, KnownFailure, Policy, Quirk
 from export_core.policy.toml_lines import Key
-from export_core.releases import ReleaseError
+from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key
+from export_core.releases.contradictions import contradiction
 from export_core.tolerances import PLATFORMS, problem_of_tolerances, read_amount
 
 LONGEST_DAYS = 90
@@ -137,10 +139,30 @@ def _releases(policy: Policy) -> Problems:
     for version, jaxlib in policy.releases.jaxlib.items():
         yield from _version(("releases", "jaxlib", version), version)
         yield from _day(("releases", "jaxlib", version, "built"), jaxlib.built)
+        yield from _contradiction(("releases", "jaxlib", version), version, jaxlib, load_calendar().jaxlib)
     for version, jax in policy.releases.jax.items():
         yield from _version(("releases", "jax", version), version)
         yield from _version(("releases", "jax", version, "minimum_jaxlib"), jax.minimum_jaxlib)
         yield from _day(("releases", "jax", version, "built"), jax.built)
+        yield from _contradiction(("releases", "jax", version), version, jax, load_calendar().jax)
+
+
+def _contradiction(
+    key: Key,
+    version: str,
+    entry: JaxlibRelease | JaxRelease,
+    shipped: Mapping[str, JaxlibRelease] | Mapping[str, JaxRelease],
+) -> Problems:
+    with contextlib.suppress(ReleaseError):  # text that is no version, which is reported as that
+        if problem := contradiction(shipped, version, entry):
+            yield key, problem
+        elif version in shipped and shipped[version].yanked != entry.yanked:
+            yield (
+                (*key, "yanked"),
+                f"expected {shipped[version].yanked!r}, as in the calendar of this package, found {entry.yanked!r}. "
+                "A project adds releases, and changes none: delete the line. `jaxexport releases refresh` reads from "
+                "the index what was withdrawn.",
+            )
 
 
 def _version(key: Key, version: str) -> Problems:

@@ -77,6 +77,15 @@ def version_key(version: str) -> Version:
         raise ReleaseError(f"Expected a version such as 0.12.0.1 or 0.13.0.dev20261101, found {version!r}.") from None
 
 
+def date_in_version(version: str) -> datetime.date | None:
+    """The day that a nightly's version names: 2026-11-20 for ``0.13.0.dev20261120``."""
+    digits = str(version_key(version).dev)
+    try:  # strptime would take fewer digits, and read another day out of them
+        return datetime.datetime.strptime(digits, "%Y%m%d").date() if len(digits) == 8 else None
+    except ValueError:
+        return None
+
+
 @dataclass(frozen=True)
 class Calendar:
     """Every release known on a day. Immutable; `as_of` gives the calendar of an earlier day."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import yaml
 
-from export_core.artifact import read
 from export_core.artifact.audit import audit
 from export_core.goldens import Golden
 from export_core.phrases import plural
@@ -96,7 +95,7 @@ def _allow(goldens: Sequence[Golden]) -> str:
     for golden in goldens:
         writer = golden.manifest.writer.jaxlib
         for finding in audit(
-            read(golden.artifact).custom_calls, stable_targets(writer), allow=golden.manifest.options.allow
+            golden.read_artifact().custom_calls, stable_targets(writer), allow=golden.manifest.options.allow
         ):
             if not finding.ok:
                 callers.setdefault(finding.target, []).append(golden.id)

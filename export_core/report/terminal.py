@@ -56,6 +56,8 @@ def print_plan(console: Console, plan: Plan) -> None:
             )
     if plan.without_cells:
         console.print(plan.without_cells, highlight=False, markup=False, soft_wrap=True)
+    for warning in plan.warnings:
+        console.print(f"warning: {warning}", highlight=False, markup=False, soft_wrap=True)
 
 
 def print_report(console: Console, results: Sequence[Result], summary: Summary) -> None:

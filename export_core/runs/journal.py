@@ -20,6 +20,7 @@ from export_core.matrix.content_keys import tool
 from export_core.matrix.limits import Limits
 from export_core.matrix.plan import Plan
 from export_core.runs.errors import ResultsNotWritten, RunError
+from export_core.untrusted import decode_json
 
 PLAN = "plan.json"
 RESULTS = "results.jsonl"
@@ -92,7 +93,8 @@ def record_of(plan: Plan, policy: Any, limits: Limits, shard: str = "") -> PlanR
 def recorded_plan(folder: Path) -> PlanRecord | None:
     """The plan of the last run in a results folder, or None if there is none that can be read."""
     try:
-        return msgspec.json.decode((folder / PLAN).read_bytes(), type=PlanRecord)
+        record: PlanRecord = decode_json((folder / PLAN).read_bytes(), PlanRecord)
+        return record
     except (OSError, msgspec.MsgspecError):
         return None
 

@@ -13,6 +13,7 @@ from export_core.judge.result import Result
 from export_core.policy import Policy
 from export_core.runs.errors import ResultsNotWritten, RunError
 from export_core.runs.journal import PLAN, RESULTS, SUMMARY
+from export_core.untrusted import decode_json
 
 
 def result_line(result: Result) -> bytes:
@@ -41,7 +42,7 @@ def read_results(folder: Path) -> Iterator[Result]:
         raise RunError(f"{path}: expected the results of a matrix run, found none.") from None
     for number, line in enumerate(lines, 1):
         try:
-            yield msgspec.json.decode(line, type=Result)
+            yield decode_json(line, Result)
         except msgspec.MsgspecError as error:
             raise RunError(f"{path}:{number}: not a result: {error}.") from None
 
@@ -53,7 +54,7 @@ def read_summary(folder: Path) -> Summary:
     """
     path = folder / SUMMARY
     try:
-        summary = msgspec.json.decode(path.read_bytes(), type=Summary)
+        summary: Summary = decode_json(path.read_bytes(), Summary)
         # All that a later command will use is checked here, where the message can name the file.
         msgspec.convert(summary.policy, Policy)
         if not isinstance(whole := summary.selection.get("whole"), bool):

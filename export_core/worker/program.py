@@ -36,6 +36,7 @@ import contextlib
 import ctypes
 import gc
 import importlib
+import importlib.machinery
 import importlib.util
 import json
 import os
@@ -134,7 +135,7 @@ def prepare_devices(request: dict[str, Any], say: Say) -> Any:
 def register(module: str, path: str) -> None:
     """Import the golden's copy of a module under the module's own name. Raises `NotImportedError`."""
     try:
-        spec = importlib.util.spec_from_file_location(module, path)
+        spec = importlib.util.spec_from_file_location(module, path, loader=SourceOnly(module, path))
         assert spec
         assert spec.loader
         loaded = importlib.util.module_from_spec(spec)
@@ -145,6 +146,13 @@ def register(module: str, path: str) -> None:
             raise
         reason = "%s: %s" % (type(error).__name__, error)
         raise NotImportedError("the module %s cannot be imported in this reader: %s" % (module, reason)) from error
+
+
+class SourceOnly(importlib.machinery.SourceFileLoader):
+    """Compiles a module each time: a golden is never written to, and bytecode beside its files is not one of them."""
+
+    def get_code(self, fullname: str) -> Any:
+        return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def run_check(export: Any, exported: Any, check: dict[str, Any], say: Say, *, learn: bool = False) -> None:

@@ -278,3 +278,18 @@ def test_a_full_disk_leaves_the_old_golden(spoiled: Spoiled, small_disk: tuple[P
     assert [path.name for path in (folder / case).iterdir()] == [before.folder.name]
     assert GoldenStore(folder).goldens() == [before]
     before.verify()
+
+
+def test_a_comparators_module_that_exits_is_a_usage_error(projects: Projects) -> None:
+    project = projects(
+        test_a="""
+        import pytest
+
+        @pytest.mark.export_compat(compare="our_checks:f")
+        def test_f(): ...
+        """,
+        our_checks="import sys; sys.exit(0)",
+    )
+    run = project.pytest()
+    assert run.code == pytest.ExitCode.USAGE_ERROR, run.text
+    assert "compare='our_checks:f': cannot import our_checks: SystemExit: 0." in run.text

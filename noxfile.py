@@ -110,6 +110,13 @@ def forecast_check(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def sharding_check(session: nox.Session) -> None:
+    """Adopt artifacts for 2, 4 and 8 devices by five releases, and replay each in all five. -- --devices 4 is quick."""
+    session.install("-e", ".")
+    session.run("python", "tests/goldens/sharding_check.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
 def every_release(session: nox.Session) -> None:
     """Every release since 0.4.24 as writer and as reader: a table. -- --writers V,V --readers V,V for some of them."""
     session.install("-e", ".")

@@ -116,19 +116,48 @@ def verify(project: _Project) -> None:
     help="A Python file that readers import first, to register tree nodes, effects or custom-call targets. It is "
     "copied into the golden; may be given several times.",
 )
+@click.option(
+    "--mesh",
+    metavar="AXIS=SIZE,…",
+    help="The mesh of an artifact for several devices: data=2,model=4. [default: read from the artifact]",
+)
+@click.option(
+    "--in-specs",
+    metavar="SPECS",
+    help="How each flat argument is sharded, where the artifact does not say so: \"P('data'), None\". [default: "
+    "replicated]",
+)
 @_project_options
 def add_golden(
-    project: _Project, file: str, inputs: str, outputs: str, case: str, writer: str | None, register: Sequence[str]
+    project: _Project,
+    file: str,
+    inputs: str,
+    outputs: str,
+    case: str,
+    writer: str | None,
+    register: Sequence[str],
+    mesh: str | None,
+    in_specs: str | None,
 ) -> None:
     """Make a golden from an artifact whose source code is lost."""
     from export_core.artifact import read
     from export_core.goldens.adopt import adopt_artifact
+    from export_core.goldens.adopted_mesh import parse_mesh, parse_specs
     from export_core.goldens.verify import check_read_whole
 
     artifact = read(file)
     check_read_whole(artifact, project.policy.allow)
     by = _writer_of(artifact, project.policy.calendar(), writer)
-    manifest, files = adopt_artifact(artifact, Path(inputs), Path(outputs), case, by, [Path(name) for name in register])
+    manifest, files = adopt_artifact(
+        artifact,
+        Path(inputs),
+        Path(outputs),
+        case,
+        by,
+        [Path(name) for name in register],
+        parse_mesh(mesh) if mesh else {},
+        parse_specs(in_specs) if in_specs else (),
+    )
     status = project.store.write(manifest, files)
     golden = next(golden for golden in project.store.generations(case) if golden.manifest.writer == manifest.writer)
     golden.verify()

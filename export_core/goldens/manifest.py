@@ -48,9 +48,10 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """How it was exported. A field that has its default is not written down.
 
     `allow` and `disabled_checks` map custom-call targets and checks to the reason why they are accepted. `mesh` maps
-    axis names to sizes, in order; empty for one device. `register` names the modules that the reader imports first; the
-    golden holds a copy of each. `refused_on` lists platforms that it was not exported for, and on which its refusal is
-    checked.
+    axis names to sizes, in order; empty for one device. `in_specs` has a spec for each positional argument, or for each
+    flat one of an artifact that was added without its source. `register` names the modules that the reader imports
+    first; the golden holds a copy of each. `refused_on` lists platforms that it was not exported for, and on which its
+    refusal is checked.
     """
 
     # Defaults are left out (omit_defaults), so that a new option does not change the bytes of goldens without it.

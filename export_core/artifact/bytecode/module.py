@@ -123,3 +123,10 @@ class Module:
     def attributes(self) -> dict[str, Any]:
         """The attributes of the module itself, e.g. jax.uses_shape_polymorphism."""
         return self._contents.attributes
+
+    @property
+    def meshes(self) -> tuple[dict[str, int], ...]:
+        """The meshes that Shardy has in it: sizes of axes by name. May raise `ArtifactError`."""
+        from export_core.artifact.bytecode.meshes import shardy_meshes  # of no use to `jaxexport inspect`
+
+        return tuple(shardy_meshes(self._contents.values, self.attributes))

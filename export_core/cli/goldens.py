@@ -119,11 +119,15 @@ def add_golden(
 ) -> None:
     """Make a golden from an artifact whose source code is lost."""
     from export_core.artifact import read
+    from export_core.environments.reader_packages import import_problems
+    from export_core.goldens import GoldenError
     from export_core.goldens.adopt import adopt_artifact
 
     artifact = read(file)
     by = _writer_of(artifact, project.policy.calendar(), writer)
     manifest, files = adopt_artifact(artifact, Path(inputs), Path(outputs), case, by, [Path(name) for name in register])
+    if problems := import_problems(files, project.policy.reader_packages):
+        raise GoldenError("\n".join(problems))
     status = project.store.write(manifest, files)
     golden = next(golden for golden in project.store.generations(case) if golden.manifest.writer == manifest.writer)
     golden.verify()

@@ -141,6 +141,8 @@ def add_golden(
 ) -> None:
     """Make a golden from an artifact whose source code is lost."""
     from export_core.artifact import read
+    from export_core.environments.reader_packages import import_problems
+    from export_core.goldens import GoldenError
     from export_core.goldens.adopt import adopt_artifact
     from export_core.goldens.adopted_mesh import parse_mesh, parse_specs
     from export_core.goldens.verify import check_read_whole
@@ -158,6 +160,8 @@ def add_golden(
         parse_mesh(mesh) if mesh else {},
         parse_specs(in_specs) if in_specs else (),
     )
+    if problems := import_problems(files, project.policy.reader_packages):
+        raise GoldenError("\n".join(problems))
     status = project.store.write(manifest, files)
     golden = next(golden for golden in project.store.generations(case) if golden.manifest.writer == manifest.writer)
     golden.verify()

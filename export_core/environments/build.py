@@ -54,7 +54,8 @@ class Recipe:
     """What is built: a virtual environment of `python` with these requirements, in which the code `check` must run.
 
     `salt` stands for whatever else decides the content, such as the bytes of wheels; `options` are those of
-    ``uv pip install``, which do not. `constraints` hold packages to versions, whoever requires them.
+    ``uv pip install``, which do not. `constraints` hold packages to versions, whoever requires them;
+    `packages` are requirements that a policy adds.
     """
 
     name: str
@@ -64,13 +65,15 @@ class Recipe:
     salt: str = ""
     options: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
         """The folder of this environment, built or not."""
         # In this order since the first release: environments that are on disk are found by it.
         parts = [self.python, self.requirements, self.check, self.salt]
-        content = json.dumps([*parts, self.constraints] if self.constraints else parts)
+        added = [self.constraints, self.packages] if self.constraints or self.packages else []
+        content = json.dumps([*parts, *added])
         return cache_folder() / "environments" / f"{self.name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
@@ -167,7 +170,7 @@ def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threa
 
 def _build_whole(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event) -> Built:
     """Build an environment from nothing, all or nothing."""
-    folder, requirements = recipe.folder, recipe.requirements
+    folder, requirements = recipe.folder, recipe.requirements + recipe.packages
     # A build that was killed may have left half of one.
     shutil.rmtree(folder, ignore_errors=True)
     try:
@@ -188,6 +191,7 @@ def _build_whole(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Ev
             "checked": checked,
             "lock": built.content_hash,
             "size": size_of(folder),
+            "packages": recipe.packages,
         }
         write_whole(folder / READY, [json.dumps(ready).encode()])
     except BaseException:  # on a full disk, what is left of it takes the room of others
@@ -254,7 +258,7 @@ def _file_sizes(folder: Path, built_at: int) -> tuple[tuple[str, int], ...]:
 
 
 def _install(recipe: Recipe, stopping: threading.Event) -> None:
-    uv, folder, requirements = uv_command(), recipe.folder, recipe.requirements
+    uv, folder, requirements = uv_command(), recipe.folder, recipe.requirements + recipe.packages
     _run([uv, "venv", "--quiet", "--python", recipe.python, str(folder)], "creating the environment", stopping)
     command = [uv, "pip", "install", "--quiet", "--python", str(interpreter_in(folder)), *recipe.options, *requirements]
     if recipe.constraints:

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,8 +126,8 @@ class ReaderEnvironments:
     """The environments of a run's readers, built once and shared by all projects of this user.
 
     Those that it gives are locked for use until the end of its ``with``, or else of the process: nobody removes them.
-    `notify` reports downloads and long waits; `ready` is called with each reader whose environment is built. A build
-    that is running when `stopping` is set is ended.
+    `packages` are requirements of every reader, beside jax. `notify` reports downloads and long waits; `ready` is
+    called with each reader whose environment is built. A build that is running when `stopping` is set is ended.
     """
 
     def __init__(
@@ -135,12 +135,14 @@ class ReaderEnvironments:
         calendar: Calendar,
         sources: Sources = PUBLISHED,
         *,
+        packages: Sequence[str] = (),
         stopping: threading.Event | None = None,
         notify: Callable[[str], None] = lambda text: None,
         ready: Callable[[Release], None] = lambda release: None,
     ) -> None:
         self._calendar = calendar
         self._sources = sources
+        self._packages = packages
         self._stopping = stopping
         self._notify = notify
         self._ready = ready
@@ -197,6 +199,7 @@ class ReaderEnvironments:
             _CHECK,
             sources.content(release),
             sources.options(),
+            packages=tuple(self._packages),
         )
 
     def _announce(self, placement: Placement, recipe: Recipe) -> None:

@@ -83,7 +83,8 @@ def _failed(cell: Cell, reply: Reply, options: ReplayOptions) -> tuple[Verdict, 
     """The verdict and message of a cell that raised an exception."""
     message = reply.message or ""
     if reply.stage is Stage.READ:  # a module cannot be imported: the artifact was not tried
-        return Verdict.NOT_RUN, message or reply.type or ""
+        way = ". The policy's reader_packages installs what readers need" if "ModuleNotFoundError" in message else ""
+        return Verdict.NOT_RUN, (message or reply.type or "") + way
     call = _call(reply)
     need = find_driver_need(cell.platform, reply.stage, message, cell.reader.built)
     if need and cell.mode is Mode.COMPILE:

@@ -245,6 +245,12 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             description="Goldens that `jaxexport goldens prune` does not delete, in addition to those inside a window."
         ),
     ] = Retention()
+    reader_packages: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="What registered modules import beside jax and numpy: installed for every reader, as for pip."
+        ),
+    ] = ()
     backfill_install: Annotated[
         tuple[str, ...], Meta(description="What `jaxexport backfill` installs for the tests, as pip requirements.")
     ] = ()

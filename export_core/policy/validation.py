@@ -7,6 +7,8 @@ import datetime
 from collections.abc import Iterator, Mapping
 
 import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from export_core.policy.model import CustomCallChange, KnownFailure, Policy, Quirk
 from export_core.policy.toml_lines import Key
@@ -54,6 +56,19 @@ def problems(policy: Policy) -> Problems:
     for number, change in enumerate(policy.custom_call_changes):
         yield from _change(("custom_call_changes", number), change, policy.custom_call_changes[:number])
     yield from _retention(policy)
+    for number, text in enumerate(policy.reader_packages):
+        yield from _reader_package(("reader_packages", number), text)
+
+
+def _reader_package(key: Key, text: str) -> Problems:
+    try:
+        name = canonicalize_name(Requirement(text).name)
+    except InvalidRequirement as error:
+        problem = str(error).partition("\n")[0]
+        yield key, f"expected a requirement as pip takes it, such as optax==0.2.5, found {text!r}: {problem}."
+        return
+    if name in ("jax", "jaxlib"):
+        yield key, f"expected another package than jax and jaxlib, of which each reader has its own, found {text!r}."
 
 
 def _required(policy: Policy) -> Problems:

@@ -263,6 +263,10 @@ QUIRK = """quirks:
          "2: quirks[0]: expected at least one of rtol, atol, ulp and allow, found none."),
         (QUIRK.replace("rtol: 1", "rtol: -1"), "2: quirks[0].rtol: expected a finite number of 0 or more, found -1.0."),
         (QUIRK.replace("2026-12-01", "2027-12-01"), "found 2027-12-01, 426 days after it."),
+        ("reader_packages: [optax, 'op tax']",
+         "1: reader_packages[1]: expected a requirement as pip takes it, such as optax==0.2.5, found 'op tax': "),
+        ("reader_packages:\n  - jax>=0.5",
+         "2: reader_packages[0]: expected another package than jax and jaxlib, of which each reader has its own"),
         # what is no YAML, and what YAML would take in silence
         ("goldens: a\nwindows: [", "2: not YAML: "),
         ("goldens: a\n\twindows: {}", "2: not YAML: found a tab where YAML takes spaces only."),

@@ -240,6 +240,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             description="Goldens that `jaxexport goldens prune` does not delete, in addition to those inside a window."
         ),
     ] = Retention()
+    environment: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...],
+        Meta(
+            description="Environment variables that cells get in addition to what Python, jax and its devices need. "
+            "The code in a golden can read them."
+        ),
+    ] = ()
     backfill_install: Annotated[
         tuple[str, ...], Meta(description="What `jaxexport backfill` installs for the tests, as pip requirements.")
     ] = ()

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from export_core.environments.build import Built, Recipe, build, uv_command
-from export_core.environments.environment import cell_variables, requirements
+from export_core.environments.environment import requirements, writer_variables
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.interpreters import find_python, python_for
 from export_core.environments.locks import EnvironmentLocks
@@ -72,7 +72,7 @@ def write_goldens(
                 words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q")
                 command = [str(environment.python), "-m", "pytest", *words]
                 # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
-                code = subprocess.run([*command, *pytest_args], env=cell_variables(), check=False).returncode
+                code = subprocess.run([*command, *pytest_args], env=writer_variables(), check=False).returncode
         except EnvironmentFailed as error:
             click.echo(f"jaxlib {release.jaxlib}: {error}", err=True)
             codes.append(INCOMPLETE)

@@ -242,7 +242,7 @@ def command_options(selection: Selection, options: RunOptions) -> list[str]:
         *(("--target", target) for target in selection.targets),
         *(("--wheels", folder) for folder in selection.wheels),
         *(("--index", without_credentials(url)) for url in selection.indexes),
-        ("--executor", options.executor if options.executor != defaults.executor else None),
+        ("--executor", without_credentials(options.executor) if options.executor != defaults.executor else None),
         ("--timeout", f"{options.timeout:g}" if options.timeout != defaults.timeout else None),
         ("--memory", f"{options.memory / GIB:g}" if options.memory != defaults.memory else None),
     ]
@@ -302,7 +302,7 @@ def _outcomes(
     if interpreter:
         return replay(
             cells,
-            lambda placement: this_interpreter(placement.reader),
+            lambda placement: this_interpreter(placement.reader, how.policy.environment),
             how,
             notify=observer.note,
             start=interpreter.start,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from export_core.artifact.main_check import check_main
+from export_core.escaping import printable
 from export_core.inspection.describe import audit_calls, find_writer, foreseen_in
-from export_core.inspection.screen import joined, printable
+from export_core.inspection.screen import joined
 from export_core.phrases import plural
 
 if TYPE_CHECKING:

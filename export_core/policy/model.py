@@ -251,6 +251,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             description="What registered modules import beside jax and numpy: installed for every reader, as for pip."
         ),
     ] = ()
+    environment: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...],
+        Meta(
+            description="Environment variables that cells get in addition to what Python, jax and its devices need. "
+            "The code in a golden can read them."
+        ),
+    ] = ()
     backfill_install: Annotated[
         tuple[str, ...], Meta(description="What `jaxexport backfill` installs for the tests, as pip requirements.")
     ] = ()

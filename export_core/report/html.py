@@ -13,6 +13,7 @@ import jinja2
 import msgspec
 from markupsafe import Markup
 
+from export_core.escaping import plain_text
 from export_core.judge import Result, Summary
 from export_core.report.findings import findings
 from export_core.report.grid import Grid, grid
@@ -23,7 +24,6 @@ from export_core.report.wording import (
     cell_sentence,
     evidence,
     headline,
-    plain_text,
 )
 
 MOST_FINDINGS = 300

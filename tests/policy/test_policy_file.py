@@ -352,6 +352,8 @@ def test_what_msgspec_refuses_the_schema_explains():
         ("tolerances", {"tpu": []}),
         ("retention", {"pinned": [{"goldens": []}]}),
         ("backfill_install", "numpy"),
+        ("environment", "SCALE_LIBRARY"),
+        ("environment", ["A=B"]),
     ]
     for key, value in wrong:
         with pytest.raises(msgspec.ValidationError):

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from export_core.judge.accepted import Accepted
-from export_core.judge.coverage import uncovered
+from export_core.judge.coverage import left_out, nothing_promised, uncovered
 from export_core.judge.custom_calls import JudgedChange, judge_changes
 from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Judgement, Result
@@ -29,13 +29,18 @@ class ShardOf(msgspec.Struct, frozen=True):
     index: int
     count: int
 
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
 
 class Summary(msgspec.Struct, frozen=True):
     """summary.json: what was planned, what happened, and by which policy and calendar.
 
     `uncovered` says what is missing beside the cells that were not run. `plan` is a digest of the whole plan: the same
     for all its shards. `shard` says which of them this was. `flaky` counts the cells whose verdict was another one the
-    last time. `without_cells` names the selected goldens that have no cell on the platforms asked for.
+    last time. `without_cells` names the selected goldens that have no cell on the platforms asked for. `unpromised`
+    says that no cell was promised, and is empty if one was; `partial` says which part of the project's plan this was,
+    and is empty if it was all of it.
     """
 
     planned: int
@@ -56,6 +61,8 @@ class Summary(msgspec.Struct, frozen=True):
     shard: ShardOf | None = None
     flaky: int = 0
     without_cells: str = ""
+    unpromised: str = ""
+    partial: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,8 @@ def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
 def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
-    Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete. A
+    Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete, and
+    so is a run without a promised cell, unless the policy says that it is meant or others have its other shards. A
     golden that calls a new target too early is a broken promise even if no reader of this run shows it: readers of
     those days are deployed, and not all of them are published. Raises `PolicyError` for a known failure whose globs
     cover too much.
@@ -104,6 +112,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     # A shard cannot know what the others cover.
     platforms = [name.partition(":")[0] for name in facts.selection.get("platforms", ())]
     missing = [] if facts.shard else uncovered(results, policy.required, platforms)
+    unpromised = nothing_promised(results, policy)
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
     judgements = Counter(str(result.judgement) for result in results)
     # Counting alone would take a result that is given twice for the one that is missing.
@@ -114,8 +123,11 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         code = INCOMPLETE
     elif judgements[Judgement.BROKEN] or any(change.broken for change in changes):
         code = BROKEN
+    elif stale:
+        code = STALE
     else:
-        code = STALE if stale else KEPT
+        # Other shards may have promised cells.
+        code = INCOMPLETE if unpromised and not (policy.unpromised or facts.shard) else KEPT
     return Summary(
         planned=facts.planned,
         results=len(results),
@@ -135,6 +147,8 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         shard=facts.shard,
         flaky=sum(bool(result.flaky) for result in results),
         without_cells=facts.without_cells,
+        unpromised=unpromised,
+        partial=left_out(facts.selection, policy, str(facts.shard or "")),
     )
 
 

@@ -216,6 +216,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     required: Annotated[Required, Meta(description="What a run must cover; without it, it is incomplete.")] = Required()
+    unpromised: Annotated[
+        str | None,
+        Meta(
+            description="Why a run without a promised cell is meant, such as one of old goldens. Without it, such a "
+            "run is incomplete."
+        ),
+    ] = None
     rtol: Annotated[
         float | dict[str, float] | None, Meta(description="Relative tolerance of new goldens: a number, or by dtype.")
     ] = None

@@ -41,6 +41,8 @@ def problems(policy: Policy) -> Problems:
     if policy.platforms is not None:
         yield from _platforms(("platforms",), tuple(policy.platforms), least=1)
     yield from _required(policy)
+    if policy.unpromised is not None:
+        yield from _text(("unpromised",), policy.unpromised)
     yield from _amounts((), policy, ("rtol", "atol"))
     if problem := problem_of_tolerances(policy.tolerances):
         # "tpu: float32: message": the path to the tolerance comes before its message.

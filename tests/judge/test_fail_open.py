@@ -206,7 +206,7 @@ def running(tmp_path, monkeypatch, jaxexport) -> Callable[..., Ended]:
 def test_a_worker_that_does_not_start_is_incomplete(running):
     ended = running("pass", python=Path("/bin/false"))
     assert ended.code == 3
-    assert "INCOMPLETE: not every planned cell has a result that counts." in ended.out
+    assert "INCOMPLETE: not every planned cell has a result that counts" in ended.out
     assert "was not run" in ended.out
 
 
@@ -219,7 +219,7 @@ def test_a_comparator_that_exits_is_incomplete(running, tmp_path, code):
     (plain.folder / "golden.yaml").write_bytes(dump_manifest(own))
     ended = running("pass")
     assert ended.code == 3, ended
-    assert "INCOMPLETE: not every planned cell has a result that counts." in ended.out
+    assert "INCOMPLETE: not every planned cell has a result that counts" in ended.out
     assert "stage compare" in ended.out.replace("stage      compare", "stage compare")
 
 

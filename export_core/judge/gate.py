@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +36,8 @@ class Summary(msgspec.Struct, frozen=True):
 
     `uncovered` says what is missing beside the cells that were not run. `plan` is a digest of the whole plan: the same
     for all its shards. `shard` says which of them this was. `flaky` counts the cells whose verdict was another one the
-    last time. `without_cells` names the selected goldens that have no cell on the platforms asked for.
+    last time. `without_cells` names the selected goldens that have no cell on the platforms asked for. `results_sha256`
+    is the hash of results.jsonl.
     """
 
     planned: int
@@ -56,6 +58,7 @@ class Summary(msgspec.Struct, frozen=True):
     shard: ShardOf | None = None
     flaky: int = 0
     without_cells: str = ""
+    results_sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,13 @@ class RunFacts:
 def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
     """What a summary says of the calendar of a run, as of its day."""
     known = calendar.as_of(as_of)
-    return {"newest_jaxlib": known.newest(), "releases": len(known.jaxlib)}
+    # All that decides which readers there are and what is promised of them.
+    facts = {
+        kind: {version: (entry.built, entry.yanked) for version, entry in entries.items()}
+        for kind, entries in (("jaxlib", known.jaxlib), ("jax", known.jax))
+    }
+    digest = hashlib.sha256(msgspec.json.encode(facts, order="deterministic")).hexdigest()
+    return {"newest_jaxlib": known.newest(), "releases": len(known.jaxlib), "sha256": digest}
 
 
 def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Summary:
@@ -108,15 +117,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     judgements = Counter(str(result.judgement) for result in results)
     # Counting alone would take a result that is given twice for the one that is missing.
     different = len({result.key for result in results})
-    exactly_once = facts.planned > 0 and different == len(results) == facts.planned
-    # Incomplete outranks broken: what did not run may be broken too. The report lists both.
-    if not exactly_once or judgements[Judgement.INCOMPLETE] or missing:
-        code = INCOMPLETE
-    elif judgements[Judgement.BROKEN] or any(change.broken for change in changes):
-        code = BROKEN
-    else:
-        code = STALE if stale else KEPT
-    return Summary(
+    summary = Summary(
         planned=facts.planned,
         results=len(results),
         verdicts=dict(sorted(Counter(str(result.verdict) for result in results).items())),
@@ -127,7 +128,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         policy=msgspec.to_builtins(policy),
         calendar=facts.calendar,
         seconds=round(facts.seconds, 1),
-        exit_code=code,
+        exit_code=KEPT,  # until `exit_code_of`
         custom_call_changes=changes,
         accepted=list(facts.accepted),
         uncovered=[*_miscounted(facts.planned, len(results), different), *missing],
@@ -136,6 +137,17 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         flaky=sum(bool(result.flaky) for result in results),
         without_cells=facts.without_cells,
     )
+    return msgspec.structs.replace(summary, exit_code=exit_code_of(summary))
+
+
+def exit_code_of(summary: Summary) -> int:
+    """The exit code that follows from everything else in a summary."""
+    # Incomplete outranks broken: what did not run may be broken too. The report lists both.
+    if summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE):
+        return INCOMPLETE
+    if summary.judgements.get(Judgement.BROKEN) or any(change.broken for change in summary.custom_call_changes):
+        return BROKEN
+    return STALE if summary.stale else KEPT
 
 
 def _miscounted(planned: int, results: int, different: int) -> list[str]:

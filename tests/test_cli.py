@@ -17,7 +17,8 @@ from making import ARTIFACTS, NEWEST, files, manifest, write_golden
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest import dump_manifest
 from export_core.goldens.store import ARTIFACT
-from export_core.runs.journal import Journal, PlanRecord
+from export_core.runs.journal import Journal
+from export_core.runs.plan_record import PlanRecord
 from tools.schemas import schema
 
 
@@ -368,7 +369,7 @@ def test_readers_that_cannot_be_had_are_bad_input(command, words, said, jaxexpor
 
 
 def test_another_plan_is_not_resumed(jaxexport, project):
-    journal = Journal(project / ".jaxexport", PlanRecord("0", "2026-11-20", {}, {}, "", 1, "", {}))
+    journal = Journal(project / ".jaxexport", PlanRecord("0", "2026-11-20", {}, {}, "", 1, "", {}, "", {}, {}))
     journal.append(b"{}")
     journal.close()
     before = {path: path.read_bytes() for path in (project / ".jaxexport").iterdir()}

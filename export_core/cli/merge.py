@@ -26,6 +26,8 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     A shard that is missing or did not finish makes the run incomplete. A shard that is given twice is refused, and so
     are shards of different plans. Exit codes are those of `jaxexport matrix`.
     """
+    import msgspec
+
     from export_core.report import print_report
     from export_core.runs.journal import Journal
     from export_core.runs.merge import merge_shards
@@ -38,8 +40,8 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
         )
     merged = merge_shards(folders)
     with Journal(results, merged.record) as journal:
-        journal.finish(result_line(result) for result in merged.results)
-        write_summary(results, merged.summary)
+        digest = journal.finish(result_line(result) for result in merged.results)
+        write_summary(results, msgspec.structs.replace(merged.summary, results_sha256=digest))
     print_report(console(), merged.results, merged.summary)
     if merged.missing:
         click.echo(

@@ -19,6 +19,7 @@ from export_core.comparing.compare import Difference, compare_leaves
 from export_core.environments.packages import installed_packages
 from export_core.environments.reader_packages import import_problems
 from export_core.errors import ExportCompatError
+from export_core.escaping import shown
 from export_core.export import MISMATCH, Case, ExtraCall, ProducedGolden, add_checks, case_id, outputs_for, produce
 from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
@@ -287,7 +288,9 @@ class Recorder:
 
     def _fail(self, text: str) -> NoReturn:
         __tracebackhide__ = True
-        raise pytest.fail.Exception(text, pytrace=False) from None  # the text contains that of the error behind it
+        raise pytest.fail.Exception(
+            shown(text), pytrace=False
+        ) from None  # the text contains that of the error behind it
 
 
 def _changed_options(now: Options, then: Options) -> list[str]:

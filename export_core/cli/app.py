@@ -16,6 +16,7 @@ from export_core.cli.goldens import goldens_group
 from export_core.cli.judge import judge
 from export_core.cli.matrix import matrix
 from export_core.cli.merge import merge
+from export_core.cli.output import echo
 from export_core.cli.plan import plan
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
@@ -64,5 +65,5 @@ def main() -> None:
     try:
         jaxexport()
     except ExportCompatError as error:
-        click.echo(f"jaxexport: error: {error}", err=True)
+        echo(f"jaxexport: error: {error}", err=True)
         sys.exit(error.exit_code)

@@ -1,10 +1,50 @@
-"""Output for people that never ends a command: a closed pipe or a full disk only loses the text."""
+"""All output of the commands for people: what it quotes from files is escaped, and it never ends a command.
+
+A closed pipe or a full disk only loses the text.
+"""
 
 from __future__ import annotations
 
 import io
 import os
-from typing import IO, Any, TextIO, cast
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
+
+import click
+
+from export_core.escaping import plain_text, safe_json, shown, without_commands
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
+    """Print text that may quote anything."""
+    click.echo(shown(text), nl=nl, err=err)
+
+
+def echo_json(value: Any, *, indent: int = 2) -> None:
+    """Print a value as JSON."""
+    click.echo(safe_json(value, indent=indent).decode())
+
+
+def safe_console(stream: TextIO, **options: Any) -> Console:
+    """A console of rich on a stream. Escapes of rich itself are the only ones that reach the terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    class SafeConsole(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            super().print(*map(_plain, objects), **options)
+
+    def _plain(item: Any) -> Any:
+        if isinstance(item, str):
+            return plain_text(item)
+        if isinstance(item, Text) and item.plain != (plain := plain_text(item.plain)):
+            item = item.copy()
+            item.plain = plain
+        return item
+
+    return SafeConsole(file=fail_safe(stream), **options)
 
 
 def fail_safe(stream: TextIO) -> IO[str]:
@@ -21,7 +61,8 @@ class _FailSafe:
     def write(self, text: str) -> int:
         """Write the text, or drop it."""
         try:
-            return self._stream.write(text)
+            self._stream.write(without_commands(text))  # here: where a line begins is known once it is wrapped
+            return len(text)
         except OSError:
             self._give_up()
             return len(text)

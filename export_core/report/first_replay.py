@@ -39,10 +39,10 @@ def first_replay(result: Result) -> FirstReplay:
     other numbers are a fault of what was exported. So is a timeout: a golden that takes longer than a cell may would be
     broken in each reader.
     """
+    if result.verdict is Verdict.CRASH:  # also one that is listed as a known failure
+        return FirstReplay(crash=outcome_line(result))
     if result.verdict in (Verdict.PASS, Verdict.COMPILED) or result.judgement is Judgement.KNOWN:
         return FirstReplay()
-    if result.verdict is Verdict.CRASH:
-        return FirstReplay(crash=outcome_line(result))
     if result.verdict is Verdict.NOT_RUN and result.stage is Stage.ENVIRONMENT:
         return FirstReplay(unknown=result.message)
     shown = [pair for pair in evidence(result) if pair[0] in ("stage", "message", "stderr")]

@@ -15,10 +15,8 @@ from export_core.phrases import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from export_core.artifact import Artifact
-    from export_core.goldens import Golden, GoldenStore, Writer
+    from export_core.goldens import Golden, GoldenStore
     from export_core.policy import Policy
-    from export_core.releases import Calendar
 
 
 class _Project(NamedTuple):
@@ -128,6 +126,9 @@ def verify(project: _Project) -> None:
     help="How each flat argument is sharded, where the artifact does not say so: \"P('data'), None\". [default: "
     "replicated]",
 )
+@click.option(
+    "--no-replay", is_flag=True, help="Store it without replaying it first, in the environment of its writer."
+)
 @_project_options
 def add_golden(
     project: _Project,
@@ -139,9 +140,15 @@ def add_golden(
     register: Sequence[str],
     mesh: str | None,
     in_specs: str | None,
+    no_replay: bool,
 ) -> None:
-    """Make a golden from an artifact whose source code is lost."""
+    """Make a golden from an artifact whose source code is lost.
+
+    It is replayed once by its own writer first, and not stored where that fails or gives other numbers. Where the
+    writer's environment cannot be built, it is stored without.
+    """
     from export_core.artifact import read
+    from export_core.cli.adding import replay_by_writer, writer_of
     from export_core.environments.reader_packages import import_problems
     from export_core.goldens import GoldenError
     from export_core.goldens.adopt import adopt_artifact
@@ -150,7 +157,7 @@ def add_golden(
 
     artifact = read(file)
     check_read_whole(artifact, project.policy.allow)
-    by = _writer_of(artifact, project.policy.calendar(), writer)
+    by = writer_of(artifact, project.policy.calendar(), writer)
     manifest, files = adopt_artifact(
         artifact,
         Path(inputs),
@@ -163,10 +170,12 @@ def add_golden(
     )
     if problems := import_problems(files, project.policy.reader_packages):
         raise GoldenError("\n".join(problems))
+    remark = "not replayed, as --no-replay says" if no_replay else replay_by_writer(manifest, files, project.policy)
     status = project.store.write(manifest, files)
     golden = next(golden for golden in project.store.generations(case) if golden.manifest.writer == manifest.writer)
     golden.verify()
     echo(f"{golden.folder}: {status}, by jaxlib {manifest.writer.jaxlib}; every file is as it was written")
+    echo(remark)
 
 
 @goldens_group.command()
@@ -253,31 +262,3 @@ def _find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
             return generations, golden
     known = ", ".join(golden.manifest.writer.id for golden in generations)
     raise GoldenError(f"{store.root / case}: no writer is called {writer!r}. There are goldens by {known}.")
-
-
-def _writer_of(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Writer:
-    """The writer of an artifact: the jaxlib that was named, or else the one that can be read from its bytes.
-
-    Raises `GoldenError` when neither is there.
-    """
-    from export_core.goldens import GoldenError, Writer
-    from export_core.inspection.describe import find_writer
-    from export_core.releases.entries import calendar_entries
-
-    clues = find_writer(artifact, calendar_entries(calendar))
-    jaxlib = jaxlib or clues["jaxlib"]
-    if jaxlib is None:
-        candidates = ", ".join(clues["candidates"]) or "none in the calendar"
-        raise GoldenError(
-            f"{artifact.name}: expected an artifact that names its writer, found one that several releases can have "
-            f"written. Name the jaxlib with --writer; these fit: {candidates}."
-        )
-    platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
-    return Writer(
-        # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.
-        jax=clues["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax),
-        jaxlib=jaxlib,
-        built=calendar.built(jaxlib),
-        python="unknown",
-        platform="cpu" if "cpu" in platforms or not platforms else platforms[0],
-    )

@@ -13,6 +13,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -230,6 +231,16 @@ class GoldenStore:
                 shutil.rmtree(old, ignore_errors=True)
             else:
                 old.rename(place)
+
+
+@contextlib.contextmanager
+def staged_golden(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Golden]:
+    """A golden in a folder of its own, until the end of the ``with``: to be replayed before it is stored."""
+    with tempfile.TemporaryDirectory(prefix="jaxexport-golden-") as folder:
+        store = GoldenStore(Path(folder))
+        store.write(manifest, files)
+        (golden,) = store.generations(manifest.case)
+        yield golden
 
 
 def sha256(data: bytes) -> str:

@@ -23,6 +23,7 @@ _STYLE = {
 }
 _TITLE_STYLE = {
     "BROKEN PROMISE": "bold red",
+    "NOT REPLAYABLE": "bold red",
     "REGRESSED": "bold red",
     "CAVEAT": "bold yellow",
     "fixed": "green",

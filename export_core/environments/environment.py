@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_core.environments.build import Recipe, build, damage_in, find_built, uv_command
+from export_core.environments.build import Recipe, build, environments_folder, find_built, give_up, uv_command
 from export_core.environments.download_size import describe_download, download_sizes
 from export_core.environments.errors import EnvironmentFailed
+from export_core.environments.installed import changed_in, damage_in
 from export_core.environments.interpreters import find_python, python_for
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.placement import Mode, Placement
@@ -212,8 +213,19 @@ class ReaderEnvironments:
 
 
 def damage(environment: Environment) -> str:
-    """What is not as it was installed, in words; empty if nothing is, and if the environment was not built here."""
-    return damage_in(environment.python.parent.parent) if environment.content_hash else ""
+    """What is not as it was installed, in words; empty if nothing is, and if the environment was not built here.
+
+    Reads every file. A damaged environment is given up: it is built anew when it is asked for again.
+    """
+    if not environment.content_hash:
+        return ""
+    folder = environment.python.parent.parent
+    broken = damage_in(folder)
+    if folder.parent == environments_folder():
+        broken = broken or changed_in(folder)
+        if broken:
+            give_up(folder)
+    return broken
 
 
 @functools.cache

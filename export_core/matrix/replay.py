@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from export_core.environments.environment import Environment
@@ -335,6 +335,8 @@ class _Replay:
             if problem := machine_fault(reply):
                 raise InfrastructureFault(problem)
             outcome = outcome_of(cell, reply, outputs, self.options)
+            if environment.note:
+                outcome = replace(outcome, message="\n".join(filter(None, (outcome.message, environment.note))))
             # A jax that has lost a file, or runs with one that is not its own, can fail in any way.
             if outcome.verdict in SUSPICIOUS and (broken := self.repairs.damage(environment)):
                 raise InfrastructureFault(f"the environment broke: {broken}")

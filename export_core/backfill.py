@@ -12,7 +12,7 @@ import click
 from export_core.environments.build import Built, Recipe, build, uv_command
 from export_core.environments.environment import requirements, writer_variables
 from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.interpreters import find_python, python_for
+from export_core.environments.interpreters import interpreter_for
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.own_package import own_requirement
 from export_core.escaping import shown
@@ -87,9 +87,12 @@ def _build_writer(
 ) -> Built:
     """The environment of a release with the tests of the project. Raises `EnvironmentFailed`."""
     calendar, sources = writers.calendar, writers.sources
+    interpreter = interpreter_for(calendar.pythons(release.jaxlib), uv_command())
+    if interpreter.note:
+        click.echo(f"jaxlib {release.jaxlib} {interpreter.note}")
     recipe = Recipe(
         f"writer-{release.jaxlib}",
-        find_python(python_for(calendar.pythons(release.jaxlib)), uv_command()),
+        interpreter.python,
         (*requirements(release, calendar, sources), "pytest", own_requirement(), *(install or _project_here())),
         _CHECK,
         _project_file() + sources.content(release),

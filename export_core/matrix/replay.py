@@ -9,10 +9,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from export_core.environments.environment import Environment, damage
+from export_core.environments.environment import Environment
 from export_core.environments.errors import EnvironmentFailed, InfrastructureFault, tried_twice
 from export_core.environments.hardware import missing_hardware, shares_device
 from export_core.environments.placement import Mode, Placement
@@ -22,6 +22,7 @@ from export_core.matrix.checks import request_of
 from export_core.matrix.content_keys import ExecutionKeys
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
+from export_core.matrix.repairs import SUSPICIOUS, Repairs
 from export_core.worker.client import start_worker
 from export_core.worker.errors import WorkerDied
 from export_core.worker.protocol import Reply, Stage, Worker, WorkerStarter
@@ -111,6 +112,7 @@ class _Replay:
         self.outcome_queue: queue.Queue[Outcome] = queue.Queue()
         self.audits: dict[str, str] = {}
         self.executions = ExecutionKeys(self.limits)
+        self.repairs = Repairs(self._environment_for, notify)
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
         """One outcome for each cell. Environments are built while the cells of others run."""
@@ -208,8 +210,7 @@ class _Replay:
         if self.stopping.is_set():
             return attempts
         try:
-            # The environment is asked for again: what broke of it meanwhile is repaired.
-            repaired = self._environment_for(attempts[0].placement)
+            repaired = self.repairs.repaired(environment, attempts[0].placement)
             return self._through_worker(attempts, repaired, finish).untried
         except InfrastructureFault as fault:  # there was no worker for any of them
             for attempt in attempts:
@@ -261,7 +262,9 @@ class _Replay:
             if self.stopping.is_set():
                 raise
             try:
-                return self.start(self._environment_for(placement), self.limits.jobs, fork=self.limits.fork)
+                return self.start(
+                    self.repairs.repaired(environment, placement), self.limits.jobs, fork=self.limits.fork
+                )
             except InfrastructureFault as second:
                 raise WorkerDied(tried_twice(str(first), str(second))) from second
 
@@ -332,8 +335,10 @@ class _Replay:
             if problem := machine_fault(reply):
                 raise InfrastructureFault(problem)
             outcome = outcome_of(cell, reply, outputs, self.options)
-            # A jax that has lost a file can fail in any way.
-            if outcome.verdict in (Verdict.ERROR, Verdict.CRASH) and (broken := damage(environment)):
+            if environment.note:
+                outcome = replace(outcome, message="\n".join(filter(None, (outcome.message, environment.note))))
+            # A jax that has lost a file, or runs with one that is not its own, can fail in any way.
+            if outcome.verdict in SUSPICIOUS and (broken := self.repairs.damage(environment)):
                 raise InfrastructureFault(f"the environment broke: {broken}")
             return outcome
         except InfrastructureFault:

@@ -20,7 +20,17 @@ from export_core.environments.packages import installed_packages
 from export_core.environments.reader_packages import import_problems
 from export_core.errors import ExportCompatError
 from export_core.escaping import shown
-from export_core.export import MISMATCH, Case, ExtraCall, ProducedGolden, add_checks, case_id, outputs_for, produce
+from export_core.export import (
+    MISMATCH,
+    Case,
+    ExtraCall,
+    ProducedGolden,
+    add_checks,
+    case_id,
+    outputs_for,
+    produce,
+    require_values,
+)
 from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import staged_golden
@@ -122,6 +132,9 @@ class Recorder:
                 for produced in whole:
                     self._check(produced)
                 return
+            if not self._marked.nothing_to_compare:
+                for produced in whole:
+                    require_values(produced)
             # All are replayed before one is stored, for the same reason.
             crashes = [self._first_crash(produced) for produced in whole]
             for produced, crash in zip(whole, crashes, strict=True):

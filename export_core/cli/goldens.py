@@ -129,6 +129,13 @@ def verify(project: _Project) -> None:
 @click.option(
     "--no-replay", is_flag=True, help="Store it without replaying it first, in the environment of its writer."
 )
+@click.option(
+    "--nothing-to-compare",
+    "accepted",
+    metavar="REASON",
+    default="",
+    help="Why this golden is meant although it has no output, only empty ones or nothing but NaN.",
+)
 @_project_options
 def add_golden(
     project: _Project,
@@ -141,6 +148,7 @@ def add_golden(
     mesh: str | None,
     in_specs: str | None,
     no_replay: bool,
+    accepted: str,
 ) -> None:
     """Make a golden from an artifact whose source code is lost.
 
@@ -151,23 +159,20 @@ def add_golden(
     from export_core.cli.adding import replay_by_writer, writer_of
     from export_core.environments.reader_packages import import_problems
     from export_core.goldens import GoldenError
-    from export_core.goldens.adopt import adopt_artifact
+    from export_core.goldens.adopt import Given, adopt_artifact
     from export_core.goldens.adopted_mesh import parse_mesh, parse_specs
     from export_core.goldens.verify import check_read_whole
 
     artifact = read(file)
     check_read_whole(artifact, project.policy.allow)
     by = writer_of(artifact, project.policy.calendar(), writer)
-    manifest, files = adopt_artifact(
-        artifact,
-        Path(inputs),
-        Path(outputs),
-        case,
-        by,
+    given = Given(
         [Path(name) for name in register],
         parse_mesh(mesh) if mesh else {},
         parse_specs(in_specs) if in_specs else (),
+        accepted.strip(),
     )
+    manifest, files = adopt_artifact(artifact, Path(inputs), Path(outputs), case, by, given)
     if problems := import_problems(files, project.policy.reader_packages):
         raise GoldenError("\n".join(problems))
     remark = "not replayed, as --no-replay says" if no_replay else replay_by_writer(manifest, files, project.policy)

@@ -144,7 +144,7 @@ def test_a_dtype_that_numpy_lacks_is_read_as_numpy_writes_it(add, tmp_path):
 
     path = changed(tmp_path, "0.12.0.1/symbolic", in_avals=(Aval("bfloat16", ("b",)),), out_avals=())
     values = np.array([1.5, -2.0], ml_dtypes.bfloat16)
-    assert add(path, [values], []).code == 0
+    assert add(path, [values], [], "--nothing-to-compare", "only the dtype matters").code == 0
     (leaf,) = the_golden(tmp_path).inputs()
     assert str(leaf) == "bfloat16[2]"
     assert leaf.numpy().tolist() == [1.5, -2.0]
@@ -237,3 +237,14 @@ def test_a_matrix_over_the_added_golden_keeps_its_promise(add, jaxexport: Run, t
     assert ended.code == 0, ended.out + ended.err
     (result,) = read_results(tmp_path / ".jaxexport")
     assert (result.golden, result.verdict, result.judgement) == ("models.old/0.9.2-cpu", "pass", "kept")
+
+
+def test_outputs_of_only_nan_need_a_reason(add, tmp_path):
+    nan = [np.full((3, 3), np.nan, np.float32)]
+    ended = add(SYMBOLIC, zeros((3, 4)), nan)
+    assert ended.code == 2
+    assert "o.npz: expected outputs that show what the function computes, but all values of its outputs" in ended.err
+    assert not (tmp_path / "golden").exists()
+    assert add(SYMBOLIC, zeros((3, 4)), nan, "--nothing-to-compare", " ").code == 2
+    assert add(SYMBOLIC, zeros((3, 4)), nan, "--nothing-to-compare", "what it gave then").code == 0
+    assert add(SYMBOLIC, zeros((0, 4)), zeros((0, 0))).code == 2

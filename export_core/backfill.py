@@ -18,6 +18,7 @@ from export_core.environments.environment import cell_variables, requirements
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.interpreters import find_python, python_for
 from export_core.environments.locks import EnvironmentLocks
+from export_core.errors import PREFIX
 from export_core.matrix.selection import GROUPS, Readers, Selection, choose_readers, known_releases
 from export_core.releases import Calendar, Release, ReleaseError, Windows
 
@@ -73,7 +74,7 @@ def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequenc
                 # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
                 code = subprocess.run([*command, *pytest_args], env=cell_variables(), check=False).returncode
         except EnvironmentFailed as error:
-            click.echo(f"jaxlib {release.jaxlib}: {error}", err=True)
+            click.echo(f"{PREFIX}jaxlib {release.jaxlib}: {error}", err=True)
             codes.append(INCOMPLETE)
         else:
             codes.append(1 if code else 0)

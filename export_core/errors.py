@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+PREFIX = "jaxexport: error: "
+"""How every error message begins, whichever command, nox session or test run prints it."""
+
 
 class ExportCompatError(Exception):
     """Bad input or a broken part, told to a person.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.cli.options import policy_option
+from export_core.errors import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,7 @@ def audit(
         try:
             text, fine = audit_text(read(file), terms, writer, reader)
         except ArtifactError as error:
-            click.echo(f"jaxexport: error: {error}", err=True)
+            click.echo(f"{PREFIX}{error}", err=True)
             # The other files are still audited; the exit code stays that of the worst.
             code = BAD_INPUT
         else:

@@ -15,6 +15,7 @@ from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.interpreters import interpreter_for
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.own_package import own_requirement
+from export_core.errors import PREFIX
 from export_core.escaping import shown
 from export_core.matrix.selection import GROUPS, Readers, Selection, choose_readers, known_releases
 from export_core.releases import Calendar, Release, ReleaseError, Windows
@@ -75,7 +76,7 @@ def write_goldens(
                 # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
                 code = subprocess.run([*command, *pytest_args], env=writer_variables(), check=False).returncode
         except EnvironmentFailed as error:
-            click.echo(shown(f"jaxlib {release.jaxlib}: {error}"), err=True)
+            click.echo(shown(f"{PREFIX}jaxlib {release.jaxlib}: {error}"), err=True)
             codes.append(INCOMPLETE)
         else:
             codes.append(1 if code else 0)

@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     if config.getoption("prune_goldens") and (reason := why_partial(config)):
-        raise pytest.UsageError(
+        raise marker.usage_error(
             f"--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: {reason}."
         )
     config.pluginmanager.register(GoldensReporter(listener.collected), "jaxexport-reporter")

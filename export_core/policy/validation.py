@@ -15,7 +15,7 @@ from export_core.policy.toml_lines import Key
 from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key
 from export_core.releases.contradictions import contradiction
-from export_core.tolerances import PLATFORMS, problem_of_tolerances, read_amount
+from export_core.tolerances import PLATFORMS, problem_of_tolerances, read_amount, similar_platform
 
 LONGEST_DAYS = 90
 """How many days an entry may be in force, unless it is permanent and was approved."""
@@ -209,7 +209,7 @@ def _platforms(key: Key, names: tuple[str, ...], *, least: int) -> Problems:
         yield key, f"expected some of {', '.join(PLATFORMS)}, found none."
     for name in names:
         if name not in PLATFORMS:
-            yield key, f"expected some of {', '.join(PLATFORMS)}, found {name!r}."
+            yield key, f"expected some of {', '.join(PLATFORMS)}, found {name!r}.{similar_platform(name)}"
 
 
 def _patterns(key: Key, patterns: tuple[str, ...], *, least: int) -> Problems:

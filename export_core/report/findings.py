@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
+from export_core.judge.result import by_build_date
 from export_core.matrix import Verdict
 from export_core.phrases import few, plural
 from export_core.report.wording import (
@@ -114,9 +115,8 @@ def _group_finding(group: Sequence[Result], title: str, rank: int) -> Finding:
 
 def goldens_and_readers(results: Sequence[Result]) -> str:
     """The goldens and the readers of several cells, or the first of many."""
-    goldens = sorted({result.golden for result in results})
-    readers = sorted({(result.reader.built, result.reader.jaxlib) for result in results})
-    return f"{few(goldens)} in jaxlib {few([version for _, version in readers])}"
+    goldens = [golden for *_, golden in sorted({result.golden_order for result in results})]
+    return f"{few(goldens)} in jaxlib {few(by_build_date(result.reader for result in results))}"
 
 
 def _flaky(results: Sequence[Result]) -> list[str]:

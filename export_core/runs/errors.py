@@ -1,7 +1,6 @@
 """The errors of this folder."""
 
 from export_core.errors import ExportCompatError
-from export_core.judge.gate import INCOMPLETE
 
 
 class RunError(ExportCompatError):
@@ -11,10 +10,10 @@ class RunError(ExportCompatError):
 class ResultsNotWritten(RunError):  # noqa: N818 - it names what happened
     """There is no room for more results: the run is incomplete, and can be resumed."""
 
-    exit_code = INCOMPLETE
+    exit_code = 3
 
 
 class IncompleteResults(RunError):  # noqa: N818 - it names what happened
     """Planned cells have no result, or more than one: what the run says of the others is not its answer."""
 
-    exit_code = INCOMPLETE
+    exit_code = 3

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -23,6 +21,7 @@ from export_core.matrix.content_keys import ExecutionKeys
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
 from export_core.matrix.repairs import SUSPICIOUS, Repairs
+from export_core.matrix.scratch import remove_abandoned, scratch_folder
 from export_core.worker.client import start_worker
 from export_core.worker.errors import WorkerDied
 from export_core.worker.protocol import Reply, Stage, Worker, WorkerStarter
@@ -86,6 +85,7 @@ def replay(
 
     What fails around a cell (its worker, its environment, a disk) is tried once more; a verdict never is.
     """
+    remove_abandoned()
     run = _Replay(environment_for, options, notify, start, stopping or threading.Event())
     yield from run.outcomes(cells)
 
@@ -222,7 +222,7 @@ class _Replay:
         """Run cells in one worker, until all are done or it has died."""
         ended = _Pass()
         running: list[Future[None]] = []
-        with _scratch_folder() as scratch:
+        with scratch_folder() as scratch:
             worker = self._start_worker(environment, attempts[0].placement)
             try:
                 for number, attempt in enumerate(attempts):
@@ -231,7 +231,7 @@ class _Replay:
                     if self.stopping.is_set() or any(lost.isolated for lost in ended.lost):
                         self._release_slot(attempt.placement)
                         break
-                    outputs = Path(scratch) / str(number)
+                    outputs = scratch / str(number)
                     running.append(self._submit(worker, environment, attempt, outputs, finish, ended.lost))
                 for future in running:
                     # Stopping the run must not wait for a cell that takes its whole time.
@@ -354,14 +354,3 @@ class _Replay:
             self.audits[golden] = audit_problem(cell.golden, self.options.policy)
         problem = self.audits[golden]
         return Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem) if problem else None
-
-
-@contextlib.contextmanager
-def _scratch_folder() -> Iterator[str]:
-    """A folder for the outputs of cells."""
-    try:
-        scratch = tempfile.TemporaryDirectory(prefix="jaxexport-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise InfrastructureFault(f"infrastructure: no folder for the outputs of cells: {error}") from error
-    with scratch as folder:
-        yield folder

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 import click
 
 from export_core.escaping import plain_text, safe_json, shown, without_commands
+from export_core.urls import without_credentials
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
     """Print text that may quote anything."""
-    click.echo(shown(text), nl=nl, err=err)
+    click.echo(shown(without_credentials(text)), nl=nl, err=err)
 
 
 def echo_json(value: Any, *, indent: int = 2) -> None:
@@ -38,8 +39,8 @@ def safe_console(stream: TextIO, **options: Any) -> Console:
 
     def _plain(item: Any) -> Any:
         if isinstance(item, str):
-            return plain_text(item)
-        if isinstance(item, Text) and item.plain != (plain := plain_text(item.plain)):
+            return _cleaned(item)
+        if isinstance(item, Text) and item.plain != (plain := _cleaned(item.plain)):
             item = item.copy()
             item.plain = plain
         return item
@@ -52,6 +53,10 @@ def fail_safe(stream: TextIO) -> IO[str]:
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
     return cast("IO[str]", _FailSafe(stream))
+
+
+def _cleaned(text: str) -> str:
+    return plain_text(without_credentials(text))
 
 
 class _FailSafe:

@@ -202,7 +202,7 @@ def _build_whole(
         # Last of all: this file says that the environment is complete.
         # The key is called "lock" on disk: environments that were built before are found by it.
         ready = {
-            "requirements": requirements,
+            "requirements": [without_credentials(requirement) for requirement in requirements],
             "checked": checked,
             "lock": built.content_hash,
             "size": size_of(folder),

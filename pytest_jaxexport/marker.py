@@ -70,6 +70,11 @@ class MarkerOptions(NamedTuple):  # no dataclass: every pytest run makes this cl
     nothing_to_compare: str | None = None
 
 
+def usage_error(text: str) -> pytest.UsageError:
+    """An error that ends the run before any test, with the prefix that the command `jaxexport` has."""
+    return pytest.UsageError(f"jaxexport: error: {text}")
+
+
 def read_marker(item: pytest.Item) -> MarkerOptions | None:
     """The marker of a test; its own keywords come before those of its class and module. None for an unmarked test.
 
@@ -112,9 +117,14 @@ def parse_platforms(value: object, where: str) -> tuple[str, ...]:
     known = ("cpu", "cuda", "rocm", "tpu")
     for name in names:
         if name not in known:
-            raise pytest.UsageError(f"{where}: unknown platform {name!r}; jax.export knows {', '.join(known)}.")
+            # As above: only a mistake needs it.
+            from export_core.tolerances import similar_platform
+
+            raise usage_error(
+                f"{where}: unknown platform {name!r}; jax.export knows {', '.join(known)}.{similar_platform(str(name))}"
+            )
     if not names:
-        raise pytest.UsageError(f"{where}: expected at least one platform of {', '.join(known)}.")
+        raise usage_error(f"{where}: expected at least one platform of {', '.join(known)}.")
     return tuple(dict.fromkeys(names))
 
 
@@ -126,7 +136,7 @@ def parse_tolerance(value: object, where: str) -> float:
         number = -1.0
     # float(True) is 1.0, and `not (… >= 0)` is also true of NaN.
     if not (number >= 0 and math.isfinite(number)) or isinstance(value, bool):
-        raise pytest.UsageError(f"{where}: expected a finite number of 0 or more, found {value!r}.")
+        raise usage_error(f"{where}: expected a finite number of 0 or more, found {value!r}.")
     return number
 
 
@@ -250,4 +260,4 @@ def _where(item: pytest.Item) -> str:
 
 
 def _usage(item: pytest.Item, text: str) -> pytest.UsageError:
-    return pytest.UsageError(f"{_where(item)} {text}")
+    return usage_error(f"{_where(item)} {text}")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import nox
 
+from export_core.errors import PREFIX, ExportCompatError
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.matrix.selection import window_readers
 from export_core.policy import find_policy
@@ -25,7 +26,11 @@ def register(*, policy: str | None = None) -> None:
     own. Nox exits with 1 for every exit code but 0; `jaxexport matrix` itself tells broken, incomplete and stale apart.
     `nox --list` shows the single ones as ``compat_matrix(reader='0.9.2', platform='cpu')``.
     """
-    rules = find_policy(Path(), policy)
+    try:
+        rules = find_policy(Path(), policy)
+    except ExportCompatError as error:  # nox would print a traceback of the noxfile
+        print(f"{PREFIX}{error}", file=sys.stderr)
+        sys.exit(error.exit_code)
     options = ["--policy", policy] if policy else []
 
     @nox.session(venv_backend="none")

@@ -9,7 +9,7 @@ import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from export_core.judge.result import Judgement, Result
+from export_core.judge.result import Judgement, Result, by_build_date
 from export_core.matrix import Verdict
 from export_core.matrix.selection import Selection
 from export_core.phrases import few
@@ -41,13 +41,13 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
     if len(ran) < required.cells:
         missing.append(f"required.cells: expected at least {required.cells} cells that ran, found {len(ran)}.")
     seen = {
-        "readers": {result.reader.jaxlib for result in ran},
-        "writers": {result.writer.jaxlib for result in ran},
-        "platforms": {result.platform for result in ran},
+        "readers": by_build_date(result.reader for result in ran),
+        "writers": by_build_date(result.writer for result in ran),
+        "platforms": sorted({result.platform for result in ran}),
     }
     for name, values in seen.items():
         missing += [
-            f"required.{name}: expected a cell that ran for {pattern}, found {', '.join(sorted(values)) or 'none'}."
+            f"required.{name}: expected a cell that ran for {pattern}, found {', '.join(values) or 'none'}."
             for pattern in getattr(required, name)
             if not fnmatch.filter(values, pattern)
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from export_core.judge.result import Judgement, Result
 from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.releases import Calendar
+from export_core.urls import without_credentials
 
 KEPT, BROKEN, BAD_INPUT, INCOMPLETE, STALE = 0, 1, 2, 3, 4
 """Exit codes of matrix and judge."""
@@ -40,7 +42,7 @@ class Summary(msgspec.Struct, frozen=True):
     for all its shards. `shard` says which of them this was. `flaky` counts the cells whose verdict was another one the
     last time. `without_cells` names the selected goldens that have no cell on the platforms asked for. `unpromised`
     says that no cell was promised, and is empty if one was; `partial` says which part of the project's plan this was,
-    and is empty if it was all of it.
+    and is empty if it was all of it. `results_sha256` is the hash of results.jsonl.
     """
 
     planned: int
@@ -63,6 +65,7 @@ class Summary(msgspec.Struct, frozen=True):
     without_cells: str = ""
     unpromised: str = ""
     partial: str = ""
+    results_sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,13 @@ class RunFacts:
 def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
     """What a summary says of the calendar of a run, as of its day."""
     known = calendar.as_of(as_of)
-    return {"newest_jaxlib": known.newest(), "releases": len(known.jaxlib)}
+    # All that decides which readers there are and what is promised of them.
+    facts = {
+        kind: {version: (entry.built, entry.yanked) for version, entry in entries.items()}
+        for kind, entries in (("jaxlib", known.jaxlib), ("jax", known.jax))
+    }
+    digest = hashlib.sha256(msgspec.json.encode(facts, order="deterministic")).hexdigest()
+    return {"newest_jaxlib": known.newest(), "releases": len(known.jaxlib), "sha256": digest}
 
 
 def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Summary:
@@ -117,18 +126,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     judgements = Counter(str(result.judgement) for result in results)
     # Counting alone would take a result that is given twice for the one that is missing.
     different = len({result.key for result in results})
-    exactly_once = facts.planned > 0 and different == len(results) == facts.planned
-    # Incomplete outranks broken: what did not run may be broken too. The report lists both.
-    if not exactly_once or judgements[Judgement.INCOMPLETE] or missing:
-        code = INCOMPLETE
-    elif judgements[Judgement.BROKEN] or any(change.broken for change in changes):
-        code = BROKEN
-    elif stale:
-        code = STALE
-    else:
-        # Other shards may have promised cells.
-        code = INCOMPLETE if unpromised and not (policy.unpromised or facts.shard) else KEPT
-    return Summary(
+    summary = Summary(
         planned=facts.planned,
         results=len(results),
         verdicts=dict(sorted(Counter(str(result.verdict) for result in results).items())),
@@ -136,10 +134,10 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         stale=stale,
         as_of=facts.as_of,
         selection=facts.selection,
-        policy=msgspec.to_builtins(policy),
+        policy=msgspec.to_builtins(_without_passwords(policy)),
         calendar=facts.calendar,
         seconds=round(facts.seconds, 1),
-        exit_code=code,
+        exit_code=KEPT,  # until `exit_code_of`
         custom_call_changes=changes,
         accepted=list(facts.accepted),
         uncovered=[*_miscounted(facts.planned, len(results), different), *missing],
@@ -150,6 +148,27 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         unpromised=unpromised,
         partial=left_out(facts.selection, policy, str(facts.shard or "")),
     )
+    return msgspec.structs.replace(summary, exit_code=exit_code_of(summary))
+
+
+def exit_code_of(summary: Summary) -> int:
+    """The exit code that follows from everything else in a summary."""
+    # Incomplete outranks broken: what did not run may be broken too. The report lists both.
+    if summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE):
+        return INCOMPLETE
+    if summary.judgements.get(Judgement.BROKEN) or any(change.broken for change in summary.custom_call_changes):
+        return BROKEN
+    if summary.stale:
+        return STALE
+    # Other shards may have promised cells.
+    meant = summary.policy.get("unpromised") or summary.shard
+    return INCOMPLETE if summary.unpromised and not meant else KEPT
+
+
+def _without_passwords(policy: Policy) -> Policy:
+    """The policy as it is stored: a requirement may be a URL with a password."""
+    install = tuple(map(without_credentials, policy.backfill_install))
+    return msgspec.structs.replace(policy, backfill_install=install)
 
 
 def _miscounted(planned: int, results: int, different: int) -> list[str]:

@@ -12,6 +12,7 @@ import msgspec
 from export_core.comparing.compare import Difference, compare_leaves
 from export_core.environments.placement import Mode
 from export_core.goldens import Check, Comparison, Golden
+from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.matrix.cell import Cell
@@ -41,6 +42,9 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
     """
     golden = cell.golden
     folder, mesh = golden.folder.resolve(), golden.manifest.options.mesh
+    # The artifact of a test was exported with its specs, and says them itself.
+    given = () if golden.manifest.test else golden.manifest.options.in_specs
+    specs = parse_specs(", ".join(map(str, given))) if given else ()
     checks = tuple(
         CheckRequest(
             name=check.name,
@@ -50,6 +54,7 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
             mesh=tuple((check.mesh or mesh).items()),
             # The artifact's own shardings hold on the exporter's mesh only.
             place="spread" if check.spread else "whole" if check.mesh not in ({}, mesh) else "own",
+            specs=specs,
             dump=None if dump is None else cell_dump_folder(cell, check.name, dump),
         )
         for number, check in enumerate(checks_of(cell))

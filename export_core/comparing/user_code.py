@@ -12,7 +12,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ import msgspec
 from export_core.comparing.errors import CompareError
 from export_core.goldens.arrays import Leaf, to_npz
 from export_core.phrases import signal_name
+from export_core.scratch import scratch_folder
 from export_core.tolerances import problem_of_name
 
 PROGRAM = Path(__file__).with_name("user_program.py")
@@ -74,10 +74,10 @@ class UserCode:
 
     def compare(self, name: str, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> str | None:
         """What a user's function says is wrong, or None. Raises `CompareError` when it fails itself."""
-        with tempfile.TemporaryDirectory(prefix="jaxexport-") as folder:
+        with scratch_folder() as folder:
             paths = {}
             for side, leaves in (("expected", expected), ("actual", actual)):
-                path = Path(folder) / f"{side}.npz"
+                path = folder / f"{side}.npz"
                 path.write_bytes(to_npz(leaves))
                 paths[side] = str(path)
             return self._ask(name, **paths).message

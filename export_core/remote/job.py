@@ -14,8 +14,8 @@ from export_core.matrix.content_keys import tool
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.local_replay import replay_here
 from export_core.matrix.outcome_cache import CachedOutcome
-from export_core.matrix.scratch import scratch_folder
 from export_core.releases import Release
+from export_core.scratch import scratch_folder
 from export_core.worker.protocol import Stage
 
 

@@ -237,7 +237,7 @@ def test_closing_ends_a_comparison_that_would_not_end(tmp_path):
 
 def test_a_comparator_sees_no_token_and_what_the_policy_names(tmp_path, monkeypatch):
     (tmp_path / "our_spy.py").write_text(
-        "import os\ndef f(expected, actual): return ' '.join(name for name in ('CI_TOKEN', 'OURS') if name in os.environ)"
+        "import os\ndef f(expected, actual): return ' '.join({'CI_TOKEN', 'OURS'} & {*os.environ})"
     )
     monkeypatch.setenv("CI_TOKEN", "s3cret")
     monkeypatch.setenv("OURS", "1")

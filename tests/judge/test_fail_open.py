@@ -279,6 +279,15 @@ def test_a_cell_without_end_is_broken(running, tmp_path):
     assert "still in stage" in ended.out
 
 
+def test_a_run_outside_every_window_is_0_only_where_it_is_meant(running):
+    ended = running("crash")
+    assert (ended.code, "NOTHING PROMISED: every cell is outside its window" in ended.out) == (3, True), ended
+    meant = running("crash", "--unpromised", "an archive")
+    assert (meant.code, "NOTHING PROMISED: every cell is outside its window" in meant.out) == (0, True), meant
+    assert "The policy says that such a run is meant: an archive" in meant.out
+    assert running("crash", "--unpromised", " ").code == 2
+
+
 def test_a_platform_without_a_cell_is_incomplete(running):
     ended = running("crash", "--platforms", "cpu,tpu")
     assert ended.code == 3

@@ -5,6 +5,9 @@ from __future__ import annotations
 from export_core.escaping import shown
 from export_core.urls import without_credentials
 
+PREFIX = "jaxexport: error: "
+"""How every error message begins, whichever command, nox session or test run prints it."""
+
 
 class ExportCompatError(Exception):
     """Bad input or a broken part, told to a person.
@@ -22,3 +25,7 @@ class ExportCompatError(Exception):
     def message(self) -> str:
         """The message as it was raised."""
         return super().__str__()
+
+
+class InfrastructureFault(ExportCompatError):  # noqa: N818 - it names what happened
+    """Something around a cell failed: nothing is known of the cell, and another try may succeed."""

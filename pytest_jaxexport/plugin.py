@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     if config.getoption("prune_goldens") and (reason := why_partial(config)):
-        raise pytest.UsageError(
+        raise marker.usage_error(
             f"--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: {reason}."
         )
     config.pluginmanager.register(GoldensReporter(listener.collected), "jaxexport-reporter")
@@ -243,5 +243,5 @@ def _recorder(item: pytest.Item) -> Recorder:
 
     config = item.config
     if REPLAYER not in config.stash:
-        config.stash[REPLAYER] = Replayer(config.stash[SETTINGS])
+        config.stash[REPLAYER] = Replayer(config.stash[SETTINGS], marker.user_code(config))
     return Recorder(item, item.stash[MARKED], config.stash[SETTINGS], config.stash[REPLAYER])

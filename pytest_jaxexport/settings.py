@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from pytest_jaxexport.marker import Amount, MarkerOptions, parse_platforms, parse_tolerance
+from pytest_jaxexport.marker import Amount, MarkerOptions, parse_platforms, parse_tolerance, usage_error
 
 if TYPE_CHECKING:
     from export_core.export import ExportOptions
@@ -38,6 +38,7 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
     dump_ir: Path | None = None
     policy_file: Path | None = None
     directory: Path = Path()
+    record_packages: bool = False
 
     def export_options(self, marked: MarkerOptions) -> ExportOptions:
         """How a test's function is to be exported."""
@@ -77,6 +78,12 @@ def add_options(parser: pytest.Parser) -> None:
         "Goldens by other writers are not changed.",
     )
     group.addoption(
+        "--record-packages",
+        action="store_true",
+        help="With --update-goldens: record in each golden the versions of all installed packages, as `jaxexport "
+        "backfill` does.",
+    )
+    group.addoption(
         "--prune-goldens",
         action="store_true",
         help="After a run of all tests, delete the goldens of tests that no longer exist. Refused in any other run.",
@@ -114,7 +121,7 @@ def request_devices(config: pytest.Config) -> None:
     if not count:
         return
     if not count.isdecimal() or int(count) < 1:
-        raise pytest.UsageError(f"export_devices: expected a number of devices, found {count!r}.")
+        raise usage_error(f"export_devices: expected a number of devices, found {count!r}.")
     # A number that the user has set already, in the shell or in CI, is left alone.
     flags = os.environ.get("XLA_FLAGS", "")
     if flag not in flags:
@@ -149,6 +156,7 @@ def read_settings(config: pytest.Config) -> Settings:
         dump_ir=_dump_folder(config),
         policy_file=_found_policy_file(config),
         directory=config.invocation_params.dir,
+        record_packages=bool(config.getoption("record_packages")),
     )
 
 
@@ -161,7 +169,7 @@ def _dump_folder(config: pytest.Config) -> Path | None:
     try:
         return make_dump_folder(config.invocation_params.dir / str(named))
     except ExportCompatError as error:
-        raise pytest.UsageError(str(error)) from error
+        raise usage_error(str(error)) from error
 
 
 def _read_policy(config: pytest.Config) -> Policy:
@@ -171,7 +179,7 @@ def _read_policy(config: pytest.Config) -> Policy:
     try:
         return find_policy(config.rootpath, _policy_file(config))
     except ExportCompatError as error:
-        raise pytest.UsageError(str(error)) from error
+        raise usage_error(str(error)) from error
 
 
 def _found_policy_file(config: pytest.Config) -> Path | None:

@@ -9,6 +9,7 @@ import click
 
 from export_core.cli.options import policy_option
 from export_core.cli.output import echo
+from export_core.errors import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +73,7 @@ def audit(
         try:
             text, fine = audit_text(read(file), terms, writer, reader)
         except ArtifactError as error:
-            echo(f"jaxexport: error: {error}", err=True)
+            echo(f"{PREFIX}{error}", err=True)
             # The other files are still audited; the exit code stays that of the worst.
             code = BAD_INPUT
         else:

@@ -61,6 +61,7 @@ def forecast(as_json: bool, markdown: bool, ics: str | None, **selection: Any) -
 
 def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, days: int, deployed: str) -> Forecast:
     from export_core.goldens import GoldenError, GoldenStore
+    from export_core.goldens.dates import check_dates
     from export_core.judge.forecast import forecast as look_ahead
 
     policy = policy_of(policy_file)
@@ -69,4 +70,6 @@ def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, d
     # A forecast about nothing would say that nothing happens: more likely the folder is not the one meant.
     if not stored:
         raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
-    return look_ahead(stored, policy, policy.calendar(), day_of(as_of), days, comma_separated(deployed))
+    calendar = policy.calendar()
+    check_dates(stored, calendar)
+    return look_ahead(stored, policy, calendar, day_of(as_of), days, comma_separated(deployed))

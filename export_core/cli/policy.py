@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,19 +56,29 @@ def init(goldens: str | None) -> None:
 
 @policy_group.command()
 @policy_option
+@goldens_option
 @as_of_option
-def check(policy_file: str | None, as_of: str | None) -> None:
-    """Check the policy, and list the known failures and quirks that have expired.
+def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> None:
+    """Check the policy; list what has expired in it, and what matches none of the goldens here and no release.
 
-    Exit codes: 0 no problems found, 2 the policy has errors, 4 an entry has expired.
+    Exit codes: 0 no problems found, or warnings only; 2 the policy has errors, or a golden claims another build date
+    than the calendar has; 4 an entry has expired.
     """
+    from export_core.goldens import GoldenStore
+    from export_core.goldens.dates import check_dates
     from export_core.judge.gate import KEPT, STALE
     from export_core.judge.known import expired
+    from export_core.judge.unmatched import unmatched_patterns
     from export_core.phrases import plural
     from export_core.policy import find_policy
     from export_core.policy import policy_file as policy_path
 
     file, policy = policy_path(Path(), policy_file), find_policy(Path(), policy_file)
+    stored, calendar = GoldenStore(Path(goldens or policy.goldens)).goldens(), policy.calendar()
+    check_dates(stored, calendar, all_known=False)  # a run may know more writers: those of --wheels and --index
+    # Before the first golden is written, nothing can match.
+    for unmatched in unmatched_patterns(policy, stored, calendar) if stored else ():
+        echo(f"warning: {unmatched.text}")
     stale = expired(policy, day_of(as_of))
     for problem in stale:
         echo(problem)
@@ -82,7 +91,7 @@ def check(policy_file: str | None, as_of: str | None) -> None:
         )
     )
     echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired")
-    sys.exit(STALE if stale else KEPT)
+    raise click.exceptions.Exit(STALE if stale else KEPT)
 
 
 @policy_group.command()

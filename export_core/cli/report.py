@@ -36,7 +36,7 @@ def report(folder: Path, html: str | None, markdown: str | None, junit: str | No
 
     if [html, markdown, junit].count(STDOUT) > 1:
         raise click.UsageError("- is standard output: only one format can be written to it.")
-    results, summary = read_run(folder)
+    results, summary, _ = read_run(folder)
     if not (html or markdown or junit):
         print_report(console(), results, summary)
     if html:

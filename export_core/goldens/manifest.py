@@ -48,9 +48,10 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """How it was exported. A field that has its default is not written down.
 
     `allow` and `disabled_checks` map custom-call targets and checks to the reason why they are accepted. `mesh` maps
-    axis names to sizes, in order; empty for one device. `register` names the modules that the reader imports first; the
-    golden holds a copy of each. `refused_on` lists platforms that it was not exported for, and on which its refusal is
-    checked.
+    axis names to sizes, in order; empty for one device. `in_specs` has a spec for each positional argument, or for each
+    flat one of an artifact that was added without its source. `register` names the modules that the reader imports
+    first; the golden holds a copy of each. `refused_on` lists platforms that it was not exported for, and on which its
+    refusal is checked.
     """
 
     # Defaults are left out (omit_defaults), so that a new option does not change the bytes of goldens without it.
@@ -149,7 +150,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `files` maps each file beside it to its SHA-256; nothing in it depends on the machine or the time.
 
-    `out_shardings` says for more than one device which part of each output is on which device.
+    `out_shardings` says for more than one device which part of each output is on which device. `packages` has the
+    version of every package that was installed where `jaxexport backfill` wrote it; for others it is not written down.
     """
 
     case: str
@@ -165,6 +167,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checks: tuple[Check, ...] = ()
     out_shardings: tuple[str, ...] = ()
     jaxpr: JaxprSummary | None = None
+    packages: dict[str, str] = {}
     format: int = FORMAT
 
     @property
@@ -193,6 +196,8 @@ _Dumper.add_representer(str, _Dumper.text)
 def dump_manifest(manifest: Manifest) -> bytes:
     """golden.yaml as bytes, the same for the same manifest: fields in order, `format` first, where readers look."""
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
+    if not manifest.packages:  # a new field does not change the bytes of goldens without it
+        del data["packages"]
     ordered = {"format": data.pop("format"), **data}
     return yaml.dump(ordered, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120).encode()
 

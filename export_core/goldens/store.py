@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import msgspec
+
 from export_core.artifact import Artifact, read_bytes
 from export_core.atomic import write_whole
 from export_core.goldens.arrays import Leaf, from_npz
@@ -30,6 +32,7 @@ from export_core.goldens.manifest import (
     load_manifest,
     refuse_newer_format,
 )
+from export_core.scratch import scratch_folder
 from export_core.untrusted import read_regular
 
 MANIFEST = "golden.yaml"
@@ -129,7 +132,7 @@ class GoldenStore:
         return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
 
     def write(self, manifest: Manifest, files: Mapping[str, bytes]) -> WriteStatus:
-        """Write one golden atomically. A stored golden with the same bytes is not touched.
+        """Write one golden atomically. A stored golden with the same bytes is not touched, whatever packages it names.
 
         Raises `GoldenError` when the disk refuses, when a newer version of this tool wrote the stored golden, and for a
         manifest that could not be loaded; then nothing stored has changed, or the message says so.
@@ -139,7 +142,7 @@ class GoldenStore:
         self._recover(target.parent)  # first, or a golden that waits to be put back would count as missing
         content = {MANIFEST: dump_manifest(manifest), **files}
         replaced = target.exists()
-        if replaced and self._content(target) == content:
+        if replaced and self._content(target) in (content, self._with_stored_packages(manifest, target, content)):
             return WriteStatus.UNCHANGED
         if replaced:
             refuse_newer_format(target / MANIFEST)
@@ -200,6 +203,16 @@ class GoldenStore:
             )
         return Golden(manifest, folder)
 
+    def _with_stored_packages(
+        self, manifest: Manifest, target: Path, content: Mapping[str, bytes]
+    ) -> Mapping[str, bytes]:
+        """The content with the packages of the stored golden: with others, it is still the same golden."""
+        try:
+            packages = self._load(target).manifest.packages
+        except GoldenError:  # it is damaged, and written again
+            return content
+        return {**content, MANIFEST: dump_manifest(msgspec.structs.replace(manifest, packages=packages))}
+
     @staticmethod
     def _folders(parent: Path) -> Iterator[Path]:
         if parent.is_dir():
@@ -218,6 +231,16 @@ class GoldenStore:
                 shutil.rmtree(old, ignore_errors=True)
             else:
                 old.rename(place)
+
+
+@contextlib.contextmanager
+def staged_golden(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Golden]:
+    """A golden in a folder of its own, until the end of the ``with``: to be replayed before it is stored."""
+    with scratch_folder() as folder:
+        store = GoldenStore(folder)
+        store.write(manifest, files)
+        (golden,) = store.generations(manifest.case)
+        yield golden
 
 
 def sha256(data: bytes) -> str:

@@ -52,8 +52,11 @@ def audit_text(
 
 
 def _summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:
-    bad = sum(not finding.ok for finding in findings)
-    parts = [f"{plural(bad, 'target')} not guaranteed"] if bad else []
+    unread = sum(not finding.ok for finding in findings if not finding.count)
+    bad = sum(not finding.ok for finding in findings if finding.count)
+    parts = [f"not read whole ({plural(unread, 'part')} not known)"] if unread else []
+    if bad:
+        parts.append(f"{plural(bad, 'target')} not guaranteed")
     if problems:
         parts.append("main is not what the envelope says")
     if parts:
@@ -62,7 +65,7 @@ def _summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:
 
 
 def _finding_lines(finding: AuditFinding) -> list[str]:
-    mark = "note" if not finding.count else "ok  " if finding.ok else "FAIL"
+    mark = "FAIL" if not finding.ok else "ok  " if finding.count else "note"
     more = [] if finding.ok else [f"          in {place}" for place in finding.places[1:]]
     return [f"  {mark}  {finding}", *more]
 

@@ -82,9 +82,9 @@ class OutcomeKeys:
 
 
 def expected_content(manifest: Manifest) -> str:
-    """A hash of what a golden says and expects, without its name and the files that are for the eye only."""
+    """A hash of what a golden says and expects, without its name, its packages and the files for the eye only."""
     files = {name: content for name, content in manifest.files.items() if name not in FOR_THE_EYE}
-    return _digest(msgspec.structs.replace(manifest, case="", test="", name=None, files=files))
+    return _digest(msgspec.structs.replace(manifest, case="", test="", name=None, files=files, packages={}))
 
 
 def depends_on_more(golden: Golden) -> bool:

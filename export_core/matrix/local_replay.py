@@ -39,6 +39,7 @@ def replay_here(
     with ReaderEnvironments(
         options.calendar,
         options.sources,
+        packages=options.policy.reader_packages,
         variables=options.policy.environment,
         stopping=stopping,
         notify=notify,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 from export_core.comparing.errors import CompareError
-from export_core.environments.errors import InfrastructureFault
 from export_core.environments.placement import Mode
+from export_core.errors import InfrastructureFault
 from export_core.goldens import GoldenError
 from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.matrix.checks import CallResults, check_calls
 from export_core.matrix.known_messages import find_driver_need, find_refusal
 from export_core.matrix.limits import GIB, ReplayOptions
+from export_core.phrases import signal_name
 from export_core.urls import without_credentials
 from export_core.worker.protocol import Reply, Stage
 
@@ -62,18 +62,10 @@ def not_run(cell: Cell, problem: str) -> Outcome:
     return Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, without_credentials(problem))
 
 
-def signal_name(number: int | None) -> str:
-    """``signal 11 (SIGSEGV)``."""
-    try:
-        return f"signal {number} ({signal.Signals(number or 0).name})"
-    except ValueError:
-        return f"signal {number}"
-
-
 def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Outcome:
     """The outcome of a cell whose calls all ended."""
     try:
-        results = check_calls(cell, reply, outputs, options.policy.tolerances)
+        results = check_calls(cell, reply, outputs, options)
     except GoldenError as error:  # outputs that are gone, or cannot be read
         raise InfrastructureFault(str(error)) from error
     except CompareError as error:  # a comparator that fails says nothing about the reader
@@ -92,7 +84,8 @@ def _failed(cell: Cell, reply: Reply, options: ReplayOptions) -> tuple[Verdict, 
     """The verdict and message of a cell that raised an exception."""
     message = reply.message or ""
     if reply.stage is Stage.READ:  # a module cannot be imported: the artifact was not tried
-        return Verdict.NOT_RUN, message or reply.type or ""
+        way = ". The policy's reader_packages installs what readers need" if "ModuleNotFoundError" in message else ""
+        return Verdict.NOT_RUN, (message or reply.type or "") + way
     call = _call(reply)
     need = find_driver_need(cell.platform, reply.stage, message, cell.reader.built)
     if need and cell.mode is Mode.COMPILE:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_core.environments.placement import Mode, Target
@@ -16,6 +15,7 @@ from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.local_replay import replay_here
 from export_core.matrix.outcome_cache import CachedOutcome
 from export_core.releases import Release
+from export_core.scratch import scratch_folder
 from export_core.worker.protocol import Stage
 
 
@@ -59,6 +59,7 @@ class JobResult:
 def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     """A job of cells that share their reader and platform. Reads the files of their goldens."""
     first = cells[0]
+    options = replace(options, user_code=None)  # a process does not travel: each machine has its own
     return Job(first.reader, first.platform, tuple(map(_pack, cells)), options, tool(), first.target)
 
 
@@ -71,11 +72,11 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
         )
         return JobResult(tuple(not_run))
     notes: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="jaxexport-") as scratch:
-        cells = [_unpack(golden, job, Path(scratch) / str(number)) for number, golden in enumerate(job.goldens)]
+    with scratch_folder() as scratch, job.options.limits.user_code() as user_code:
+        cells = [_unpack(golden, job, scratch / str(number)) for number, golden in enumerate(job.goldens)]
         # They arrive in the order in which they end; what is sent back has the order of the job's goldens.
         outcomes: dict[CellKey, CachedOutcome] = {}
-        for outcome in replay(cells, job.options, notify=notes.append):
+        for outcome in replay(cells, replace(job.options, user_code=user_code), notify=notes.append):
             outcomes[outcome.cell.key] = CachedOutcome.from_outcome(outcome)
         return JobResult(tuple(outcomes[cell.key] for cell in cells), tuple(notes))
 

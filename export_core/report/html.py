@@ -24,6 +24,7 @@ from export_core.report.wording import (
     cell_sentence,
     evidence,
     headline,
+    promised_nothing,
 )
 
 MOST_FINDINGS = 300
@@ -64,7 +65,7 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
         hashes={"style": _csp_hash(style), "script": _csp_hash(script)},
         headline=line,
         counts=counts,
-        exit_code=summary.exit_code,
+        exit_code=3 if promised_nothing(summary) else summary.exit_code,
         as_of=summary.as_of,
         findings=[(finding.title, shown(finding.text)) for finding in all_findings[:MOST_FINDINGS]],
         more=len(all_findings) - MOST_FINDINGS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from export_core.escaping import printable, shown
@@ -39,7 +39,8 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
     broken = [result for result in results if result.judgement is Judgement.BROKEN]
     # A scope has no jax: two readers with one jaxlib are one cell to an entry.
     others = {scope_of(result) for result in results if result.promised and result.judgement is not Judgement.BROKEN}
-    entries = [_entry(failure, scopes, others, summary.as_of) for failure, scopes in _grouped(broken)]
+    built = {release.jaxlib: release.built for result in broken for release in (result.writer, result.reader)}
+    entries = [_entry(failure, scopes, others, summary.as_of, built) for failure, scopes in _grouped(broken)]
     return "known_failures:\n" + "".join(entries) if entries else ""
 
 
@@ -94,8 +95,17 @@ def _expected_message(result: Result) -> str:
     return line.partition(" (max abs")[0] if result.verdict is Verdict.NUMERICS else line
 
 
-def _entry(failure: _Failure, scopes: Sequence[Scope], others: set[Scope], as_of: datetime.date) -> str:
-    names = [sorted({scope[axis] for scope in scopes}) for axis in range(4)]
+def _entry(
+    failure: _Failure,
+    scopes: Sequence[Scope],
+    others: set[Scope],
+    as_of: datetime.date,
+    built: Mapping[str, datetime.date],
+) -> str:
+    # Releases by build date; cases and platforms have none, and are sorted by name.
+    names = [
+        sorted({scope[axis] for scope in scopes}, key=lambda name: (built.get(name, as_of), name)) for axis in range(4)
+    ]
     entry = {
         **dict(zip(("cases", "writers", "readers", "platforms"), names, strict=True)),
         "verdict": failure.verdict,

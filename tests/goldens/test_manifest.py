@@ -130,7 +130,7 @@ def test_a_writer_is_named_by_jaxlib_platform_and_another_jax():
 def test_no_manifest_depends_on_the_machine_or_the_time():
     assert set(msgspec.to_builtins(manifest())) == {
         "case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files",
-        "checks", "out_shardings", "jaxpr", "format",
+        "checks", "out_shardings", "jaxpr", "packages", "format",
     }  # fmt: skip
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}
 

@@ -15,11 +15,11 @@ from jax.sharding import PartitionSpec
 from msgspec import structs
 from replaying import replayed
 
-from export_core.environments.environment import this_interpreter
+from export_core.environments.environment import Environment, cell_variables
 from export_core.export import Case, ExportOptions, ExtraCall, add_checks, produce
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.store import sha256
+from export_core.goldens.store import MANIFEST, sha256
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.releases import load_calendar
 
@@ -134,7 +134,13 @@ def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
     with pytest.MonkeyPatch.context() as patch:
         for name in SECRETS:
             patch.setenv(name, "s3cret")
-        found = replayed(cells, this_interpreter, load_calendar(), limits=Limits(jobs=2, timeout=120))
+        # Without PYTHONDONTWRITEBYTECODE, which `this_interpreter` would pass on: workers may write bytecode.
+        found = replayed(
+            cells,
+            lambda r: Environment(r, Path(sys.executable), cell_variables()),
+            load_calendar(),
+            limits=Limits(jobs=2, timeout=120),
+        )
         return {outcome.cell.golden.manifest.case: outcome for outcome in found}
 
 
@@ -213,3 +219,8 @@ def test_a_registration_that_does_not_register_is_an_error(outcomes):
 def test_the_goldens_copy_of_a_module_is_imported(outcomes):
     assert Path(sys.modules[MODULE].__file__).parent.name.startswith("modules"), "no reader has this folder on its path"
     assert outcomes["registered"].verdict is Verdict.PASS
+
+
+def test_nothing_is_written_into_a_golden(outcomes):
+    golden = outcomes["registered"].cell.golden
+    assert {path.name for path in golden.folder.iterdir()} == {MANIFEST, *golden.manifest.files}

@@ -8,6 +8,7 @@ import click
 
 from export_core.artifact import Artifact
 from export_core.goldens import GoldenError, Manifest, Writer
+from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import staged_golden
 from export_core.inspection.describe import find_writer
 from export_core.matrix import MatrixError, Selection
@@ -37,7 +38,7 @@ def writer_of(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Wri
         jax=clues["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax),
         jaxlib=jaxlib,
         built=calendar.built(jaxlib),
-        python="unknown",
+        python=UNKNOWN,
         platform="cpu" if "cpu" in platforms or not platforms else platforms[0],
     )
 

@@ -21,6 +21,7 @@ from export_core.environments.environment import this_interpreter
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.adopt import adopt_artifact
 from export_core.goldens.adopted_mesh import mesh_for, parse_mesh, parse_specs, specs_for
+from export_core.goldens.manifest import dump_manifest, load_manifest
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.checks import request_of
 from export_core.matrix.limits import Limits
@@ -153,10 +154,23 @@ def test_specs_are_for_arguments_that_have_none(tmp_path):
     assert specs == ("PartitionSpec(('data', 'model'))", None)
     golden = stored("test_four_devices", "0.6.2")
     options = msgspec.structs.replace(golden.manifest.options, in_specs=specs)
-    adopted = Golden(msgspec.structs.replace(golden.manifest, test="", options=options), golden.folder)
+    writer = msgspec.structs.replace(golden.manifest.writer, python="unknown")
+    adopted = Golden(msgspec.structs.replace(golden.manifest, writer=writer, options=options), golden.folder)
     request = request_of(Cell(adopted, None, "cpu"), tmp_path, Limits())  # type: ignore[arg-type]
     assert request.checks[0].specs == ((("data", "model"),), None)
     assert json.loads(msgspec.json.encode(request))["checks"][0]["specs"] == [[["data", "model"]], None]
+
+
+@pytest.mark.parametrize("specs", [("__import__('os')", None), ("P('x')",)])
+def test_a_manifest_with_other_specs_is_refused(specs, tmp_path):
+    golden = stored("test_four_devices", "0.6.2")
+    writer = msgspec.structs.replace(golden.manifest.writer, python="unknown")
+    options = msgspec.structs.replace(golden.manifest.options, in_specs=specs)
+    (tmp_path / "golden.yaml").write_bytes(
+        dump_manifest(msgspec.structs.replace(golden.manifest, writer=writer, options=options))
+    )
+    with pytest.raises(GoldenError, match=r"options\.in_specs: expected a PartitionSpec or null for each argument"):
+        load_manifest(tmp_path / "golden.yaml")
 
 
 @pytest.mark.parametrize(

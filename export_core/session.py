@@ -15,6 +15,8 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from export_core.comparing.user_code import UserCode
 from export_core.environments.environment import this_interpreter
 from export_core.goldens import Golden, GoldenStore
@@ -34,7 +36,8 @@ from export_core.policy import Policy
 from export_core.releases import Release, parse_day
 from export_core.remote.cluster import Cluster
 from export_core.remote.dispatch import cluster_at, replay_on
-from export_core.runs.journal import Journal, record_of, recorded_plan
+from export_core.runs.journal import Journal
+from export_core.runs.plan_record import record_of, recorded_plan
 from export_core.runs.results import result_line, write_summary
 from export_core.runs.resume import cells_left, results_so_far
 from export_core.urls import without_credentials
@@ -162,12 +165,11 @@ def run_matrix(
             stack.callback(cluster.close)
         journal, results = None, []
         if options.results:
-            shard = str(options.shard or "")
             # Of the whole plan, whatever the shard: shards of one plan have the same digest, by which they are merged.
-            plan_record = record_of(whole, policy.without_locations(), options.limits, shard)
+            plan_record = record_of(whole, policy, options.limits, str(options.shard or ""), plan)
             facts = replace(facts, plan=plan_record.digest)
             journal = stack.enter_context(Journal(options.results, plan_record, resume=options.resume))
-            results = results_so_far(journal, plan) if journal.resumed else []
+            results = results_so_far(journal, plan, policy) if journal.resumed else []
         observer.started(plan, results)
         cells = cells_left(plan, results)
         reproducing = reproduce_options(selection, options)
@@ -186,7 +188,8 @@ def run_matrix(
         results = in_order(results)
         summary = summarize(results, policy, replace(facts, seconds=time.monotonic() - started))
         if journal and options.results:
-            journal.finish(result_line(result) for result in results)
+            digest = journal.finish(result_line(result) for result in results)
+            summary = msgspec.structs.replace(summary, results_sha256=digest)
             write_summary(options.results, summary)
         observer.ended(summary)
     return MatrixRun(plan, results, summary)
@@ -242,7 +245,7 @@ def command_options(selection: Selection, options: RunOptions) -> list[str]:
         *(("--target", target) for target in selection.targets),
         *(("--wheels", folder) for folder in selection.wheels),
         *(("--index", without_credentials(url)) for url in selection.indexes),
-        ("--executor", options.executor if options.executor != defaults.executor else None),
+        ("--executor", without_credentials(options.executor) if options.executor != defaults.executor else None),
         ("--timeout", f"{options.timeout:g}" if options.timeout != defaults.timeout else None),
         ("--memory", f"{options.memory / GIB:g}" if options.memory != defaults.memory else None),
     ]
@@ -302,7 +305,7 @@ def _outcomes(
     if interpreter:
         return replay(
             cells,
-            lambda placement: this_interpreter(placement.reader),
+            lambda placement: this_interpreter(placement.reader, how.policy.environment),
             how,
             notify=observer.note,
             start=interpreter.start,

@@ -16,7 +16,8 @@ NAME = "export_compat"
 SIGNATURE = (
     "export_compat(platforms=None, vjp_order=0, rtol=None, atol=None, ulp=None, compare='allclose', allow=None, "
     "disabled_checks=None, symbolic_shapes=None, constraints=(), mesh=None, in_specs=None, spread_over=0, "
-    "calling_convention_version=None, ignore_forward_compatibility=False, register=(), refused_on=()): "
+    "calling_convention_version=None, ignore_forward_compatibility=False, register=(), refused_on=(), "
+    "nothing_to_compare=None): "
     "what the test passes to `export_golden` is exported with jax.export and checked against its goldens. "
     "platforms: list of cpu, cuda, rocm, tpu to export for; default: the platform of this process. "
     "vjp_order: how many orders of derivatives to serialize; each is checked against jax.vjp. "
@@ -35,7 +36,9 @@ SIGNATURE = (
     "ignore_forward_compatibility: export with jax_export_ignore_forward_compatibility. "
     "register: modules that the reader imports first, for your own tree nodes, effects or custom-call targets; "
     "the golden contains a copy. "
-    "refused_on: platforms that it is not exported for, and on which it must be refused."
+    "refused_on: platforms that it is not exported for, and on which it must be refused. "
+    "nothing_to_compare: why a golden is meant although it has no output, only empty ones or nothing but NaN: such a "
+    "golden hardly shows more than that the artifact runs, and without this reason it is not written."
 )
 
 _USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
@@ -64,6 +67,12 @@ class MarkerOptions(NamedTuple):  # no dataclass: every pytest run makes this cl
     ignore_forward_compatibility: bool | None = None
     register: tuple[str, ...] | None = None
     refused_on: tuple[str, ...] | None = None
+    nothing_to_compare: str | None = None
+
+
+def usage_error(text: str) -> pytest.UsageError:
+    """An error that ends the run before any test, with the prefix that the command `jaxexport` has."""
+    return pytest.UsageError(f"jaxexport: error: {text}")
 
 
 def read_marker(item: pytest.Item) -> MarkerOptions | None:
@@ -108,9 +117,14 @@ def parse_platforms(value: object, where: str) -> tuple[str, ...]:
     known = ("cpu", "cuda", "rocm", "tpu")
     for name in names:
         if name not in known:
-            raise pytest.UsageError(f"{where}: unknown platform {name!r}; jax.export knows {', '.join(known)}.")
+            # As above: only a mistake needs it.
+            from export_core.tolerances import similar_platform
+
+            raise usage_error(
+                f"{where}: unknown platform {name!r}; jax.export knows {', '.join(known)}.{similar_platform(str(name))}"
+            )
     if not names:
-        raise pytest.UsageError(f"{where}: expected at least one platform of {', '.join(known)}.")
+        raise usage_error(f"{where}: expected at least one platform of {', '.join(known)}.")
     return tuple(dict.fromkeys(names))
 
 
@@ -122,7 +136,7 @@ def parse_tolerance(value: object, where: str) -> float:
         number = -1.0
     # float(True) is 1.0, and `not (… >= 0)` is also true of NaN.
     if not (number >= 0 and math.isfinite(number)) or isinstance(value, bool):
-        raise pytest.UsageError(f"{where}: expected a finite number of 0 or more, found {value!r}.")
+        raise usage_error(f"{where}: expected a finite number of 0 or more, found {value!r}.")
     return number
 
 
@@ -202,6 +216,12 @@ def _compare(item: pytest.Item, name: str, value: object) -> str | None:
     return str(value)
 
 
+def _reason(item: pytest.Item, name: str, value: object) -> str | None:
+    if value is not None and not (isinstance(value, str) and value.strip()):
+        raise _usage(item, f"{name}={value!r}: expected the reason as text")
+    return value
+
+
 def _reasons(item: pytest.Item, name: str, value: object, what: str) -> Mapping[str, str] | None:
     if value is None:
         return None
@@ -230,6 +250,7 @@ _PARSERS: dict[str, Callable[[pytest.Item, str, Any], Any]] = {
     "ignore_forward_compatibility": _flag,
     "register": partial(_texts, what="names of modules"),
     "refused_on": _platforms,
+    "nothing_to_compare": _reason,
 }
 """How each keyword's value is read: the fields of `MarkerOptions`, in their order. Each gives None for None."""
 
@@ -239,4 +260,4 @@ def _where(item: pytest.Item) -> str:
 
 
 def _usage(item: pytest.Item, text: str) -> pytest.UsageError:
-    return pytest.UsageError(f"{_where(item)} {text}")
+    return usage_error(f"{_where(item)} {text}")

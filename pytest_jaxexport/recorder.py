@@ -17,8 +17,20 @@ from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
 from export_core.comparing.compare import Difference, compare_leaves
 from export_core.environments.packages import installed_packages
+from export_core.environments.reader_packages import import_problems
 from export_core.errors import ExportCompatError
-from export_core.export import MISMATCH, Case, ExtraCall, ProducedGolden, add_checks, case_id, outputs_for, produce
+from export_core.escaping import shown
+from export_core.export import (
+    MISMATCH,
+    Case,
+    ExtraCall,
+    ProducedGolden,
+    add_checks,
+    case_id,
+    outputs_for,
+    produce,
+    require_values,
+)
 from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import staged_golden
@@ -120,6 +132,9 @@ class Recorder:
                 for produced in whole:
                     self._check(produced)
                 return
+            if not self._marked.nothing_to_compare:
+                for produced in whole:
+                    require_values(produced)
             # All are replayed before one is stored, for the same reason.
             crashes = [self._first_crash(produced) for produced in whole]
             for produced, crash in zip(whole, crashes, strict=True):
@@ -169,12 +184,18 @@ class Recorder:
         return case
 
     def _audit(self, produced: ProducedGolden) -> None:
-        """Refuse unpromised custom calls, and a `main` that is not as declared, before anything is compiled."""
+        """Refuse what no reader can run, before anything is compiled.
+
+        Unpromised custom calls; a `main` that is not as declared; in what is to be written, modules that import more
+        than readers have.
+        """
         jaxlib = produced.manifest.writer.jaxlib
         allow = produced.manifest.options.allow
-        findings = audit(produced.artifact.custom_calls, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
+        findings = audit(produced.artifact, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
         problems = [str(finding) for finding in findings if not finding.ok]
         problems += [f"main: {problem}" for problem in check_main(produced.artifact)]
+        if self._settings.update:
+            problems += import_problems(produced.files, self._settings.policy.reader_packages)
         if problems:
             self._fail("\n".join(problems))
 
@@ -301,7 +322,9 @@ class Recorder:
 
     def _fail(self, text: str) -> NoReturn:
         __tracebackhide__ = True
-        raise pytest.fail.Exception(text, pytrace=False) from None  # the text contains that of the error behind it
+        raise pytest.fail.Exception(
+            shown(text), pytrace=False
+        ) from None  # the text contains that of the error behind it
 
 
 def _changed_options(now: Options, then: Options) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from export_core.cli.options import console
+from export_core.cli.output import echo
 from export_core.phrases import plural
 
 UNUSED_DAYS = 30
@@ -25,12 +26,15 @@ def list_() -> None:
 
     environments = cached_environments()
     table = Table(box=None, pad_edge=False)
-    for name in ("jaxlib", "platform", "for", "MB", "last used", "", "folder"):
+    for name in ("jaxlib", "platform", "for", "MB", "last used", "", "packages", "folder"):
         table.add_column(name, justify="right" if name == "MB" else "left")
     for cached in environments:
         state = "in use" if cached.in_use else "" if cached.is_built else "half built"
+        packages = ", ".join(cached.packages)
         size, last_used = f"{cached.size / 1e6:.0f}", str(cached.last_used)
-        table.add_row(cached.jaxlib, cached.plugin or "cpu", cached.kind, size, last_used, state, cached.folder.name)
+        table.add_row(
+            cached.jaxlib, cached.plugin or "cpu", cached.kind, size, last_used, state, packages, cached.folder.name
+        )
     screen = console()
     if environments:
         screen.print(table)
@@ -69,12 +73,12 @@ def clean(older_than: int, everything: bool, yes: bool) -> None:
     for cached in chosen:
         # A run may have started to use it since the list was made; `remove` takes its lock.
         if yes and not remove(cached):
-            click.echo(f"{cached.folder.name}: in use by now, not removed")
+            echo(f"{cached.folder.name}: in use by now, not removed")
             continue
         size += cached.size
-        click.echo(f"{cached.folder.name}  {cached.size / 1e6:.0f} MB  last used {cached.last_used}")
+        echo(f"{cached.folder.name}  {cached.size / 1e6:.0f} MB  last used {cached.last_used}")
     done = "removed" if yes else "would be removed; --yes removes them"
-    click.echo(
+    echo(
         f"{plural(len(chosen), 'environment')} of {size / 1e9:.1f} GB {done}. `uv cache prune` removes what is left "
         "in uv's cache only."
     )

@@ -79,19 +79,30 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Write every module as text into this folder, as exported and as compiled, by case.",
 )
+@click.option(
+    "--unpromised",
+    metavar="REASON",
+    help="Why a run without a promised cell is meant: it ends with 0, not 3. [default: the policy's]",
+)
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def matrix(quiet: bool, **values: Any) -> None:
+def matrix(quiet: bool, unpromised: str | None, **values: Any) -> None:
     """Replay goldens in other jaxlib releases and judge every cell.
 
-    Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete, 4 the list of known failures is stale. Ctrl-C ends a run
-    cleanly, with exit code 130.
+    Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete or nothing was promised, 4 the list of known failures is
+    stale. Ctrl-C ends a run cleanly, with exit code 130.
     """
+    import msgspec
+
     from export_core.cli.signals import Interrupted, interruptible
     from export_core.report import print_report
     from export_core.runs.errors import ResultsNotWritten
     from export_core.session import run_matrix
 
     policy = policy_of(values["policy_file"])
+    if unpromised is not None:
+        if not unpromised.strip():
+            raise click.UsageError("--unpromised: expected the reason why such a run is meant, found none.")
+        policy = msgspec.structs.replace(policy, unpromised=unpromised)
     options = run_options(values)
     screen = console()
     follower = Follower(screen, options, quiet=quiet)

@@ -1,9 +1,8 @@
-"""Building a virtual environment, all or nothing; finding it again by its recipe; finding what of it is damaged."""
+"""Building a virtual environment, all or nothing; finding it again by its recipe; giving it up where it is damaged."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
 import math
@@ -12,7 +11,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,10 +20,12 @@ import platformdirs
 
 from export_core.atomic import write_whole
 from export_core.environments.errors import EnvironmentFailed, tried_twice
+from export_core.environments.installed import READY, changed_in, damage_in, hash_of_installed, interpreter_in
 from export_core.environments.locks import EnvironmentLocks
+from export_core.urls import without_credentials
+from export_core.variables import passed_variables
 
 LAST_LINES = 12
-READY = "ready.json"
 CHECK_SECONDS = 120.0
 """How long an environment may take to import what it was built for."""
 LONG_WAIT_SECONDS = 30.0
@@ -38,6 +39,11 @@ def cache_folder() -> Path:
     """The folder of all environments: JAXEXPORT_CACHE, or the user's cache folder. Never inside a project."""
     folder = os.environ.get("JAXEXPORT_CACHE")
     return Path(folder) if folder else Path(platformdirs.user_cache_dir("jaxexport"))
+
+
+def environments_folder() -> Path:
+    """The folder in which each environment has its own."""
+    return cache_folder() / "environments"
 
 
 def uv_command() -> str:
@@ -54,7 +60,8 @@ class Recipe:
     """What is built: a virtual environment of `python` with these requirements, in which the code `check` must run.
 
     `salt` stands for whatever else decides the content, such as the bytes of wheels; `options` are those of
-    ``uv pip install``, which do not. `constraints` hold packages to versions, whoever requires them.
+    ``uv pip install``, which do not. `constraints` hold packages to versions, whoever requires them;
+    `packages` are requirements that a policy adds.
     """
 
     name: str
@@ -64,14 +71,16 @@ class Recipe:
     salt: str = ""
     options: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
         """The folder of this environment, built or not."""
         # In this order since the first release: environments that are on disk are found by it.
         parts = [self.python, self.requirements, self.check, self.salt]
-        content = json.dumps([*parts, self.constraints] if self.constraints else parts)
-        return cache_folder() / "environments" / f"{self.name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+        added = [self.constraints, self.packages] if self.constraints or self.packages else []
+        content = json.dumps([*parts, *added])
+        return environments_folder() / f"{self.name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True)
@@ -125,6 +134,11 @@ def find_built(folder: Path, locks: EnvironmentLocks) -> Built | None:
         return None
 
 
+def give_up(folder: Path) -> None:
+    """Let an environment count as not built: whoever needs it next builds it anew."""
+    (folder / READY).unlink(missing_ok=True)
+
+
 class _Unusable(EnvironmentFailed):
     """An environment that was installed and does not work."""
 
@@ -152,7 +166,7 @@ def _only_builder(folder: Path, stopping: threading.Event, notify: Callable[[str
 
 def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event) -> Built:
     try:
-        return _build_whole(recipe, locks, stopping)
+        return _build_whole(recipe, locks, stopping, look_for=changed_in)
     except (EnvironmentFailed, OSError) as error:
         first = str(error)
         # An environment's files are hard links into the installer's cache: what is damaged there stays so.
@@ -160,23 +174,27 @@ def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threa
     if stopping.is_set():
         raise EnvironmentFailed(first)
     try:
-        return _build_whole(replace(recipe, options=(*recipe.options, *again)), locks, stopping)
+        # By size only: what differs from its RECORD although it was just fetched, its package itself says wrongly.
+        return _build_whole(replace(recipe, options=(*recipe.options, *again)), locks, stopping, look_for=damage_in)
     except (EnvironmentFailed, OSError) as error:
         raise EnvironmentFailed(tried_twice(first, str(error))) from error
 
 
-def _build_whole(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event) -> Built:
-    """Build an environment from nothing, all or nothing."""
-    folder, requirements = recipe.folder, recipe.requirements
+def _build_whole(
+    recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event, look_for: Callable[[Path], str]
+) -> Built:
+    """Build an environment from nothing, all or nothing. `look_for` looks for damage in what was installed."""
+    folder, requirements = recipe.folder, recipe.requirements + recipe.packages
     # A build that was killed may have left half of one.
     shutil.rmtree(folder, ignore_errors=True)
     try:
         _install(recipe, stopping)
-        if damage := damage_in(folder):
+        if damage := look_for(folder):
             raise _Unusable(f"installing {', '.join(requirements)} left it broken: {damage}")
         try:
             command = [str(interpreter_in(folder)), "-c", recipe.check]
-            checked = _run(command, f"importing {requirements[0]}", stopping, CHECK_SECONDS).strip()
+            variables = passed_variables() | {"JAX_PLATFORMS": "cpu"}  # the packages' own code runs here
+            checked = _run(command, f"importing {requirements[0]}", stopping, CHECK_SECONDS, variables).strip()
         except EnvironmentFailed as error:
             raise _Unusable(str(error)) from error
         built = Built(folder, checked, hash_of_installed(folder))
@@ -184,10 +202,11 @@ def _build_whole(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Ev
         # Last of all: this file says that the environment is complete.
         # The key is called "lock" on disk: environments that were built before are found by it.
         ready = {
-            "requirements": requirements,
+            "requirements": [without_credentials(requirement) for requirement in requirements],
             "checked": checked,
             "lock": built.content_hash,
             "size": size_of(folder),
+            "packages": recipe.packages,
         }
         write_whole(folder / READY, [json.dumps(ready).encode()])
     except BaseException:  # on a full disk, what is left of it takes the room of others
@@ -196,65 +215,8 @@ def _build_whole(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Ev
     return built
 
 
-def interpreter_in(folder: Path) -> Path:
-    """The interpreter of a virtual environment."""
-    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-
-
-def hash_of_installed(folder: Path) -> str:
-    """A hash of an environment: of its interpreter's version and of every file of its packages.
-
-    The packages' own RECORD files have the SHA-256 of each. Scripts and notes of the installer are left out: they name
-    the folder.
-    """
-    lines = [line for line in (folder / "pyvenv.cfg").read_text().splitlines() if line.startswith("version")]
-    for record in _records(folder):
-        lines += [line for line in _recorded_files(record) if ".dist-info/" not in line]
-        lines.append(record.parent.name)
-    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
-
-
-def _records(folder: Path) -> list[Path]:
-    """The RECORD of each package, whether or not it exists."""
-    # lib/python3.12/site-packages, and Lib/site-packages on Windows.
-    patterns = ("[Ll]ib/python*/site-packages/*.dist-info", "Lib/site-packages/*.dist-info")
-    return sorted({info / "RECORD" for pattern in patterns for info in folder.glob(pattern)})
-
-
-def _recorded_files(record: Path) -> list[str]:
-    """The lines for files that a package came with: path, hash, size."""
-    lines = record.read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if ",sha256=" in line and not line.startswith("..")]
-
-
-def damage_in(folder: Path) -> str:
-    """Which file of an environment is gone or has the wrong size; empty for none. Contents are not read: 350 MB."""
-    python, ready = interpreter_in(folder), folder / READY
-    if not python.exists():
-        return f"{python}: no such interpreter"
-    try:
-        for path, expected in _file_sizes(folder, ready.stat().st_mtime_ns if ready.exists() else 0):
-            if (size := os.stat(path).st_size) != expected:  # noqa: PTH116 - thousands of files, and pathlib is slow
-                return f"{path}: expected {expected} bytes, as its package says, found {size}"
-    except (OSError, ValueError) as error:
-        return str(error)
-    return ""
-
-
-@functools.lru_cache(maxsize=64)
-def _file_sizes(folder: Path, built_at: int) -> tuple[tuple[str, int], ...]:
-    """Every file of an environment's packages with its size, by their RECORDs; read again once it is built anew."""
-    files = []
-    for record in _records(folder):
-        for line in _recorded_files(record):
-            name, _, size = line.rsplit(",", 2)
-            path = name.strip('"')  # a RECORD is CSV: a path with a comma is quoted
-            files.append((f"{record.parent.parent}/{path}", int(size)))
-    return tuple(files)
-
-
 def _install(recipe: Recipe, stopping: threading.Event) -> None:
-    uv, folder, requirements = uv_command(), recipe.folder, recipe.requirements
+    uv, folder, requirements = uv_command(), recipe.folder, recipe.requirements + recipe.packages
     _run([uv, "venv", "--quiet", "--python", recipe.python, str(folder)], "creating the environment", stopping)
     command = [uv, "pip", "install", "--quiet", "--python", str(interpreter_in(folder)), *recipe.options, *requirements]
     if recipe.constraints:
@@ -263,10 +225,17 @@ def _install(recipe: Recipe, stopping: threading.Event) -> None:
     _run(command, f"installing {', '.join(requirements)}", stopping)
 
 
-def _run(command: list[str], doing: str, stopping: threading.Event, seconds: float = math.inf) -> str:
+def _run(
+    command: list[str],
+    doing: str,
+    stopping: threading.Event,
+    seconds: float = math.inf,
+    variables: Mapping[str, str] | None = None,
+) -> str:
     """What a command printed. It is killed when the run is stopped or its time is up. Raises `EnvironmentFailed`.
 
     Commands that fetch have no limit, since nobody knows how slow a network is; uv itself gives up when nothing comes.
+    Without `variables` it gets those of the caller, with the passwords of indexes that uv needs.
     """
     until = time.monotonic() + seconds
     late = False
@@ -277,7 +246,7 @@ def _run(command: list[str], doing: str, stopping: threading.Event, seconds: flo
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        env=_builder_variables(),
+        env=_builder_variables() if variables is None else variables,
         start_new_session=True,  # Ctrl-C is for the coordinator, which then ends it
     ) as process:
         while True:
@@ -293,7 +262,7 @@ def _run(command: list[str], doing: str, stopping: threading.Event, seconds: flo
     if late:
         raise EnvironmentFailed(f"{doing} took longer than {seconds:g} s, and was ended")
     if process.returncode:
-        lines = "\n".join((err or out).strip().splitlines()[-LAST_LINES:])
+        lines = "\n".join(without_credentials(err or out).strip().splitlines()[-LAST_LINES:])
         raise EnvironmentFailed(f"{doing} failed with status {process.returncode}:\n{lines}")
     return out
 

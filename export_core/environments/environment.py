@@ -8,22 +8,26 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_core.environments.build import Recipe, build, damage_in, find_built, uv_command
+from export_core.environments.build import Built, Recipe, build, environments_folder, find_built, give_up, uv_command
 from export_core.environments.download_size import describe_download, download_sizes
 from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.interpreters import find_python, python_for
+from export_core.environments.installed import changed_in, damage_in
+from export_core.environments.interpreters import Interpreter, interpreter_for
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.placement import Mode, Placement
 from export_core.releases import Calendar, Release
 from export_core.releases.wheels import Wheel
 from export_core.urls import without_credentials
+from export_core.variables import passed_variables
 
-# Settings of the caller's jax, XLA, Python and pytest: each would make a reader behave unlike a user's process.
-_NOT_INHERITED = ("JAX_", "XLA_", "PYTHON", "PYTEST_", "TF_", "LIBTPU", "TPU_")
+# Settings of the caller's jax, XLA, Python and pytest: each would make a writer behave unlike a user's process.
+_SETTINGS = ("JAX_", "XLA_", "PYTHON", "PYTEST_", "TF_", "LIBTPU", "TPU_")
+# Thread pools of numpy's BLAS would be lost in a fork.
+_OWN = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {"JAX_PLATFORMS": "cpu"}
 _CHECK = """
 import importlib.util, json, jax, jaxlib.version, numpy, flatbuffers
 importlib.import_module("jax.export" if importlib.util.find_spec("jax.export") else "jax.experimental.export")
@@ -36,13 +40,14 @@ class Environment:
     """An interpreter in which a reader runs, and the variables it is started with.
 
     `content_hash` is of every installed file of every package and of the interpreter's version; empty for an
-    interpreter that was not built here.
+    interpreter that was not built here. `note` is what outcomes have to say of it.
     """
 
     release: Release
     python: Path
     variables: Mapping[str, str]
     content_hash: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,26 +94,25 @@ PUBLISHED = Sources()
 """Nothing but what is published."""
 
 
-def this_interpreter(release: Release) -> Environment:
-    """The interpreter that runs now, as a reader."""
+def this_interpreter(release: Release, added: Iterable[str] = ()) -> Environment:
+    """The interpreter that runs now, as a reader. `added` names variables that its cells get beside the usual ones."""
     own = {name: os.environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
-    return Environment(release, Path(sys.executable), {**cell_variables(), **own})
+    return Environment(release, Path(sys.executable), {**cell_variables(added=added), **own})
 
 
-def cell_variables(placement: Placement | None = None) -> dict[str, str]:
-    """The variables of a cold cell: nothing that would set jax, XLA or Python differently from a plain process.
+def cell_variables(placement: Placement | None = None, added: Iterable[str] = ()) -> dict[str, str]:
+    """The variables of a cold cell: those of `passed_variables`, and our own.
 
     A cloud describes its TPUs by variables: a cell that runs there inherits them.
     """
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
-    # Thread pools of numpy's BLAS would be lost in a fork.
-    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    plain = {**inherited, **threads, "JAX_PLATFORMS": "cpu"}
-    if placement is None:
-        return plain
-    tpu = {name: value for name, value in os.environ.items() if name.startswith("TPU_")}
-    runs_on_tpu = (placement.platform, placement.mode) == ("tpu", Mode.RUN)
-    return {**plain, **(tpu if runs_on_tpu else {}), **placement.variables()}
+    runs_on_tpu = placement is not None and (placement.platform, placement.mode) == ("tpu", Mode.RUN)
+    inherited = passed_variables(added, ("TPU_",) if runs_on_tpu else ())
+    return {**inherited, **_OWN, **(placement.variables() if placement else {})}
+
+
+def writer_variables() -> dict[str, str]:
+    """The variables of a project's own tests in another release: all, but no setting of the caller's jax or Python."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)} | _OWN
 
 
 def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
@@ -126,8 +130,9 @@ class ReaderEnvironments:
     """The environments of a run's readers, built once and shared by all projects of this user.
 
     Those that it gives are locked for use until the end of its ``with``, or else of the process: nobody removes them.
-    `notify` reports downloads and long waits; `ready` is called with each reader whose environment is built. A build
-    that is running when `stopping` is set is ended.
+    `packages` are requirements of every reader, beside jax. `variables` names the environment variables that cells get
+    beside the usual ones. `notify` reports downloads and long waits; `ready` is called with each reader whose
+    environment is built. A build that is running when `stopping` is set is ended.
     """
 
     def __init__(
@@ -135,12 +140,16 @@ class ReaderEnvironments:
         calendar: Calendar,
         sources: Sources = PUBLISHED,
         *,
+        packages: Sequence[str] = (),
+        variables: Iterable[str] = (),
         stopping: threading.Event | None = None,
         notify: Callable[[str], None] = lambda text: None,
         ready: Callable[[Release], None] = lambda release: None,
     ) -> None:
         self._calendar = calendar
         self._sources = sources
+        self._packages = packages
+        self._variables = tuple(variables)
         self._stopping = stopping
         self._notify = notify
         self._ready = ready
@@ -159,7 +168,8 @@ class ReaderEnvironments:
         May be called from several threads. Raises `EnvironmentFailed` with the builder's last lines when it cannot be
         built or does not import, in two tries, and when the run is stopped meanwhile.
         """
-        recipe, release = self._recipe(placement), placement.reader
+        release, interpreter = placement.reader, self._interpreter(placement)
+        recipe = self._recipe(placement, interpreter)
         built = build(
             recipe,
             self._locks,
@@ -173,30 +183,41 @@ class ReaderEnvironments:
                 f"{built.folder}: expected jax {release.jax} and jaxlib {release.jaxlib}, found jax {jax} and jaxlib "
                 f"{jaxlib}. Delete the folder; it will be built again."
             )
+        if interpreter.note:
+            self._notify(f"jaxlib {release.jaxlib} {interpreter.note}")
         self._ready(release)
-        return Environment(release, built.python, cell_variables(placement), built.content_hash)
+        return self._environment(placement, built, interpreter)
 
     def find(self, placement: Placement) -> Environment | None:
         """The environment of a reader if it is built already; nothing is built, started or waited for."""
         try:
-            built = find_built(self._recipe(placement).folder, self._locks)
+            interpreter = self._interpreter(placement)
+            built = find_built(self._recipe(placement, interpreter).folder, self._locks)
         except EnvironmentFailed:  # there is no such CPython: building it says so
             return None
         if built is None:
             return None
-        return Environment(placement.reader, built.python, cell_variables(placement), built.content_hash)
+        return self._environment(placement, built, interpreter)
 
-    def _recipe(self, placement: Placement) -> Recipe:
+    def _environment(self, placement: Placement, built: Built, interpreter: Interpreter) -> Environment:
+        variables = cell_variables(placement, self._variables)
+        return Environment(placement.reader, built.python, variables, built.content_hash, interpreter.note)
+
+    def _interpreter(self, placement: Placement) -> Interpreter:
+        wheel = self._sources.file_of(placement.reader)
+        pythons = (wheel.pythons if wheel else ()) or self._calendar.pythons(placement.reader.jaxlib)
+        return interpreter_for(pythons, uv_command())
+
+    def _recipe(self, placement: Placement, interpreter: Interpreter) -> Recipe:
         release, sources = placement.reader, self._sources
-        wheel = sources.file_of(release)
-        pythons = (wheel.pythons if wheel else ()) or self._calendar.pythons(release.jaxlib)
         return Recipe(
             f"jaxlib-{release.jaxlib}{f'-{placement.name}' if placement.name else ''}",
-            find_python(python_for(pythons), uv_command()),
+            interpreter.python,
             (*requirements(release, self._calendar, sources), *placement.requirements()),
             _CHECK,
             sources.content(release),
             sources.options(),
+            packages=tuple(self._packages),
         )
 
     def _announce(self, placement: Placement, recipe: Recipe) -> None:
@@ -209,8 +230,19 @@ class ReaderEnvironments:
 
 
 def damage(environment: Environment) -> str:
-    """What is not as it was installed, in words; empty if nothing is, and if the environment was not built here."""
-    return damage_in(environment.python.parent.parent) if environment.content_hash else ""
+    """What is not as it was installed, in words; empty if nothing is, and if the environment was not built here.
+
+    Reads every file. A damaged environment is given up: it is built anew when it is asked for again.
+    """
+    if not environment.content_hash:
+        return ""
+    folder = environment.python.parent.parent
+    broken = damage_in(folder)
+    if folder.parent == environments_folder():
+        broken = broken or changed_in(folder)
+        if broken:
+            give_up(folder)
+    return broken
 
 
 @functools.cache

@@ -13,9 +13,10 @@ import msgspec
 
 from export_core.artifact import ArtifactError
 from export_core.artifact.main_check import check_main, is_known
+from export_core.escaping import printable
 from export_core.goldens import Golden, GoldenError
 from export_core.goldens.arrays import Leaf, from_npz
-from export_core.inspection.screen import LINE, WIDTH, joined, printable, size
+from export_core.inspection.screen import LINE, WIDTH, joined, size
 from export_core.phrases import plural
 from export_core.untrusted import read_regular
 

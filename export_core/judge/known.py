@@ -168,8 +168,6 @@ def _fails_so(entry: KnownFailure, result: Result) -> bool:
 def _cells(results: Sequence[Result]) -> str:
     """Every cell by name, those of one golden together."""
     readers: dict[str, list[str]] = {}
-    for result in results:
+    for result in sorted(results, key=lambda result: (*result.golden_order, result.platform, result.reader.built)):
         readers.setdefault(f"{result.golden} on {result.platform}", []).append(result.reader.jaxlib)
-    return "; ".join(
-        f"{golden} in jaxlib {', '.join(dict.fromkeys(versions))}" for golden, versions in sorted(readers.items())
-    )
+    return "; ".join(f"{golden} in jaxlib {', '.join(dict.fromkeys(versions))}" for golden, versions in readers.items())

@@ -12,14 +12,14 @@ from export_core.releases.stable_targets import stable_targets
 def audit_problem(golden: Golden, policy: Policy) -> str:
     """Why this artifact must not be compiled anywhere; empty if no problems were found.
 
-    Only a target that the writer's release never promised stops it. A target that the reader's release has dropped
-    since is run: whether the promise holds is what the cell is to show.
+    A part that this reader does not know stops it, and a target that the writer's release never promised. A target that
+    the reader's release has dropped since is run: whether the promise holds is what the cell is to show.
     """
     writer = golden.manifest.writer.jaxlib
+    accepted = {**golden.manifest.options.allow, **policy.allow}
     try:
-        calls = golden.read_artifact().custom_calls
+        artifact = golden.read_artifact()
+        findings = audit(artifact, stable_targets(writer), allow=accepted, writer=f"jaxlib {writer}")
     except (ArtifactError, GoldenError) as error:
         return str(error)
-    accepted = {**golden.manifest.options.allow, **policy.allow}
-    findings = audit(calls, stable_targets(writer), allow=accepted, writer=f"jaxlib {writer}")
     return "\n".join(str(finding) for finding in findings if not finding.ok)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from export_core import tolerances
+from export_core import tolerances, variables
 from export_core.environments.environment import Environment
 from export_core.goldens import Golden, GoldenError, Manifest
 from export_core.goldens.store import FOR_THE_EYE
@@ -22,6 +22,7 @@ from export_core.matrix.cell import Cell
 from export_core.matrix.checks import register_modules, request_of
 from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.self_contained import is_self_contained
+from export_core.variables import deciding_variables
 
 _OUTPUTS = Path("outputs")
 _CORE = Path(__file__).parents[1]
@@ -73,10 +74,10 @@ class OutcomeKeys:
     def _reader(self, environment: Environment) -> str:
         reader = environment.release
         jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
-        # Such as LD_LIBRARY_PATH: a cell inherits them, and they decide which native libraries it loads.
-        loader = (f"{name}={value}" for name, value in sorted(environment.variables.items()) if name.startswith("LD_"))
+        # Such as LD_LIBRARY_PATH, which decides the native libraries that a cell loads, and what the policy adds.
+        inherited = _digest(deciding_variables(environment.variables))
         return "\n".join(
-            (environment.content_hash, *loader, str(jax.built if jax else reader.built), code(), machine())
+            (environment.content_hash, inherited, str(jax.built if jax else reader.built), code(), machine())
         )
 
 
@@ -110,7 +111,7 @@ def code() -> str:
     rooms = (_CORE / name for name in names)
     paths = [path for room in rooms for pattern in ("*.py", "data/*.*") for path in sorted(room.rglob(pattern))]
     digest = hashlib.sha256()
-    for path in (*paths, Path(tolerances.__file__)):
+    for path in (*paths, Path(tolerances.__file__), Path(variables.__file__)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

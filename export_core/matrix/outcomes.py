@@ -13,6 +13,7 @@ from export_core.matrix.checks import CallResults, check_calls
 from export_core.matrix.known_messages import find_driver_need, find_refusal
 from export_core.matrix.limits import GIB, ReplayOptions
 from export_core.phrases import signal_name
+from export_core.urls import without_credentials
 from export_core.worker.protocol import Reply, Stage
 
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
@@ -58,7 +59,7 @@ def machine_fault(reply: Reply) -> str:
 
 def not_run(cell: Cell, problem: str) -> Outcome:
     """The outcome of a cell of which nothing is known."""
-    return Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, problem)
+    return Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, without_credentials(problem))
 
 
 def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Outcome:
@@ -83,7 +84,8 @@ def _failed(cell: Cell, reply: Reply, options: ReplayOptions) -> tuple[Verdict, 
     """The verdict and message of a cell that raised an exception."""
     message = reply.message or ""
     if reply.stage is Stage.READ:  # a module cannot be imported: the artifact was not tried
-        return Verdict.NOT_RUN, message or reply.type or ""
+        way = ". The policy's reader_packages installs what readers need" if "ModuleNotFoundError" in message else ""
+        return Verdict.NOT_RUN, (message or reply.type or "") + way
     call = _call(reply)
     need = find_driver_need(cell.platform, reply.stage, message, cell.reader.built)
     if need and cell.mode is Mode.COMPILE:
@@ -108,9 +110,9 @@ def _ended(
         cell,
         stage or reply.stage,
         verdict,
-        message,
+        without_credentials(message),
         signal=reply.signal,
-        stderr=reply.stderr,
+        stderr=without_credentials(reply.stderr),
         difference=results.difference if results else None,
         seconds=reply.seconds,
         device=reply.device,

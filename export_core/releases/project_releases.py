@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from export_core.atomic import write_whole
+from export_core.phrases import schema_problem
 from export_core.releases.calendar import Calendar, CalendarFile, JaxlibRelease, JaxRelease, version_key
 from export_core.releases.contradictions import contradiction
 from export_core.releases.errors import ReleaseError
@@ -25,14 +27,16 @@ HEADER = """\
 
 def read_releases(path: Path) -> CalendarFile:
     """Read a file of releases. Raises `ReleaseError` naming the file and what is wrong in it."""
+    data: object = None
     try:
-        releases: CalendarFile = decode_yaml(path.read_bytes(), CalendarFile)
+        data = decode_yaml(path.read_bytes())
+        releases = msgspec.convert(data, CalendarFile, builtin_types=(datetime.date,))
     except OSError as error:
         raise ReleaseError(f"{path}: cannot read this file of releases: {error.strerror}.") from None
     except msgspec.MsgspecError as error:
         raise ReleaseError(
-            f"{path}: {' '.join(str(error).split())}. Correct it, or delete the file and let `jaxexport releases "
-            "refresh` write it."
+            f"{_wrong_entry(path, data) or f'{path}: {schema_problem(error)}'}. Correct it, or delete the file and let "
+            "`jaxexport releases refresh` write it."
         ) from None
     for version in (*releases.jaxlib, *releases.jax, *(entry.minimum_jaxlib for entry in releases.jax.values())):
         version_key(version)
@@ -143,6 +147,20 @@ def _entries(
 ) -> Iterator[tuple[Package, str, JaxlibRelease | JaxRelease]]:
     yield from (("jaxlib", version, entry) for version, entry in jaxlib.items())
     yield from (("jax", version, jax_entry) for version, jax_entry in jax.items())
+
+
+def _wrong_entry(path: Path, data: object) -> str:
+    """File, line, release and what is wrong with it; empty where no single release is to blame."""
+    # msgspec names the key inside a release, and not the release.
+    kinds: tuple[tuple[str, type], ...] = (("jaxlib", JaxlibRelease), ("jax", JaxRelease))
+    for package, kind in kinds:
+        entries = data.get(package) if isinstance(data, dict) else None
+        for version, entry in entries.items() if isinstance(entries, dict) else ():
+            try:
+                msgspec.convert(entry, kind, builtin_types=(datetime.date,))
+            except msgspec.ValidationError as error:
+                return f"{path}{_line_of(path, package, str(version))}: {package} {version}: {schema_problem(error)}"
+    return ""
 
 
 def _line_of(path: Path, package: str, version: str) -> str:

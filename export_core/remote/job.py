@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from export_core.matrix.content_keys import tool
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.local_replay import replay_here
 from export_core.matrix.outcome_cache import CachedOutcome
+from export_core.matrix.scratch import scratch_folder
 from export_core.releases import Release
 from export_core.worker.protocol import Stage
 
@@ -72,8 +72,8 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
         )
         return JobResult(tuple(not_run))
     notes: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="jaxexport-") as scratch, job.options.limits.user_code() as user_code:
-        cells = [_unpack(golden, job, Path(scratch) / str(number)) for number, golden in enumerate(job.goldens)]
+    with scratch_folder() as scratch, job.options.limits.user_code() as user_code:
+        cells = [_unpack(golden, job, scratch / str(number)) for number, golden in enumerate(job.goldens)]
         # They arrive in the order in which they end; what is sent back has the order of the job's goldens.
         outcomes: dict[CellKey, CachedOutcome] = {}
         for outcome in replay(cells, replace(job.options, user_code=user_code), notify=notes.append):

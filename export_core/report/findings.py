@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
+from export_core.judge.result import by_build_date
 from export_core.matrix import Verdict
 from export_core.phrases import few, plural
 from export_core.report.wording import (
@@ -40,8 +41,8 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
 
     Each broken promise is a finding of its own. Cells that were not run, that fail as the list of known failures says,
     or that fail outside the window are grouped where they are similar; a refusal outside the window is expected, and no
-    finding. What no cell covers, declared changes of custom calls, goldens without a cell, and what was accepted on
-    purpose follow.
+    finding. That nothing was promised, what no cell covers, declared changes of custom calls, goldens without a cell,
+    and what was accepted on purpose follow.
     """
     by_judgement = {
         judgement: [result for result in results if result.judgement is judgement] for judgement in Judgement
@@ -58,6 +59,8 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     ]
     collected += _grouped(by_judgement[Judgement.INCOMPLETE], "INCOMPLETE", 1)
     collected += [Finding((1, len(WORST_FIRST), text), "INCOMPLETE", text) for text in summary.uncovered]
+    if summary.unpromised:
+        collected.append(Finding((1, len(WORST_FIRST) + 1, ""), "NOTHING PROMISED", summary.unpromised))
     collected += _of_the_run(2, "STALE LIST", summary.stale)
     collected += _of_the_run(3, "FLAKY", _flaky([result for result in results if result.flaky]))
     collected += _grouped(by_judgement[Judgement.KNOWN], "known failure", 4)
@@ -112,9 +115,8 @@ def _group_finding(group: Sequence[Result], title: str, rank: int) -> Finding:
 
 def goldens_and_readers(results: Sequence[Result]) -> str:
     """The goldens and the readers of several cells, or the first of many."""
-    goldens = sorted({result.golden for result in results})
-    readers = sorted({(result.reader.built, result.reader.jaxlib) for result in results})
-    return f"{few(goldens)} in jaxlib {few([version for _, version in readers])}"
+    goldens = [golden for *_, golden in sorted({result.golden_order for result in results})]
+    return f"{few(goldens)} in jaxlib {few(by_build_date(result.reader for result in results))}"
 
 
 def _flaky(results: Sequence[Result]) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from artifacts import DATA, Ended, Run, bare, changed
+from artifacts import DATA, Ended, Run, bare, changed, with_an_unknown_operation, with_another_dialect
 
 from export_core.artifact import Aval
 from export_core.goldens import GoldenStore
@@ -67,6 +67,17 @@ def test_its_arrays_are_kept_as_goldens_keep_them_and_verified(add, tmp_path):
     assert manifest.signature.in_tree == other["signature"]["in_tree"]
     for name in ("artifact.jaxexport", "inputs.npz", "outputs.npz"):
         assert (golden.folder / name).read_bytes() == (MLP / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [(with_another_dialect, "mhlo (dialect)"), (with_an_unknown_operation, "vhlo.tanh_v9 (operation)")],
+)
+def test_an_artifact_that_is_not_read_whole_is_refused(add, tmp_path, made, said):
+    ended = add(made(tmp_path), zeros((4, 4)), zeros((4, 4)))
+    assert ended.code == 2
+    assert said in ended.err
+    assert not (tmp_path / "golden").exists()
 
 
 def test_once_more_with_the_same_changes_nothing(add):
@@ -133,7 +144,7 @@ def test_a_dtype_that_numpy_lacks_is_read_as_numpy_writes_it(add, tmp_path):
 
     path = changed(tmp_path, "0.12.0.1/symbolic", in_avals=(Aval("bfloat16", ("b",)),), out_avals=())
     values = np.array([1.5, -2.0], ml_dtypes.bfloat16)
-    assert add(path, [values], []).code == 0
+    assert add(path, [values], [], "--nothing-to-compare", "only the dtype matters").code == 0
     (leaf,) = the_golden(tmp_path).inputs()
     assert str(leaf) == "bfloat16[2]"
     assert leaf.numpy().tolist() == [1.5, -2.0]
@@ -226,3 +237,14 @@ def test_a_matrix_over_the_added_golden_keeps_its_promise(add, jaxexport: Run, t
     assert ended.code == 0, ended.out + ended.err
     (result,) = read_results(tmp_path / ".jaxexport")
     assert (result.golden, result.verdict, result.judgement) == ("models.old/0.9.2-cpu", "pass", "kept")
+
+
+def test_outputs_of_only_nan_need_a_reason(add, tmp_path):
+    nan = [np.full((3, 3), np.nan, np.float32)]
+    ended = add(SYMBOLIC, zeros((3, 4)), nan)
+    assert ended.code == 2
+    assert "o.npz: expected outputs that show what the function computes, but all values of its outputs" in ended.err
+    assert not (tmp_path / "golden").exists()
+    assert add(SYMBOLIC, zeros((3, 4)), nan, "--nothing-to-compare", " ").code == 2
+    assert add(SYMBOLIC, zeros((3, 4)), nan, "--nothing-to-compare", "what it gave then").code == 0
+    assert add(SYMBOLIC, zeros((0, 4)), zeros((0, 0))).code == 2

@@ -92,8 +92,18 @@ def test_two_files_with_two_dates_of_a_release_are_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("jaxlib: []", "Expected `object`, got `array`"),
-        ('jaxlib: {"0.13.0": {built: soon}}', "built"),
+        ("jaxlib: []", "export_releases.yaml: `jaxlib`: expected a table, found a list. Correct it, or delete"),
+        (
+            'jax: {}\njaxlib:\n  "0.13.0": {built: soon}',
+            "export_releases.yaml:3: jaxlib 0.13.0: `built`: expected a date such as 2026-10-25",
+        ),
+        ("jaxlib:\n  0.13.0: {}", "export_releases.yaml:2: jaxlib 0.13.0: expected the key `built`, found none."),
+        (
+            "jax:\n  0.13.0: {built: 2026-11-20}",
+            "yaml:2: jax 0.13.0: expected the key `minimum_jaxlib`",
+        ),
+        ("jaxlib: {0.13.0: {built: 2026-11-20, bulit: 1}}", "jaxlib 0.13.0: `bulit`: unknown key. Correct it"),
+        ("jaxlibs: {}", "export_releases.yaml: `jaxlibs`: unknown key. Correct it"),
         ("jaxlib: {nightly: {built: 2026-11-20}}", "found 'nightly'"),
     ],
 )

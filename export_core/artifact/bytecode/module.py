@@ -105,6 +105,11 @@ class Module:
         return self._contents.calls
 
     @property
+    def attributes_of(self) -> dict[int, int]:
+        """The dictionaries of attributes that operations have: the number of each, and of the name of one operation."""
+        return self._contents.attributes_of
+
+    @property
     def has_typed_ffi(self) -> bool:
         """Whether a custom call has StableHLO's typed arguments: a dictionary, or API version 4."""
         return self._contents.typed_ffi

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from pathlib import Path
@@ -129,6 +130,19 @@ def test_a_claim_of_many_devices_is_refused_at_once(tmp_path):
 def test_a_sharding_that_is_damaged_or_no_arrays_is_refused(data):
     with pytest.raises(ArtifactError):
         tiles_of(data, "x")
+
+
+@given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda tail: b"\x08\x03\x1a\x02\x02\x02" + tail))
+def test_any_bytes_are_a_sharding_or_refused(data):
+    with contextlib.suppress(ArtifactError):
+        spec_on({"x": 2, "y": 2}, tiles_of(data, "x"))
+
+
+def test_a_sharding_of_many_dimensions_is_refused_at_once():
+    ones = bytes([0xC0, 0x84, 0x3D]) + b"\x01" * 1_000_000  # the length as a varint
+    for field in (3, 9):
+        with pytest.raises(ArtifactError):
+            tiles_of(bytes([8, 3, field << 3 | 2]) + ones, "x")
 
 
 @given(st.data())

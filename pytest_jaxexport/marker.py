@@ -106,7 +106,10 @@ def user_code(config: pytest.Config) -> UserCode:
     if _USER_CODE not in config.stash:
         from export_core.comparing.user_code import UserCode
 
-        config.stash[_USER_CODE] = UserCode(config.rootpath)
+        # Here: the settings import this module.
+        from pytest_jaxexport.settings import added_variables
+
+        config.stash[_USER_CODE] = UserCode(config.rootpath, variables=added_variables(config))
         config.add_cleanup(config.stash[_USER_CODE].close)
     return config.stash[_USER_CODE]
 

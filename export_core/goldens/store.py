@@ -13,7 +13,6 @@ import hashlib
 import os
 import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -33,6 +32,7 @@ from export_core.goldens.manifest import (
     load_manifest,
     refuse_newer_format,
 )
+from export_core.scratch import scratch_folder
 from export_core.untrusted import read_regular
 
 MANIFEST = "golden.yaml"
@@ -236,8 +236,8 @@ class GoldenStore:
 @contextlib.contextmanager
 def staged_golden(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Golden]:
     """A golden in a folder of its own, until the end of the ``with``: to be replayed before it is stored."""
-    with tempfile.TemporaryDirectory(prefix="jaxexport-golden-") as folder:
-        store = GoldenStore(Path(folder))
+    with scratch_folder() as folder:
+        store = GoldenStore(folder)
         store.write(manifest, files)
         (golden,) = store.generations(manifest.case)
         yield golden

@@ -10,12 +10,14 @@ from pathlib import Path
 import click
 
 from export_core.environments.build import Built, Recipe, build, uv_command
-from export_core.environments.environment import cell_variables, requirements
+from export_core.environments.environment import requirements, writer_variables
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.interpreters import interpreter_for
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.own_package import own_requirement
-from export_core.matrix.selection import GROUPS, Readers, Selection, choose_readers
+from export_core.errors import PREFIX
+from export_core.escaping import shown
+from export_core.matrix.selection import GROUPS, Readers, Selection, choose_readers, known_releases
 from export_core.releases import Calendar, Release, ReleaseError, Windows
 
 _CHECK = "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)"
@@ -36,7 +38,7 @@ def choose_writers(
             f"--writers: expected jaxlib versions such as 0.9.2,0.10.2, or wheel files, found {named!r}."
         )
     today = datetime.datetime.now(tz=datetime.UTC).date()
-    chosen = choose_readers(selection, calendar, Windows(), (), today)
+    chosen = choose_readers(selection, known_releases(selection, calendar), Windows(), (), today)
     unknown = [release.jaxlib for release in chosen.chosen if release.jaxlib not in calendar.jaxlib]
     if unknown:
         raise ReleaseError(
@@ -72,9 +74,9 @@ def write_goldens(
                 words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q")
                 command = [str(environment.python), "-m", "pytest", *words]
                 # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
-                code = subprocess.run([*command, *pytest_args], env=cell_variables(), check=False).returncode
+                code = subprocess.run([*command, *pytest_args], env=writer_variables(), check=False).returncode
         except EnvironmentFailed as error:
-            click.echo(f"jaxlib {release.jaxlib}: {error}", err=True)
+            click.echo(shown(f"{PREFIX}jaxlib {release.jaxlib}: {error}"), err=True)
             codes.append(INCOMPLETE)
         else:
             codes.append(1 if code else 0)

@@ -1,8 +1,30 @@
-"""Phrases that messages share: counts with their noun, lists, and hints at a name that was misspelled."""
+"""Phrases that messages share: counts with their noun, lists, hints at a misspelled name, what is wrong in a file."""
 
 from __future__ import annotations
 
+import re
+import signal
 from collections.abc import Iterable, Sequence
+
+_TYPES = {
+    "object": "a table",
+    "array": "a list",
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "nothing",
+    "date": "a date such as 2026-10-25",
+}
+_SENTENCES = (
+    (r"Object missing required field `(?P<key>.+)`", "expected the key `{key}`, found none"),
+    (r"Object contains unknown field `(?P<key>.+)`", "`{key}`: unknown key"),
+    (r"Expected `(?P<expected>.+)`, got `(?P<found>.+)`", "{key}expected {expected}, found {found}"),
+    (r"Invalid enum value (?P<found>.+)", "{key}expected a value that this version knows, found {found}"),
+    (r"Invalid RFC3339.*", "{key}expected a date such as 2026-10-25"),
+    (r"Input data was truncated", "it ends in the middle"),
+)
+"""What msgspec says of data, and how this project says it."""
 
 
 def plural(count: int, noun: str) -> str:
@@ -15,6 +37,14 @@ def few(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
+def signal_name(number: int | None) -> str:
+    """``signal 11 (SIGSEGV)``."""
+    try:
+        return f"signal {number} ({signal.Signals(number or 0).name})"
+    except ValueError:
+        return f"signal {number}"
+
+
 def close_match(name: str, known: Iterable[str]) -> str:
     """The known name that is most like a misspelled one; empty where none is close."""
     import difflib  # only a mistake needs it, and it takes milliseconds to import
@@ -25,3 +55,21 @@ def close_match(name: str, known: Iterable[str]) -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`` Did you mean 'cuda'?``, to follow a sentence; empty where no known name is close."""
     return f" Did you mean {match!r}?" if (match := close_match(name, known)) else ""
+
+
+def schema_problem(error: Exception) -> str:
+    """What msgspec found wrong in a file, as every message of this project says it: key, expected, found."""
+    message, _, path = " ".join(str(error).split()).partition(" - at `")
+    path = path.removesuffix("`").removeprefix("$").removeprefix(".").replace("`$.", "`")
+    for pattern, sentence in _SENTENCES:
+        if match := re.fullmatch(pattern, message):
+            parts = match.groupdict()
+            keyed = f"{path}.{parts['key']}".removeprefix(".") if "key" in parts else f"`{path}`: " if path else ""
+            return sentence.format(
+                key=keyed, expected=_type_names(parts.get("expected")), found=_type_names(parts.get("found"))
+            )
+    return f"{message}, at `{path}`" if path else message
+
+
+def _type_names(types: str | None) -> str:
+    return " or ".join(_TYPES.get(name, name) for name in (types or "").split(" | "))

@@ -15,12 +15,17 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
+from export_core.comparing.user_code import UserCode
 from export_core.environments.environment import this_interpreter
 from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.dates import check_dates
 from export_core.goldens.verify import verify_goldens
 from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge, summarize
 from export_core.judge.gate import in_order
 from export_core.judge.known import check_width, promised_scopes
+from export_core.judge.unmatched import Told, unmatched_patterns
 from export_core.matrix import Cell, Limits, Outcome, Plan, Selection, make_plan
 from export_core.matrix.limits import GIB, ReplayOptions
 from export_core.matrix.local_replay import replay_here
@@ -31,7 +36,8 @@ from export_core.policy import Policy
 from export_core.releases import Release, parse_day
 from export_core.remote.cluster import Cluster
 from export_core.remote.dispatch import cluster_at, replay_on
-from export_core.runs.journal import Journal, record_of, recorded_plan
+from export_core.runs.journal import Journal
+from export_core.runs.plan_record import record_of, recorded_plan
 from export_core.runs.results import result_line, write_summary
 from export_core.runs.resume import cells_left, results_so_far
 from export_core.urls import without_credentials
@@ -78,10 +84,11 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The interpreter that runs now, as the only reader: its release, and what starts its workers."""
+    """The interpreter that runs now, as the only reader: its release, what starts its workers and runs comparators."""
 
     release: Release
     start: WorkerStarter = start_worker
+    user_code: UserCode | None = None
 
 
 def ignore(*_: object) -> None:
@@ -108,6 +115,9 @@ class Observer:
 
 SILENT = Observer()
 """An observer that does nothing."""
+
+_TOLD_BY_PART = (Told.BY_EVERY_RUN,)
+_TOLD_BY_WHOLE = (Told.BY_EVERY_RUN, Told.BY_WHOLE_RUN)
 
 
 @dataclass(frozen=True)
@@ -141,29 +151,33 @@ def run_matrix(
     Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
     of results cannot be used, and `ResultsNotWritten` where it has no room for more.
     """
-    whole = plan_matrix(policy, selection, _resumed_day(options), goldens, interpreter)
-    plan = part_of(whole, options.shard) if options.shard else whole
-    observer.planned(plan, whole)
-    started = time.monotonic()
-    facts = _facts(plan, policy, options)
     with ExitStack() as stack:
+        user_code = interpreter.user_code if interpreter else None
+        user_code = user_code or stack.enter_context(options.limits.user_code(policy.environment))
+        whole = plan_matrix(policy, selection, _resumed_day(options), goldens, interpreter, user_code, is_run=True)
+        plan = part_of(whole, options.shard) if options.shard else whole
+        observer.planned(plan, whole)
+        started = time.monotonic()
+        facts = _facts(plan, policy, options)
         # In this order: a run that does not reach its cluster has not removed the results of the last one.
         cluster = cluster_at(options.executor)
         if cluster:
             stack.callback(cluster.close)
         journal, results = None, []
         if options.results:
-            shard = str(options.shard or "")
             # Of the whole plan, whatever the shard: shards of one plan have the same digest, by which they are merged.
-            plan_record = record_of(whole, policy.without_locations(), options.limits, shard)
+            plan_record = record_of(whole, policy, options.limits, str(options.shard or ""), plan)
             facts = replace(facts, plan=plan_record.digest)
             journal = stack.enter_context(Journal(options.results, plan_record, resume=options.resume))
-            results = results_so_far(journal, plan) if journal.resumed else []
+            results = results_so_far(journal, plan, policy) if journal.resumed else []
         observer.started(plan, results)
         cells = cells_left(plan, results)
         reproducing = reproduce_options(selection, options)
+        how = ReplayOptions(
+            plan.calendar, policy, options.limits, plan.sources, options.cache, options.dump_ir, user_code
+        )
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
-        with closing(_outcomes(plan, cells, policy, options, cluster, interpreter, observer)) as outcomes:
+        with closing(_outcomes(cells, how, cluster, interpreter, observer)) as outcomes:
             for outcome in outcomes:
                 result = judge(outcome, policy, reproduce_command(plan, outcome.cell, reproducing))
                 # Written before it is shown: what a person has seen is not lost when the process is killed.
@@ -174,7 +188,8 @@ def run_matrix(
         results = in_order(results)
         summary = summarize(results, policy, replace(facts, seconds=time.monotonic() - started))
         if journal and options.results:
-            journal.finish(result_line(result) for result in results)
+            digest = journal.finish(result_line(result) for result in results)
+            summary = msgspec.structs.replace(summary, results_sha256=digest)
             write_summary(options.results, summary)
         observer.ended(summary)
     return MatrixRun(plan, results, summary)
@@ -186,25 +201,35 @@ def plan_matrix(
     options: RunOptions,
     goldens: Sequence[Golden] | None = None,
     interpreter: Interpreter | None = None,
+    user_code: UserCode | None = None,
+    *,
+    is_run: bool = False,
 ) -> Plan:
     """The cells of a selection, as of a day, whatever the shard. See `run_matrix`.
 
-    Raises `PolicyError` for a known failure whose globs cover too much.
+    The plan of a run (`is_run`) has no warnings that its report repeats. Raises `PolicyError` for a known failure whose
+    globs cover too much.
     """
+    warnings: tuple[str, ...] = ()
+    calendar = policy.calendar()
     if goldens is None:
         goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)))
+        # Of all goldens, whatever the selection: what a part of them does not match may match the others.
+        silent = () if not is_run else _TOLD_BY_WHOLE if selection.whole and not options.shard else _TOLD_BY_PART
+        unmatched = unmatched_patterns(policy, goldens, calendar)
+        warnings = tuple(pattern.text for pattern in unmatched if pattern.told not in silent)
     # Before the cells are made: keys of cached outcomes and jobs for other machines take tolerances from the manifests.
     goldens = apply_quirks(goldens, policy.quirks)
-    calendar = policy.calendar()
     day = options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
     if interpreter:
+        check_dates(goldens, calendar)
         replayed = [golden for golden in goldens if "cpu" in golden.manifest.replayed_on]
         cells = tuple(Cell(golden, interpreter.release, "cpu") for golden in replayed)
         return Plan(cells, day, calendar, selection)
     windows = policy.window_lengths()
-    plan = make_plan(goldens, calendar, windows, selection, day)
+    plan = make_plan(goldens, calendar, windows, selection, day, user_code)
     check_width(policy.known_failures, promised_scopes(plan.cells, windows))
-    return plan
+    return replace(plan, warnings=warnings)
 
 
 def command_options(selection: Selection, options: RunOptions) -> list[str]:
@@ -220,7 +245,7 @@ def command_options(selection: Selection, options: RunOptions) -> list[str]:
         *(("--target", target) for target in selection.targets),
         *(("--wheels", folder) for folder in selection.wheels),
         *(("--index", without_credentials(url)) for url in selection.indexes),
-        ("--executor", options.executor if options.executor != defaults.executor else None),
+        ("--executor", without_credentials(options.executor) if options.executor != defaults.executor else None),
         ("--timeout", f"{options.timeout:g}" if options.timeout != defaults.timeout else None),
         ("--memory", f"{options.memory / GIB:g}" if options.memory != defaults.memory else None),
     ]
@@ -270,20 +295,17 @@ def _facts(plan: Plan, policy: Policy, options: RunOptions) -> RunFacts:
 
 
 def _outcomes(
-    plan: Plan,
     cells: Sequence[Cell],
-    policy: Policy,
-    options: RunOptions,
+    how: ReplayOptions,
     cluster: Cluster | None,
     interpreter: Interpreter | None,
     observer: Observer,
 ) -> Generator[Outcome, None, None]:
     """One outcome for each cell: in this interpreter, on a cluster, or in readers' environments on this machine."""
-    how = ReplayOptions(plan.calendar, policy, options.limits, plan.sources, options.cache, options.dump_ir)
     if interpreter:
         return replay(
             cells,
-            lambda placement: this_interpreter(placement.reader),
+            lambda placement: this_interpreter(placement.reader, how.policy.environment),
             how,
             notify=observer.note,
             start=interpreter.start,

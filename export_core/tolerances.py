@@ -110,7 +110,7 @@ def problem_of_tolerances(tolerances: Tolerances) -> str:
     """What is wrong with tolerances by platform and dtype; empty when nothing is."""
     for platform, by_dtype in tolerances.items():
         if platform not in PLATFORMS:
-            return f"{platform}: expected a platform of {', '.join(PLATFORMS)}."
+            return f"{platform}: expected a platform of {', '.join(PLATFORMS)}.{similar_platform(platform)}"
         for dtype, tolerance in by_dtype.items():
             if problem := _problem_of_dtype(dtype):
                 return f"{platform}: {dtype}: {problem}"
@@ -121,6 +121,14 @@ def problem_of_tolerances(tolerances: Tolerances) -> str:
                     except ValueError as error:
                         return f"{platform}: {dtype}: {name}: {error}"
     return ""
+
+
+def similar_platform(name: str) -> str:
+    """A hint at the platform that was meant, to follow a sentence; empty where none is like it."""
+    # What JAX's own `jax.devices("gpu")` takes; an artifact is exported for one of the two.
+    if name.lower() == "gpu":
+        return " Did you mean 'cuda' or 'rocm'?"
+    return did_you_mean(name.lower(), PLATFORMS)
 
 
 def problem_of_name(name: str) -> str:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+
+if TYPE_CHECKING:
+    from export_core.comparing.user_code import UserCode
 
 NAME = "export_compat"
 SIGNATURE = (
     "export_compat(platforms=None, vjp_order=0, rtol=None, atol=None, ulp=None, compare='allclose', allow=None, "
     "disabled_checks=None, symbolic_shapes=None, constraints=(), mesh=None, in_specs=None, spread_over=0, "
-    "calling_convention_version=None, ignore_forward_compatibility=False, register=(), refused_on=()): "
+    "calling_convention_version=None, ignore_forward_compatibility=False, register=(), refused_on=(), "
+    "nothing_to_compare=None): "
     "what the test passes to `export_golden` is exported with jax.export and checked against its goldens. "
     "platforms: list of cpu, cuda, rocm, tpu to export for; default: the platform of this process. "
     "vjp_order: how many orders of derivatives to serialize; each is checked against jax.vjp. "
@@ -32,8 +36,12 @@ SIGNATURE = (
     "ignore_forward_compatibility: export with jax_export_ignore_forward_compatibility. "
     "register: modules that the reader imports first, for your own tree nodes, effects or custom-call targets; "
     "the golden contains a copy. "
-    "refused_on: platforms that it is not exported for, and on which it must be refused."
+    "refused_on: platforms that it is not exported for, and on which it must be refused. "
+    "nothing_to_compare: why a golden is meant although it has no output, only empty ones or nothing but NaN: such a "
+    "golden hardly shows more than that the artifact runs, and without this reason it is not written."
 )
+
+_USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
 
 Amount = float | dict[str, float]
 """A tolerance for every dtype, or one for each that it names."""
@@ -59,6 +67,12 @@ class MarkerOptions(NamedTuple):  # no dataclass: every pytest run makes this cl
     ignore_forward_compatibility: bool | None = None
     register: tuple[str, ...] | None = None
     refused_on: tuple[str, ...] | None = None
+    nothing_to_compare: str | None = None
+
+
+def usage_error(text: str) -> pytest.UsageError:
+    """An error that ends the run before any test, with the prefix that the command `jaxexport` has."""
+    return pytest.UsageError(f"jaxexport: error: {text}")
 
 
 def read_marker(item: pytest.Item) -> MarkerOptions | None:
@@ -87,15 +101,33 @@ def read_marker(item: pytest.Item) -> MarkerOptions | None:
     return MarkerOptions(**{name: parse(item, name, merged.get(name)) for name, parse in _PARSERS.items()})
 
 
+def user_code(config: pytest.Config) -> UserCode:
+    """The process of this run's own comparators, with the root directory first on its `sys.path`."""
+    if _USER_CODE not in config.stash:
+        from export_core.comparing.user_code import UserCode
+
+        # Here: the settings import this module.
+        from pytest_jaxexport.settings import added_variables
+
+        config.stash[_USER_CODE] = UserCode(config.rootpath, variables=added_variables(config))
+        config.add_cleanup(config.stash[_USER_CODE].close)
+    return config.stash[_USER_CODE]
+
+
 def parse_platforms(value: object, where: str) -> tuple[str, ...]:
     """Platform names of jax.export. Raises `pytest.UsageError` for any other."""
     names = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     known = ("cpu", "cuda", "rocm", "tpu")
     for name in names:
         if name not in known:
-            raise pytest.UsageError(f"{where}: unknown platform {name!r}; jax.export knows {', '.join(known)}.")
+            # As above: only a mistake needs it.
+            from export_core.tolerances import similar_platform
+
+            raise usage_error(
+                f"{where}: unknown platform {name!r}; jax.export knows {', '.join(known)}.{similar_platform(str(name))}"
+            )
     if not names:
-        raise pytest.UsageError(f"{where}: expected at least one platform of {', '.join(known)}.")
+        raise usage_error(f"{where}: expected at least one platform of {', '.join(known)}.")
     return tuple(dict.fromkeys(names))
 
 
@@ -107,7 +139,7 @@ def parse_tolerance(value: object, where: str) -> float:
         number = -1.0
     # float(True) is 1.0, and `not (… >= 0)` is also true of NaN.
     if not (number >= 0 and math.isfinite(number)) or isinstance(value, bool):
-        raise pytest.UsageError(f"{where}: expected a finite number of 0 or more, found {value!r}.")
+        raise usage_error(f"{where}: expected a finite number of 0 or more, found {value!r}.")
     return number
 
 
@@ -178,14 +210,19 @@ def _compare(item: pytest.Item, name: str, value: object) -> str | None:
         raise _usage(item, problem)
     if ":" in str(value):
         # Now, and not when cells are compared: a wrong name must be found before the golden is written.
-        from export_core.comparing.comparators import check_comparator
         from export_core.errors import ExportCompatError
 
         try:
-            check_comparator(str(value), item.config.rootpath)
+            user_code(item.config).check(str(value))
         except ExportCompatError as error:
             raise _usage(item, str(error)) from error
     return str(value)
+
+
+def _reason(item: pytest.Item, name: str, value: object) -> str | None:
+    if value is not None and not (isinstance(value, str) and value.strip()):
+        raise _usage(item, f"{name}={value!r}: expected the reason as text")
+    return value
 
 
 def _reasons(item: pytest.Item, name: str, value: object, what: str) -> Mapping[str, str] | None:
@@ -216,6 +253,7 @@ _PARSERS: dict[str, Callable[[pytest.Item, str, Any], Any]] = {
     "ignore_forward_compatibility": _flag,
     "register": partial(_texts, what="names of modules"),
     "refused_on": _platforms,
+    "nothing_to_compare": _reason,
 }
 """How each keyword's value is read: the fields of `MarkerOptions`, in their order. Each gives None for None."""
 
@@ -225,4 +263,4 @@ def _where(item: pytest.Item) -> str:
 
 
 def _usage(item: pytest.Item, text: str) -> pytest.UsageError:
-    return pytest.UsageError(f"{_where(item)} {text}")
+    return usage_error(f"{_where(item)} {text}")

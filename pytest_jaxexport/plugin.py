@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     if config.getoption("prune_goldens") and (reason := why_partial(config)):
-        raise pytest.UsageError(
+        raise marker.usage_error(
             f"--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: {reason}."
         )
     config.pluginmanager.register(GoldensReporter(listener.collected), "jaxexport-reporter")
@@ -183,11 +183,12 @@ class GoldensReporter:
                 f"--update-goldens: {reason} (@pytest.mark.{marker.NAME}); nothing was written.", red=True
             )
         elif self.events or self.unused:
+            from export_core.escaping import shown
             from pytest_jaxexport.summary import summary_lines
 
             terminalreporter.write_sep("=", "export compatibility")  # section() would add a blank line after the title
             for line in (*summary_lines(self.events), *self.unused):
-                terminalreporter.write_line(line)
+                terminalreporter.write_line(shown(line))
         if self.not_pruned:
             terminalreporter.write_line(f"--prune-goldens: {self.not_pruned}", red=True)
 
@@ -242,5 +243,5 @@ def _recorder(item: pytest.Item) -> Recorder:
 
     config = item.config
     if REPLAYER not in config.stash:
-        config.stash[REPLAYER] = Replayer(config.stash[SETTINGS])
+        config.stash[REPLAYER] = Replayer(config.stash[SETTINGS], marker.user_code(config))
     return Recorder(item, item.stash[MARKED], config.stash[SETTINGS], config.stash[REPLAYER])

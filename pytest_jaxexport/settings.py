@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from pytest_jaxexport.marker import Amount, MarkerOptions, parse_platforms, parse_tolerance
+from pytest_jaxexport.marker import Amount, MarkerOptions, parse_platforms, parse_tolerance, usage_error
 
 if TYPE_CHECKING:
     from export_core.export import ExportOptions
@@ -121,7 +121,7 @@ def request_devices(config: pytest.Config) -> None:
     if not count:
         return
     if not count.isdecimal() or int(count) < 1:
-        raise pytest.UsageError(f"export_devices: expected a number of devices, found {count!r}.")
+        raise usage_error(f"export_devices: expected a number of devices, found {count!r}.")
     # A number that the user has set already, in the shell or in CI, is left alone.
     flags = os.environ.get("XLA_FLAGS", "")
     if flag not in flags:
@@ -139,6 +139,11 @@ def goldens_folder(config: pytest.Config) -> Path:
         return config.rootpath / str(in_ini)
     # Most runs have no policy file, and need not load export_core to read one.
     return config.rootpath / (_read_policy(config).goldens if _has_policy(config) else "golden")
+
+
+def added_variables(config: pytest.Config) -> tuple[str, ...]:
+    """The environment variables that the policy adds for code of goldens and comparators."""
+    return _read_policy(config).environment if _has_policy(config) else ()
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -169,7 +174,7 @@ def _dump_folder(config: pytest.Config) -> Path | None:
     try:
         return make_dump_folder(config.invocation_params.dir / str(named))
     except ExportCompatError as error:
-        raise pytest.UsageError(str(error)) from error
+        raise usage_error(str(error)) from error
 
 
 def _read_policy(config: pytest.Config) -> Policy:
@@ -179,7 +184,7 @@ def _read_policy(config: pytest.Config) -> Policy:
     try:
         return find_policy(config.rootpath, _policy_file(config))
     except ExportCompatError as error:
-        raise pytest.UsageError(str(error)) from error
+        raise usage_error(str(error)) from error
 
 
 def _found_policy_file(config: pytest.Config) -> Path | None:

@@ -16,12 +16,17 @@ def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
         goldens = [f"{event['case']}/{event['writer']}" for event in written if event["written"] == change]
         if goldens:
             yield f"{plural(len(goldens), 'golden')} {change}: {few(goldens, most=3)}"
+    for event in written:
+        if event["crash"]:
+            yield f"  {event['case']}/{event['writer']}: its own writer crashes when it replays it: {event['crash']}"
     checked = [event for event in events if "judgements" in event]
     if checked:
         judgements: Counter[str] = sum((Counter(event["judgements"]) for event in checked), Counter())
         counts = ", ".join(f"{count} {name}" for name, count in sorted(judgements.items())) or "none exported for cpu"
         total = plural(sum(judgements.values()), "golden")
-        yield f"{plural(len(checked), 'case')} checked against {total}: {counts}"
+        unpromised = judgements and judgements.keys() <= {"bonus", "outside"}
+        nothing = "; nothing was promised: the installed jaxlib is outside the window of each" if unpromised else ""
+        yield f"{plural(len(checked), 'case')} checked against {total}: {counts}{nothing}"
     # Goldens with the same outcome share a line: a broken release would fill the screen otherwise.
     goldens_by_text: dict[str, list[str]] = {}
     for golden, text in (shown for event in checked for shown in event["shown"]):

@@ -13,10 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from making import summarize
 
-from export_core.judge import Result
+from export_core.goldens.store import sha256
+from export_core.judge import Result, Summary
 from export_core.policy import Policy
+from export_core.runs.journal import RESULTS
+from export_core.runs.plan_record import PLAN, PlanRecord, cells_by_place, hash_of
 from export_core.runs.results import result_line, write_summary
 
 
@@ -53,15 +57,41 @@ def assert_bad_input(ended: Ended, *texts: str) -> None:
         assert text in ended.err
 
 
-def finished(folder: Path, *results: Result, planned: int | None = None, **fields: Any) -> None:
-    """Write a results folder as a run with these results leaves it; `fields` are those of its summary."""
+def finished(
+    folder: Path, *results: Result, planned: int | None = None, plan: dict[str, Any] | None = None, **fields: Any
+) -> Summary:
+    """Write a results folder as a run with these results leaves it.
+
+    `fields` are those of its summary, `plan` those of its plan. With more `planned` cells than results it is a merged
+    run that lacks a shard.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "results.jsonl").write_bytes(b"".join(result_line(result) + b"\n" for result in results))
+    lines = b"".join(result_line(result) + b"\n" for result in results)
+    (folder / RESULTS).write_bytes(lines)
     summary = summarize(
         results,
         planned=len(results) if planned is None else planned,
-        as_of=datetime.date(2026, 11, 21),
         seconds=1,
-        **{"selection": {"whole": True}, "policy": Policy(), **fields},
+        **{"selection": {"whole": True}, "policy": Policy(), "as_of": datetime.date(2026, 11, 21), **fields},
     )
+    goldens = {result.golden: "hash" for result in results}
+    own_cells = cells_by_place({result.key for result in results}, goldens)
+    record = PlanRecord(
+        tool="0",
+        as_of=str(summary.as_of),
+        selection=summary.selection,
+        goldens=goldens,
+        cells=hash_of(own_cells),
+        planned=summary.planned,
+        policy=hash_of(fields.get("policy", Policy()).without_locations()),
+        limits={},
+        wheels="",
+        calendar=summary.calendar,
+        own_cells=own_cells,
+        shard=f"{summary.shard.index}/{summary.shard.count}" if summary.shard else "",
+    )
+    record = msgspec.structs.replace(record, **(plan or {}))
+    (folder / PLAN).write_bytes(msgspec.json.encode(record))
+    summary = msgspec.structs.replace(summary, plan=record.digest, results_sha256=sha256(lines))
     write_summary(folder, summary)
+    return summary

@@ -12,31 +12,18 @@ from xml.etree import ElementTree as Xml
 import pytest
 from click.testing import CliRunner
 from click.testing import Result as Ended
-from making import day, result, summarize
+from commands import finished
+from making import result
 
 from export_core.cli.app import jaxexport
 from export_core.errors import ExportCompatError
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
-from export_core.policy import Policy
-from export_core.runs.results import result_line, write_summary
+from export_core.runs.errors import IncompleteResults
+from export_core.runs.results import result_line
 from export_core.worker.protocol import Stage
 
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11", signal=11)
-
-
-def finished(folder: Path, *results, planned: int | None = None) -> None:
-    folder.mkdir()
-    (folder / "results.jsonl").write_bytes(b"".join(result_line(each) + b"\n" for each in results))
-    made = summarize(
-        results,
-        planned=len(results) if planned is None else planned,
-        policy=Policy(),
-        as_of=day("2026-11-21"),
-        selection={"whole": True},
-        seconds=1,
-    )
-    write_summary(folder, made)
 
 
 @pytest.fixture
@@ -49,9 +36,9 @@ def command(tmp_path, monkeypatch) -> Callable[..., Ended]:
 
 
 def refused(ended: Ended) -> str:
-    """What is said of bad input; the entry point makes exit code 2 of it."""
+    """What is said of bad input, of which the entry point makes exit code 2, and of results that are lost: 3."""
     assert isinstance(ended.exception, ExportCompatError), ended.output
-    assert ended.exception.exit_code == 2
+    assert ended.exception.exit_code == (3 if isinstance(ended.exception, IncompleteResults) else 2)
     return str(ended.exception)
 
 
@@ -102,11 +89,12 @@ def test_a_pipe_is_written_to_and_not_replaced(command, tmp_path):
     [
         (
             lambda new: (new / "summary.json").unlink(),
-            "summary.json: expected the summary of a finished matrix run, found none",
+            "summary.json: expected the summary of a finished matrix run, found a run that has not finished",
         ),
         (lambda new: (new / "summary.json").write_text("{}"), "summary.json: not a summary"),
-        (lambda new: (new / "results.jsonl").write_bytes(b""), "expected the 2 results that summary.json counts"),
-        (lambda new: (new / "results.jsonl").write_bytes(result_line(CRASH)), "found 1"),
+        (lambda new: (new / "results.jsonl").write_bytes(b""), "each of 2 planned cells, found none for 2"),
+        (lambda new: (new / "results.jsonl").write_bytes(result_line(CRASH) + b"\n"), "found none for 1"),
+        (lambda new: (new / "plan.json").unlink(), "plan.json: expected the plan of a matrix run, found none"),
         (lambda new: (new / "results.jsonl").write_bytes(b"no\n"), "results.jsonl:1: not a result"),
     ],
 )
@@ -136,9 +124,10 @@ def test_a_baseline_adds_differences_and_not_another_exit_code(command):
 
 def test_a_regression_outside_the_window_breaks_no_promise(command):
     was = result(case="t.c", writer="0.6.2", judgement=Judgement.BONUS, promised=False)
-    finished(Path("then"), was)
+    finished(Path("then"), was, result())
     finished(
         Path("now"),
+        result(),
         result(
             Verdict.CRASH, Judgement.OUTSIDE, case="t.c", writer="0.6.2", promised=False, stage=Stage.RUN, signal=11
         ),

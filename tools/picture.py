@@ -10,13 +10,12 @@ from rich.console import Console
 
 from export_core.judge import Judgement
 from export_core.report import findings, print_headline, print_table
-from export_core.runs.results import read_results, read_summary
+from export_core.runs.results import read_run
 
 
 def main(folder: Path, picture: Path) -> None:
     """Draw the table, the broken promises and known failures, and the headline."""
-    summary = read_summary(folder)
-    results = list(read_results(folder))
+    results, summary, _ = read_run(folder)
     console = Console(record=True, width=150, file=io.StringIO(), force_terminal=True)
     print_table(console, results)
     for finding in findings(results, summary):

@@ -24,7 +24,7 @@ from export_core.judge import Result, judge_again
 from export_core.matrix import Verdict
 from export_core.policy import find_policy
 from export_core.releases import load_calendar
-from export_core.runs.results import read_results, read_summary
+from export_core.runs.results import read_run
 
 START, END = "<!-- measured: start -->", "<!-- measured: end -->"
 PLATFORMS = ("cpu", "tpu", "cuda")
@@ -135,8 +135,8 @@ def describable(reader: str, platform: str, plugin: str, names: Sequence[str]) -
 def main(folder: Path, page: Path) -> None:
     """Put the tables between the marks of the page."""
     policy = find_policy(Path())
-    summary = read_summary(folder)
-    results = [judge_again(result, policy) for result in read_results(folder)]
+    recorded, summary, _ = read_run(folder)
+    results = [judge_again(result, policy) for result in recorded]
     selection = msgspec.to_builtins(summary.selection)
     options = f"--readers {selection['readers']} --platforms {','.join(selection['platforms'])}"
     lines = [*tables(results, f"jaxexport matrix {options}", summary.seconds), *devices(readers_of(results))]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from export_core.judge import Judgement, Result
 from export_core.releases import load_calendar
-from export_core.runs.results import read_results, read_summary
+from export_core.runs.results import read_run
 
 COMPAT = Path(__file__).parents[1] / "tests" / "compat"
 GOOD = (Judgement.KEPT, Judgement.BONUS)
@@ -109,5 +109,6 @@ def about(module: str) -> str:
 
 if __name__ == "__main__":
     *folders, page = map(Path, sys.argv[1:])
-    every = [result for folder in folders for result in read_results(folder)]
-    page.write_text(table(every, str(read_summary(folders[0]).as_of)), encoding="utf-8")
+    runs = [read_run(folder) for folder in folders]
+    every = [result for run in runs for result in run.results]
+    page.write_text(table(every, str(runs[0].summary.as_of)), encoding="utf-8")

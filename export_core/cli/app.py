@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import traceback
+from typing import Any
 
 import click
 
@@ -14,11 +16,12 @@ from export_core.cli.goldens import goldens_group
 from export_core.cli.judge import judge
 from export_core.cli.matrix import matrix
 from export_core.cli.merge import merge
+from export_core.cli.output import echo
 from export_core.cli.plan import plan
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
 from export_core.cli.report import report
-from export_core.errors import ExportCompatError
+from export_core.errors import PREFIX, ExportCompatError
 
 _COMMANDS = (
     *(inspect, audit, diff, matrix, plan, merge, judge, policy_group, forecast, report),
@@ -26,7 +29,28 @@ _COMMANDS = (
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class UnexpectedExitError(ExportCompatError):
+    """Something in the middle of a command called `sys.exit`: nobody knows what was left out."""
+
+    exit_code = 3
+
+
+class _Commands(click.Group):
+    """Commands that end by click's own `Exit`, so that a `SystemExit` can only come from somewhere else."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Raises `UnexpectedExitError` where it would end with whatever somebody else has chosen."""
+        try:
+            return super().invoke(ctx)
+        except SystemExit as stop:
+            *_, frame = traceback.extract_tb(stop.__traceback__)
+            raise UnexpectedExitError(
+                f"{frame.filename}:{frame.lineno}: SystemExit({stop.code!r}) ended `jaxexport "
+                f"{ctx.invoked_subcommand}` before it was done. Nothing was judged."
+            ) from stop
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pytest-jaxexport")
 def jaxexport() -> None:
     """Will this exported JAX function still run there: in another release, on another platform?"""
@@ -39,7 +63,19 @@ for _command in _COMMANDS:
 def main() -> None:
     """Entry point: an error that the user can fix is one line, and never a traceback."""
     try:
-        jaxexport()
+        # Not standalone: click would print its own errors, with another prefix.
+        sys.exit(jaxexport(prog_name="jaxexport", standalone_mode=False) or 0)
     except ExportCompatError as error:
-        click.echo(f"jaxexport: error: {error}", err=True)
+        echo(f"{PREFIX}{error}", err=True)
         sys.exit(error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:  # a group without a command: its help
+        error.show()
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        hint = f" `{context.command_path} --help` shows the options." if context else ""
+        echo(f"{PREFIX}{' '.join(error.format_message().split())}{hint}", err=True)
+        sys.exit(error.exit_code)
+    except click.Abort:
+        echo(f"{PREFIX}interrupted.", err=True)
+        sys.exit(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -60,4 +59,5 @@ def backfill(
     policy = policy_of(policy_file)
     chosen = choose_writers(writers, policy.calendar(), wheels=tuple(wheels), indexes=tuple(index))
     versions = constraints_of(constraints) if constraints else installed_constraints() if same_packages else ()
-    sys.exit(write_goldens(chosen, tuple(install) or policy.backfill_install, tuple(pytest_args), versions))
+    chosen_packages = tuple(install) or policy.backfill_install
+    raise click.exceptions.Exit(write_goldens(chosen, chosen_packages, tuple(pytest_args), versions))

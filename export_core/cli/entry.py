@@ -6,7 +6,7 @@ A person waits for `inspect`, and click with what it imports takes longer than r
 import os
 import sys
 
-from export_core.errors import ExportCompatError
+from export_core.errors import PREFIX, ExportCompatError
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     try:
         text = inspect_text(files[0], as_json="--json" in words)
     except ExportCompatError as error:
-        print(f"jaxexport: error: {error}", file=sys.stderr)
+        print(f"{PREFIX}{error}", file=sys.stderr)
         sys.exit(error.exit_code)
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # where a terminal cannot show ×
     try:

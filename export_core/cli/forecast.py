@@ -16,6 +16,7 @@ from export_core.cli.options import (
     policy_option,
     write_output,
 )
+from export_core.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
     from export_core.judge.forecast import Forecast
@@ -41,8 +42,6 @@ HALF_A_YEAR = 183
 @click.option("--ics", metavar="FILE", help="Also write the days as a calendar file (iCalendar).")
 def forecast(as_json: bool, markdown: bool, ics: str | None, **selection: Any) -> None:
     """Show when goldens leave the window, what a jaxlib built on each day must run, and which deadlines are coming."""
-    import msgspec
-
     from export_core.report.forecast_ical import calendar_file
     from export_core.report.forecast_text import forecast_lines, forecast_markdown
 
@@ -50,18 +49,19 @@ def forecast(as_json: bool, markdown: bool, ics: str | None, **selection: Any) -
         raise click.UsageError("--json cannot be combined with --markdown.")
     ahead = _forecast(**selection)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(ahead), indent=2))
+        echo_json(ahead)
     elif markdown:
-        click.echo(forecast_markdown(ahead), nl=False)
+        echo(forecast_markdown(ahead), nl=False)
     else:
         for line in forecast_lines(ahead):
-            click.echo(line)
+            echo(line)
     if ics:
         write_output(ics, calendar_file(ahead))
 
 
 def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, days: int, deployed: str) -> Forecast:
     from export_core.goldens import GoldenError, GoldenStore
+    from export_core.goldens.dates import check_dates
     from export_core.judge.forecast import forecast as look_ahead
 
     policy = policy_of(policy_file)
@@ -70,4 +70,6 @@ def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, d
     # A forecast about nothing would say that nothing happens: more likely the folder is not the one meant.
     if not stored:
         raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
-    return look_ahead(stored, policy, policy.calendar(), day_of(as_of), days, comma_separated(deployed))
+    calendar = policy.calendar()
+    check_dates(stored, calendar)
+    return look_ahead(stored, policy, calendar, day_of(as_of), days, comma_separated(deployed))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.cli.options import console, day_of, policy_option
+from export_core.cli.output import echo
 from export_core.runs.errors import RunError
 
 if TYPE_CHECKING:
@@ -49,29 +49,29 @@ def judge(
     from export_core.report import print_headline, print_report
     from export_core.report.proposal import proposal
     from export_core.runs.baseline import compare_with_baseline
-    from export_core.runs.results import read_results, read_summary
+    from export_core.runs.results import read_run
 
     if as_json and not baseline:
         raise click.UsageError("--json prints the difference from a baseline: it needs --baseline OLD.")
     if propose and baseline:
         raise click.UsageError("--propose cannot be combined with --baseline.")
-    before = read_summary(Path(folder))
+    recorded, before, _ = read_run(Path(folder))
     policy = _policy(policy_file, before)
-    results = [judge_again(result, policy) for result in read_results(Path(folder))]
+    results = [judge_again(result, policy) for result in recorded]
     # Not today: the same results and policy are to give the same judgement on any day.
     day = day_of(as_of) if as_of else before.as_of
     facts = replace(RunFacts.from_summary(before), as_of=day, calendar=calendar_facts(policy.calendar(), day))
     summary = summarize(results, policy, facts)
     comparison = compare_with_baseline(Path(folder), Path(baseline), results, summary, policy) if baseline else None
     if propose:
-        click.echo(proposal(results, summary), nl=False)
+        echo(proposal(results, summary), nl=False)
         # On stderr: standard output is YAML, to be appended to a policy.
         print_headline(console(stderr=True), summary)
     elif not as_json:
         print_report(console(), results, summary)
     if comparison:
         print_difference(comparison, as_json=as_json)
-    sys.exit(summary.exit_code)
+    raise click.exceptions.Exit(summary.exit_code)
 
 
 def _policy(named: str | None, before: Summary) -> Policy:
@@ -79,11 +79,10 @@ def _policy(named: str | None, before: Summary) -> Policy:
 
     Raises `RunError` for one under which the cells would have run or compared differently.
     """
-    import msgspec
+    from export_core.policy import load_policy, policy_file
+    from export_core.runs.results import policy_of
 
-    from export_core.policy import Policy, load_policy, policy_file
-
-    earlier = msgspec.convert(before.policy, Policy)
+    earlier = policy_of(before)
     file = policy_file(Path(), named)
     if file is None:
         return earlier

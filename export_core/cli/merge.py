@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from export_core.cli.options import console
+from export_core.cli.output import echo
 from export_core.runs.errors import RunError
 
 
@@ -27,6 +27,8 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     A shard that is missing or did not finish makes the run incomplete. A shard that is given twice is refused, and so
     are shards of different plans. Exit codes are those of `jaxexport matrix`.
     """
+    import msgspec
+
     from export_core.report import print_report
     from export_core.runs.journal import Journal
     from export_core.runs.merge import merge_shards
@@ -39,12 +41,12 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
         )
     merged = merge_shards(folders)
     with Journal(results, merged.record) as journal:
-        journal.finish(result_line(result) for result in merged.results)
-        write_summary(results, merged.summary)
+        digest = journal.finish(result_line(result) for result in merged.results)
+        write_summary(results, msgspec.structs.replace(merged.summary, results_sha256=digest))
     print_report(console(), merged.results, merged.summary)
     if merged.missing:
-        click.echo(
+        echo(
             f"gap: {len(merged.missing)} of {merged.missing[0].partition('/')[2]} shards missing or not finished: "
             f"--shard {', '.join(merged.missing)}. Run them, then merge all shards."
         )
-    sys.exit(merged.summary.exit_code)
+    raise click.exceptions.Exit(merged.summary.exit_code)

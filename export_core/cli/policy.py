@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.cli.options import as_of_option, day_of, goldens_option, policy_option
+from export_core.cli.output import echo
 
 if TYPE_CHECKING:
     from export_core.policy import Policy
@@ -51,27 +51,37 @@ def init(goldens: str | None) -> None:
             Path(SCHEMA).write_bytes(schema_bytes)
     except OSError as error:
         raise PolicyError(f"{error.filename}: cannot write there: {error.strerror}.") from None
-    click.echo(f"{FILE}: written from {plural(len(stored), 'golden')} in {folder}. {SCHEMA} tells editors its keys.")
+    echo(f"{FILE}: written from {plural(len(stored), 'golden')} in {folder}. {SCHEMA} tells editors its keys.")
 
 
 @policy_group.command()
 @policy_option
+@goldens_option
 @as_of_option
-def check(policy_file: str | None, as_of: str | None) -> None:
-    """Check the policy, and list the known failures and quirks that have expired.
+def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> None:
+    """Check the policy; list what has expired in it, and what matches none of the goldens here and no release.
 
-    Exit codes: 0 no problems found, 2 the policy has errors, 4 an entry has expired.
+    Exit codes: 0 no problems found, or warnings only; 2 the policy has errors, or a golden claims another build date
+    than the calendar has; 4 an entry has expired.
     """
+    from export_core.goldens import GoldenStore
+    from export_core.goldens.dates import check_dates
     from export_core.judge.gate import KEPT, STALE
     from export_core.judge.known import expired
+    from export_core.judge.unmatched import unmatched_patterns
     from export_core.phrases import plural
     from export_core.policy import find_policy
     from export_core.policy import policy_file as policy_path
 
     file, policy = policy_path(Path(), policy_file), find_policy(Path(), policy_file)
+    stored, calendar = GoldenStore(Path(goldens or policy.goldens)).goldens(), policy.calendar()
+    check_dates(stored, calendar, all_known=False)  # a run may know more writers: those of --wheels and --index
+    # Before the first golden is written, nothing can match.
+    for unmatched in unmatched_patterns(policy, stored, calendar) if stored else ():
+        echo(f"warning: {unmatched.text}")
     stale = expired(policy, day_of(as_of))
     for problem in stale:
-        click.echo(problem)
+        echo(problem)
     counts = ", ".join(
         plural(len(entries), noun)
         for entries, noun in (
@@ -80,8 +90,8 @@ def check(policy_file: str | None, as_of: str | None) -> None:
             (policy.allow, "allowed custom call"),
         )
     )
-    click.echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired")
-    sys.exit(STALE if stale else KEPT)
+    echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired")
+    raise click.exceptions.Exit(STALE if stale else KEPT)
 
 
 @policy_group.command()
@@ -98,7 +108,7 @@ def show(policy_file: str | None) -> None:
         origins = [source.location(key)] if source and key in source.lines else []
         if key == ("releases",) and policy.releases != written.releases:
             origins.append(str(releases_file(Path(), policy_file)))
-        click.echo(f"{'.'.join(key):<20} {_shown(value):<40} {', '.join(origins) or 'default'}")
+        echo(f"{'.'.join(key):<20} {_shown(value):<40} {', '.join(origins) or 'default'}")
 
 
 def _values(policy: Policy) -> Iterator[tuple[tuple[str, ...], object]]:
@@ -125,4 +135,4 @@ def schema() -> None:
     """Print the JSON Schema of the policy, with which editors check and complete its keys."""
     from export_core.policy.json_schema import policy_schema_file
 
-    click.echo(policy_schema_file(), nl=False)
+    echo(policy_schema_file().decode(), nl=False)

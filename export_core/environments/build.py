@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from export_core.atomic import write_whole
 from export_core.environments.errors import EnvironmentFailed, tried_twice
 from export_core.environments.installed import READY, changed_in, damage_in, hash_of_installed, interpreter_in
 from export_core.environments.locks import EnvironmentLocks
+from export_core.urls import without_credentials
+from export_core.variables import passed_variables
 
 LAST_LINES = 12
 CHECK_SECONDS = 120.0
@@ -191,7 +193,8 @@ def _build_whole(
             raise _Unusable(f"installing {', '.join(requirements)} left it broken: {damage}")
         try:
             command = [str(interpreter_in(folder)), "-c", recipe.check]
-            checked = _run(command, f"importing {requirements[0]}", stopping, CHECK_SECONDS).strip()
+            variables = passed_variables() | {"JAX_PLATFORMS": "cpu"}  # the packages' own code runs here
+            checked = _run(command, f"importing {requirements[0]}", stopping, CHECK_SECONDS, variables).strip()
         except EnvironmentFailed as error:
             raise _Unusable(str(error)) from error
         built = Built(folder, checked, hash_of_installed(folder))
@@ -199,7 +202,7 @@ def _build_whole(
         # Last of all: this file says that the environment is complete.
         # The key is called "lock" on disk: environments that were built before are found by it.
         ready = {
-            "requirements": requirements,
+            "requirements": [without_credentials(requirement) for requirement in requirements],
             "checked": checked,
             "lock": built.content_hash,
             "size": size_of(folder),
@@ -222,10 +225,17 @@ def _install(recipe: Recipe, stopping: threading.Event) -> None:
     _run(command, f"installing {', '.join(requirements)}", stopping)
 
 
-def _run(command: list[str], doing: str, stopping: threading.Event, seconds: float = math.inf) -> str:
+def _run(
+    command: list[str],
+    doing: str,
+    stopping: threading.Event,
+    seconds: float = math.inf,
+    variables: Mapping[str, str] | None = None,
+) -> str:
     """What a command printed. It is killed when the run is stopped or its time is up. Raises `EnvironmentFailed`.
 
     Commands that fetch have no limit, since nobody knows how slow a network is; uv itself gives up when nothing comes.
+    Without `variables` it gets those of the caller, with the passwords of indexes that uv needs.
     """
     until = time.monotonic() + seconds
     late = False
@@ -236,7 +246,7 @@ def _run(command: list[str], doing: str, stopping: threading.Event, seconds: flo
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        env=_builder_variables(),
+        env=_builder_variables() if variables is None else variables,
         start_new_session=True,  # Ctrl-C is for the coordinator, which then ends it
     ) as process:
         while True:
@@ -252,7 +262,7 @@ def _run(command: list[str], doing: str, stopping: threading.Event, seconds: flo
     if late:
         raise EnvironmentFailed(f"{doing} took longer than {seconds:g} s, and was ended")
     if process.returncode:
-        lines = "\n".join((err or out).strip().splitlines()[-LAST_LINES:])
+        lines = "\n".join(without_credentials(err or out).strip().splitlines()[-LAST_LINES:])
         raise EnvironmentFailed(f"{doing} failed with status {process.returncode}:\n{lines}")
     return out
 

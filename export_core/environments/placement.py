@@ -12,7 +12,7 @@ import msgspec
 from export_core.environments.errors import PlacementError
 from export_core.environments.libtpu import libtpu_for
 from export_core.releases import Release
-from export_core.tolerances import PLATFORMS
+from export_core.tolerances import PLATFORMS, similar_platform
 
 
 class Mode(StrEnum):
@@ -124,7 +124,9 @@ def parse_platform(text: str) -> tuple[str, Mode]:
     """``cuda:run`` as a platform and a mode; a platform alone runs if it can. Raises `PlacementError`."""
     platform, _, mode = text.partition(":")
     if platform not in PLATFORMS:
-        raise PlacementError(f"--platforms: expected some of {', '.join(PLATFORMS)}, found {platform!r}.")
+        raise PlacementError(
+            f"--platforms: expected some of {', '.join(PLATFORMS)}, found {platform!r}.{similar_platform(platform)}"
+        )
     if mode not in ("", *Mode):
         raise PlacementError(
             f"--platforms {text}: expected {platform}, {platform}:run (incomplete without the hardware) or "
@@ -151,7 +153,7 @@ def parse_targets(texts: tuple[str, ...]) -> dict[str, Target]:
         if name not in platforms or not words:
             raise PlacementError(
                 f"--target: expected {', '.join(platforms)} and a device, such as cuda=a100 or cuda=cuda13/b200, "
-                f"found {text!r}."
+                f"found {text!r}.{similar_platform(name) if name not in platforms else ''}"
             )
         plugins, devices = platforms[name].plugins, platforms[name].devices
         for word in words.split("/"):

@@ -20,10 +20,20 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.artifact import Artifact, read_bytes
 from export_core.atomic import write_whole
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import RESTORE, Manifest, dump_manifest, load_manifest, refuse_newer_format
+from export_core.goldens.manifest import (
+    RESTORE,
+    Manifest,
+    check_manifest,
+    dump_manifest,
+    load_manifest,
+    refuse_newer_format,
+)
+from export_core.scratch import scratch_folder
+from export_core.untrusted import read_regular
 
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
@@ -62,6 +72,20 @@ class Golden:
         """The serialized `jax.export.Exported`."""
         return self.folder / ARTIFACT
 
+    def content(self, name: str) -> bytes:
+        """The bytes of one of its files. Raises `GoldenError` for one that is missing, or is no regular file."""
+        path = self.folder / name
+        try:
+            return read_regular(path)
+        except FileNotFoundError:
+            raise GoldenError(f"{path}: expected a file of this golden, found none. {RESTORE}") from None
+        except OSError as error:
+            raise GoldenError(f"{path}: cannot read this file: {error.strerror}. {RESTORE}") from None
+
+    def read_artifact(self) -> Artifact:
+        """The artifact, read. Raises `GoldenError` or `ArtifactError`."""
+        return read_bytes(self.content(ARTIFACT), str(self.artifact))
+
     def inputs(self) -> tuple[Leaf, ...]:
         """The flat arguments."""
         return from_npz(self.folder / INPUTS)
@@ -77,12 +101,8 @@ class Golden:
         listed.
         """
         for name, expected in self.manifest.files.items():
-            path = self.folder / name
-            try:
-                actual = sha256(path.read_bytes())
-            except FileNotFoundError:
-                raise GoldenError(f"{path}: expected a file of this golden, found none. {RESTORE}") from None
-            if actual != expected:
+            if (actual := sha256(self.content(name))) != expected:
+                path = self.folder / name
                 raise GoldenError(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
         for name in (ARTIFACT, INPUTS, OUTPUTS):
             if name not in self.manifest.files:
@@ -114,9 +134,10 @@ class GoldenStore:
     def write(self, manifest: Manifest, files: Mapping[str, bytes]) -> WriteStatus:
         """Write one golden atomically. A stored golden with the same bytes is not touched, whatever packages it names.
 
-        Raises `GoldenError` when the disk refuses, or when a newer version of this tool wrote the stored golden; then
-        nothing stored has changed.
+        Raises `GoldenError` when the disk refuses, when a newer version of this tool wrote the stored golden, and for a
+        manifest that could not be loaded; then nothing stored has changed, or the message says so.
         """
+        check_manifest(manifest, f"{self.root / manifest.case}")  # first: `..` as a case would lead out of the root
         target = self.root / manifest.case / manifest.writer.id
         self._recover(target.parent)  # first, or a golden that waits to be put back would count as missing
         content = {MANIFEST: dump_manifest(manifest), **files}
@@ -136,7 +157,6 @@ class GoldenStore:
                 _swap(staged, target)
             else:
                 staged.rename(target)
-            _sync_folder(target.parent)
         except OSError as error:
             raise GoldenError(
                 f"{target}: cannot write this golden: {error.strerror or error}. Nothing stored was changed; "
@@ -144,6 +164,14 @@ class GoldenStore:
             ) from error
         finally:
             shutil.rmtree(staged, ignore_errors=True)  # after a swap, this is the old golden
+        try:
+            _sync_folder(target.parent)
+        except OSError as error:
+            raise GoldenError(
+                f"{target}: this golden is written and complete, but the disk did not confirm it: "
+                f"{error.strerror or error}. A power failure may still undo it: check the disk, then run "
+                "`jaxexport goldens verify`."
+            ) from error
         return WriteStatus.REPLACED if replaced else WriteStatus.NEW
 
     def remove(self, golden: Golden) -> None:
@@ -164,6 +192,9 @@ class GoldenStore:
             golden.folder.parent.rmdir()
 
     def _load(self, folder: Path) -> Golden:
+        for path in (folder.parent, folder):
+            if path.is_symlink():
+                raise GoldenError(f"{path}: expected a folder, found a symbolic link. {RESTORE}")
         manifest = load_manifest(folder / MANIFEST)
         if (manifest.case, manifest.writer.id) != (folder.parent.name, folder.name):
             raise GoldenError(
@@ -200,6 +231,16 @@ class GoldenStore:
                 shutil.rmtree(old, ignore_errors=True)
             else:
                 old.rename(place)
+
+
+@contextlib.contextmanager
+def staged_golden(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Golden]:
+    """A golden in a folder of its own, until the end of the ``with``: to be replayed before it is stored."""
+    with scratch_folder() as folder:
+        store = GoldenStore(folder)
+        store.write(manifest, files)
+        (golden,) = store.generations(manifest.case)
+        yield golden
 
 
 def sha256(data: bytes) -> str:

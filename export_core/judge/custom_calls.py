@@ -137,12 +137,16 @@ def _judge(change: CustomCallChange, windows: Windows, day: datetime.date, resul
         phase=status.phase,
         must=status.must,
         broken=tuple(text for _, text in sorted(early.items())),
-        goldens=tuple(sorted({result.golden for result in calling_old})),
-        measured=tuple(sorted({result.golden for result in passed})),
+        goldens=_in_order(calling_old),
+        measured=_in_order(passed),
         cells=len(measuring),
         passed=len(passed),
         delete_from=status.delete_from,
     )
+
+
+def _in_order(results: Iterable[Result]) -> tuple[str, ...]:
+    return tuple(golden for *_, golden in sorted({result.golden_order for result in results}))
 
 
 def _exports_sentence(change: CustomCallChange, phase: Phase, new_from: datetime.date, windows: Windows) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +12,14 @@ from typing import Any
 import msgspec
 
 from export_core.judge.accepted import Accepted
-from export_core.judge.coverage import uncovered
+from export_core.judge.coverage import left_out, nothing_promised, uncovered
 from export_core.judge.custom_calls import JudgedChange, judge_changes
 from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Judgement, Result
 from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.releases import Calendar
+from export_core.urls import without_credentials
 
 KEPT, BROKEN, BAD_INPUT, INCOMPLETE, STALE = 0, 1, 2, 3, 4
 """Exit codes of matrix and judge."""
@@ -29,13 +31,18 @@ class ShardOf(msgspec.Struct, frozen=True):
     index: int
     count: int
 
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
 
 class Summary(msgspec.Struct, frozen=True):
     """summary.json: what was planned, what happened, and by which policy and calendar.
 
     `uncovered` says what is missing beside the cells that were not run. `plan` is a digest of the whole plan: the same
     for all its shards. `shard` says which of them this was. `flaky` counts the cells whose verdict was another one the
-    last time. `without_cells` names the selected goldens that have no cell on the platforms asked for.
+    last time. `without_cells` names the selected goldens that have no cell on the platforms asked for. `unpromised`
+    says that no cell was promised, and is empty if one was; `partial` says which part of the project's plan this was,
+    and is empty if it was all of it. `results_sha256` is the hash of results.jsonl.
     """
 
     planned: int
@@ -56,6 +63,9 @@ class Summary(msgspec.Struct, frozen=True):
     shard: ShardOf | None = None
     flaky: int = 0
     without_cells: str = ""
+    unpromised: str = ""
+    partial: str = ""
+    results_sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,13 +96,20 @@ class RunFacts:
 def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
     """What a summary says of the calendar of a run, as of its day."""
     known = calendar.as_of(as_of)
-    return {"newest_jaxlib": known.newest(), "releases": len(known.jaxlib)}
+    # All that decides which readers there are and what is promised of them.
+    facts = {
+        kind: {version: (entry.built, entry.yanked) for version, entry in entries.items()}
+        for kind, entries in (("jaxlib", known.jaxlib), ("jax", known.jax))
+    }
+    digest = hashlib.sha256(msgspec.json.encode(facts, order="deterministic")).hexdigest()
+    return {"newest_jaxlib": known.newest(), "releases": len(known.jaxlib), "sha256": digest}
 
 
 def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
-    Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete. A
+    Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete, and
+    so is a run without a promised cell, unless the policy says that it is meant or others have its other shards. A
     golden that calls a new target too early is a broken promise even if no reader of this run shows it: readers of
     those days are deployed, and not all of them are published. Raises `PolicyError` for a known failure whose globs
     cover too much.
@@ -104,19 +121,12 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     # A shard cannot know what the others cover.
     platforms = [name.partition(":")[0] for name in facts.selection.get("platforms", ())]
     missing = [] if facts.shard else uncovered(results, policy.required, platforms)
+    unpromised = nothing_promised(results, policy)
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
     judgements = Counter(str(result.judgement) for result in results)
     # Counting alone would take a result that is given twice for the one that is missing.
     different = len({result.key for result in results})
-    exactly_once = facts.planned > 0 and different == len(results) == facts.planned
-    # Incomplete outranks broken: what did not run may be broken too. The report lists both.
-    if not exactly_once or judgements[Judgement.INCOMPLETE] or missing:
-        code = INCOMPLETE
-    elif judgements[Judgement.BROKEN] or any(change.broken for change in changes):
-        code = BROKEN
-    else:
-        code = STALE if stale else KEPT
-    return Summary(
+    summary = Summary(
         planned=facts.planned,
         results=len(results),
         verdicts=dict(sorted(Counter(str(result.verdict) for result in results).items())),
@@ -124,10 +134,10 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         stale=stale,
         as_of=facts.as_of,
         selection=facts.selection,
-        policy=msgspec.to_builtins(policy),
+        policy=msgspec.to_builtins(_without_passwords(policy)),
         calendar=facts.calendar,
         seconds=round(facts.seconds, 1),
-        exit_code=code,
+        exit_code=KEPT,  # until `exit_code_of`
         custom_call_changes=changes,
         accepted=list(facts.accepted),
         uncovered=[*_miscounted(facts.planned, len(results), different), *missing],
@@ -135,7 +145,30 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         shard=facts.shard,
         flaky=sum(bool(result.flaky) for result in results),
         without_cells=facts.without_cells,
+        unpromised=unpromised,
+        partial=left_out(facts.selection, policy, str(facts.shard or "")),
     )
+    return msgspec.structs.replace(summary, exit_code=exit_code_of(summary))
+
+
+def exit_code_of(summary: Summary) -> int:
+    """The exit code that follows from everything else in a summary."""
+    # Incomplete outranks broken: what did not run may be broken too. The report lists both.
+    if summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE):
+        return INCOMPLETE
+    if summary.judgements.get(Judgement.BROKEN) or any(change.broken for change in summary.custom_call_changes):
+        return BROKEN
+    if summary.stale:
+        return STALE
+    # Other shards may have promised cells.
+    meant = summary.policy.get("unpromised") or summary.shard
+    return INCOMPLETE if summary.unpromised and not meant else KEPT
+
+
+def _without_passwords(policy: Policy) -> Policy:
+    """The policy as it is stored: a requirement may be a URL with a password."""
+    install = tuple(map(without_credentials, policy.backfill_install))
+    return msgspec.structs.replace(policy, backfill_install=install)
 
 
 def _miscounted(planned: int, results: int, different: int) -> list[str]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from export_core.environments.placement import Mode
 from export_core.judge.result import Judgement, Result
 from export_core.matrix import Cell, Verdict
+from export_core.matrix.quirks import is_about
 from export_core.policy import KnownFailure, Policy, PolicyError, Quirk
 from export_core.releases import Windows, promise
 from export_core.worker.protocol import Stage
@@ -83,12 +84,10 @@ def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.dat
     for number, entry in enumerate(policy.known_failures):
         name = entry_name("known_failures", number, entry)
         problems += [f"{name}: {problem}" for problem in _untruths(entry, results, as_of, whole=whole)]
-    # A quirk names its golden's writer by jaxlib, or by id with the platform: the last part of the golden's id.
-    goldens = {
-        (result.case, name) for result in results for name in (result.writer.jaxlib, result.golden.split("/")[-1])
-    }
+    # The writer's id, with its platform, is the last part of the golden's id.
+    goldens = {(result.case, result.writer.jaxlib, result.golden.split("/")[-1]) for result in results}
     for number, quirk in enumerate(policy.quirks):
-        if whole and quirk.added <= as_of and (quirk.case, quirk.writer) not in goldens:
+        if whole and quirk.added <= as_of and not any(is_about(quirk, *golden) for golden in goldens):
             problems.append(f"{entry_name('quirks', number, quirk)}: matches no golden of this run. Delete it.")
     return problems + expired(policy, as_of)
 
@@ -169,8 +168,6 @@ def _fails_so(entry: KnownFailure, result: Result) -> bool:
 def _cells(results: Sequence[Result]) -> str:
     """Every cell by name, those of one golden together."""
     readers: dict[str, list[str]] = {}
-    for result in results:
+    for result in sorted(results, key=lambda result: (*result.golden_order, result.platform, result.reader.built)):
         readers.setdefault(f"{result.golden} on {result.platform}", []).append(result.reader.jaxlib)
-    return "; ".join(
-        f"{golden} in jaxlib {', '.join(dict.fromkeys(versions))}" for golden, versions in sorted(readers.items())
-    )
+    return "; ".join(f"{golden} in jaxlib {', '.join(dict.fromkeys(versions))}" for golden, versions in readers.items())

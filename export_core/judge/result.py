@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -45,6 +46,13 @@ class ReaderOf(msgspec.Struct, frozen=True, gc=False):
     jax: str
     jaxlib: str
     built: datetime.date
+
+
+def by_build_date(releases: Iterable[WriterOf | ReaderOf]) -> list[str]:
+    """The jaxlib versions of releases, each once, oldest build first, as every list of releases is."""
+    return list(
+        dict.fromkeys(jaxlib for _, jaxlib in sorted({(release.built, release.jaxlib) for release in releases}))
+    )
 
 
 # Many thousand results share a writer or a reader: each is in memory once.
@@ -95,6 +103,11 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     device: str = ""
     driver: str = ""
     foreseen: str = ""
+
+    @property
+    def golden_order(self) -> tuple[str, datetime.date, str]:
+        """Sort key of its golden: by case, then by the build date of the writer."""
+        return self.case, self.writer.built, self.golden
 
     @property
     def key(self) -> CellKey:

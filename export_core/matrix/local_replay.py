@@ -40,6 +40,7 @@ def replay_here(
         options.calendar,
         options.sources,
         packages=options.policy.reader_packages,
+        variables=options.policy.environment,
         stopping=stopping,
         notify=notify,
         ready=ready,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 from export_core.comparing.errors import CompareError
-from export_core.environments.errors import InfrastructureFault
 from export_core.environments.placement import Mode
+from export_core.errors import InfrastructureFault
 from export_core.goldens import GoldenError
 from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.matrix.checks import CallResults, check_calls
 from export_core.matrix.known_messages import find_driver_need, find_refusal
 from export_core.matrix.limits import GIB, ReplayOptions
+from export_core.phrases import signal_name
+from export_core.urls import without_credentials
 from export_core.worker.protocol import Reply, Stage
 
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
@@ -58,21 +59,13 @@ def machine_fault(reply: Reply) -> str:
 
 def not_run(cell: Cell, problem: str) -> Outcome:
     """The outcome of a cell of which nothing is known."""
-    return Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, problem)
-
-
-def signal_name(number: int | None) -> str:
-    """``signal 11 (SIGSEGV)``."""
-    try:
-        return f"signal {number} ({signal.Signals(number or 0).name})"
-    except ValueError:
-        return f"signal {number}"
+    return Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, without_credentials(problem))
 
 
 def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Outcome:
     """The outcome of a cell whose calls all ended."""
     try:
-        results = check_calls(cell, reply, outputs, options.policy.tolerances)
+        results = check_calls(cell, reply, outputs, options)
     except GoldenError as error:  # outputs that are gone, or cannot be read
         raise InfrastructureFault(str(error)) from error
     except CompareError as error:  # a comparator that fails says nothing about the reader
@@ -117,9 +110,9 @@ def _ended(
         cell,
         stage or reply.stage,
         verdict,
-        message,
+        without_credentials(message),
         signal=reply.signal,
-        stderr=reply.stderr,
+        stderr=without_credentials(reply.stderr),
         difference=results.difference if results else None,
         seconds=reply.seconds,
         device=reply.device,

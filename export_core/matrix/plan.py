@@ -6,15 +6,15 @@ import datetime
 import fnmatch
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from export_core.comparing.comparators import check_comparator
+from export_core.comparing.user_code import UserCode, opened
 from export_core.environments.environment import PUBLISHED, Sources
 from export_core.environments.placement import Mode, parse_platform, parse_targets
 from export_core.goldens import Golden
+from export_core.goldens.dates import check_dates
 from export_core.matrix.cell import Cell
 from export_core.matrix.errors import MatrixError
-from export_core.matrix.selection import Readers, Selection, choose_readers
+from export_core.matrix.selection import Readers, Selection, choose_readers, known_releases
 from export_core.releases import Calendar, Release, Windows
 
 
@@ -24,7 +24,8 @@ class Plan:
 
     `calendar` is that of the day, with the releases that `sources` add; `spelled` names each reader as --readers takes
     it. `unexported` says of each platform how many of the selected goldens were not exported for it, and have no cell
-    there; `without_cells` says how many have no cell at all, and is empty if every golden has one.
+    there; `without_cells` says how many have no cell at all, and is empty if every golden has one. `warnings` are
+    sentences about the policy, for people.
     """
 
     cells: tuple[Cell, ...]
@@ -35,6 +36,7 @@ class Plan:
     spelled: Mapping[Release, str] = field(default_factory=dict)
     unexported: Mapping[str, int] = field(default_factory=dict)
     without_cells: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def readers(self) -> tuple[Release, ...]:
@@ -49,22 +51,31 @@ class Plan:
 
 
 def make_plan(
-    goldens: Sequence[Golden], calendar: Calendar, windows: Windows, selection: Selection, as_of: datetime.date
+    goldens: Sequence[Golden],
+    calendar: Calendar,
+    windows: Windows,
+    selection: Selection,
+    as_of: datetime.date,
+    user_code: UserCode | None = None,
 ) -> Plan:
     """Plan every selected golden in every selected reader, as of a day.
 
     Raises `MatrixError` when nothing is left to run, since an empty plan must never look like a success; `CompareError`
-    for a comparator that does not exist (a user's own is imported, with the working folder first on `sys.path`); and
-    `ReleaseError` for a reader that does not exist.
+    for a comparator that does not exist (a user's own is imported, by `user_code` or in a process for this plan alone);
+    `GoldenError` for a golden whose date is not the calendar's; and `ReleaseError` for a reader that does not exist.
     """
     modes = dict(map(parse_platform, selection.platforms))
-    chosen = _select_goldens(goldens, selection, as_of)
+    known = known_releases(selection, calendar)
+    selected = _select_goldens(goldens, selection)
+    check_dates(goldens, known.calendar, all_known=False)
+    check_dates(selected, known.calendar)
+    # After their dates: one that claims a day to come would otherwise be left out without a word.
+    chosen = _existing(selected, as_of)
     # Before anything is run: a misspelled comparator must not end a run after hours.
-    for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
-        check_comparator(name, Path.cwd())
-    readers = choose_readers(selection, calendar, windows, [golden.manifest.writer.built for golden in chosen], as_of)
-    for golden in chosen:
-        readers.calendar.built(golden.manifest.writer.jaxlib)  # a writer that nobody can date is an error
+    with opened(user_code) as code:
+        for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
+            code.check(name)
+    readers = choose_readers(selection, known, windows, [golden.manifest.writer.built for golden in chosen], as_of)
     return Plan(
         _cells(chosen, readers, modes, selection),
         as_of,
@@ -124,8 +135,8 @@ def _touches(cell: Cell, release: Release) -> bool:
     return cell.reader == release or cell.golden.manifest.writer.jaxlib == release.jaxlib
 
 
-def _select_goldens(goldens: Sequence[Golden], selection: Selection, as_of: datetime.date) -> list[Golden]:
-    """The selected goldens that exist on a day. Raises `MatrixError` if a writer or a case, or the day, has none."""
+def _select_goldens(goldens: Sequence[Golden], selection: Selection) -> list[Golden]:
+    """The selected goldens. Raises `MatrixError` if a writer or a case has none."""
     if not goldens:
         raise MatrixError(
             "There is no golden to replay: expected at least one in the golden folder. Mark a test with "
@@ -133,7 +144,8 @@ def _select_goldens(goldens: Sequence[Golden], selection: Selection, as_of: date
         )
     for writer in selection.writers:
         if not any(golden.manifest.writer.jaxlib == writer for golden in goldens):
-            writers = sorted({golden.manifest.writer.jaxlib for golden in goldens})
+            by_date = sorted((golden.manifest.writer for golden in goldens), key=lambda writer: writer.built)
+            writers = dict.fromkeys(writer.jaxlib for writer in by_date)
             raise MatrixError(
                 f"--writers: no golden was written by jaxlib {writer}. There are goldens by {', '.join(writers)}."
             )
@@ -141,12 +153,16 @@ def _select_goldens(goldens: Sequence[Golden], selection: Selection, as_of: date
     for pattern in selection.cases:
         if not any(_matches(golden.manifest.case, pattern, cases) for golden in goldens):
             raise MatrixError(f"--cases: no case is called or matches {pattern!r}. `jaxexport goldens list` shows all.")
-    chosen = [
+    return [
         golden
         for golden in goldens
         if (not selection.writers or golden.manifest.writer.jaxlib in selection.writers)
         and (not selection.cases or any(_matches(golden.manifest.case, pattern, cases) for pattern in selection.cases))
     ]
+
+
+def _existing(chosen: Sequence[Golden], as_of: datetime.date) -> list[Golden]:
+    """The goldens that exist on a day. Raises `MatrixError` if there is none."""
     existing = [golden for golden in chosen if golden.manifest.writer.built <= as_of]
     if not existing:
         raise MatrixError(

@@ -6,6 +6,7 @@ from the manifests.
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -36,8 +37,12 @@ def apply_quirks(goldens: Sequence[Golden], quirks: Sequence[Quirk]) -> list[Gol
 
 def quirks_of(manifest: Manifest, quirks: Iterable[Quirk]) -> list[Quirk]:
     """The quirks of this golden."""
-    names = (manifest.writer.jaxlib, manifest.writer.id)
-    return [quirk for quirk in quirks if quirk.case == manifest.case and quirk.writer in names]
+    return [quirk for quirk in quirks if is_about(quirk, manifest.case, manifest.writer.jaxlib, manifest.writer.id)]
+
+
+def is_about(quirk: Quirk, case: str, jaxlib: str, writer: str) -> bool:
+    """Whether a quirk relaxes the golden of this case by this writer, whose id is the name of the golden's folder."""
+    return quirk.case == case and any(fnmatch.fnmatchcase(name, quirk.writer) for name in (jaxlib, writer))
 
 
 def relaxation(quirk: Quirk) -> str:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from export_core.environments.environment import Environment
-from export_core.environments.errors import EnvironmentFailed, InfrastructureFault, tried_twice
+from export_core.environments.errors import EnvironmentFailed, tried_twice
 from export_core.environments.hardware import missing_hardware, shares_device
 from export_core.environments.placement import Mode, Placement
+from export_core.errors import InfrastructureFault
 from export_core.matrix.cell import Cell, CellKey, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.checks import request_of
@@ -21,7 +22,7 @@ from export_core.matrix.content_keys import ExecutionKeys
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
 from export_core.matrix.repairs import SUSPICIOUS, Repairs
-from export_core.matrix.scratch import remove_abandoned, scratch_folder
+from export_core.scratch import remove_abandoned, scratch_folder
 from export_core.worker.client import start_worker
 from export_core.worker.errors import WorkerDied
 from export_core.worker.protocol import Reply, Stage, Worker, WorkerStarter
@@ -343,7 +344,7 @@ class _Replay:
             return outcome
         except InfrastructureFault:
             raise
-        except Exception as failure:  # a defect here must not lose the cell
+        except BaseException as failure:  # a defect here must not lose the cell, nor end this thread with the others
             message = f"the harness failed: {type(failure).__name__}: {failure}"
             return Outcome(cell, Stage.COMPARE, Verdict.NOT_RUN, message)
 

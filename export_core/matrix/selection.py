@@ -12,8 +12,9 @@ from typing import Any
 from export_core.environments.environment import Sources
 from export_core.matrix.errors import MatrixError
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, Windows, promise
-from export_core.releases.calendar import version_key
-from export_core.releases.wheels import Wheel, date_in_version, read_wheel, wheels_in, with_wheels
+from export_core.releases.calendar import date_in_version, version_key
+from export_core.releases.contradictions import NIGHTLY_DAYS
+from export_core.releases.wheels import Wheel, read_wheel, wheels_in, with_wheels
 from export_core.urls import without_credentials
 
 GROUPS = ("window", "all")
@@ -74,13 +75,20 @@ class Readers:
     spelled: dict[Release, str]
 
 
-def choose_readers(
-    selection: Selection, calendar: Calendar, windows: Windows, written: Iterable[datetime.date], as_of: datetime.date
-) -> Readers:
-    """The readers of a selection for goldens written on these build dates, oldest build first, as of a day.
+@dataclass(frozen=True)
+class KnownReleases:
+    """A calendar with what wheels and indexes add. `files` are the wheels that are named as readers, by that name."""
 
-    The calendar is extended by what wheels and indexes have. Raises `ReleaseError` for a reader that does not exist,
-    cannot be dated or is a pair that jax refuses, `MatrixError` where none is named.
+    calendar: Calendar
+    files: dict[str, Wheel]
+    wheels: tuple[Wheel, ...]
+
+
+def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
+    """The calendar, extended by the wheels and the nightlies of a selection.
+
+    Raises `MatrixError` where no reader is named, or a wheel has another date than the calendar, and `ReleaseError` for
+    a wheel that cannot be dated.
     """
     if not selection.named:
         raise MatrixError(
@@ -88,13 +96,29 @@ def choose_readers(
         )
     named = [text for text in (*selection.named, selection.touching) if text and text not in GROUPS]
     files = {text: _read_jaxlib_wheel(path) for text in named if (path := _split_pair(text)[0]).endswith(".whl")}
-    wheels = [wheel for folder in selection.wheels for wheel in wheels_in(Path(folder))]
+    wheels = tuple(wheel for folder in selection.wheels for wheel in wheels_in(Path(folder)))
     known = with_wheels(calendar, (*files.values(), *wheels))
     for wheel in files.values():
         _check_date(wheel, known)
+    # Not each of them: a wheel for a CPython that came later is built later, and its release keeps its date.
+    for version in sorted({wheel.version for wheel in wheels if wheel.name == "jaxlib"} & calendar.jaxlib.keys()):
+        own = [wheel for wheel in wheels if (wheel.name, wheel.version) == ("jaxlib", version)]
+        if not any(abs((wheel.built - calendar.built(version)).days) <= NIGHTLY_DAYS for wheel in own):
+            _check_date(own[0], calendar)
     if selection.indexes:
         known = _with_nightlies(known, [text for text in named if text not in files])
-    existing = known.as_of(as_of)
+    return KnownReleases(known, files, wheels)
+
+
+def choose_readers(
+    selection: Selection, known: KnownReleases, windows: Windows, written: Iterable[datetime.date], as_of: datetime.date
+) -> Readers:
+    """The readers of a selection for goldens written on these build dates, oldest build first, as of a day.
+
+    Raises `ReleaseError` for a reader that does not exist, cannot be dated or is a pair that jax refuses.
+    """
+    files = known.files
+    existing = known.calendar.as_of(as_of)
     existing.newest()  # an error if the day is before the first release
 
     def single(text: str) -> Release:
@@ -115,7 +139,7 @@ def choose_readers(
     if touching and any(part in GROUPS for part in selection.named):
         spelled.setdefault(touching, selection.touching)
     chosen = sorted(spelled, key=lambda release: (release.built, version_key(release.jaxlib), version_key(release.jax)))
-    sources = Sources(tuple(dict.fromkeys(files.values())), tuple(wheels), selection.indexes)
+    sources = Sources(tuple(dict.fromkeys(files.values())), known.wheels, selection.indexes)
     return Readers(tuple(chosen), touching, existing, sources, spelled)
 
 

@@ -9,8 +9,9 @@ import msgspec
 from export_core.policy.errors import PolicyError
 from export_core.policy.model import ExtraReleases, Policy
 from export_core.policy.source import PolicySource, has_table, read_source
-from export_core.policy.validation import problems
+from export_core.policy.validation import Problems, problems
 from export_core.releases import load_calendar
+from export_core.releases.calendar import CalendarFile
 from export_core.releases.project_releases import FILE as RELEASES
 from export_core.releases.project_releases import additions, read_releases
 
@@ -23,7 +24,7 @@ _LOCATED = ("known_failures", "quirks")
 def find_policy(folder: Path, named: str | None = None) -> Policy:
     """The policy of a project with the releases beside it: the named file, else that in `folder`, else the defaults."""
     file = policy_file(folder, named)
-    return load_policy(file) if file else _with_releases(Policy(), folder / RELEASES)
+    return load_policy(file) if file else _with_releases(Policy(), None, folder / RELEASES)
 
 
 def releases_file(folder: Path, named: str | None = None) -> Path:
@@ -31,14 +32,27 @@ def releases_file(folder: Path, named: str | None = None) -> Path:
     return (Path(named).parent if named is not None else folder) / RELEASES
 
 
-def _with_releases(policy: Policy, path: Path) -> Policy:
-    """The policy with the releases of this file. Those in the policy itself come first."""
+def _with_releases(policy: Policy, source: PolicySource | None, path: Path) -> Policy:
+    """The policy with the releases of this file. Raises `PolicyError` for one that they date differently."""
     if not path.exists():
         return policy
     added, written = additions(load_calendar(), read_releases(path), path), policy.releases
+    if source and (wrong := list(_two_dates(added, written, path))):
+        raise source.error(wrong)
     # A person wrote the policy; `jaxexport releases refresh` writes the other file.
     releases = ExtraReleases({**added.jaxlib, **written.jaxlib}, {**added.jax, **written.jax})
     return msgspec.structs.replace(policy, releases=releases)
+
+
+def _two_dates(added: CalendarFile, written: ExtraReleases, path: Path) -> Problems:
+    for package in ("jaxlib", "jax"):
+        entries, others = getattr(written, package), getattr(added, package)
+        for version in entries.keys() & others.keys():
+            if (here := entries[version].built) != (there := others[version].built):
+                yield (
+                    ("releases", package, version, "built"),
+                    f"expected {there}, as in {path}, found {here}. Keep one of the two lines.",
+                )
 
 
 def policy_file(folder: Path, named: str | None = None) -> Path | None:
@@ -70,7 +84,8 @@ def load_policy(file: Path) -> Policy:
 
     Raises `PolicyError` naming the file, the line, the key and what was expected.
     """
-    return _with_releases(read_policy(file)[0], file.with_name(RELEASES))
+    policy, source = read_policy(file)
+    return _with_releases(policy, source, file.with_name(RELEASES))
 
 
 def read_policy(file: Path) -> tuple[Policy, PolicySource]:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Windows, load_calendar
+from export_core.releases.project_releases import project_calendar
 from export_core.tolerances import Tolerance
 
 PlatformMode = Literal["auto", "run", "compile"]
@@ -118,14 +119,18 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A relaxation for one golden: looser tolerances, or custom calls that its artifact may make.
+    """A relaxation for the goldens of one case by one writer: looser tolerances, or custom calls that they may make.
 
-    It ends as a known failure does.
+    `writer` may be a glob. It ends as a known failure does.
     """
 
     case: Annotated[str, Meta(description="The case id of the golden.")]
     writer: Annotated[
-        str, Meta(description="Its writer: a jaxlib version, or the name of the golden's folder, such as 0.12.0.1-cpu.")
+        str,
+        Meta(
+            description="Its writer: a jaxlib version, or the name of the golden's folder, such as 0.12.0.1-cpu; or a "
+            "glob, which relaxes the case's goldens by all those writers."
+        ),
     ]
     reason: Annotated[str, _REASON]
     owner: Annotated[str, _OWNER]
@@ -211,6 +216,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     required: Annotated[Required, Meta(description="What a run must cover; without it, it is incomplete.")] = Required()
+    unpromised: Annotated[
+        str | None,
+        Meta(
+            description="Why a run without a promised cell is meant, such as one of old goldens. Without it, such a "
+            "run is incomplete."
+        ),
+    ] = None
     rtol: Annotated[
         float | dict[str, float] | None, Meta(description="Relative tolerance of new goldens: a number, or by dtype.")
     ] = None
@@ -246,6 +258,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             description="What registered modules import beside jax and numpy: installed for every reader, as for pip."
         ),
     ] = ()
+    environment: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...],
+        Meta(
+            description="Environment variables that cells get in addition to what Python, jax and its devices need. "
+            "The code in a golden can read them."
+        ),
+    ] = ()
     backfill_install: Annotated[
         tuple[str, ...], Meta(description="What `jaxexport backfill` installs for the tests, as pip requirements.")
     ] = ()
@@ -266,8 +285,12 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(name if mode == "auto" else f"{name}:{mode}" for name, mode in wanted.items())
 
     def calendar(self) -> Calendar:
-        """The shipped calendar with this project's own releases."""
-        return load_calendar().extended(self.releases.jaxlib, self.releases.jax)
+        """The shipped calendar with this project's own releases.
+
+        Raises `ReleaseError` for one whose date cannot be right.
+        """
+        # Here too, and not only where a file is read: summary.json holds a policy that nobody has checked.
+        return project_calendar(load_calendar(), self.releases.jaxlib, self.releases.jax)
 
     def window_lengths(self) -> Windows:
         """The windows as the judge takes them."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
@@ -11,9 +12,10 @@ from packaging.utils import canonicalize_name
 
 from export_core.policy.model import CustomCallChange, KnownFailure, Policy, Quirk
 from export_core.policy.toml_lines import Key
-from export_core.releases import ReleaseError
+from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key
-from export_core.tolerances import PLATFORMS, problem_of_tolerances, read_amount
+from export_core.releases.contradictions import contradiction
+from export_core.tolerances import PLATFORMS, problem_of_tolerances, read_amount, similar_platform
 
 LONGEST_DAYS = 90
 """How many days an entry may be in force, unless it is permanent and was approved."""
@@ -39,6 +41,8 @@ def problems(policy: Policy) -> Problems:
     if policy.platforms is not None:
         yield from _platforms(("platforms",), tuple(policy.platforms), least=1)
     yield from _required(policy)
+    if policy.unpromised is not None:
+        yield from _text(("unpromised",), policy.unpromised)
     yield from _amounts((), policy, ("rtol", "atol"))
     if problem := problem_of_tolerances(policy.tolerances):
         # "tpu: float32: message": the path to the tolerance comes before its message.
@@ -152,10 +156,30 @@ def _releases(policy: Policy) -> Problems:
     for version, jaxlib in policy.releases.jaxlib.items():
         yield from _version(("releases", "jaxlib", version), version)
         yield from _day(("releases", "jaxlib", version, "built"), jaxlib.built)
+        yield from _contradiction(("releases", "jaxlib", version), version, jaxlib, load_calendar().jaxlib)
     for version, jax in policy.releases.jax.items():
         yield from _version(("releases", "jax", version), version)
         yield from _version(("releases", "jax", version, "minimum_jaxlib"), jax.minimum_jaxlib)
         yield from _day(("releases", "jax", version, "built"), jax.built)
+        yield from _contradiction(("releases", "jax", version), version, jax, load_calendar().jax)
+
+
+def _contradiction(
+    key: Key,
+    version: str,
+    entry: JaxlibRelease | JaxRelease,
+    shipped: Mapping[str, JaxlibRelease] | Mapping[str, JaxRelease],
+) -> Problems:
+    with contextlib.suppress(ReleaseError):  # text that is no version, which is reported as that
+        if problem := contradiction(shipped, version, entry):
+            yield key, problem
+        elif version in shipped and shipped[version].yanked != entry.yanked:
+            yield (
+                (*key, "yanked"),
+                f"expected {shipped[version].yanked!r}, as in the calendar of this package, found {entry.yanked!r}. "
+                "A project adds releases, and changes none: delete the line. `jaxexport releases refresh` reads from "
+                "the index what was withdrawn.",
+            )
 
 
 def _version(key: Key, version: str) -> Problems:
@@ -185,7 +209,7 @@ def _platforms(key: Key, names: tuple[str, ...], *, least: int) -> Problems:
         yield key, f"expected some of {', '.join(PLATFORMS)}, found none."
     for name in names:
         if name not in PLATFORMS:
-            yield key, f"expected some of {', '.join(PLATFORMS)}, found {name!r}."
+            yield key, f"expected some of {', '.join(PLATFORMS)}, found {name!r}.{similar_platform(name)}"
 
 
 def _patterns(key: Key, patterns: tuple[str, ...], *, least: int) -> Problems:

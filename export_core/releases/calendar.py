@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 
 import msgspec
 from packaging.version import InvalidVersion, Version
 
-from export_core.phrases import did_you_mean
+from export_core.phrases import close_match, did_you_mean
 from export_core.releases.errors import ReleaseError
 
 StableHloVersions = tuple[str | None, str | None, str | None]
@@ -77,6 +77,15 @@ def version_key(version: str) -> Version:
         raise ReleaseError(f"Expected a version such as 0.12.0.1 or 0.13.0.dev20261101, found {version!r}.") from None
 
 
+def date_in_version(version: str) -> datetime.date | None:
+    """The day that a nightly's version names: 2026-11-20 for ``0.13.0.dev20261120``."""
+    digits = str(version_key(version).dev)
+    try:  # strptime would take fewer digits, and read another day out of them
+        return datetime.datetime.strptime(digits, "%Y%m%d").date() if len(digits) == 8 else None
+    except ValueError:
+        return None
+
+
 @dataclass(frozen=True)
 class Calendar:
     """Every release known on a day. Immutable; `as_of` gives the calendar of an earlier day."""
@@ -127,9 +136,10 @@ class Calendar:
         """
         built = self.built(jaxlib)
         if jax not in self.jax:
+            hint = _similar_release(jax, self._usable_jax())
             raise ReleaseError(
-                f"jax {jax} is not in the release calendar{self._as_of()}.{did_you_mean(jax, self.jax)} For a newer "
-                "one upgrade pytest-jaxexport, or add it under `releases:` in the policy file."
+                f"jax {jax} is not in the release calendar{self._as_of()}.{hint} For a newer one upgrade "
+                "pytest-jaxexport, or add it under `releases:` in the policy file."
             )
         minimum = self.jax[jax].minimum_jaxlib
         if version_key(jaxlib) < version_key(minimum):
@@ -180,6 +190,11 @@ class Calendar:
         # A jax that was withdrawn goes only with a jaxlib that nothing else goes with.
         return [version for version in matching if not self.jax[version].yanked] or matching
 
+    def _usable_jax(self) -> list[str]:
+        """The jax releases that were not withdrawn, oldest build first."""
+        usable = [version for version, entry in self.jax.items() if not entry.yanked]
+        return sorted(usable, key=lambda version: (self.jax[version].built, version_key(version)))
+
     def _as_of(self) -> str:
         return f" as of {self.day}" if self.day else ""
 
@@ -191,10 +206,24 @@ class Calendar:
             newest = f" The newest known is {known[-1]}, built {self.built(known[-1])}." if known else ""
             raise ReleaseError(
                 f"jaxlib {jaxlib} is not in the release "
-                f"calendar{self._as_of()}.{did_you_mean(jaxlib, self.jaxlib)}{newest} `jaxexport releases list` shows "
+                f"calendar{self._as_of()}.{_similar_release(jaxlib, known)}{newest} `jaxexport releases list` shows "
                 "all, and `jaxexport releases refresh` adds those that were published since. Add an unpublished one "
                 "with its build date under `releases:` in the policy file."
             ) from None
+
+
+def _similar_release(text: str, known: Sequence[str]) -> str:
+    """A hint at a release that can run, oldest build first in `known`: the newest of the line that was named.
+
+    By line and not by letters alone: 0.4.13 looks like 0.13, and is years older than what was meant.
+    """
+    try:
+        line = version_key(text).release[:2]
+    except ReleaseError:
+        return did_you_mean(text, known)
+    alike = [version for version in known if version_key(version).release[:2] == line]
+    match = close_match(text, alike) or (alike[-1] if alike else "")
+    return f" Did you mean {match!r}?" if match else ""
 
 
 @functools.cache

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from export_core.atomic import write_whole
+from export_core.phrases import schema_problem
 from export_core.releases.calendar import Calendar, CalendarFile, JaxlibRelease, JaxRelease, version_key
+from export_core.releases.contradictions import contradiction
 from export_core.releases.errors import ReleaseError
+from export_core.untrusted import decode_yaml
 
+Package = Literal["jaxlib", "jax"]
 FILE = "export_releases.yaml"
 HEADER = """\
 # Releases of jaxlib and jax that the calendar of the installed pytest-jaxexport does not have: `jaxexport releases
@@ -21,14 +27,16 @@ HEADER = """\
 
 def read_releases(path: Path) -> CalendarFile:
     """Read a file of releases. Raises `ReleaseError` naming the file and what is wrong in it."""
+    data: object = None
     try:
-        releases = msgspec.yaml.decode(path.read_bytes(), type=CalendarFile)
+        data = decode_yaml(path.read_bytes())
+        releases = msgspec.convert(data, CalendarFile, builtin_types=(datetime.date,))
     except OSError as error:
         raise ReleaseError(f"{path}: cannot read this file of releases: {error.strerror}.") from None
     except msgspec.MsgspecError as error:
         raise ReleaseError(
-            f"{path}: {' '.join(str(error).split())}. Correct it, or delete the file and let `jaxexport releases "
-            "refresh` write it."
+            f"{_wrong_entry(path, data) or f'{path}: {schema_problem(error)}'}. Correct it, or delete the file and let "
+            "`jaxexport releases refresh` write it."
         ) from None
     for version in (*releases.jaxlib, *releases.jax, *(entry.minimum_jaxlib for entry in releases.jax.values())):
         version_key(version)
@@ -38,19 +46,35 @@ def read_releases(path: Path) -> CalendarFile:
 def additions(shipped: Calendar, releases: CalendarFile, path: Path) -> CalendarFile:
     """What a project's file adds to the shipped calendar, which may have its releases by now.
 
-    Raises `ReleaseError` for a release that both have, with different days.
+    Raises `ReleaseError`, with its line, for a release whose date cannot be right: see `contradiction`.
     """
-    jaxlib: dict[str, JaxlibRelease] = {}
-    for version, entry in releases.jaxlib.items():
-        known = shipped.jaxlib.get(version)
-        _check_day(f"{path}: jaxlib {version}", known, entry)
-        # The shipped line was measured; what may have come since is that it was withdrawn, or built for another
-        # CPython.
-        pythons = tuple(sorted({*known.python, *entry.python}, key=version_key)) if known else entry.python
-        jaxlib[version] = msgspec.structs.replace(known or entry, yanked=entry.yanked, python=pythons)
-    for version, jax_entry in releases.jax.items():
-        _check_day(f"{path}: jax {version}", shipped.jax.get(version), jax_entry)
-    return CalendarFile(jaxlib, releases.jax)
+    for package, version, entry in _entries(releases.jaxlib, releases.jax):
+        if problem := contradiction(getattr(shipped, package), version, entry):
+            raise ReleaseError(f"{path}{_line_of(path, package, version)}: {package} {version}: {problem}")
+    extended = project_calendar(shipped, releases.jaxlib, releases.jax)
+    jaxlib = {version: extended.jaxlib[version] for version in releases.jaxlib}
+    return CalendarFile(jaxlib, {version: extended.jax[version] for version in releases.jax})
+
+
+def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
+    """The shipped calendar with a project's releases, which change nothing of its own: see `contradiction`.
+
+    A shipped line was measured; what may have come since is that it was withdrawn, or built for another CPython. Raises
+    `ReleaseError` for a release whose date cannot be right.
+    """
+    for package, version, entry in _entries(jaxlib, jax):
+        if problem := contradiction(getattr(shipped, package), version, entry):
+            raise ReleaseError(f"releases.{package}.{version}: {problem}")
+    merged = dict(jaxlib)
+    for version in jaxlib.keys() & shipped.jaxlib.keys():
+        known, entry = shipped.jaxlib[version], jaxlib[version]
+        pythons = tuple(sorted({*known.python, *entry.python}, key=version_key))
+        merged[version] = msgspec.structs.replace(known, yanked=entry.yanked, python=pythons)
+    own_jax = {
+        version: msgspec.structs.replace(shipped.jax.get(version, entry), yanked=entry.yanked)
+        for version, entry in jax.items()
+    }
+    return shipped.extended(merged, own_jax)
 
 
 def with_entries(text: str, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> str:
@@ -118,9 +142,33 @@ def _put_line(lines: list[str], section: str, version: str, line: str) -> None:
     lines.insert(at, line)
 
 
-def _check_day(name: str, shipped: JaxlibRelease | JaxRelease | None, entry: JaxlibRelease | JaxRelease) -> None:
-    if shipped is not None and shipped.built != entry.built:
-        raise ReleaseError(
-            f"{name}: expected built: {shipped.built}, as in the calendar of this package, found {entry.built}. "
-            "Correct or delete the line."
-        )
+def _entries(
+    jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]
+) -> Iterator[tuple[Package, str, JaxlibRelease | JaxRelease]]:
+    yield from (("jaxlib", version, entry) for version, entry in jaxlib.items())
+    yield from (("jax", version, jax_entry) for version, jax_entry in jax.items())
+
+
+def _wrong_entry(path: Path, data: object) -> str:
+    """File, line, release and what is wrong with it; empty where no single release is to blame."""
+    # msgspec names the key inside a release, and not the release.
+    kinds: tuple[tuple[str, type], ...] = (("jaxlib", JaxlibRelease), ("jax", JaxRelease))
+    for package, kind in kinds:
+        entries = data.get(package) if isinstance(data, dict) else None
+        for version, entry in entries.items() if isinstance(entries, dict) else ():
+            try:
+                msgspec.convert(entry, kind, builtin_types=(datetime.date,))
+            except msgspec.ValidationError as error:
+                return f"{path}{_line_of(path, package, str(version))}: {package} {version}: {schema_problem(error)}"
+    return ""
+
+
+def _line_of(path: Path, package: str, version: str) -> str:
+    """``:12``, the line of a release in a file with one release a line; empty in any other form."""
+    section = ""
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        name = line.partition(":")[0]
+        section = name if line[:1].strip() else section
+        if section == package and name.strip(" \"'") == version:
+            return f":{number}"
+    return ""

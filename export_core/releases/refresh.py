@@ -108,9 +108,12 @@ def calendar_update(
     changes = [
         _change_line("jaxlib", version, known.jaxlib.get(version), entry)
         + _later_wheels(entry, wheels_of.get(("jaxlib", version), []))
-        for version, entry in jaxlib.items()
+        for version, entry in sorted(jaxlib.items(), key=lambda item: item[1].built)
     ]
-    changes += [_change_line("jax", version, known.jax.get(version), entry) for version, entry in jax.items()]
+    changes += [
+        _change_line("jax", version, known.jax.get(version), entry)
+        for version, entry in sorted(jax.items(), key=lambda item: item[1].built)
+    ]
     return CalendarUpdate(jaxlib, jax, tuple(changes))
 
 

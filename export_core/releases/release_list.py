@@ -65,7 +65,7 @@ def dated_calendar(calendar: Calendar, windows: Windows, day: datetime.date) -> 
         )
     withdrawn = {
         version: entry.yanked if isinstance(entry.yanked, str) else None
-        for version, entry in then.jaxlib.items()
+        for version, entry in sorted(then.jaxlib.items(), key=lambda item: item[1].built)
         if entry.yanked
     }
     return DatedCalendar(day, windows.backward_days, windows.forward_days, tuple(releases), withdrawn)

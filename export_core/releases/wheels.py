@@ -14,7 +14,7 @@ from typing import BinaryIO
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, version_key
+from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, date_in_version, version_key
 from export_core.releases.errors import ReleaseError
 
 OLDEST = datetime.date(2018, 12, 1)
@@ -80,15 +80,6 @@ def wheels_in(folder: Path) -> tuple[Wheel, ...]:
     if not wheels:
         raise ReleaseError(f"--wheels {folder}: expected a folder with wheels of jax or jaxlib, found none.")
     return tuple(wheels)
-
-
-def date_in_version(version: str) -> datetime.date | None:
-    """The day that a nightly's version names: 2026-11-20 for ``0.13.0.dev20261120``."""
-    digits = str(version_key(version).dev)
-    try:  # strptime would take fewer digits, and read another day out of them
-        return datetime.datetime.strptime(digits, "%Y%m%d").date() if len(digits) == 8 else None
-    except ValueError:
-        return None
 
 
 def with_wheels(calendar: Calendar, wheels: Iterable[Wheel]) -> Calendar:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from export_core.comparing.user_code import UserCode
 from export_core.environments.placement import Mode, Target
 from export_core.goldens import Golden, Manifest
 from export_core.goldens.store import FOR_THE_EYE
@@ -14,8 +15,8 @@ from export_core.matrix.content_keys import tool
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.local_replay import replay_here
 from export_core.matrix.outcome_cache import CachedOutcome
-from export_core.matrix.scratch import scratch_folder
 from export_core.releases import Release
+from export_core.scratch import scratch_folder
 from export_core.worker.protocol import Stage
 
 
@@ -59,7 +60,12 @@ class JobResult:
 def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     """A job of cells that share their reader and platform. Reads the files of their goldens."""
     first = cells[0]
+    options = replace(options, user_code=None)  # a process does not travel: each machine has its own
     return Job(first.reader, first.platform, tuple(map(_pack, cells)), options, tool(), first.target)
+
+
+def _user_code(job: Job) -> UserCode:
+    return job.options.limits.user_code(job.options.policy.environment)
 
 
 def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = replay_here) -> JobResult:
@@ -71,11 +77,11 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
         )
         return JobResult(tuple(not_run))
     notes: list[str] = []
-    with scratch_folder() as scratch:
+    with scratch_folder() as scratch, _user_code(job) as user_code:
         cells = [_unpack(golden, job, scratch / str(number)) for number, golden in enumerate(job.goldens)]
         # They arrive in the order in which they end; what is sent back has the order of the job's goldens.
         outcomes: dict[CellKey, CachedOutcome] = {}
-        for outcome in replay(cells, job.options, notify=notes.append):
+        for outcome in replay(cells, replace(job.options, user_code=user_code), notify=notes.append):
             outcomes[outcome.cell.key] = CachedOutcome.from_outcome(outcome)
         return JobResult(tuple(outcomes[cell.key] for cell in cells), tuple(notes))
 
@@ -102,7 +108,7 @@ def _pack(cell: Cell) -> PackedGolden:
     manifest = cell.golden.manifest
     # No cell reads the others, and no key of an outcome covers them.
     names = [name for name in manifest.files if name not in FOR_THE_EYE]
-    return PackedGolden(manifest, {name: (cell.golden.folder / name).read_bytes() for name in names}, cell.mode)
+    return PackedGolden(manifest, {name: cell.golden.content(name) for name in names}, cell.mode)
 
 
 def _unpack(golden: PackedGolden, job: Job, folder: Path) -> Cell:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
+from export_core.judge.result import by_build_date
 from export_core.matrix import Verdict
 from export_core.phrases import few, plural
 from export_core.report.wording import (
@@ -13,6 +14,7 @@ from export_core.report.wording import (
     cell_sentence,
     evidence,
     group_similar,
+    is_own_writer,
     labelled_lines,
     writer_and_reader,
 )
@@ -39,15 +41,17 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
 
     Each broken promise is a finding of its own. Cells that were not run, that fail as the list of known failures says,
     or that fail outside the window are grouped where they are similar; a refusal outside the window is expected, and no
-    finding. What no cell covers, declared changes of custom calls, goldens without a cell, and what was accepted on
-    purpose follow.
+    finding. That nothing was promised, what no cell covers, declared changes of custom calls, goldens without a cell,
+    and what was accepted on purpose follow.
     """
     by_judgement = {
         judgement: [result for result in results if result.judgement is judgement] for judgement in Judgement
     }
     outside = [result for result in by_judgement[Judgement.OUTSIDE] if result.verdict is not Verdict.REFUSED]
     # Never grouped: each broken promise is shown with its own dates and command.
-    collected = [broken_promise(result) for result in by_judgement[Judgement.BROKEN]]
+    failed = (*by_judgement[Judgement.BROKEN], *by_judgement[Judgement.KNOWN])
+    unfit = {result.golden for result in failed if is_own_writer(result)}
+    collected = [broken_cell(result, unfit=result.golden in unfit) for result in by_judgement[Judgement.BROKEN]]
     collected += [
         Finding((0, len(WORST_FIRST), text), "BROKEN PROMISE", text)
         for change in summary.custom_call_changes
@@ -55,6 +59,8 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     ]
     collected += _grouped(by_judgement[Judgement.INCOMPLETE], "INCOMPLETE", 1)
     collected += [Finding((1, len(WORST_FIRST), text), "INCOMPLETE", text) for text in summary.uncovered]
+    if summary.unpromised:
+        collected.append(Finding((1, len(WORST_FIRST) + 1, ""), "NOTHING PROMISED", summary.unpromised))
     collected += _of_the_run(2, "STALE LIST", summary.stale)
     collected += _of_the_run(3, "FLAKY", _flaky([result for result in results if result.flaky]))
     collected += _grouped(by_judgement[Judgement.KNOWN], "known failure", 4)
@@ -65,9 +71,16 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     return sorted(collected, key=lambda finding: finding.rank)
 
 
-def broken_promise(result: Result) -> Finding:
-    """The finding for one broken cell."""
-    return _cell_finding(result, "BROKEN PROMISE", 0)
+def broken_cell(result: Result, *, unfit: bool = False) -> Finding:
+    """The finding for one broken cell: a broken promise, if its reader differs from a writer that worked.
+
+    `unfit`: the golden's own writer cannot replay it either, in another cell of the run.
+    """
+    if not (unfit or is_own_writer(result)):
+        return _cell_finding(result, "BROKEN PROMISE", 0)
+    either = "" if is_own_writer(result) else " either"
+    reason = f"This is no broken promise: the golden's own writer cannot replay it{either}."
+    return _cell_finding(result, "NOT REPLAYABLE", 0, reason)
 
 
 def _of_the_run(rank: int, title: str, texts: Sequence[str]) -> list[Finding]:
@@ -75,8 +88,9 @@ def _of_the_run(rank: int, title: str, texts: Sequence[str]) -> list[Finding]:
     return [Finding((rank, number, ""), title, text) for number, text in enumerate(texts)]
 
 
-def _cell_finding(result: Result, title: str, rank: int) -> Finding:
-    text = "\n".join((cell_sentence(result), *labelled_lines(evidence(result))))
+def _cell_finding(result: Result, title: str, rank: int, reason: str = "") -> Finding:
+    sentences = " ".join(filter(None, (cell_sentence(result), reason)))
+    text = "\n".join((sentences, *labelled_lines(evidence(result))))
     return Finding((rank, WORST_FIRST.index(result.verdict), result.golden), title, text, (result,))
 
 
@@ -101,9 +115,8 @@ def _group_finding(group: Sequence[Result], title: str, rank: int) -> Finding:
 
 def goldens_and_readers(results: Sequence[Result]) -> str:
     """The goldens and the readers of several cells, or the first of many."""
-    goldens = sorted({result.golden for result in results})
-    readers = sorted({(result.reader.built, result.reader.jaxlib) for result in results})
-    return f"{few(goldens)} in jaxlib {few([version for _, version in readers])}"
+    goldens = [golden for *_, golden in sorted({result.golden_order for result in results})]
+    return f"{few(goldens)} in jaxlib {few(by_build_date(result.reader for result in results))}"
 
 
 def _flaky(results: Sequence[Result]) -> list[str]:

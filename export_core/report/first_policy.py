@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import yaml
-
-from export_core.artifact import read
-from export_core.artifact.audit import audit
+from export_core.artifact.audit import judge_calls
 from export_core.goldens import Golden
 from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.releases.stable_targets import stable_targets
+from export_core.report.yaml_text import yaml_text
 
 _HEAD = """\
 # yaml-language-server: $schema={schema}
@@ -95,9 +93,8 @@ def _allow(goldens: Sequence[Golden]) -> str:
     callers: dict[str, list[str]] = {}
     for golden in goldens:
         writer = golden.manifest.writer.jaxlib
-        for finding in audit(
-            read(golden.artifact).custom_calls, stable_targets(writer), allow=golden.manifest.options.allow
-        ):
+        calls = golden.read_artifact().custom_calls
+        for finding in judge_calls(calls, stable_targets(writer), allow=golden.manifest.options.allow):
             if not finding.ok:
                 callers.setdefault(finding.target, []).append(golden.id)
     entries = "".join(
@@ -110,9 +107,9 @@ def _allow(goldens: Sequence[Golden]) -> str:
 
 
 def _inline_list(names: Sequence[str]) -> str:
-    return yaml.safe_dump(list(names), default_flow_style=True, width=10_000).strip()
+    return yaml_text(list(names), default_flow_style=True, width=10_000).strip()
 
 
 def _scalar(text: str) -> str:
     # The first line only: PyYAML writes `...` after a document that is a plain scalar.
-    return yaml.safe_dump(text, width=10_000).splitlines()[0]
+    return yaml_text(text, width=10_000).splitlines()[0]

@@ -44,7 +44,7 @@ class PlanReport(msgspec.Struct, frozen=True):
     """What `jaxexport plan --json` prints.
 
     `counts` are cells by reader, writer, platform, direction, and whether they are promised. `without_cells` names the
-    selected goldens that have no cell.
+    selected goldens that have no cell. `warnings` say what of the policy matches nothing.
     """
 
     as_of: datetime.date
@@ -54,6 +54,7 @@ class PlanReport(msgspec.Struct, frozen=True):
     counts: dict[str, dict[str, int]]
     cells: tuple[PlannedCell, ...]
     without_cells: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 def plan_report(plan: Plan, windows: Windows) -> PlanReport:
@@ -74,6 +75,7 @@ def plan_report(plan: Plan, windows: Windows) -> PlanReport:
         },
         cells=cells,
         without_cells=plan.without_cells,
+        warnings=plan.warnings,
     )
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import yaml
-
+from export_core.escaping import printable, shown
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.known import Scope, scope_of
 from export_core.matrix import Verdict
 from export_core.report.errors import ReportError
+from export_core.report.yaml_text import yaml_text
 
 _TODO = (
     ("reason", "TODO why it fails"),
@@ -39,7 +39,8 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
     broken = [result for result in results if result.judgement is Judgement.BROKEN]
     # A scope has no jax: two readers with one jaxlib are one cell to an entry.
     others = {scope_of(result) for result in results if result.promised and result.judgement is not Judgement.BROKEN}
-    entries = [_entry(failure, scopes, others, summary.as_of) for failure, scopes in _grouped(broken)]
+    built = {release.jaxlib: release.built for result in broken for release in (result.writer, result.reader)}
+    entries = [_entry(failure, scopes, others, summary.as_of, built) for failure, scopes in _grouped(broken)]
     return "known_failures:\n" + "".join(entries) if entries else ""
 
 
@@ -94,8 +95,17 @@ def _expected_message(result: Result) -> str:
     return line.partition(" (max abs")[0] if result.verdict is Verdict.NUMERICS else line
 
 
-def _entry(failure: _Failure, scopes: Sequence[Scope], others: set[Scope], as_of: datetime.date) -> str:
-    names = [sorted({scope[axis] for scope in scopes}) for axis in range(4)]
+def _entry(
+    failure: _Failure,
+    scopes: Sequence[Scope],
+    others: set[Scope],
+    as_of: datetime.date,
+    built: Mapping[str, datetime.date],
+) -> str:
+    # Releases by build date; cases and platforms have none, and are sorted by name.
+    names = [
+        sorted({scope[axis] for scope in scopes}, key=lambda name: (built.get(name, as_of), name)) for axis in range(4)
+    ]
     entry = {
         **dict(zip(("cases", "writers", "readers", "platforms"), names, strict=True)),
         "verdict": failure.verdict,
@@ -107,11 +117,10 @@ def _entry(failure: _Failure, scopes: Sequence[Scope], others: set[Scope], as_of
     # 50 is the default of `at_most`; an entry that covers more has to say so.
     if len(scopes) > 50:
         entry["at_most"] = len(scopes)
-    text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
+    text = yaml_text([entry], width=120, default_flow_style=None)
     lines = [*text.splitlines(), "  expires: TODO a day, at most 90 days after added"]
     if ambiguous := sorted(others.intersection(scopes)):
         cells = "; ".join(f"{scope.case} by {scope.writer} in {scope.reader}" for scope in ambiguous)
-        lines.insert(
-            0, f"# This entry also covers cells that are not broken, since only their jax is different: {cells}"
-        )
+        warning = "This entry also covers cells that are not broken, since only their jax is different"
+        lines.insert(0, f"# {warning}: {shown(printable(cells))}")
     return "".join(f"  {line}\n" for line in lines)

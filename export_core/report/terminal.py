@@ -11,7 +11,7 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Plan
 from export_core.report.findings import Finding, findings
 from export_core.report.grid import grid
-from export_core.report.wording import LEGEND, cell_mark, headline
+from export_core.report.wording import LEGEND, cell_mark, headline, promised_nothing
 
 _STYLE = {
     Judgement.KEPT: "green",
@@ -23,10 +23,12 @@ _STYLE = {
 }
 _TITLE_STYLE = {
     "BROKEN PROMISE": "bold red",
+    "NOT REPLAYABLE": "bold red",
     "REGRESSED": "bold red",
     "CAVEAT": "bold yellow",
     "fixed": "green",
     "INCOMPLETE": "bold magenta",
+    "NOTHING PROMISED": "bold magenta",
     "STALE LIST": "bold yellow",
     "FLAKY": "bold yellow",
     "NOT COVERED": "bold yellow",
@@ -46,8 +48,9 @@ def print_plan(console: Console, plan: Plan) -> None:
         f"{len(plan.cells)} cells as of {plan.as_of}: {len(plan.goldens)} goldens of {len(cases)} cases "
         f"by jaxlib {', '.join(writers)}, in {len(readers)} readers",
         highlight=False,
+        markup=False,
     )
-    console.print(f"readers by build date: {', '.join(readers)}", highlight=False)
+    console.print(f"readers by build date: {', '.join(readers)}", highlight=False, markup=False)
     for platform, left_out in plan.unexported.items():
         if left_out and len(plan.unexported) > 1:
             planned = len({cell.golden.id for cell in plan.cells if cell.platform == platform})
@@ -56,6 +59,8 @@ def print_plan(console: Console, plan: Plan) -> None:
             )
     if plan.without_cells:
         console.print(plan.without_cells, highlight=False, markup=False, soft_wrap=True)
+    for warning in plan.warnings:
+        console.print(f"warning: {warning}", highlight=False, markup=False, soft_wrap=True)
 
 
 def print_report(console: Console, results: Sequence[Result], summary: Summary) -> None:
@@ -78,7 +83,9 @@ def print_headline(console: Console, summary: Summary) -> None:
     """The last line: the headline, the counts, the exit code."""
     # As Text: in a plain string rich takes square brackets for markup.
     line, counts = headline(summary)
-    console.print(Text(line, style=_HEADLINE_STYLE[summary.exit_code]), soft_wrap=True)
+    # Never in the colour of a promise that is kept, also where the policy says that such a run is meant.
+    style = _TITLE_STYLE["NOTHING PROMISED"] if promised_nothing(summary) else _HEADLINE_STYLE[summary.exit_code]
+    console.print(Text(line, style=style), soft_wrap=True)
     console.print(Text(counts), soft_wrap=True)
 
 

@@ -18,9 +18,9 @@ from export_core.matrix import Verdict
 from export_core.matrix.cell import CellKey
 from export_core.phrases import plural
 from export_core.policy import Policy
-from export_core.runs.errors import RunError
-from export_core.runs.journal import PLAN, PlanRecord, recorded_plan
-from export_core.runs.results import read_run
+from export_core.runs.errors import IncompleteResults, RunError
+from export_core.runs.plan_record import PlanRecord, plan_of
+from export_core.runs.results import policy_of, read_run
 
 WORST_FIRST = (
     *(Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT, Verdict.ERROR, Verdict.REFUSED),
@@ -111,7 +111,7 @@ def compare_with_baseline(
             f"--baseline {baseline}: expected at least one cell that {folder} also has, found none. "
             "Name another baseline."
         )
-    plans = _Plans(now=recorded_plan(folder), then=recorded_plan(baseline))
+    plans = _Plans(now=plan_of(folder), then=plan_of(baseline))
     other_goldens = plans.other_goldens()
     cells = [
         CellDifference(change_of(old.get(cell), result), old.get(cell), result, result.golden in other_goldens)
@@ -130,13 +130,11 @@ def compare_with_baseline(
 
 def _judged_baseline(folder: Path, policy: Policy) -> tuple[Summary, dict[CellKey, Result], int]:
     """The summary of a baseline, its results judged by `policy`, and how many judgements that changes."""
-    results, summary = read_run(folder)
+    try:
+        results, summary, _ = read_run(folder)
+    except IncompleteResults as error:  # the new run is not incomplete because of it
+        raise RunError(f"--baseline: {error}") from None
     judged = {result.key: judge_again(result, policy) for result in results}
-    if len(judged) != len(results):
-        raise RunError(
-            f"--baseline {folder}: expected one result for each cell, found {len(results)} results of {len(judged)} "
-            "cells. Run it again."
-        )
     rejudged = sum(result.judgement != judged[result.key].judgement for result in results)
     return summary, judged, rejudged
 
@@ -186,24 +184,19 @@ def _incomplete(name: str, run: Summary) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Plans:
-    """What was planned in the two runs; None where plan.json is missing."""
+    """What was planned in the two runs."""
 
-    now: PlanRecord | None
-    then: PlanRecord | None
+    now: PlanRecord
+    then: PlanRecord
 
     def other_goldens(self) -> set[str]:
         """Goldens that have the same name in both plans, and another content."""
-        if self.now is None or self.then is None:
-            return set()
         before = self.then.goldens
         return {golden for golden, digest in self.now.goldens.items() if before.get(golden, digest) != digest}
 
     def differences(self, before: Summary, after: Summary) -> Iterator[str]:
         """In which settings the two plans differ: at most one sentence."""
         now, then = self.now, self.then
-        if now is None or then is None:
-            yield f"{PLAN} is missing in one of the runs: whether their goldens have the same bytes is not known"
-            return
         values: list[tuple[str, Any, Any]] = [
             ("tool", then.tool, now.tool),
             ("as of", then.as_of, now.as_of),
@@ -233,10 +226,7 @@ def _policy_caveat(before: Summary, policy: Policy, rejudged: int) -> Iterator[s
 
 
 def _changed_keys(before: Summary, policy: Policy) -> list[str]:
-    try:
-        old = msgspec.convert(before.policy, Policy).without_locations()
-    except msgspec.MsgspecError:
-        return ["of another version of pytest-jaxexport"]
+    old = policy_of(before).without_locations()
     now = policy.without_locations()
     return [name for name in Policy.__struct_fields__ if getattr(old, name) != getattr(now, name)]
 

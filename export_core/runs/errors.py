@@ -11,3 +11,9 @@ class ResultsNotWritten(RunError):  # noqa: N818 - it names what happened
     """There is no room for more results: the run is incomplete, and can be resumed."""
 
     exit_code = 3
+
+
+class IncompleteResults(RunError):  # noqa: N818 - it names what happened
+    """Planned cells have no result, or more than one: what the run says of the others is not its answer."""
+
+    exit_code = 3

@@ -7,94 +7,30 @@ torn. `--resume` continues from there, and only with the same plan.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from io import FileIO
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import filelock
 import msgspec
 
 from export_core.atomic import write_whole
-from export_core.matrix.content_keys import tool
-from export_core.matrix.limits import Limits
-from export_core.matrix.plan import Plan
+from export_core.escaping import safe_json
+from export_core.phrases import schema_problem
 from export_core.runs.errors import ResultsNotWritten, RunError
+from export_core.runs.plan_record import PLAN, PlanRecord, recorded_plan
+from export_core.untrusted import decode_json
 
-PLAN = "plan.json"
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"
 LOCK = ".lock"
 
 
-_DIFFERENCES = {
-    "tool": "another version of pytest-jaxexport",
-    "as_of": "another --as-of",
-    "selection": "another selection",
-    "goldens": "other goldens",
-    "cells": "other cells",
-    "policy": "another policy",
-    "limits": "another --timeout or --memory",
-}
-_HASHED = ("goldens", "cells", "policy")
-"""What a person could not read: a message says only that it is another one."""
+class _Finished(msgspec.Struct):
+    """What of a summary says which results it is about."""
 
-
-class PlanRecord(msgspec.Struct, frozen=True):
-    """plan.json: what decides the results of a run.
-
-    `tool` is our version and a hash of our code; `goldens` are hashes by golden, `cells` and `policy` are hashes, and
-    `limits` are those of one cell. `cells` covers the content of wheel files too. Of a shard, `cells` and `planned` are
-    those of the plan that it is a part of.
-    """
-
-    tool: str
-    as_of: str
-    selection: dict[str, Any]
-    goldens: dict[str, str]
-    cells: str
-    planned: int
-    policy: str
-    limits: dict[str, float]
-    shard: str = ""
-
-    @property
-    def digest(self) -> str:
-        """A hash of all that decides the results, whichever shards they come from."""
-        return _hash(msgspec.structs.replace(self, shard=""))
-
-    def differs_in(self, other: PlanRecord) -> str:
-        """What is not the same in another plan, in words; empty if nothing is. Shards are not compared."""
-        for name, words in _DIFFERENCES.items():
-            before, now = getattr(self, name), getattr(other, name)
-            if before != now:
-                return words if name in _HASHED else f"{words}: {before}, now {now}"
-        return ""
-
-
-def record_of(plan: Plan, policy: Any, limits: Limits, shard: str = "") -> PlanRecord:
-    """What decides the results of this plan, or of a shard of it."""
-    # As it is read back: tuples are lists then.
-    selection = msgspec.json.decode(msgspec.json.encode(plan.selection.described()))
-    return PlanRecord(
-        tool=tool(),
-        as_of=str(plan.as_of),
-        selection=selection,
-        goldens={golden.id: _hash(golden.manifest) for golden in plan.goldens},
-        cells=_hash([[cell.key for cell in plan.cells], [plan.sources.content(reader) for reader in plan.readers]]),
-        planned=len(plan.cells),
-        policy=_hash(policy),
-        limits={"timeout": limits.timeout, "memory": float(limits.memory)},  # as it is read back
-        shard=shard,
-    )
-
-
-def recorded_plan(folder: Path) -> PlanRecord | None:
-    """The plan of the last run in a results folder, or None if there is none that can be read."""
-    try:
-        return msgspec.json.decode((folder / PLAN).read_bytes(), type=PlanRecord)
-    except (OSError, msgspec.MsgspecError):
-        return None
+    results_sha256: str
 
 
 class Journal:
@@ -148,9 +84,17 @@ class Journal:
         except OSError as error:
             raise ResultsNotWritten(_cannot_write(self._folder, error)) from error
 
-    def finish(self, lines: Iterable[bytes]) -> None:
-        """Write the results in their final order, all or nothing."""
-        self._replace(lines)
+    def finish(self, lines: Iterable[bytes]) -> str:
+        """Write the results in their final order, all or nothing. Returns the SHA-256 of the file."""
+        digest = hashlib.sha256()
+
+        def hashed() -> Iterator[bytes]:
+            for line in lines:
+                digest.update(line + b"\n")
+                yield line
+
+        self._replace(hashed())
+        return digest.hexdigest()
 
     def __enter__(self) -> Self:
         return self
@@ -171,18 +115,38 @@ class Journal:
         difference = before.differs_in(record)
         if not difference and before.shard != record.shard:
             difference = f"--shard {before.shard or 'not given'}, now {record.shard or 'not given'}"
+        if not difference and before != record:
+            difference = f"other cells in its {PLAN}, which was changed since"
         if difference:
             raise RunError(
                 f"--resume: the last run in {self._folder} had another plan: {difference}. "
                 "Give the options it had, or start again without --resume."
             )
+        self._reopen()
         return True
+
+    def _reopen(self) -> None:
+        """Make a finished run one that can be continued. Raises `RunError` where its results were changed since."""
+        path = self._folder / SUMMARY
+        if not path.exists():
+            return
+        try:
+            finished: _Finished = decode_json(path.read_bytes(), _Finished)
+        except msgspec.MsgspecError as error:
+            raise RunError(f"--resume: {path}: {schema_problem(error)}. Start again without --resume.") from None
+        results = self._folder / RESULTS
+        if not results.exists() or hashlib.sha256(results.read_bytes()).hexdigest() != finished.results_sha256:
+            raise RunError(
+                f"--resume: {results}: expected the file whose SHA-256 is in {SUMMARY}, found another or none. Start "
+                "again without --resume."
+            )
+        path.unlink()  # it is not the summary of what will be appended
 
     def _begin(self, record: PlanRecord) -> None:
         # In this order: a plan that can be resumed is never in one folder with the results of another plan.
         for name in (PLAN, RESULTS, SUMMARY):
             (self._folder / name).unlink(missing_ok=True)
-        write_whole(self._folder / PLAN, [msgspec.json.format(msgspec.json.encode(record), indent=2), b"\n"])
+        write_whole(self._folder / PLAN, [safe_json(record, indent=2), b"\n"])
 
     def _replace(self, lines: Iterable[bytes]) -> None:
         self._file.close()
@@ -205,7 +169,3 @@ def _complete_lines(path: Path) -> tuple[list[bytes], bytes]:
 
 def _cannot_write(folder: Path, error: OSError) -> str:
     return f"--results {folder}: cannot write there: {error.strerror or error}."
-
-
-def _hash(value: Any) -> str:
-    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()

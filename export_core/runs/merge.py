@@ -11,10 +11,10 @@ import msgspec
 from export_core.judge.accepted import merge_accepted
 from export_core.judge.gate import INCOMPLETE, RunFacts, ShardOf, Summary, in_order, summarize
 from export_core.judge.result import Result
-from export_core.policy import Policy
 from export_core.runs.errors import RunError
-from export_core.runs.journal import PLAN, SUMMARY, PlanRecord, recorded_plan
-from export_core.runs.results import read_results, read_summary
+from export_core.runs.journal import SUMMARY
+from export_core.runs.plan_record import PlanRecord, cells_by_place, hash_of, plan_of
+from export_core.runs.results import policy_of, read_run, read_summary
 
 
 class NoShardError(RunError):
@@ -40,7 +40,6 @@ class MergedRun:
 class _FinishedShard:
     folder: Path
     record: PlanRecord
-    summary: Summary
     shard: ShardOf
 
 
@@ -49,7 +48,7 @@ def merge_shards(folders: Sequence[Path]) -> MergedRun:
 
     A shard that is not among them, or did not finish, makes the run incomplete. Raises `NoShardError` if none has
     finished, and `RunError` for a folder with something else or with a shard of another plan, for a shard that is given
-    twice, and for results that are not those of the shard.
+    twice, and for results that are not those of the shard: see `read_run`.
     """
     finished = [folder for folder in folders if (folder / SUMMARY).exists()]
     if not finished:
@@ -57,47 +56,44 @@ def merge_shards(folders: Sequence[Path]) -> MergedRun:
             f"{', '.join(map(str, folders))}: expected finished shards of a plan, each with its {SUMMARY}, found none. "
             "Run them."
         )
-    parts = [_read_shard(folder) for folder in finished]
-    first = parts[0]
+    parts = [_shard_in(folder) for folder in finished]
+    first = parts[0].record
     for part in parts[1:]:
-        _check_same_plan(first, part)
+        _check_same_plan(parts[0], part)
     missing = _missing_shards(parts)
-    results = [result for part in parts for result in _results(part)]
-    cells = {result.key for result in results}
-    planned = first.record.planned
-    # A missing shard has a cell at least: without it the others cannot have all.
-    if len(cells) != len(results) or (len(cells) >= planned if missing else len(cells) != planned):
+    # After their plans: that a shard is of another plan says more than which of its hashes differs.
+    runs = [read_run(part.folder) for part in parts]
+    results = in_order(result for run in runs for result in run.results)
+    own_cells = cells_by_place((result.key for result in results), first.goldens)
+    # Each shard has the cells of its own plan.json: together they are those of the plan, unless one was changed.
+    if len(results) >= first.planned if missing else hash_of(own_cells) != first.cells:
         raise RunError(
-            f"{', '.join(str(part.folder) for part in parts)}: expected one result for each of {planned} planned "
-            f"cells, found {len(results)} results of {len(cells)} cells. Run the shards again."
+            f"{', '.join(str(part.folder) for part in parts)}: expected the {first.planned} cells of their plan, found "
+            f"{len(results)} results, and not of these cells. Run the shards again."
         )
-    results = in_order(results)
-    facts = RunFacts.from_summary(first.summary)
+    summaries = [run.summary for run in runs]
+    facts = RunFacts.from_summary(summaries[0])
     facts = replace(
         facts,
-        planned=planned,
+        planned=first.planned,
         # If a shard is missing, not every golden has been in every reader of its window.
         selection={**facts.selection, "whole": facts.selection["whole"] and not missing},
-        seconds=sum(part.summary.seconds for part in parts),
-        accepted=merge_accepted(part.summary.accepted for part in parts),
-        plan=first.record.digest,
+        seconds=sum(summary.seconds for summary in summaries),
+        accepted=merge_accepted(summary.accepted for summary in summaries),
+        plan=first.digest,
         shard=None,
     )
-    summary = summarize(results, msgspec.convert(first.summary.policy, Policy), facts)
-    return MergedRun(msgspec.structs.replace(first.record, shard=""), results, summary, missing)
+    # By the policy of any of them: all have the hash that is in the plan.
+    summary = summarize(results, policy_of(summaries[0]), facts)
+    return MergedRun(msgspec.structs.replace(first, shard="", own_cells=own_cells), results, summary, missing)
 
 
-def _read_shard(folder: Path) -> _FinishedShard:
-    summary = read_summary(folder)
-    record = recorded_plan(folder)
-    if record is None:
-        raise RunError(f"{folder / PLAN}: expected the plan of a matrix run, found none that this version can read.")
-    if summary.shard is None:
+def _shard_in(folder: Path) -> _FinishedShard:
+    record = plan_of(folder)
+    shard = read_summary(folder).shard
+    if shard is None:
         raise RunError(f"{folder}: expected one shard of a plan, found a whole run: there is nothing to merge.")
-    # A run that is killed leaves no summary; but a folder that was copied may have files of two runs.
-    if summary.plan != record.digest or record.shard != f"{summary.shard.index}/{summary.shard.count}":
-        raise RunError(f"{folder}: {PLAN} and the summary are of different runs. Run this shard again.")
-    return _FinishedShard(folder, record, summary, summary.shard)
+    return _FinishedShard(folder, record, shard)
 
 
 def _check_same_plan(first: _FinishedShard, part: _FinishedShard) -> None:
@@ -124,13 +120,3 @@ def _missing_shards(parts: Sequence[_FinishedShard]) -> tuple[str, ...]:
         folders[index] = part.folder
     count = parts[0].shard.count
     return tuple(f"{index}/{count}" for index in range(1, count + 1) if index not in folders)
-
-
-def _results(part: _FinishedShard) -> list[Result]:
-    results = list(read_results(part.folder))
-    if len(results) != part.summary.planned:
-        raise RunError(
-            f"{part.folder}: expected {part.summary.planned} results of shard {part.record.shard}, found "
-            f"{len(results)}. Run this shard again."
-        )
-    return results

@@ -1,23 +1,45 @@
-"""The two files that a run leaves: results.jsonl, a judged cell on each line, and summary.json."""
+"""The two files that a run leaves beside its plan: results.jsonl, a judged cell on each line, and summary.json.
+
+Whoever reads them again checks that they belong together, see `read_run`. This shows accidents and edits by hand; it is
+no signature, since whoever can write the folder can write all of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from export_core.atomic import write_whole
-from export_core.judge.gate import Summary
+from export_core.escaping import safe_json
+from export_core.judge.gate import Summary, exit_code_of
 from export_core.judge.result import Result
+from export_core.phrases import schema_problem
 from export_core.policy import Policy
-from export_core.runs.errors import ResultsNotWritten, RunError
-from export_core.runs.journal import PLAN, RESULTS, SUMMARY
+from export_core.releases import Calendar
+from export_core.runs.errors import IncompleteResults, ResultsNotWritten, RunError
+from export_core.runs.journal import RESULTS, SUMMARY
+from export_core.runs.plan_record import PLAN, PlanRecord, hash_of, plan_of
+from export_core.untrusted import decode_json
+
+_AGAIN = "Run the matrix again."
+
+
+class RecordedRun(NamedTuple):
+    """A finished run, or shard, as its folder has it."""
+
+    results: list[Result]
+    summary: Summary
+    plan: PlanRecord
 
 
 def result_line(result: Result) -> bytes:
     """A result as its line of results.jsonl, without the line break."""
-    return msgspec.json.encode(result)
+    return safe_json(result)
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
@@ -26,24 +48,43 @@ def write_summary(folder: Path, summary: Summary) -> None:
     Raises `ResultsNotWritten` where there is no room for it.
     """
     try:
-        write_whole(folder / SUMMARY, [msgspec.json.format(msgspec.json.encode(summary), indent=2), b"\n"])
+        write_whole(folder / SUMMARY, [safe_json(summary, indent=2), b"\n"])
     except OSError as error:
         raise ResultsNotWritten(f"{folder / SUMMARY}: cannot be written: {error.strerror or error}.") from error
 
 
 def read_results(folder: Path) -> Iterator[Result]:
-    """The results of a results.jsonl. Raises `RunError` for a line that is not a result, and names it."""
+    """The results of a results.jsonl, unchecked: also of a run that has not finished. `read_run` checks them.
+
+    Raises `RunError` for a line that is not a result, and names it.
+    """
+    yield from _results_in(folder / RESULTS, _bytes_of(folder / RESULTS))
+
+
+def read_run(folder: Path) -> RecordedRun:
+    """A finished run whose plan, results and summary belong together.
+
+    Raises `IncompleteResults` where planned cells have no result or more than one, and `RunError` for all else: a
+    result of an unplanned cell, a file that was changed, a policy or a calendar that is not the plan's.
+    """
+    summary, plan = read_summary(folder), plan_of(folder)
+    _check_summary(folder / SUMMARY, summary, plan)
     path = folder / RESULTS
-    try:
-        # As bytes: a str would also be split at U+2028 and others, which JSON leaves as they are in a message.
-        lines = path.read_bytes().splitlines()
-    except OSError:
-        raise RunError(f"{path}: expected the results of a matrix run, found none.") from None
-    for number, line in enumerate(lines, 1):
-        try:
-            yield msgspec.json.decode(line, type=Result)
-        except msgspec.MsgspecError as error:
-            raise RunError(f"{path}:{number}: not a result: {error}.") from None
+    data = _bytes_of(path)
+    results = list(_results_in(path, data))
+    plan.check_keys((result.key for result in results), str(path))
+    if not results:
+        raise IncompleteResults(f"{path}: Nothing was planned: expected at least one cell. {_AGAIN}")
+    if hashlib.sha256(data).hexdigest() != summary.results_sha256:
+        raise RunError(f"{path}: expected the file whose SHA-256 is in {SUMMARY}, found a changed one. {_AGAIN}")
+    _check_counts(folder / SUMMARY, summary, results)
+    _check_dates(path, results, policy_of(summary).calendar())
+    return RecordedRun(results, summary, plan)
+
+
+def policy_of(summary: Summary) -> Policy:
+    """The policy by which a run was judged."""
+    return msgspec.convert(summary.policy, Policy)
 
 
 def read_summary(folder: Path) -> Summary:
@@ -53,12 +94,7 @@ def read_summary(folder: Path) -> Summary:
     """
     path = folder / SUMMARY
     try:
-        summary = msgspec.json.decode(path.read_bytes(), type=Summary)
-        # All that a later command will use is checked here, where the message can name the file.
-        msgspec.convert(summary.policy, Policy)
-        if not isinstance(whole := summary.selection.get("whole"), bool):
-            raise msgspec.ValidationError(f"Expected `selection.whole` to be true or false, found {whole!r}")
-        return summary
+        summary: Summary = decode_json(path.read_bytes(), Summary)
     except OSError:
         found = (
             "a run that has not finished: `jaxexport matrix --resume` continues it"
@@ -67,19 +103,80 @@ def read_summary(folder: Path) -> Summary:
         )
         raise RunError(f"{path}: expected the summary of a finished matrix run, found {found}.") from None
     except msgspec.MsgspecError as error:
-        raise RunError(f"{path}: not a summary that this version reads: {error}.") from None
+        raise _not_a_summary(path, schema_problem(error)) from None
+    # All that a later command will use is checked here, where the message can name the file.
+    try:
+        policy_of(summary)
+    except msgspec.MsgspecError as error:
+        raise _not_a_summary(path, f"policy: {schema_problem(error)}") from None
+    if not isinstance(whole := summary.selection.get("whole"), bool):
+        raise _not_a_summary(path, f"`selection.whole`: expected true or false, found {whole!r}")
+    return summary
 
 
-def read_run(folder: Path) -> tuple[list[Result], Summary]:
-    """The results of a finished run with their summary.
+def _not_a_summary(path: Path, problem: str) -> RunError:
+    return RunError(
+        f"{path}: not a summary that this version reads: {problem}. Another version of pytest-jaxexport may have "
+        f"written it. {_AGAIN}"
+    )
 
-    Raises `RunError` if there are none, or not as many as the summary counts.
-    """
-    summary = read_summary(folder)
-    results = list(read_results(folder))
-    if not results or len(results) != summary.results:
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        raise RunError(f"{path}: expected the results of a matrix run, found none.") from None
+
+
+def _results_in(path: Path, data: bytes) -> Iterator[Result]:
+    # As bytes: a str would also be split at U+2028 and others, which JSON leaves as they are in a message.
+    for number, line in enumerate(data.splitlines(), 1):
+        try:
+            yield decode_json(line, Result)
+        except msgspec.MsgspecError as error:
+            raise RunError(f"{path}:{number}: not a result: {schema_problem(error)}. {_AGAIN}") from None
+
+
+def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
+    """Raise `RunError` for a summary of another run than its plan, and for one whose facts were changed."""
+    shard = f"{summary.shard.index}/{summary.shard.count}" if summary.shard else ""
+    # A merged run with a gap has not all cells of its plan, and is not whole where its plan is.
+    has_gap = not shard and summary.results < summary.planned
+    selection = {**summary.selection, "whole": plan.selection.get("whole")} if has_gap else summary.selection
+    same = {
+        "plan": summary.plan == plan.digest,
+        "shard": shard == plan.shard,
+        "as_of": str(summary.as_of) == plan.as_of,
+        "selection": selection == plan.selection,
+        "planned": bool(shard) or summary.planned == plan.planned,
+        "policy": hash_of(policy_of(summary).without_locations()) == plan.policy,
+        "calendar": summary.calendar == plan.calendar,
+        "cells": bool(shard) or has_gap or hash_of(plan.own_cells) == plan.cells,
+    }
+    if changed := [name for name, is_same in same.items() if not is_same]:
         raise RunError(
-            f"{folder / RESULTS}: expected the {summary.results} results that {SUMMARY} counts, and at least one, "
-            f"found {len(results)}. Run the matrix again."
+            f"{path}: {', '.join(changed)}: expected what {PLAN} beside it has, found something else: they are of "
+            f"different runs, or one was changed. {_AGAIN}"
         )
-    return results, summary
+
+
+def _check_counts(path: Path, summary: Summary, results: Sequence[Result]) -> None:
+    same = {
+        "results": summary.results == len(results),
+        "verdicts": summary.verdicts == Counter(str(result.verdict) for result in results),
+        "judgements": summary.judgements == Counter(str(result.judgement) for result in results),
+        "exit_code": summary.exit_code == exit_code_of(summary),
+    }
+    if changed := [name for name, is_same in same.items() if not is_same]:
+        raise RunError(f"{path}: {', '.join(changed)}: expected what {RESULTS} says, found something else. {_AGAIN}")
+
+
+def _check_dates(path: Path, results: Sequence[Result], calendar: Calendar) -> None:
+    """Raise `RunError` for results that date a release otherwise than the calendar of today."""
+    releases = {(release.jaxlib, release.built) for result in results for release in (result.writer, result.reader)}
+    for jaxlib, built in sorted(releases):
+        known = calendar.jaxlib.get(jaxlib)
+        if known and known.built != built:
+            raise RunError(
+                f"{path}: jaxlib {jaxlib}: expected built: {known.built}, as in the calendar, found {built}. {_AGAIN}"
+            )

@@ -13,19 +13,21 @@ import tempfile
 from pathlib import Path
 
 import click
+import msgspec
 from building import HERE, build_libraries, with_library
 
 from export_core.cli.goldens import add_golden
 from export_core.environments.environment import Environment, ReaderEnvironments
 from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore
-from export_core.judge import Result, RunFacts, calendar_facts, judge, summarize
+from export_core.judge import Result, RunFacts, judge, summarize
 from export_core.matrix import Selection, make_plan
-from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.replay import replay
 from export_core.policy import load_policy
 from export_core.releases import load_calendar
-from export_core.runs.journal import RESULTS
+from export_core.runs.journal import Journal
+from export_core.runs.plan_record import record_of
 from export_core.runs.results import result_line, write_summary
 
 AS_OF = datetime.date(2026, 11, 21)
@@ -62,7 +64,7 @@ def write_goldens(store: Path, folder: Path, libraries: dict[str, Path]) -> None
 
 
 def run(results: Path) -> list[Result]:
-    """Write the goldens, replay them in every reader, and leave results.jsonl and summary.json in `results`."""
+    """Write the goldens, replay them in every reader, and leave plan, results and summary in `results`."""
     policy = load_policy(HERE / "export_compat.yaml")
     windows, calendar = policy.window_lengths(), policy.calendar()
     with tempfile.TemporaryDirectory() as scratch:
@@ -82,12 +84,12 @@ def run(results: Path) -> list[Result]:
         plan = make_plan(GoldenStore(Path(scratch) / "golden").goldens(), calendar, windows, selection, AS_OF)
         outcomes = replay(plan.cells, environment_for, ReplayOptions(calendar, policy))
         found = [judge(outcome, policy) for outcome in outcomes]
+        record = record_of(plan, policy, Limits())
     found.sort(key=lambda result: (result.reader.built, result.golden))
-    results.mkdir(parents=True, exist_ok=True)
-    (results / RESULTS).write_bytes(b"".join(result_line(result) + b"\n" for result in found))
-    selected = selection.described()
-    facts = RunFacts(len(plan.cells), AS_OF, selected, calendar_facts(calendar, AS_OF))
-    write_summary(results, summarize(found, policy, facts))
+    facts = RunFacts(len(plan.cells), AS_OF, selection.described(), record.calendar, plan=record.digest)
+    with Journal(results, record) as journal:
+        digest = journal.finish(map(result_line, found))
+        write_summary(results, msgspec.structs.replace(summarize(found, policy, facts), results_sha256=digest))
     return found
 
 

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
-from commands import Ended, finished
-from making import manifest, result, write_golden
+from commands import Ended, assert_bad_input, finished
+from making import day, manifest, result, write_golden
 from rows import write_rows
 
 from export_core.environments.environment import this_interpreter
-from export_core.goldens import GoldenStore
+from export_core.goldens import Comparison, GoldenStore
+from export_core.goldens.manifest import dump_manifest
 from export_core.judge import Judgement, Result
+from export_core.judge.result import ReaderOf
 from export_core.matrix import Verdict
 from export_core.matrix import local_replay as local
-from export_core.policy import Policy, Required
+from export_core.policy import ExtraReleases, Policy, Required
+from export_core.releases import JaxlibRelease
+from export_core.runs.plan_record import PlanRecord, hash_of
 from export_core.worker.protocol import Stage
 
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
@@ -77,15 +83,32 @@ def kept(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]
     return lambda project: lines(project, change)
 
 
-def summary(old: str, new: str) -> Callable[[Path], None]:
-    """A run whose summary another version of this tool wrote."""
+def edited(name: str, old: str, new: str) -> Callable[[Path], None]:
+    """A run in which a file was changed by hand, or was written by another version of this tool."""
 
     def change(project: Path) -> None:
-        path = project / "out" / "summary.json"
+        path = project / "out" / name
         assert old in path.read_text()
         path.write_text(path.read_text().replace(old, new))
 
     return change
+
+
+def summary(old: str, new: str) -> Callable[[Path], None]:
+    return edited("summary.json", old, new)
+
+
+def redated(project: Path) -> None:
+    """A run whose policy dates a release of the calendar again, as one could before this was refused."""
+    releases = ExtraReleases({"0.10.2": JaxlibRelease(day("2026-12-17"))})
+    fields = msgspec.to_builtins(Policy(releases=releases))
+    ran(CRASH)(project)
+    path = project / "out" / "summary.json"
+    made = msgspec.json.decode(path.read_bytes())
+    plan = msgspec.json.decode((project / "out" / "plan.json").read_bytes(), type=PlanRecord)
+    plan = msgspec.structs.replace(plan, policy=hash_of(Policy(releases=releases)))
+    (project / "out" / "plan.json").write_bytes(msgspec.json.encode(plan))
+    path.write_bytes(msgspec.json.encode({**made, "policy": fields, "plan": plan.digest}))
 
 
 def remove(name: str) -> Callable[[Path], None]:
@@ -120,15 +143,33 @@ def nothing(project: Path) -> None:
         (nothing, (*MATRIX, "--shard", "3/2"), 2, "--shard"),
         # what a run left
         (remove("out"), JUDGE, 2, "summary.json: expected the summary of a finished matrix run, found none."),
-        (remove("out/summary.json"), JUDGE, 2, "summary.json: expected the summary of a finished matrix run, found none."),
-        (summary('"whole": true', '"hole": true'), JUDGE, 2, "Expected `selection.whole` to be true or false, found None"),
-        (summary('"policy": {', '"policy": {"later": 1,'), JUDGE, 2, "not a summary that this version reads: Object contains unknown"),
+        (remove("out/summary.json"), JUDGE, 2, "summary.json: expected the summary of a finished matrix run, found a run that has not finished"),
+        (remove("out/plan.json"), JUDGE, 2, "plan.json: expected the plan of a matrix run, found none. Run the matrix again."),
+        (remove("out/plan.json"), ("report", "out"), 2, "plan.json: expected the plan of a matrix run, found none."),
+        (edited("plan.json", '"wheels":"",', ""), JUDGE, 2, "plan.json: not a plan that this version reads: expected the key `wheels`, found none."),
+        (summary('"backward"', '"backwards"'), JUDGE, 2, "summary.json: not a summary that this version reads: policy: `windows.backwards`: unknown key"),
+        (summary('"whole": true', '"hole": true'), JUDGE, 2, "`selection.whole`: expected true or false, found None. Another version"),
+        (summary('"policy": {', '"policy": {"later": 1,'), JUDGE, 2, "not a summary that this version reads: policy: `later`: unknown key."),
         (remove("out/results.jsonl"), JUDGE, 2, "results.jsonl: expected the results of a matrix run, found none."),
         (kept(lambda some: [some[0], some[1][:80]]), JUDGE, 2, "results.jsonl:2: not a result"),
-        (kept(lambda some: some[:1]), JUDGE, 3, "Expected one result for each of 2 planned cells, found 1."),
-        (kept(lambda some: []), JUDGE, 3, "Expected one result for each of 2 planned cells, found 0."),
-        (kept(lambda some: [*some, some[0]]), JUDGE, 3, "1 duplicate result:"),
-        (kept(lambda some: [some[0], some[0]]), JUDGE, 3, "1 duplicate result:"),
+        (kept(lambda some: some[:1]), JUDGE, 3, "expected one result for each of 2 planned cells, found none for 1: t.other/0.9.2-cpu in 0.10.2-jax0.10.2 on cpu."),
+        (kept(lambda some: some[:1]), ("report", "out"), 3, "expected one result for each of 2 planned cells, found none for 1"),
+        (kept(lambda some: [some[0], some[1].replace(b"t.other", b"t.fresh")]), JUDGE, 2,
+          "expected results of cells in plan.json, found also t.fresh/0.9.2-cpu in 0.10.2-jax0.10.2 on cpu."),
+        (lambda p: (ran(CRASH)(p), edited("results.jsonl", '"crash"', '"pass"')(p)), JUDGE, 2, "expected the file whose SHA-256 is in summary.json, found a changed one."),
+        (lambda p: (ran(CRASH)(p), edited("results.jsonl", '"broken"', '"kept"')(p)), ("report", "out"), 2, "expected the file whose SHA-256 is in summary.json, found a changed one."),
+        (lambda p: (ran(CRASH)(p), summary('"backward": 180', '"backward": 1')(p)), JUDGE, 2, "summary.json: policy: expected what plan.json beside it has"),
+        (summary('"as_of": "2026-11-21"', '"as_of": "2026-01-21"'), JUDGE, 2, "summary.json: as_of: expected what plan.json"),
+        (summary('"newest_jaxlib": "0.12.0.1"', '"newest_jaxlib": "0.9.2"'), JUDGE, 2, "summary.json: calendar: expected what plan.json"),
+        (summary('"whole": true', '"whole": false'), JUDGE, 2, "summary.json: selection: expected what plan.json"),
+        (lambda p: (ran(CRASH)(p), summary('"exit_code": 1', '"exit_code": 0')(p)), ("report", "out"), 2, "summary.json: exit_code: expected what results.jsonl says"),
+        (lambda p: (ran(CRASH)(p), summary('"broken": 1', '"kept": 1')(p)), ("report", "out"), 2, "summary.json: judgements, exit_code: expected what results.jsonl"),
+        (redated, JUDGE, 2, "releases.jaxlib.0.10.2: expected built: 2026-06-17, as in the calendar of this package, found 2026-12-17"),
+        (ran(msgspec.structs.replace(CRASH, reader=ReaderOf("0.10.2", "0.10.2", day("2026-12-17")))), JUDGE, 2,
+          "results.jsonl: jaxlib 0.10.2: expected built: 2026-06-17, as in the calendar, found 2026-12-17."),
+        (kept(lambda some: []), JUDGE, 3, "expected one result for each of 2 planned cells, found none for 2"),
+        (kept(lambda some: [*some, some[0]]), JUDGE, 3, "expected one result for each of 2 planned cells, found more for 1"),
+        (kept(lambda some: [some[0], some[0]]), JUDGE, 3, "expected one result for each of 2 planned cells, found none for 1"),
         (ran(), JUDGE, 3, "Nothing was planned: expected at least one cell."),
         (ran(result(), selection={"whole": True, "platforms": ["cpu", "cuda"]}), JUDGE, 3,
           "Platform cuda was asked for and has no cell"),
@@ -145,7 +186,7 @@ def nothing(project: Path) -> None:
           "expected at most 1 cells that it can excuse, found 2, wrong numbers outside the window among them."),
         (nothing, ("judge", "out", "--as-of", "2010-01-01"), 2, "No jaxlib release is known on 2010-01-01."),
         (nothing, ("judge", "out", "--policy", "none.yaml"), 2, "none.yaml: expected a policy file, found no such file."),
-        (nothing, ("merge", "out", "--results", "all"), 2, "out/plan.json: expected the plan of a matrix run, found none"),
+        (nothing, ("merge", "out", "--results", "all"), 2, "out: expected one shard of a plan, found a whole run: there is nothing to merge."),
         (nothing, ("merge", "nowhere", "--results", "all"), 3, "nowhere: expected finished shards of a plan, each with its summary.json"),
     ],
     ids=lambda value: value[:50] if isinstance(value, str) else "",
@@ -159,6 +200,26 @@ def test_whatever_is_broken_is_told_and_never_green(breaking, words, code, said,
     if code == 2:
         assert len(ended.err.splitlines()) == 1
         assert ended.err.startswith("jaxexport: error: ")
+
+
+# --- code of users ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ["sys.exit(0)", "os._exit(0)", "raise KeyboardInterrupt"])
+@pytest.mark.parametrize("words", [("plan",), MATRIX], ids=lambda words: words[0])
+def test_a_comparators_module_that_exits_is_bad_input(words, code, project, jaxexport):
+    (project / "our_checks.py").write_text(f"import os, sys\n{code}\n")
+    write_golden(GoldenStore(project / "golden"), manifest("t.own", comparison=Comparison("our_checks:f")))
+    ended = jaxexport(*words)
+    assert_bad_input(ended._replace(out=""), "compare='our_checks:f': ")
+    assert "promised" not in ended.out
+
+
+def test_an_exit_from_anywhere_but_a_command_is_incomplete(project, jaxexport, monkeypatch):
+    monkeypatch.setattr("export_core.session.verify_goldens", lambda store: sys.exit(0))
+    ended = jaxexport("plan")
+    assert ended.code == 3
+    assert "SystemExit(0) ended `jaxexport plan` before it was done. Nothing was judged." in ended.err
 
 
 # --- runs that go wrong while they run --------------------------------------------------------------------------------
@@ -183,8 +244,21 @@ def running(tmp_path, monkeypatch, jaxexport) -> Callable[..., Ended]:
 def test_a_worker_that_does_not_start_is_incomplete(running):
     ended = running("pass", python=Path("/bin/false"))
     assert ended.code == 3
-    assert "INCOMPLETE: not every planned cell has a result that counts." in ended.out
+    assert "INCOMPLETE: not every planned cell has a result that counts" in ended.out
     assert "was not run" in ended.out
+
+
+@pytest.mark.parametrize("code", ["sys.exit(0)", "os._exit(0)", "os.kill(os.getpid(), 11)"])
+def test_a_comparator_that_exits_is_incomplete(running, tmp_path, code):
+    (tmp_path / "our_checks.py").write_text(f"import os, sys\ndef f(expected, actual): {code}\n")
+    store = GoldenStore(tmp_path / "golden")
+    (plain,) = store.generations("pass")
+    own = msgspec.structs.replace(plain.manifest, comparison=Comparison("our_checks:f"))
+    (plain.folder / "golden.yaml").write_bytes(dump_manifest(own))
+    ended = running("pass")
+    assert ended.code == 3, ended
+    assert "INCOMPLETE: not every planned cell has a result that counts" in ended.out
+    assert "stage compare" in ended.out.replace("stage      compare", "stage compare")
 
 
 def test_an_environment_not_built_for_lack_of_network_incomplete(tmp_path, monkeypatch, jaxexport):

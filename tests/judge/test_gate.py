@@ -119,7 +119,8 @@ def test_a_line_that_is_no_result_is_an_error_that_names_it(tmp_path, bad):
 def test_a_verdict_that_nobody_knows_is_an_error(tmp_path):
     (tmp_path / RESULTS).write_bytes(msgspec.json.encode(PASS).replace(b'"pass"', b'"passed"'))
     with pytest.raises(
-        RunError, match=r"results\.jsonl:1: not a result: Invalid enum value 'passed' - at `\$\.verdict`"
+        RunError,
+        match=r"results\.jsonl:1: not a result: `verdict`: expected a value that this version knows, found 'passed'",
     ):
         list(read_results(tmp_path))
 

@@ -124,7 +124,6 @@ def test_what_is_proposed_is_refused_until_somebody_fills_it_in(tmp_path):
         ([crash()], {"whole": False}, "some of its cells: run the matrix without --cases"),
         ([crash()], {"shard": ShardOf(1, 3)}, "shard 1 of 3: merge the shards first"),
         ([crash(), result(Verdict.NOT_RUN, Judgement.INCOMPLETE)], {}, "1 cells that were not run"),
-        ([crash(), crash()], {}, "1 duplicate result"),
     ],
 )
 def test_a_part_of_a_run_proposes_nothing(results, told, said, jaxexport, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from making import NEWEST, day, golden
 
 from export_core.comparing.errors import CompareError
 from export_core.environments.errors import PlacementError
-from export_core.goldens import Comparison, Options
+from export_core.goldens import Comparison, GoldenError, Options
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
 from export_core.matrix.selection import window_readers
 from export_core.releases import ReleaseError, Windows, load_calendar, promise
@@ -125,7 +125,7 @@ def test_a_golden_whose_writer_is_in_no_calendar_is_an_error():
     from export_core.goldens import Golden, Writer
 
     made = manifest(writer=Writer("9.9", "9.9", day("2026-01-01"), "3.12", "cpu"))
-    with pytest.raises(ReleaseError, match=r"jaxlib 9\.9 is not in the release calendar"):
+    with pytest.raises(GoldenError, match=r"jaxlib 9\.9 is not in the release calendar"):
         planned([Golden(made, golden().folder)])
 
 
@@ -169,7 +169,7 @@ def test_no_goldens_at_all_is_an_error_that_says_how_to_make_one():
 
 def test_an_unknown_writer_is_an_error_with_the_known_ones():
     with pytest.raises(
-        MatrixError, match=r"no golden was written by jaxlib 0\.9\.1\. There are goldens by 0\.12\.0\.1, 0\.9\.2"
+        MatrixError, match=r"no golden was written by jaxlib 0\.9\.1\. There are goldens by 0\.9\.2, 0\.12\.0\.1"
     ):
         planned([golden(), golden(jaxlib="0.9.2")], writers=("0.9.1",))
 

@@ -12,7 +12,7 @@ from making import day, golden, make_wheel, rules
 from export_core.goldens import Writer
 from export_core.judge import judge
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.selection import Selection, choose_readers
+from export_core.matrix.selection import Selection, choose_readers, known_releases
 from export_core.releases import (
     Calendar,
     JaxlibRelease,
@@ -23,8 +23,8 @@ from export_core.releases import (
     load_calendar,
     promise,
 )
-from export_core.releases.calendar import version_key
-from export_core.releases.wheels import date_in_version, read_wheel, with_wheels
+from export_core.releases.calendar import date_in_version, version_key
+from export_core.releases.wheels import read_wheel, with_wheels
 from export_core.worker.protocol import Stage
 
 DATES = st.dates(day("2023-01-01"), day("2028-12-31"))
@@ -147,7 +147,7 @@ def test_candidate_with_time_stamps_is_judged_by_them(tmp_path, version):
 @given(st.dates(day("2015-01-01"), load_calendar().built("0.4.18") - datetime.timedelta(days=1)))
 def test_nothing_is_planned_before_the_first_release(when):
     with pytest.raises(ReleaseError, match=f"No jaxlib release is known on {when}"):
-        choose_readers(Selection(), load_calendar(), Windows(), [day("2026-01-01")], when)
+        choose_readers(Selection(), known_releases(Selection(), load_calendar()), Windows(), [day("2026-01-01")], when)
 
 
 def test_withdrawn_jax_is_paired_only_as_the_last_resort():

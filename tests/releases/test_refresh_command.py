@@ -11,7 +11,7 @@ from making import day, make_wheel
 from shipped import CALENDAR, SHIPPED, shortened
 
 from export_core.cli.app import jaxexport
-from export_core.policy import ExtraReleases, Policy, find_policy
+from export_core.policy import ExtraReleases, Policy, PolicyError, find_policy
 from export_core.releases import JaxlibRelease, ReleaseError
 from export_core.releases.project_releases import HEADER, read_releases, with_entries
 
@@ -78,20 +78,32 @@ def test_a_day_that_contradicts_the_shipped_calendar_is_an_error(tmp_path):
         find_policy(tmp_path)
 
 
-def test_the_policys_own_entry_comes_before_the_file(tmp_path):
+def test_two_files_with_two_dates_of_a_release_are_an_error(tmp_path):
     (tmp_path / "export_releases.yaml").write_text(
         with_entries(HEADER, {"0.13.0": JaxlibRelease(day("2026-11-20"))}, {})
     )
     (tmp_path / "export_compat.yaml").write_text("releases: {jaxlib: {0.13.0: {built: 2026-11-21}}}")
-    assert find_policy(tmp_path).calendar().built("0.13.0") == day("2026-11-21")
+    said = r"export_compat.yaml:1: releases.jaxlib.0.13.0.built: expected 2026-11-20, as in .*, found 2026-11-21"
+    with pytest.raises(PolicyError, match=said):
+        find_policy(tmp_path)
     assert Policy(releases=ExtraReleases()).calendar() == CALENDAR
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("jaxlib: []", "Expected `object`, got `array`"),
-        ('jaxlib: {"0.13.0": {built: soon}}', "built"),
+        ("jaxlib: []", "export_releases.yaml: `jaxlib`: expected a table, found a list. Correct it, or delete"),
+        (
+            'jax: {}\njaxlib:\n  "0.13.0": {built: soon}',
+            "export_releases.yaml:3: jaxlib 0.13.0: `built`: expected a date such as 2026-10-25",
+        ),
+        ("jaxlib:\n  0.13.0: {}", "export_releases.yaml:2: jaxlib 0.13.0: expected the key `built`, found none."),
+        (
+            "jax:\n  0.13.0: {built: 2026-11-20}",
+            "yaml:2: jax 0.13.0: expected the key `minimum_jaxlib`",
+        ),
+        ("jaxlib: {0.13.0: {built: 2026-11-20, bulit: 1}}", "jaxlib 0.13.0: `bulit`: unknown key. Correct it"),
+        ("jaxlibs: {}", "export_releases.yaml: `jaxlibs`: unknown key. Correct it"),
         ("jaxlib: {nightly: {built: 2026-11-20}}", "found 'nightly'"),
     ],
 )

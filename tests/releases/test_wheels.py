@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from making import day, make_wheel
 
 from export_core.releases import ReleaseError, load_calendar
-from export_core.releases.wheels import date_in_version, read_wheel, wheels_in, with_wheels
+from export_core.releases.calendar import date_in_version
+from export_core.releases.wheels import read_wheel, wheels_in, with_wheels
 
 NIGHTLY = "0.13.0.dev20261120"
 

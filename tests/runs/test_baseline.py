@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from making import day, result, summarize
+from commands import finished
+from making import day, result
 
 from export_core.environments.placement import Mode
 from export_core.judge import Judgement, Result, ShardOf
@@ -15,8 +16,7 @@ from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
 from export_core.runs.baseline import Change, change_of, compare_with_baseline
 from export_core.runs.errors import RunError
-from export_core.runs.journal import PLAN, PlanRecord
-from export_core.runs.results import result_line, write_summary
+from export_core.runs.journal import PLAN
 from export_core.worker.protocol import Stage
 
 KEPT = result()
@@ -86,23 +86,9 @@ def test_failures_are_never_fixed_and_regressions_are_one_way():
 # --- two runs ---------------------------------------------------------------------------------------------------------
 
 
-def run(
-    folder: Path, *results: Result, planned: int | None = None, policy: Policy | None = None, shard=None, **plan
-) -> tuple[list[Result], object]:
-    folder.mkdir()
-    (folder / "results.jsonl").write_bytes(b"".join(result_line(each) + b"\n" for each in results))
-    made = summarize(
-        results,
-        planned=len(results) if planned is None else planned,
-        policy=policy or Policy(),
-        as_of=day("2026-11-21"),
-        selection={"whole": True},
-        seconds=1,
-        shard=shard,
-    )
-    write_summary(folder, made)
-    record = PlanRecord("0", "2026-11-21", {}, {each.golden: "hash" for each in results}, "", 1, "", {})
-    (folder / PLAN).write_bytes(msgspec.json.encode(msgspec.structs.replace(record, **plan)))
+def run(folder: Path, *results: Result, planned: int | None = None, policy: Policy | None = None, shard=None, **plan):
+    facts = {name: plan.pop(name) for name in ("as_of", "selection") if name in plan}
+    made = finished(folder, *results, planned=planned, policy=policy or Policy(), shard=shard, plan=plan, **facts)
     return list(results), made
 
 
@@ -139,9 +125,13 @@ def test_nothing_stands_between_two_runs_of_the_same_plan(tmp_path):
         ({}, {"planned": 2}, "this run is incomplete: 1 of 2"),
         ({"shard": ShardOf(1, 2)}, {}, "the baseline is only shard 1/2 of its plan"),
         ({"goldens": {KEPT.golden: "x"}}, {}, f"1 golden changed between the runs, such as {KEPT.golden}"),
-        ({"as_of": "2026-10-01"}, {}, "another plan: as of 2026-10-01, now 2026-11-21"),
+        ({"as_of": day("2026-10-01")}, {}, "another plan: as of 2026-10-01, now 2026-11-21"),
         ({"tool": "0.9"}, {}, "another plan: tool 0.9, now 0"),
-        ({"selection": {"readers": "all"}}, {"selection": {"readers": "window"}}, "readers all, now window"),
+        (
+            {"selection": {"whole": True, "readers": "all"}},
+            {"selection": {"whole": True, "readers": "window"}},
+            "readers all, now window",
+        ),
         ({"limits": {"timeout": 1.0}}, {"limits": {"timeout": 2.0}}, "timeout 1.0, now 2.0"),
     ],
 )
@@ -157,13 +147,6 @@ def test_cells_of_a_golden_that_is_another_one_are_marked(tmp_path):
     run(tmp_path / "old", KEPT, other, goldens={KEPT.golden: "x", other.golden: "hash"})
     found = compared(tmp_path, *run(tmp_path / "new", KEPT, other))
     assert [each.other_golden for each in found.cells] == [True, False]
-
-
-def test_without_a_plan_it_is_unknown_if_goldens_are_the_same(tmp_path):
-    run(tmp_path / "old", KEPT)
-    (tmp_path / "old" / PLAN).unlink()
-    found = compared(tmp_path, *run(tmp_path / "new", KEPT))
-    assert "plan.json is missing in one of the runs" in found.caveats[0]
 
 
 def test_both_runs_are_judged_by_the_policy_of_the_new_one(tmp_path):
@@ -184,7 +167,11 @@ def test_both_runs_are_judged_by_the_policy_of_the_new_one(tmp_path):
     ("damage", "said"),
     [
         (lambda old: (old / "summary.json").unlink(), "found a run that has not finished"),
-        (lambda old: (old / "results.jsonl").write_bytes(b""), "expected the 1 results that summary.json counts"),
+        (
+            lambda old: (old / "results.jsonl").write_bytes(b""),
+            "for each of 1 planned cells, found none",
+        ),
+        (lambda old: (old / PLAN).unlink(), "plan.json: expected the plan of a matrix run, found none"),
         (lambda old: (old / "results.jsonl").write_bytes(b"{}\n"), "results.jsonl:1: not a result"),
         (lambda old: (old / "results.jsonl").unlink(), "expected the results of a matrix run, found none"),
     ],
@@ -201,10 +188,10 @@ def test_empty_duplicate_and_identical_baselines_are_refused(tmp_path):
     with pytest.raises(RunError, match="expected an earlier run, found the one that is judged"):
         compare_with_baseline(tmp_path / "new", tmp_path / "old" / ".." / "new", *new, Policy())
     run(tmp_path / "old", planned=0)
-    with pytest.raises(RunError, match="and at least one, found 0"):
+    with pytest.raises(RunError, match="Nothing was planned"):
         compared(tmp_path, *new)
     run(tmp_path / "twice", KEPT, KEPT)
-    with pytest.raises(RunError, match="expected one result for each cell, found 2 results of 1 cells"):
+    with pytest.raises(RunError, match=r"--baseline: .*expected one result for each of 1 planned cells, found more"):
         compare_with_baseline(tmp_path / "new", tmp_path / "twice", *new, Policy())
 
 

@@ -15,10 +15,12 @@ from making import day, golden
 
 from export_core.goldens import Comparison
 from export_core.matrix import Limits, Selection, content_keys, make_plan
+from export_core.matrix.cell import CellKey
 from export_core.policy import Policy, WindowDays
 from export_core.releases import Windows, load_calendar
-from export_core.runs.errors import RunError
-from export_core.runs.journal import PLAN, RESULTS, SUMMARY, Journal, PlanRecord, record_of, recorded_plan
+from export_core.runs.errors import IncompleteResults, RunError
+from export_core.runs.journal import RESULTS, SUMMARY, Journal
+from export_core.runs.plan_record import PLAN, PlanRecord, cells_by_place, record_of, recorded_plan
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 
@@ -97,14 +99,55 @@ def test_a_run_that_begins_anew_leaves_nothing_of_the_last_one(tmp_path):
     assert not (tmp_path / SUMMARY).exists()
 
 
-@pytest.mark.parametrize("left", ["nothing", "no plan", "a plan that is none"])
+@pytest.mark.parametrize("left", ["nothing", "no plan"])
 def test_where_no_run_has_begun_it_begins(tmp_path, left):
     if left != "nothing":
         begun(tmp_path, *LINES)
-        (tmp_path / PLAN).unlink() if left == "no plan" else (tmp_path / PLAN).write_text("{")
+        (tmp_path / PLAN).unlink()
     assert resumed(tmp_path) == []
     assert recorded_plan(tmp_path) == record()
     assert (tmp_path / RESULTS).read_bytes() == b"", "results without their plan are nobody's"
+
+
+def test_a_plan_of_another_version_is_refused_and_stays(tmp_path):
+    begun(tmp_path, *LINES)
+    (tmp_path / PLAN).write_text('{"tool": "0.1"}')
+    said = r"plan.json: not a plan that this version reads: expected the key `as_of`, found none"
+    with pytest.raises(RunError, match=said):
+        resumed(tmp_path)
+    assert (tmp_path / RESULTS).read_bytes().splitlines() == LINES
+
+
+def finish(folder: Path, *lines: bytes) -> None:
+    with Journal(folder, record()) as journal:
+        digest = journal.finish(lines)
+        (folder / SUMMARY).write_text(f'{{"results_sha256": "{digest}"}}')
+
+
+def test_a_finished_run_is_resumed_only_with_its_own_results(tmp_path):
+    finish(tmp_path, *LINES)
+    assert resumed(tmp_path) == LINES
+    assert not (tmp_path / SUMMARY).exists(), "it is not the summary of what comes now"
+    finish(tmp_path, *LINES)
+    (tmp_path / RESULTS).write_bytes((tmp_path / RESULTS).read_bytes().replace(b"2", b"5"))
+    with pytest.raises(RunError, match=r"--resume: .*results.jsonl: expected the file whose SHA-256 is in summary"):
+        resumed(tmp_path)
+    (tmp_path / SUMMARY).write_text("{}")
+    with pytest.raises(RunError, match=r"summary.json: expected the key `results_sha256`, found none. Start again"):
+        resumed(tmp_path)
+
+
+def test_cells_that_were_planned_are_named_by_numbers(tmp_path):
+    made = record([golden(f"t.{name}") for name in "abcde"], readers="0.12.0.1,0.9.2")
+    assert made.own_cells == {"0.12.0.1-jax0.12.0.1 on cpu": "0-4", "0.9.2-jax0.9.2 on cpu": "0-4"}
+    keys = [CellKey(name, v, v, "cpu") for name in made.goldens for v in ("0.12.0.1", "0.9.2")]
+    made.check_keys(reversed(keys), "here")
+    assert cells_by_place(reversed(keys), made.goldens) == made.own_cells
+    assert cells_by_place([keys[0], *keys[4:]], made.goldens)["0.12.0.1-jax0.12.0.1 on cpu"] == "0,2-4"
+    with pytest.raises(IncompleteResults, match=r"found none for 9: t.a/0.12.0.1-cpu in .*, .* and 6 more\."):
+        made.check_keys(keys[-1:], "here")
+    with pytest.raises(RunError, match=r"here: expected results of cells in plan.json, found also t.z/9 in 9-jax9 on"):
+        made.check_keys([*keys[:-1], CellKey("t.z/9", "9", "9", "cpu")], "here")
 
 
 @pytest.mark.parametrize(

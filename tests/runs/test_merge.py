@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import sys
@@ -13,9 +14,10 @@ import pytest
 from export_core.cli.app import main
 from export_core.environments.environment import this_interpreter
 from export_core.matrix import local_replay as local
-from export_core.runs.errors import RunError
-from export_core.runs.journal import PLAN, RESULTS, SUMMARY, recorded_plan
+from export_core.runs.errors import IncompleteResults, RunError
+from export_core.runs.journal import RESULTS, SUMMARY
 from export_core.runs.merge import merge_shards
+from export_core.runs.plan_record import PLAN, recorded_plan
 from export_core.runs.results import read_summary, write_summary
 
 CASES = ("waves", "both", "keys", "other_numbers", "x64")
@@ -59,7 +61,7 @@ def shards(ran, tmp_path) -> list[Path]:
 def timeless(folder: Path) -> tuple[list[dict[str, object]], dict[str, object]]:
     lines = [json.loads(line) for line in (folder / RESULTS).read_bytes().splitlines()]
     summary = json.loads((folder / SUMMARY).read_bytes())
-    return [{**line, "seconds": 0} for line in lines], {**summary, "seconds": 0}
+    return [{**line, "seconds": 0} for line in lines], {**summary, "seconds": 0, "results_sha256": ""}
 
 
 def test_merged_shards_are_the_undivided_run_with_its_exit_code(ran, shards, tmp_path, capsys):
@@ -68,7 +70,7 @@ def test_merged_shards_are_the_undivided_run_with_its_exit_code(ran, shards, tmp
     assert timeless(out) == timeless(ran / "whole")
     assert len(timeless(out)[0]) == len(CASES)
     assert (out / PLAN).read_bytes() == (ran / "whole" / PLAN).read_bytes()
-    assert "BROKEN: at least one promise is broken." in capsys.readouterr().out
+    assert "BROKEN: at least one promise is broken" in capsys.readouterr().out
 
 
 def test_a_shard_says_which_it_is_of_which_plan(ran, shards):
@@ -156,11 +158,40 @@ def test_a_run_that_is_no_shard_is_refused(ran):
 def test_results_lost_or_moved_between_shards_are_refused(shards):
     lines = (shards[0] / RESULTS).read_bytes().splitlines(keepends=True)
     (shards[0] / RESULTS).write_bytes(b"".join(lines[1:]))
-    with pytest.raises(RunError, match=rf"expected {len(lines)} results of shard 1/3, found {len(lines) - 1}"):
+    with pytest.raises(IncompleteResults, match=rf"expected one result for each of {len(lines)} planned cells"):
         merge_shards(shards)
     others = (shards[1] / RESULTS).read_bytes().splitlines(keepends=True)
     (shards[0] / RESULTS).write_bytes(b"".join([*lines[1:], others[0]]))
-    with pytest.raises(RunError, match="expected one result for each of 5 planned cells, found 5 results of 4 cells"):
+    with pytest.raises(RunError, match=r"1/results.jsonl: expected results of cells in plan.json, found also \w+/"):
+        merge_shards(shards)
+
+
+def test_a_shard_that_was_changed_by_hand_is_refused(shards):
+    file, summary = shards[0] / RESULTS, (shards[0] / SUMMARY).read_text()
+    line = file.read_bytes()
+    file.write_bytes(line.replace(b'"stage":"compare"', b'"stage":"run"', 1))
+    with pytest.raises(RunError, match=r"results.jsonl: expected the file whose SHA-256 is in summary.json"):
+        merge_shards(shards)
+    file.write_bytes(line)
+    (shards[0] / SUMMARY).write_text(summary.replace('"backward": 180', '"backward": 1'))
+    with pytest.raises(RunError, match=r"1/summary.json: policy: expected what plan.json beside it has"):
+        merge_shards(shards)
+
+
+def test_shards_that_invent_a_plan_of_their_own_are_refused(shards):
+    # plan.json, results and summary of one shard agree with each other, and have a cell that the plan does not.
+    folder = shards[0]
+    line = (folder / RESULTS).read_bytes()
+    plan, summary = recorded_plan(folder), read_summary(folder)
+    (golden,) = {json.loads(one)["golden"] for one in line.splitlines()}
+    other_golden = next(name for name in plan.goldens if name != golden)
+    (folder / RESULTS).write_bytes(line.replace(golden.encode(), other_golden.encode()))
+    number = sorted(plan.goldens).index(other_golden)
+    plan = msgspec.structs.replace(plan, own_cells=dict.fromkeys(plan.own_cells, str(number)))
+    (folder / PLAN).write_bytes(msgspec.json.encode(plan))
+    digest = hashlib.sha256((folder / RESULTS).read_bytes()).hexdigest()
+    write_summary(folder, msgspec.structs.replace(summary, results_sha256=digest))
+    with pytest.raises(RunError, match="expected the 5 cells of their plan, found 5 results, and not of these cells"):
         merge_shards(shards)
 
 

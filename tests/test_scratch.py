@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from export_core.environments.errors import InfrastructureFault
-from export_core.matrix import scratch as module
-from export_core.matrix.scratch import remove_abandoned, scratch_folder
+from export_core import scratch as module
+from export_core.errors import InfrastructureFault
+from export_core.scratch import remove_abandoned, scratch_folder
 
 OWNER = """
 import sys, time
-from export_core.matrix.scratch import scratch_folder
+from export_core.scratch import scratch_folder
 with scratch_folder() as folder:
     (folder / "1").mkdir()
     (folder / "1" / "outputs.npz").write_bytes(bytes(1000))
@@ -103,7 +103,7 @@ def test_a_folder_is_gone_after_its_use(parent):
 def test_no_place_for_a_folder_is_no_verdict(parent, monkeypatch):
     parent.rmdir()
     monkeypatch.setattr(tempfile, "tempdir", str(parent))
-    with pytest.raises(InfrastructureFault, match="no folder for the outputs of cells"), scratch_folder():
+    with pytest.raises(InfrastructureFault, match="no temporary folder"), scratch_folder():
         pass
 
 

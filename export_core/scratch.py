@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from export_core.environments.errors import InfrastructureFault
+from export_core.errors import InfrastructureFault
 
 try:
     import fcntl
@@ -30,7 +30,7 @@ def scratch_folder() -> Iterator[Path]:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             stack.callback(os.close, _lock(folder))
         except OSError as error:
-            raise InfrastructureFault(f"infrastructure: no folder for the outputs of cells: {error}") from error
+            raise InfrastructureFault(f"infrastructure: no temporary folder: {error}") from error
         yield folder
 
 

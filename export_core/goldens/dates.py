@@ -1,0 +1,51 @@
+"""The check that goldens have the build dates of the calendar: no window may count from a date that a golden claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from export_core.goldens.errors import GoldenError
+from export_core.goldens.manifest import RESTORE
+from export_core.goldens.store import MANIFEST, Golden
+from export_core.releases import Calendar, ReleaseError
+
+
+def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: bool = True) -> None:
+    """Raise `GoldenError`, naming file and line, for each golden whose writer was built on another day.
+
+    `all_known`: a writer that the calendar lacks is an error too, since nothing contradicts the date that its golden
+    claims. Without it, such a golden is not checked.
+    """
+    problems = []
+    for golden in goldens:
+        writer = golden.manifest.writer
+        entry = calendar.jaxlib.get(writer.jaxlib)
+        if entry is None and all_known:
+            problems.append(f"{_line(golden, 'jaxlib')}: writer.jaxlib: {_why_unknown(writer.jaxlib, calendar)}")
+        elif entry is not None and entry.built != writer.built:
+            problems.append(
+                f"{_line(golden, 'built')}: writer.built: expected {entry.built}, the build date of jaxlib "
+                f"{writer.jaxlib} in the calendar, found {writer.built}. {RESTORE}"
+            )
+    if problems:
+        raise GoldenError("\n".join(problems))
+
+
+def _why_unknown(jaxlib: str, calendar: Calendar) -> str:
+    try:
+        calendar.built(jaxlib)
+    except ReleaseError as error:  # with what it is like, and what to do
+        return str(error)
+    raise AssertionError(jaxlib)
+
+
+def _line(golden: Golden, key: str) -> str:
+    """``golden.yaml:5``, the line of a key of the writer, where the file can be read."""
+    path = golden.folder / MANIFEST
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return str(path)
+    # Only the writer is a table with these keys, and its keys are indented.
+    number = next((number for number, line in enumerate(lines, 1) if line.startswith(f"  {key}: ")), None)
+    return f"{path}:{number}" if number else str(path)

@@ -1,0 +1,56 @@
+"""What a project may not say of a release: what the shipped calendar, or the release's own number, contradicts.
+
+Windows count from build dates, so whoever may date a release decides what is promised. The calendar decides: a project
+adds releases, and changes none.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, date_in_version, version_key
+
+NIGHTLY_DAYS = 1
+"""A nightly is numbered when its build starts, and its files may be stamped after midnight."""
+
+
+def contradiction(
+    shipped: Mapping[str, JaxlibRelease] | Mapping[str, JaxRelease], version: str, entry: JaxlibRelease | JaxRelease
+) -> str:
+    """Why a project's entry for a release cannot be right, as a sentence; empty where nothing is against it.
+
+    A date that nothing contradicts is believed: that of a source build, or of a release younger than this package.
+    Raises `ReleaseError` for text that is no version.
+    """
+    if known := shipped.get(version):
+        return _difference("in the calendar of this package", known.built, entry.built)
+    number = version_key(version)
+    # 0.12.0.1 and 0.12.0.1.0 are one release; as text they would be two, with two dates.
+    if spelling := next((name for name in shipped if version_key(name) == number), ""):
+        return f"expected the number {spelling}, by which the calendar of this package has this release."
+    if (day := date_in_version(version)) and abs((entry.built - day).days) > NIGHTLY_DAYS:
+        return _difference("its number says", day, entry.built)
+    highest = max(shipped, key=version_key, default=None)
+    is_final = not (number.is_prerelease or number.local)
+    if highest and is_final and number > version_key(highest) and entry.built < shipped[highest].built:
+        return (
+            f"expected built: {shipped[highest].built} or later, since {highest} was built then and has a lower "
+            f"number, found {entry.built}."
+        )
+    return ""
+
+
+def withdrawn_by_project(shipped: Calendar, calendar: Calendar) -> list[str]:
+    """The jaxlibs of the shipped calendar that a project's calendar says are withdrawn, oldest build first.
+
+    An index can withdraw a release after this package was made, so a project may say so; no reader is chosen then.
+    """
+    versions = (version for version in shipped.versions() if calendar.jaxlib[version].yanked)
+    return [f"{version} (built {shipped.built(version)})" for version in versions]
+
+
+def _difference(source: str, expected: datetime.date, found: datetime.date) -> str:
+    if expected == found:
+        return ""
+    return f"expected built: {expected}, as {source}, found {found}. Correct or delete the line."

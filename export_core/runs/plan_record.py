@@ -1,0 +1,195 @@
+"""plan.json: what decides the results of a run, and which cells it has. Results belong to one plan, by hash."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from export_core.judge.gate import calendar_facts
+from export_core.matrix.cell import CellKey
+from export_core.matrix.content_keys import tool
+from export_core.matrix.limits import Limits
+from export_core.matrix.plan import Plan
+from export_core.phrases import few, schema_problem
+from export_core.policy import Policy
+from export_core.runs.errors import IncompleteResults, RunError
+from export_core.untrusted import decode_json
+
+PLAN = "plan.json"
+
+_DIFFERENCES = {
+    "tool": "another version of pytest-jaxexport",
+    "as_of": "another --as-of",
+    "calendar": "another calendar of releases",
+    "selection": "another selection",
+    "goldens": "other goldens",
+    "cells": "other cells",
+    "wheels": "other wheel files",
+    "policy": "another policy",
+    "limits": "another --timeout or --memory",
+}
+_HASHED = ("calendar", "goldens", "cells", "wheels", "policy")
+"""What a person could not read: a message says only that it is another one."""
+
+
+class PlanRecord(msgspec.Struct, frozen=True):
+    """plan.json: what decides the results of a run.
+
+    `tool` is our version and a hash of our code; `goldens` are hashes by golden; `cells`, `wheels` and `policy` are
+    hashes; `calendar` is what the summary says of it; `limits` are those of one cell. Of a shard, all of these are
+    those of the plan that it is a part of, and so is `planned`.
+
+    `own_cells` are the cells of this run, or of this shard: for each reader on a platform the numbers of goldens, such
+    as ``0-17,20``, counted in the order of their ids. `cells` is the hash of these for the whole plan.
+    """
+
+    tool: str
+    as_of: str
+    selection: dict[str, Any]
+    goldens: dict[str, str]
+    cells: str
+    planned: int
+    policy: str
+    limits: dict[str, float]
+    wheels: str
+    calendar: dict[str, Any]
+    own_cells: dict[str, str]
+    shard: str = ""
+
+    @property
+    def digest(self) -> str:
+        """A hash of all that decides the results, whichever shards they come from."""
+        return hash_of(msgspec.structs.replace(self, shard="", own_cells={}))
+
+    def differs_in(self, other: PlanRecord) -> str:
+        """What is not the same in another plan, in words; empty if nothing is. Shards are not compared."""
+        for name, words in _DIFFERENCES.items():
+            before, now = getattr(self, name), getattr(other, name)
+            if before != now:
+                return words if name in _HASHED else f"{words}: {before}, now {now}"
+        return ""
+
+    def check_keys(self, keys: Iterable[CellKey], where: str) -> None:
+        """Compare the cells that have a result with those that were planned.
+
+        Raises `IncompleteResults` for cells without a result or with two, and `RunError` for a result of another cell.
+        """
+        names = sorted(self.goldens)
+        numbers = {name: number for number, name in enumerate(names)}
+        left = {place: Counter(_numbers(ranges)) for place, ranges in self.own_cells.items()}
+        count = sum(map(len, left.values()))
+        unplanned = []
+        for key in keys:
+            planned, number = left.get(_place(key), Counter[int]()), numbers.get(key.golden, -1)
+            if number in planned:
+                planned[number] -= 1
+            else:
+                unplanned.append(str(key))
+        if unplanned:
+            raise RunError(f"{where}: expected results of cells in {PLAN}, found also {few(unplanned)}. {_AGAIN}")
+        # 1 is left of a cell without a result, -1 of one with two.
+        open_cells = [
+            (f"{names[number]} in {place}", results)
+            for place, planned in left.items()
+            for number, results in planned.items()
+            if results
+        ]
+        for found, cells in (
+            ("none", [name for name, results in open_cells if results > 0]),
+            ("more", [name for name, results in open_cells if results < 0]),
+        ):
+            if cells:
+                raise IncompleteResults(
+                    f"{where}: expected one result for each of {count} planned cells, found {found} for {len(cells)}: "
+                    f"{few(cells)}. {_AGAIN}"
+                )
+
+
+def record_of(plan: Plan, policy: Policy, limits: Limits, shard: str = "", part: Plan | None = None) -> PlanRecord:
+    """What decides the results of this plan, or of a shard of it, which is the plan `part`."""
+    goldens = {golden.id: hash_of(golden.manifest) for golden in plan.goldens}
+    own_cells = cells_by_place((cell.key for cell in plan.cells), goldens)
+    return PlanRecord(
+        tool=tool(),
+        as_of=str(plan.as_of),
+        # As it is read back: tuples are lists then.
+        selection=msgspec.json.decode(msgspec.json.encode(plan.selection.described())),
+        goldens=goldens,
+        cells=hash_of(own_cells),
+        planned=len(plan.cells),
+        policy=hash_of(policy.without_locations()),
+        limits={"timeout": limits.timeout, "memory": float(limits.memory)},  # as it is read back
+        wheels=hash_of([plan.sources.content(reader) for reader in plan.readers]),
+        calendar=calendar_facts(plan.calendar, plan.as_of),
+        own_cells=cells_by_place((cell.key for cell in part.cells), goldens) if part else own_cells,
+        shard=shard,
+    )
+
+
+def cells_by_place(keys: Iterable[CellKey], goldens: Iterable[str]) -> dict[str, str]:
+    """The form of `PlanRecord.own_cells`: the same for the same cells, in whichever order they come."""
+    numbers = {name: number for number, name in enumerate(sorted(goldens))}
+    places: dict[str, list[int]] = {}
+    for key in keys:
+        places.setdefault(_place(key), []).append(numbers[key.golden])
+    return {place: _ranges(sorted(places[place])) for place in sorted(places)}
+
+
+def recorded_plan(folder: Path) -> PlanRecord | None:
+    """The plan of the last run in a results folder, or None where there is none.
+
+    Raises `RunError` for one that this version cannot read.
+    """
+    path = folder / PLAN
+    try:
+        record: PlanRecord = decode_json(path.read_bytes(), PlanRecord)
+        return record
+    except OSError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise RunError(
+            f"{path}: not a plan that this version reads: {schema_problem(error)}. Another version of pytest-jaxexport "
+            f"may have written it. {_AGAIN}"
+        ) from None
+
+
+def plan_of(folder: Path) -> PlanRecord:
+    """The plan of the run in a results folder. Raises `RunError` where there is none that this version can read."""
+    if record := recorded_plan(folder):
+        return record
+    raise RunError(f"{folder / PLAN}: expected the plan of a matrix run, found none. {_AGAIN}")
+
+
+def hash_of(value: Any) -> str:
+    """A hash of data, the same for the same data."""
+    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
+
+
+def _place(key: CellKey) -> str:
+    return f"{key.jaxlib}-jax{key.jax} on {key.platform}"
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """``0-17,20`` for numbers in order."""
+    # In a run of consecutive numbers, the distance from its position is the same.
+    runs = itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+    parts = []
+    for _, group in runs:
+        run = [number for _, number in group]
+        parts.append(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]))
+    return ",".join(parts)
+
+
+def _numbers(ranges: str) -> Iterator[int]:
+    for part in ranges.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+_AGAIN = "Run the matrix again."

@@ -1,0 +1,48 @@
+"""Lists of releases are in build-date order: 0.8.3 is younger than 0.9.0, and 0.10.0 than both."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+from commands import finished
+from making import result, rules
+
+from export_core.judge import Judgement
+from export_core.judge.coverage import uncovered
+from export_core.judge.result import by_build_date
+from export_core.matrix import Verdict
+from export_core.policy import Required
+from export_core.report.findings import goldens_and_readers
+from export_core.worker.protocol import Stage
+
+ORDER = ["0.9.0", "0.8.3", "0.10.0", "0.12.0.1"]
+
+
+def crashes(reader: str = "", writer: str = "0.9.0"):
+    reader = reader or "0.12.0.1"
+    return result(Verdict.CRASH, Judgement.BROKEN, reader=reader, writer=writer, stage=Stage.RUN, message="died")
+
+
+def test_releases_are_listed_by_build_date():
+    results = [crashes(reader) for reader in sorted(ORDER)]
+    assert by_build_date(one.reader for one in results) == ORDER
+    assert goldens_and_readers(results).endswith(f"in jaxlib {', '.join(ORDER)}")
+
+
+def test_goldens_are_listed_by_case_and_build_date():
+    results = [crashes(writer=writer) for writer in sorted(ORDER)]
+    listed = re.findall(r"/([\d.]+)-cpu", goldens_and_readers(results))
+    assert listed == ORDER
+
+
+def test_what_a_run_does_not_cover_lists_by_build_date():
+    (problem,) = uncovered([crashes(reader) for reader in sorted(ORDER)], Required(readers=("0.99.*",)), ())
+    assert problem.endswith(f"found {', '.join(ORDER)}.")
+
+
+def test_a_proposal_lists_readers_by_build_date(jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path / "out", *(crashes(reader) for reader in ("0.10.0", "0.8.3", "0.9.0")), policy=rules())
+    (entry,) = yaml.safe_load(jaxexport("judge", "out", "--propose").out)["known_failures"]
+    assert entry["readers"] == ["0.9.0", "0.8.3", "0.10.0"]

@@ -1,0 +1,153 @@
+"""What of a policy matches nothing is told, once, and only where the whole project has been looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from making import day, golden, manifest, write_golden
+
+from export_core.goldens import GoldenStore, Options
+from export_core.judge.unmatched import unmatched_patterns
+from export_core.matrix import Selection
+from export_core.matrix.quirks import apply_quirks
+from export_core.policy import find_policy, load_policy
+from export_core.releases import load_calendar
+from export_core.session import RunOptions, plan_matrix
+
+ENTRY = "reason: r, owner: o, issue: i, added: 2026-11-01, expires: 2026-12-01"
+FAILS = f"verdict: crash, stage: run, message: m, {ENTRY}"
+GOLDENS = [golden("t.a[x]"), golden("t.b", "0.9.2", custom_calls=("ours",))]
+
+
+@pytest.fixture
+def warnings(tmp_path):
+    def read(text: str) -> list[str]:
+        (tmp_path / "export_compat.yaml").write_text(text)
+        policy = load_policy(tmp_path / "export_compat.yaml")
+        found = unmatched_patterns(policy, GOLDENS, load_calendar())
+        return [unmatched.text.rpartition("/")[2] for unmatched in found]
+
+    return read
+
+
+NAME = "export_compat.yaml:1: {}[0] (r; owner o, i)"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("platforms: [cpu, tpu]", "platforms: no golden was exported for tpu."),
+        ("tolerances: {cuda: {float32: {rtol: 1e-3}}}", "tolerances.cuda: no golden was exported for cuda."),
+        ("allow: {ours: we ship it, oars: misspelled}", "allow: no golden calls 'oars'."),
+        ("required: {readers: ['0.12.*', '0.99.*']}", "required.readers: '0.99.*' matches no reader."),
+        ("required: {writers: ['0.8.*']}", "required.writers: '0.8.*' matches no writer."),
+        ("required: {platforms: [tpu]}", "required.platforms: 'tpu' matches no golden's platform."),
+        ("retention: {deployed: [0.13.0]}", "retention.deployed: '0.13.0' is no release of the calendar"),
+        ("retention: {pinned: [{goldens: [t.z*], reason: r}]}", "retention.pinned[0] (r): 't.z*' matches no golden."),
+        (
+            "custom_call_changes: [{old: oars, new: sail, introduced: 2026-10-01, release: null, reason: r, owner: o, "
+            "issue: i}]",
+            "custom_call_changes[0].old: no golden calls 'oars'.",
+        ),
+        (
+            f"quirks: [{{case: t.z, writer: '*', rtol: 1, {ENTRY}}}]",
+            f"{NAME.format('quirks')}: no golden is of case 't.z'.",
+        ),
+        (
+            f"quirks: [{{case: t.b, writer: '0.8.*', rtol: 1, {ENTRY}}}]",
+            f"{NAME.format('quirks')}: writer '0.8.*' matches no golden of its case, which has 0.9.2-cpu.",
+        ),
+        (
+            f"quirks: [{{case: t.b, writer: '*', allow: [oars], {ENTRY}}}]",
+            f"{NAME.format('quirks')}: allow: its goldens do not call 'oars'.",
+        ),
+        (
+            f"known_failures: [{{cases: ['t.a[x]', t.z], writers: ['*'], readers: ['*'], {FAILS}}}]",
+            f"{NAME.format('known_failures')}: cases: 't.z' matches no golden.",
+        ),
+        (
+            f"known_failures: [{{cases: ['*'], writers: ['*'], readers: [0.13.*, 0.9.*], {FAILS}}}]",
+            f"{NAME.format('known_failures')}: readers: '0.13.*' matches no reader.",
+        ),
+        (
+            f"known_failures: [{{cases: ['*'], writers: ['*'], readers: ['*'], platforms: [rocm], {FAILS}}}]",
+            f"{NAME.format('known_failures')}: platforms: 'rocm' matches no golden.",
+        ),
+    ],
+)
+def test_each_pattern_that_matches_nothing_is_told(text, problem, warnings):
+    (warning,) = warnings(text)
+    assert warning.startswith(problem)
+
+
+def test_what_matches_and_what_only_an_index_has_is_silent(warnings):
+    assert (
+        warnings(
+            f"""
+            platforms: [cpu]
+            required: {{readers: ['0.12.*', 0.13.0.dev*], writers: ['0.9.*']}}
+            known_failures: [{{cases: ['t.a[x]'], writers: [0.12.0.1], readers: ['0.9.?', 0.13.0rc*], {FAILS}}}]
+            quirks: [{{case: t.b, writer: '*-cpu', allow: [ours], {ENTRY}}}]
+            """
+        )
+        == []
+    )
+
+
+def test_a_release_that_the_project_withdraws_is_told(warnings, tmp_path):
+    (tmp_path / "export_releases.yaml").write_text("jaxlib: {0.12.0.1: {built: 2026-10-20, yanked: true}}")
+    policy = load_policy_of(tmp_path)
+    (warning,) = unmatched_patterns(policy, GOLDENS, policy.calendar())
+    assert "jaxlib 0.12.0.1 (built 2026-10-20) was withdrawn" in warning.text
+
+
+def load_policy_of(folder):
+    (folder / "export_compat.yaml").write_text("goldens: golden\n")
+    return load_policy(folder / "export_compat.yaml")
+
+
+@pytest.mark.parametrize(("writer", "relaxed"), [("*", 2), ("0.9.*", 1), ("*-cpu", 2), ("0.9.2", 1), ("0.8*", 0)])
+def test_a_quirks_writer_is_a_glob(writer, relaxed, tmp_path):
+    (tmp_path / "p.yaml").write_text(f"quirks: [{{case: t.b, writer: '{writer}', rtol: 0.5, {ENTRY}}}]")
+    goldens = [golden("t.b"), golden("t.b", "0.9.2"), golden("t.c")]
+    changed = apply_quirks(goldens, load_policy(tmp_path / "p.yaml").quirks)
+    assert sum(one.manifest.comparison.rtol == 0.5 for one in changed) == relaxed
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for case in ("t.a", "t.b"):
+        write_golden(GoldenStore(tmp_path / "golden"), manifest(case))
+    text = f"quirks: [{{case: t.z, writer: '*', rtol: 1, {ENTRY}}}]\nallow: {{oars: r}}\nrequired: {{cells: 0}}\n"
+    (tmp_path / "export_compat.yaml").write_text(text)
+
+
+def test_plan_and_policy_check_warn_and_go_on(project, jaxexport):
+    for words in (("plan",), ("policy", "check"), ("plan", "--cases", "t.a")):
+        ended = jaxexport(*words, "--as-of", "2026-11-20")
+        assert (ended.code, ended.out.count("warning: ")) == (0, 2), words
+    listed = msgspec.json.decode(jaxexport("plan", "--json", "--as-of", "2026-11-20").out)["warnings"]
+    assert [warning.rpartition(": ")[2] for warning in listed] == [
+        "no golden calls 'oars'.",
+        "no golden is of case 't.z'.",
+    ]
+
+
+def test_a_run_of_a_part_does_not_warn_of_the_rest(tmp_path, monkeypatch, jaxexport):
+    monkeypatch.chdir(tmp_path)
+    store = GoldenStore(tmp_path / "golden")
+    write_golden(store, manifest("t.a"))
+    write_golden(store, manifest("t.b", "0.9.2", options=Options(platforms=("cpu", "tpu"))))
+    text = f"quirks: [{{case: t.b, writer: 0.9.2, rtol: 1, {ENTRY}}}]\nplatforms: [cpu, tpu]\n"
+    (tmp_path / "export_compat.yaml").write_text(text)
+    assert "warning: " not in jaxexport("plan", "--cases", "t.a", "--platforms", "cpu", "--as-of", "2026-11-20").out
+
+
+@pytest.mark.parametrize(("cases", "warned"), [((), ["oars"]), (("t.a",), ["oars", "t.z"])])
+def test_a_run_does_not_warn_of_what_its_report_says(project, cases, warned):
+    selection = Selection(cases=cases)
+    plan = plan_matrix(find_policy(Path()), selection, RunOptions(as_of=day("2026-11-20")), is_run=True)
+    assert [name for name in ("oars", "t.z") if any(name in warning for warning in plan.warnings)] == warned

@@ -1,0 +1,40 @@
+"""Suggestions name only releases that can run, and both platforms that a GPU can be."""
+
+from __future__ import annotations
+
+import pytest
+
+from export_core.environments.errors import PlacementError
+from export_core.environments.placement import parse_platform
+from export_core.releases import ReleaseError, load_calendar
+from export_core.tolerances import similar_platform
+
+CALENDAR = load_calendar()
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("0.13", ""),
+        ("0.99.0", ""),
+        ("0.12", " Did you mean '0.12.0'?"),
+        ("0.9.3", " Did you mean '0.9.2'?"),
+        ("0.8.9", " Did you mean '0.8."),
+        ("0.4.13.1", " Did you mean '0.4."),
+    ],
+)
+def test_only_a_release_of_that_line_that_can_run_is_named(text, hint):
+    with pytest.raises(ReleaseError) as refused:
+        CALENDAR.built(text)
+    assert ("Did you mean" in str(refused.value)) == bool(hint)
+    assert hint in str(refused.value)
+    if hint:
+        named = str(refused.value).partition("Did you mean '")[2].partition("'")[0]
+        assert named in CALENDAR.versions(), "it can be installed, with a jax"
+
+
+@pytest.mark.parametrize("name", ["gpu", "GPU"])
+def test_a_gpu_is_cuda_or_rocm(name):
+    assert similar_platform(name) == " Did you mean 'cuda' or 'rocm'?"
+    with pytest.raises(PlacementError, match=r"found 'gpu'\. Did you mean 'cuda' or 'rocm'\?"):
+        parse_platform("gpu")

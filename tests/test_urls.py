@@ -1,0 +1,81 @@
+"""URLs are shown without user, password and the values of queries, however they are written."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from making import day, result, summarize
+
+from export_core.cli.output import echo, safe_console
+from export_core.errors import ExportCompatError
+from export_core.matrix import Selection
+from export_core.policy import Policy
+from export_core.session import RunOptions, command_options
+from export_core.urls import without_credentials
+
+HASH = "a" * 64
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://user:p@ss@host/simple", "https://host/simple"),
+        ("https://user:p/s@host/simple", "https://host/simple"),
+        ("https://user:p?s@host/simple", "https://host/simple"),
+        ("https://user:p#s@host/simple", "https://host/simple"),
+        ("https://user:12/34@host/simple", "https://host/simple"),
+        ("https://token@host:8080/simple", "https://host:8080/simple"),
+        ("https://host/simple?token=abc&x=", "https://host/simple?token=***&x=***"),
+        ("https://host/simple?abc", "https://host/simple?***"),
+        ("https://host/w.whl#token=abc", "https://host/w.whl#token=***"),
+        (f"https://host/w.whl#sha256={HASH}", f"https://host/w.whl#sha256={HASH}"),
+        ("https://host/d@e", "https://host/d@e"),
+        ("file:///home/me@home/wheels", "file:///home/me@home/wheels"),
+        ("https://[::1]:8080/simple", "https://[::1]:8080/simple"),
+        ("jaxlib @ https://u:p@host/w.whl, numpy", "jaxlib @ https://host/w.whl, numpy"),
+        ("Failed to fetch: `https://u:p@host/x?token=abc` (401)", "Failed to fetch: `https://host/x?token=***` (401)"),
+        ("git+ssh://u:p@host/x and git+https://u:p@host/y", "git+ssh://host/x and git+https://host/y"),
+        ("no URL: a@b", "no URL: a@b"),
+    ],
+)
+def test_a_url_is_shown_without_what_is_secret(url, shown):
+    assert without_credentials(url) == shown
+    assert without_credentials(shown) == shown
+
+
+SECRET = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), min_size=4).map(lambda text: f"S{text}T")
+
+
+@given(SECRET)
+def test_no_password_is_shown_whatever_it_holds(secret):
+    for text in (f"https://user:{secret}@host/simple", f"error: https://user:{secret}@host/simple?x=1 failed"):
+        assert secret not in without_credentials(text)
+
+
+@given(st.text("abcXYZ0189-_.~%+/", min_size=8))
+def test_no_value_of_a_query_is_shown(secret):
+    assert secret not in without_credentials(f"https://host/simple?token={secret}&x={secret}")
+
+
+def test_an_error_never_shows_a_password():
+    assert str(ExportCompatError("cannot open https://me:s3cret@host/x")) == "cannot open https://host/x"
+
+
+def test_a_summary_holds_no_password_of_the_policy():
+    policy = Policy(backfill_install=("tools @ git+https://me:s3cret@host/tools",))
+    made = summarize([result()], planned=1, policy=policy, as_of=day("2026-11-21"), selection={"whole": True})
+    assert made.policy["backfill_install"] == ("tools @ git+https://host/tools",)
+
+
+def test_what_is_printed_shows_no_password(capsys):
+    echo("from https://me:s3cret@host/simple")
+    safe_console(sys.stdout).print("from https://me:s3cret@host/simple?token=s3cret")
+    assert capsys.readouterr().out == "from https://host/simple\nfrom https://host/simple?token=***\n"
+
+
+def test_no_executor_of_a_command_has_a_password():
+    words = command_options(Selection(), RunOptions(executor="dask:tls://me:s3cret@host:8786"))
+    assert words == ["--executor", "dask:tls://host:8786"]

@@ -15,6 +15,7 @@ import pytest
 from audit_check import Check, Interpreter, Reader, mutants_of, named, rewritten
 
 from export_core.artifact import unread
+from export_core.artifact.bytecode.collect import ModuleContents, _Op
 from export_core.artifact.bytecode.sections import Tables
 from export_core.artifact.unread import Unread
 
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in ("jax", "flatbuffers")), reason="no jax is installed here"
 )
 RULES = unread.unread_in_tables
+PROPERTIES = ModuleContents.properties
 
 
 INSTALLED = Interpreter("installed", sys.executable, {**os.environ, "JAX_PLATFORMS": "cpu"})
@@ -83,6 +85,10 @@ def test_a_rule_for_dialects_taken_out_is_a_miss(checked, monkeypatch):
     assert checked(200)["installed misses"] > 0
 
 
-def test_a_rule_for_attributes_taken_out_is_a_miss(checked, monkeypatch):
+def test_an_audit_of_properties_alone_is_a_miss(checked, monkeypatch):
+    def properties(contents: ModuleContents, op: _Op) -> dict[str, int]:
+        return PROPERTIES(contents, _Op(op.name, op.at, op.attributes if op.properties < 0 else -1, op.properties))
+
     monkeypatch.setattr(unread, "unread_attributes", lambda parts, attributes_of: iter(()))
+    monkeypatch.setattr(ModuleContents, "properties", properties)
     assert checked(1600)["installed misses"] > 0

@@ -118,7 +118,13 @@ def test_content_of_the_resource_sections_is_refused():
     assert problems(parts) == {"resources": "foreign"}
 
 
-@pytest.mark.parametrize("name", ["call_target_name", "api_version", "backend_config", "called_computations"])
+def test_the_target_named_is_the_one_that_jaxlib_takes():
+    parts = module()
+    with_entry(parts, call_of(parts), b"call_target_name", parts.target(b"evil"))
+    assert problems(parts) == {"call_target_name of vhlo.custom_call_v2": "conflict", "evil": "unlisted"}
+
+
+@pytest.mark.parametrize("name", ["api_version", "backend_config", "called_computations", "has_side_effect"])
 def test_an_attribute_that_overrides_a_property_is_refused(name):
     parts = module()
     with_entry(parts, call_of(parts), name.encode(), parts.target(b"evil"))
@@ -152,7 +158,7 @@ def test_two_targets_in_old_bytecode_are_refused():
 def test_attributes_with_a_name_that_is_no_string_are_refused():
     parts = module()
     call = call_of(parts)
-    call.attributes = parts.dictionary([(parts.target(b"call_target_name"), parts.text(b"y"))])
+    call.attributes = parts.dictionary([(parts.target(b"mhlo.sharding"), parts.text(b"y"))])
     call.mask |= ATTRS
     assert problems(parts) == {"vhlo.custom_call_v2": "foreign"}
 

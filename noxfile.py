@@ -103,10 +103,24 @@ def reader_check(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def audit_check(session: nox.Session) -> None:
+    """Mutants for an hour: the audit names what four releases find, or refuses. -- --mutants 4000 is quick."""
+    session.install("-e", ".")
+    session.run("python", "tests/artifact/audit_check.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
 def forecast_check(session: nox.Session) -> None:
     """Compare the forecast "this reader loads it" with real loading in 22 releases: the confusion table."""
     session.install("-e", ".")
     session.run("python", "tests/artifact/forecast_check.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
+def sharding_check(session: nox.Session) -> None:
+    """Adopt artifacts for 2, 4 and 8 devices by five releases, and replay each in all five. -- --devices 4 is quick."""
+    session.install("-e", ".")
+    session.run("python", "tests/goldens/sharding_check.py", *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)

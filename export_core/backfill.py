@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import datetime
-import json
 import subprocess
 from collections.abc import Sequence
-from importlib.metadata import distribution
 from pathlib import Path
-from urllib.parse import urlparse
-from urllib.request import url2pathname
 
 import click
 
 from export_core.environments.build import Built, Recipe, build, uv_command
-from export_core.environments.environment import cell_variables, requirements
+from export_core.environments.environment import requirements, writer_variables
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.interpreters import find_python, python_for
 from export_core.environments.locks import EnvironmentLocks
+from export_core.environments.own_package import own_requirement
 from export_core.errors import PREFIX
 from export_core.matrix.selection import GROUPS, Readers, Selection, choose_readers, known_releases
 from export_core.releases import Calendar, Release, ReleaseError, Windows
@@ -51,7 +48,9 @@ def choose_writers(
     return chosen
 
 
-def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequence[str]) -> int:
+def write_goldens(
+    writers: Readers, install: Sequence[str], pytest_args: Sequence[str], constraints: tuple[str, ...] = ()
+) -> int:
     """Run the marked tests of the project in the working folder with each of these jaxlib releases, writing goldens.
 
     Args:
@@ -59,6 +58,7 @@ def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequenc
         install: pip requirements of the tests; if empty, the project in the working folder is installed, if it has a
             pyproject.toml.
         pytest_args: handed to pytest after its own.
+        constraints: versions that packages of the environments are held to.
 
     Returns:
         0 when every writer wrote; 1 when tests failed in one; 3 when an environment could not be built.
@@ -69,10 +69,11 @@ def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequenc
         try:
             # Locked until pytest has ended: `jaxexport environments clean` must not remove it meanwhile.
             with EnvironmentLocks() as locks:
-                environment = _build_writer(release, writers, install, locks)
-                command = [str(environment.python), "-m", "pytest", "--update-goldens", "-m", "export_compat", "-q"]
+                environment = _build_writer(release, writers, install, constraints, locks)
+                words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q")
+                command = [str(environment.python), "-m", "pytest", *words]
                 # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
-                code = subprocess.run([*command, *pytest_args], env=cell_variables(), check=False).returncode
+                code = subprocess.run([*command, *pytest_args], env=writer_variables(), check=False).returncode
         except EnvironmentFailed as error:
             click.echo(f"{PREFIX}jaxlib {release.jaxlib}: {error}", err=True)
             codes.append(INCOMPLETE)
@@ -81,16 +82,19 @@ def write_goldens(writers: Readers, install: Sequence[str], pytest_args: Sequenc
     return max(codes)
 
 
-def _build_writer(release: Release, writers: Readers, install: Sequence[str], locks: EnvironmentLocks) -> Built:
+def _build_writer(
+    release: Release, writers: Readers, install: Sequence[str], constraints: tuple[str, ...], locks: EnvironmentLocks
+) -> Built:
     """The environment of a release with the tests of the project. Raises `EnvironmentFailed`."""
     calendar, sources = writers.calendar, writers.sources
     recipe = Recipe(
         f"writer-{release.jaxlib}",
         find_python(python_for(calendar.pythons(release.jaxlib)), uv_command()),
-        (*requirements(release, calendar, sources), "pytest", this_package(), *(install or _project_here())),
+        (*requirements(release, calendar, sources), "pytest", own_requirement(), *(install or _project_here())),
         _CHECK,
         _project_file() + sources.content(release),
         sources.options(),
+        constraints,
     )
     environment = build(recipe, locks)
     expected = f"{release.jax} {release.jaxlib}"
@@ -100,20 +104,6 @@ def _build_writer(release: Release, writers: Readers, install: Sequence[str], lo
             "folder; it will be built again."
         )
     return environment
-
-
-def this_package() -> str:
-    """A pip requirement for the pytest-jaxexport that is running: the folder it was installed from, or its version."""
-    package = distribution("pytest-jaxexport")
-    origin = json.loads(package.read_text("direct_url.json") or "{}")
-    url = str(origin.get("url", ""))
-    # The form of direct_url.json is that of PEP 610. A wheel file has no dir_info, and may be gone by now.
-    if url.startswith("file://") and origin.get("dir_info") is not None:
-        path = url2pathname(urlparse(url).path)
-        if not Path(path).exists():
-            return f"pytest-jaxexport=={package.version}"
-        return f"-e{path}" if origin["dir_info"].get("editable") else path
-    return f"pytest-jaxexport=={package.version}"
 
 
 def _project_file() -> str:

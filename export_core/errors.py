@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from export_core.escaping import shown
+from export_core.urls import without_credentials
+
 PREFIX = "jaxexport: error: "
 """How every error message begins, whichever command, nox session or test run prints it."""
 
@@ -14,3 +17,11 @@ class ExportCompatError(Exception):
     """
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        """The message as it may be shown anywhere: it may quote a file, another program, or a URL with a password."""
+        return shown(without_credentials(self.message()))
+
+    def message(self) -> str:
+        """The message as it was raised."""
+        return super().__str__()

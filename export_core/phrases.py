@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterable, Sequence
 
 _TYPES = {
@@ -34,6 +35,14 @@ def plural(count: int, noun: str) -> str:
 def few(names: Sequence[str], most: int = 4) -> str:
     """All names where there are at most `most`, else the first three and how many more there are."""
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+def signal_name(number: int | None) -> str:
+    """``signal 11 (SIGSEGV)``."""
+    try:
+        return f"signal {number} ({signal.Signals(number or 0).name})"
+    except ValueError:
+        return f"signal {number}"
 
 
 def close_match(name: str, known: Iterable[str]) -> str:

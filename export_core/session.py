@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.comparing.user_code import UserCode
 from export_core.environments.environment import this_interpreter
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.dates import check_dates
@@ -83,10 +84,11 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The interpreter that runs now, as the only reader: its release, and what starts its workers."""
+    """The interpreter that runs now, as the only reader: its release, what starts its workers and runs comparators."""
 
     release: Release
     start: WorkerStarter = start_worker
+    user_code: UserCode | None = None
 
 
 def ignore(*_: object) -> None:
@@ -149,12 +151,14 @@ def run_matrix(
     Raises `GoldenError` for a golden that is not complete, `MatrixError` for an empty plan, `RunError` where the folder
     of results cannot be used, and `ResultsNotWritten` where it has no room for more.
     """
-    whole = plan_matrix(policy, selection, _resumed_day(options), goldens, interpreter, is_run=True)
-    plan = part_of(whole, options.shard) if options.shard else whole
-    observer.planned(plan, whole)
-    started = time.monotonic()
-    facts = _facts(plan, policy, options)
     with ExitStack() as stack:
+        user_code = interpreter.user_code if interpreter else None
+        user_code = user_code or stack.enter_context(options.limits.user_code())
+        whole = plan_matrix(policy, selection, _resumed_day(options), goldens, interpreter, user_code, is_run=True)
+        plan = part_of(whole, options.shard) if options.shard else whole
+        observer.planned(plan, whole)
+        started = time.monotonic()
+        facts = _facts(plan, policy, options)
         # In this order: a run that does not reach its cluster has not removed the results of the last one.
         cluster = cluster_at(options.executor)
         if cluster:
@@ -169,8 +173,11 @@ def run_matrix(
         observer.started(plan, results)
         cells = cells_left(plan, results)
         reproducing = reproduce_options(selection, options)
+        how = ReplayOptions(
+            plan.calendar, policy, options.limits, plan.sources, options.cache, options.dump_ir, user_code
+        )
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
-        with closing(_outcomes(plan, cells, policy, options, cluster, interpreter, observer)) as outcomes:
+        with closing(_outcomes(cells, how, cluster, interpreter, observer)) as outcomes:
             for outcome in outcomes:
                 result = judge(outcome, policy, reproduce_command(plan, outcome.cell, reproducing))
                 # Written before it is shown: what a person has seen is not lost when the process is killed.
@@ -194,6 +201,7 @@ def plan_matrix(
     options: RunOptions,
     goldens: Sequence[Golden] | None = None,
     interpreter: Interpreter | None = None,
+    user_code: UserCode | None = None,
     *,
     is_run: bool = False,
 ) -> Plan:
@@ -219,7 +227,7 @@ def plan_matrix(
         cells = tuple(Cell(golden, interpreter.release, "cpu") for golden in replayed)
         return Plan(cells, day, calendar, selection)
     windows = policy.window_lengths()
-    plan = make_plan(goldens, calendar, windows, selection, day)
+    plan = make_plan(goldens, calendar, windows, selection, day, user_code)
     check_width(policy.known_failures, promised_scopes(plan.cells, windows))
     return replace(plan, warnings=warnings)
 
@@ -237,7 +245,7 @@ def command_options(selection: Selection, options: RunOptions) -> list[str]:
         *(("--target", target) for target in selection.targets),
         *(("--wheels", folder) for folder in selection.wheels),
         *(("--index", without_credentials(url)) for url in selection.indexes),
-        ("--executor", options.executor if options.executor != defaults.executor else None),
+        ("--executor", without_credentials(options.executor) if options.executor != defaults.executor else None),
         ("--timeout", f"{options.timeout:g}" if options.timeout != defaults.timeout else None),
         ("--memory", f"{options.memory / GIB:g}" if options.memory != defaults.memory else None),
     ]
@@ -287,20 +295,17 @@ def _facts(plan: Plan, policy: Policy, options: RunOptions) -> RunFacts:
 
 
 def _outcomes(
-    plan: Plan,
     cells: Sequence[Cell],
-    policy: Policy,
-    options: RunOptions,
+    how: ReplayOptions,
     cluster: Cluster | None,
     interpreter: Interpreter | None,
     observer: Observer,
 ) -> Generator[Outcome, None, None]:
     """One outcome for each cell: in this interpreter, on a cluster, or in readers' environments on this machine."""
-    how = ReplayOptions(plan.calendar, policy, options.limits, plan.sources, options.cache, options.dump_ir)
     if interpreter:
         return replay(
             cells,
-            lambda placement: this_interpreter(placement.reader),
+            lambda placement: this_interpreter(placement.reader, how.policy.environment),
             how,
             notify=observer.note,
             start=interpreter.start,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+
+if TYPE_CHECKING:
+    from export_core.comparing.user_code import UserCode
 
 NAME = "export_compat"
 SIGNATURE = (
@@ -34,6 +37,8 @@ SIGNATURE = (
     "the golden contains a copy. "
     "refused_on: platforms that it is not exported for, and on which it must be refused."
 )
+
+_USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
 
 Amount = float | dict[str, float]
 """A tolerance for every dtype, or one for each that it names."""
@@ -90,6 +95,16 @@ def read_marker(item: pytest.Item) -> MarkerOptions | None:
             hint = f"did you mean {closest!r}?" if closest else f"it takes {', '.join(_PARSERS)}."
             raise _usage(item, f"has no keyword {key!r}; {hint}")
     return MarkerOptions(**{name: parse(item, name, merged.get(name)) for name, parse in _PARSERS.items()})
+
+
+def user_code(config: pytest.Config) -> UserCode:
+    """The process of this run's own comparators, with the root directory first on its `sys.path`."""
+    if _USER_CODE not in config.stash:
+        from export_core.comparing.user_code import UserCode
+
+        config.stash[_USER_CODE] = UserCode(config.rootpath)
+        config.add_cleanup(config.stash[_USER_CODE].close)
+    return config.stash[_USER_CODE]
 
 
 def parse_platforms(value: object, where: str) -> tuple[str, ...]:
@@ -188,11 +203,10 @@ def _compare(item: pytest.Item, name: str, value: object) -> str | None:
         raise _usage(item, problem)
     if ":" in str(value):
         # Now, and not when cells are compared: a wrong name must be found before the golden is written.
-        from export_core.comparing.comparators import check_comparator
         from export_core.errors import ExportCompatError
 
         try:
-            check_comparator(str(value), item.config.rootpath)
+            user_code(item.config).check(str(value))
         except ExportCompatError as error:
             raise _usage(item, str(error)) from error
     return str(value)

@@ -242,5 +242,5 @@ def _recorder(item: pytest.Item) -> Recorder:
 
     config = item.config
     if REPLAYER not in config.stash:
-        config.stash[REPLAYER] = Replayer(config.stash[SETTINGS])
+        config.stash[REPLAYER] = Replayer(config.stash[SETTINGS], marker.user_code(config))
     return Recorder(item, item.stash[MARKED], config.stash[SETTINGS], config.stash[REPLAYER])

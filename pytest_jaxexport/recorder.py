@@ -6,14 +6,18 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+import msgspec
 import pytest
 
 from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
 from export_core.comparing.compare import Difference, compare_leaves
+from export_core.environments.packages import installed_packages
+from export_core.environments.reader_packages import import_problems
 from export_core.errors import ExportCompatError
 from export_core.export import MISMATCH, Case, ExtraCall, ProducedGolden, add_checks, case_id, outputs_for, produce
 from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
@@ -25,6 +29,7 @@ from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken_promise, outcome_line
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import MarkerOptions
+from pytest_jaxexport.renamed import rename_hint
 from pytest_jaxexport.replayer import Replayer
 from pytest_jaxexport.settings import Settings
 
@@ -120,7 +125,8 @@ class Recorder:
             self._fail(str(error))
 
     def _write(self, produced: ProducedGolden) -> None:
-        written = self._store.write(produced.manifest, produced.files)
+        packages = installed_packages() if self._settings.record_packages else {}
+        written = self._store.write(msgspec.structs.replace(produced.manifest, packages=packages), produced.files)
         case, writer = produced.manifest.case, produced.manifest.writer.id
         self.events.append({"case": case, "writer": writer, "written": written})
 
@@ -143,12 +149,18 @@ class Recorder:
         return case
 
     def _audit(self, produced: ProducedGolden) -> None:
-        """Refuse unpromised custom calls, and a `main` that is not as declared, before anything is compiled."""
+        """Refuse what no reader can run, before anything is compiled.
+
+        Unpromised custom calls; a `main` that is not as declared; in what is to be written, modules that import more
+        than readers have.
+        """
         jaxlib = produced.manifest.writer.jaxlib
         allow = produced.manifest.options.allow
-        findings = audit(produced.artifact.custom_calls, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
+        findings = audit(produced.artifact, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
         problems = [str(finding) for finding in findings if not finding.ok]
         problems += [f"main: {problem}" for problem in check_main(produced.artifact)]
+        if self._settings.update:
+            problems += import_problems(produced.files, self._settings.policy.reader_packages)
         if problems:
             self._fail("\n".join(problems))
 
@@ -160,6 +172,7 @@ class Recorder:
             self._fail(
                 f"No golden of this test yet: expected one in {self._store.root / manifest.case}.\n"
                 f"Write it: {self._remedy(manifest.test)}"
+                + rename_hint(manifest, self.cases, partial(self._agrees, produced), self._settings, self._item.config)
             )
         # Before anything of it is used: a damaged file must not look like a change of the function.
         for golden in generations:
@@ -191,6 +204,14 @@ class Recorder:
         wrong = [result for result in results if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE)]
         if wrong:
             self._fail("\n\n".join(f"{_title(result)}: {broken_promise(result).text}" for result in wrong))
+
+    def _agrees(self, produced: ProducedGolden, golden: Golden) -> bool:
+        """Whether this golden, of another case, is what the test exports."""
+        try:
+            golden.verify()
+            return not self._changes(produced, golden)
+        except ExportCompatError:
+            return False
 
     def _changes(self, produced: ProducedGolden, reference: Golden) -> list[str]:
         """What differs from the reference: signature, custom calls, numbers, in this order."""
@@ -229,7 +250,7 @@ class Recorder:
                 continue
             inputs, outputs = produced.files.get(check.inputs), produced.files.get(check.outputs)
             # Other inputs, such as random ones, give other outputs, which say nothing.
-            if inputs is None or outputs is None or inputs != (reference.folder / check.inputs).read_bytes():
+            if inputs is None or outputs is None or inputs != reference.content(check.inputs):
                 continue
             how = comparison_of(check, produced.manifest.comparison)
             difference = self._compared(
@@ -254,6 +275,7 @@ class Recorder:
             how,
             platforms=(reference.manifest.writer.platform, produced.manifest.writer.platform),
             tolerances=self._settings.policy.tolerances,
+            user_code=self._replayer.user_code,
         )
 
     def _remedy(self, test: str) -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from export_core.comparing.user_code import UserCode
 from export_core.export import installed_writer
 from export_core.goldens import Golden
 from export_core.judge import Result
@@ -20,7 +21,8 @@ from pytest_jaxexport.settings import Settings
 class Replayer:
     """Replays goldens in this interpreter. Its worker serves the whole session."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, user_code: UserCode) -> None:
+        self.user_code = user_code
         self._policy = settings.policy
         self._workers = WarmWorkers()
         self._options = run_options(settings)
@@ -30,7 +32,7 @@ class Replayer:
         """Judge every golden that was exported for cpu, each in a cold process."""
         writer = installed_writer(self.calendar)
         release = Release(jaxlib=writer.jaxlib, jax=writer.jax, built=writer.built)
-        interpreter = Interpreter(release, self._workers.start)
+        interpreter = Interpreter(release, self._workers.start, self.user_code)
         run = run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=interpreter)
         return run.results
 

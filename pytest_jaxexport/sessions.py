@@ -7,6 +7,7 @@ register()
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import nox
@@ -15,6 +16,7 @@ from export_core.errors import PREFIX, ExportCompatError
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.matrix.selection import window_readers
 from export_core.policy import find_policy
+from export_core.releases import promise
 
 
 def register(*, policy: str | None = None) -> None:
@@ -41,7 +43,7 @@ def register(*, policy: str | None = None) -> None:
         """Write goldens with older releases: -- --writers 0.9.2,0.10.2, or other options of `jaxexport backfill`."""
         _jaxexport(session, "backfill", *options, *session.posargs)
 
-    def define(reader: str, platform: str) -> None:
+    def define(reader: str, platform: str, more: Sequence[str]) -> None:
         @nox.session(
             name=f"compat_matrix(reader={reader!r}, platform={platform!r})", venv_backend="none", default=False
         )
@@ -50,17 +52,21 @@ def register(*, policy: str | None = None) -> None:
             # A folder of its own, so that these sessions can run at the same time.
             results = f".jaxexport/{reader}-{platform.replace(':', '-')}"
             chosen = ["--readers", reader, "--platforms", platform, "--results", results]
-            _jaxexport(session, "matrix", *options, *chosen, *session.posargs)
+            _jaxexport(session, "matrix", *options, *chosen, *more, *session.posargs)
 
     try:
         writers = [golden.manifest.writer.built for golden in GoldenStore(Path(rules.goldens)).goldens()]
     except GoldenError:
         writers = []  # the sessions report what is wrong with the goldens; nox --list has to work without them
-    calendar = rules.calendar()
+    calendar, windows = rules.calendar(), rules.window_lengths()
     for platform in rules.spelled_platforms():
-        for reader in window_readers(writers, calendar, rules.window_lengths()):
-            define(reader, platform)
+        for reader in window_readers(writers, calendar, windows):
+            # The newest release, and the one before each writer, may be outside every window: that is meant here.
+            built = calendar.built(reader)
+            promised = any(promise(writer, built, windows).promised for writer in writers)
+            define(reader, platform, [] if promised else ["--unpromised", "this reader is outside every window"])
 
 
 def _jaxexport(session: nox.Session, *words: str) -> None:
-    session.run(sys.executable, "-m", "export_core", *words, external=True)
+    # -P: without it, a file of the project that has the name of a library would be imported in its place.
+    session.run(sys.executable, "-P", "-m", "export_core", *words, external=True)

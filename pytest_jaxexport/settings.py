@@ -38,6 +38,7 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
     dump_ir: Path | None = None
     policy_file: Path | None = None
     directory: Path = Path()
+    record_packages: bool = False
 
     def export_options(self, marked: MarkerOptions) -> ExportOptions:
         """How a test's function is to be exported."""
@@ -75,6 +76,12 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         help="Write the goldens of the selected marked tests that pass, with the jaxlib of this run. "
         "Goldens by other writers are not changed.",
+    )
+    group.addoption(
+        "--record-packages",
+        action="store_true",
+        help="With --update-goldens: record in each golden the versions of all installed packages, as `jaxexport "
+        "backfill` does.",
     )
     group.addoption(
         "--prune-goldens",
@@ -149,6 +156,7 @@ def read_settings(config: pytest.Config) -> Settings:
         dump_ir=_dump_folder(config),
         policy_file=_found_policy_file(config),
         directory=config.invocation_params.dir,
+        record_packages=bool(config.getoption("record_packages")),
     )
 
 

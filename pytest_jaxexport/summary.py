@@ -21,7 +21,9 @@ def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
         judgements: Counter[str] = sum((Counter(event["judgements"]) for event in checked), Counter())
         counts = ", ".join(f"{count} {name}" for name, count in sorted(judgements.items())) or "none exported for cpu"
         total = plural(sum(judgements.values()), "golden")
-        yield f"{plural(len(checked), 'case')} checked against {total}: {counts}"
+        unpromised = judgements and judgements.keys() <= {"bonus", "outside"}
+        nothing = "; nothing was promised: the installed jaxlib is outside the window of each" if unpromised else ""
+        yield f"{plural(len(checked), 'case')} checked against {total}: {counts}{nothing}"
     # Goldens with the same outcome share a line: a broken release would fill the screen otherwise.
     goldens_by_text: dict[str, list[str]] = {}
     for golden, text in (shown for event in checked for shown in event["shown"]):

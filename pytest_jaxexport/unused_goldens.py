@@ -135,12 +135,18 @@ def is_gone(golden: Golden, collected: CollectedTests, root: Path) -> bool:
     Which tests and calls exist may depend on the machine and on the installed releases. A file that does not exist here
     may belong to another project that shares the goldens.
     """
-    file, *names = golden.manifest.test.split("::")
-    if file not in collected.files:
+    test = golden.manifest.test
+    return (file := test.partition("::")[0]) in collected.files and not is_named_in(root / file, test)
+
+
+def is_named_in(path: Path, test: str) -> bool:
+    """Whether a test file exists and names a test, or the class that it is in."""
+    if not path.exists():
         return False
-    text = (root / file).read_text(encoding="utf-8", errors="replace")
+    text = path.read_text(encoding="utf-8", errors="replace")
     # Without the parameters, which are made when the file is imported and may depend on the machine.
-    return not any(re.search(rf"\b{re.escape(name.partition('[')[0])}\b", text) for name in names)
+    names = [name.partition("[")[0] for name in test.split("::")[1:]]
+    return any(re.search(rf"\b{re.escape(name)}\b", text) for name in names)
 
 
 def _is_unused(generations: list[Golden], reported: ReportedTests, collected: CollectedTests, root: Path) -> bool:

@@ -12,10 +12,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 from commands import Ended, assert_bad_input, process
-from making import manifest, write_golden
+from making import ARTIFACTS, NEWEST, files, manifest, write_golden
 
 from export_core.goldens import GoldenStore, Options
 from export_core.goldens.manifest import dump_manifest
+from export_core.goldens.store import ARTIFACT
 from export_core.runs.journal import Journal
 from export_core.runs.plan_record import PlanRecord
 from tools.schemas import schema
@@ -222,10 +223,19 @@ def test_goldens_are_listed_and_verified(jaxexport, project):
     assert jaxexport("goldens", "verify") == Ended(0, "2 goldens, every file as it was written\n", "")
 
 
+def test_a_golden_that_is_not_read_whole_is_not_verified(jaxexport, project):
+    tanh = (ARTIFACTS / NEWEST / "platforms.jaxexport").read_bytes().replace(b"tanh_v2\0", b"tanh_v9\0")
+    write_golden(GoldenStore(project / "golden"), manifest("t.test_tanh"), {**files(), ARTIFACT: tanh})
+    assert_bad_input(jaxexport("goldens", "verify"), "vhlo.tanh_v9 (operation) is in no table")
+    (project / "export_compat.yaml").write_text("allow: {vhlo.tanh_v9: it is a tanh}\n")
+    assert jaxexport("goldens", "verify").code == 0
+
+
 @pytest.mark.parametrize(
     ("stray", "said"),
     [
         ("t.test_f[a]/0.9.2-cpu/notes.txt", "not one of the files of t.test_f[a]/0.9.2-cpu"),
+        ("t.test_f[a]/0.9.2-cpu/__pycache__/m.pyc", "t.test_f[a]/0.9.2-cpu: bytecode, which can be deleted"),
         ("t.test_f[a]/notes.txt", "a file outside any golden's folder"),
         ("t.test_f[a]/.new-0.9.2-cpu-999999999-ab/golden.yaml", "left by a process that was killed"),
         ("t.test_f[a]/.gone-0.9.2-cpu-999999999-ab/inputs.npz", "left by a process that was killed"),

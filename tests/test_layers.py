@@ -12,7 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 ROOMS = (
-    ("errors", "phrases", "atomic", "urls"),
+    ("escaping", "urls", "untrusted", "phrases", "atomic", "variables"),
+    ("errors",),
     ("releases", "artifact", "tolerances"),
     ("goldens", "policy"),
     ("export", "environments", "comparing"),

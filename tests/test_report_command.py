@@ -124,9 +124,10 @@ def test_a_baseline_adds_differences_and_not_another_exit_code(command):
 
 def test_a_regression_outside_the_window_breaks_no_promise(command):
     was = result(case="t.c", writer="0.6.2", judgement=Judgement.BONUS, promised=False)
-    finished(Path("then"), was)
+    finished(Path("then"), was, result())
     finished(
         Path("now"),
+        result(),
         result(
             Verdict.CRASH, Judgement.OUTSIDE, case="t.c", writer="0.6.2", promised=False, stage=Stage.RUN, signal=11
         ),

@@ -12,8 +12,11 @@ from export_core.artifact.envelope.decode import decode
 from export_core.artifact.errors import ArtifactError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from export_core.artifact.bytecode.parts import CustomCall
     from export_core.artifact.envelope.fields import Envelope
+    from export_core.artifact.unread import Unread
 
 # What people give by mistake: each starts with bytes that no flatbuffer of jax does, and gets advice of its own.
 _NOT_ARTIFACTS = (
@@ -74,6 +77,28 @@ class Artifact:
             ArtifactError: a module cannot be read.
         """
         return tuple(call for module in self.modules for call in module.custom_calls)
+
+    @cached_property
+    def unread(self) -> tuple[tuple[str, Unread], ...]:
+        """What in the artifact and its nested VJPs the reader does not know, each with its place.
+
+        Empty where everything that jaxlib could run has been read.
+
+        Raises:
+            ArtifactError: a module cannot be read.
+        """
+        return tuple(self._unread())
+
+    def _unread(self) -> Iterator[tuple[str, Unread]]:
+        from export_core.artifact.unread import unread_fields, unread_module
+
+        level = self.envelope
+        for module in self.modules:
+            of = f"the VJP of order {module.vjp_order}" if module.vjp_order else ""
+            if level is not None:
+                yield from ((of or "the envelope", part) for part in unread_fields(level))
+                level = level.vjp
+            yield from ((of or "the module", part) for part in unread_module(module))
 
 
 def read(path: str | os.PathLike[str]) -> Artifact:

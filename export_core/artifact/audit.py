@@ -1,4 +1,4 @@
-"""The audit of custom calls: each target against the writer's list, the reader's and the policy's."""
+"""The audit of an artifact: is it read whole, and is each custom-call target on the writer's list or the policy's."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from export_core.artifact.payloads import Payload, describe
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
+    from export_core.artifact.artifact import Artifact
     from export_core.artifact.bytecode.parts import CustomCall
     from export_core.artifact.envelope.fields import DisabledCheck
+    from export_core.artifact.unread import Unread
 
 STABLE = "stable"  # listed by the writer's and by the reader's release, or by all that are known
 ALLOWED = "allowed"  # not listed, and the policy allows it with a reason
@@ -21,10 +23,19 @@ DISABLED = "disabled check"  # not a call: a check that the exporter switched of
 
 MAX_PLACES = 20
 
-# What jaxlib's serializer writes itself. Shardy, for readers that do not know its dialect; and until 0.8 some CHLO
-# operations, which XLA reads back: no function is looked up by these names. Seen in artifacts of 0.4.30, 0.6.2 and
-# 0.8.1, gone in 0.9.2 (composites).
-_SHARDY = "xla.sdy."
+# What jaxlib's serializer writes itself. Shardy, for readers that do not know its dialect (all targets in the libraries
+# of jaxlib 0.6.2 to 0.12.0.1 that start with xla.sdy.); and until 0.8 some CHLO operations, which XLA reads back: no
+# function is looked up by these names. Seen in artifacts of 0.4.30, 0.6.2 and 0.8.1, gone in 0.9.2 (composites).
+_SHARDY = frozenset(
+    f"xla.sdy.{name}"
+    for name in (
+        "FuncResultSharding",
+        "GlobalToLocalShape",
+        "LocalToGlobalShape",
+        "PropagationBarrier",
+        "ShardingGroup",
+    )
+)
 _CHLO = frozenset(
     f"mhlo.{name}" for name in ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh", "tan", "topk")
 )
@@ -34,6 +45,7 @@ class AuditFinding(NamedTuple):
     """The result of the audit for one target: its standing, whether that is acceptable, its places, what to do.
 
     `ok` is False for unlisted and for dropped targets. `count` counts calls, `places` are the first 20 of their places.
+    For a part that the reader does not know (`export_core.artifact.unread`), `target` names it and `count` is 0.
     """
 
     target: str
@@ -50,32 +62,82 @@ class AuditFinding(NamedTuple):
 
 
 def audit(
-    calls: Iterable[CustomCall],
+    artifact: Artifact,
     writer_stable: Set[str] | None,
     reader_stable: Set[str] | None = None,
     allow: Mapping[str, str] | None = None,
-    disabled_checks: Iterable[DisabledCheck] = (),
     writer: str = "the writer's release",
     reader: str = "the reader's release",
 ) -> tuple[AuditFinding, ...]:
-    """Judge every custom-call target, in the order of their names; disabled checks follow.
+    """Judge an artifact: parts that are not known, every custom-call target by name, then disabled checks.
+
+    This is the one decision whether an artifact may be stored, compiled and run. `unread_findings` is its first part,
+    `judge_calls` its second.
 
     Args:
-        calls: `Artifact.custom_calls`, nested VJPs included.
+        artifact: what was read; its nested VJPs count.
         writer_stable: targets that the writer's release guarantees; None where the writer is not known.
         reader_stable: targets that the reader's release guarantees; None where there is no reader to consider.
         allow: the policy's own targets with their reasons; an allowed one is fine, and still reported as dropped or
             unlisted.
-        disabled_checks: what the exporter switched off: shown, never trusted.
         writer: what to call the writer in messages.
         reader: what to call the reader in messages.
+
+    Raises:
+        ArtifactError: a module cannot be read.
     """
+    checks = () if artifact.envelope is None else artifact.envelope.disabled_checks
+    return (
+        *unread_findings(artifact, allow or {}),
+        *judge_calls(artifact.custom_calls, writer_stable, reader_stable, allow, writer, reader),
+        *map(_disabled, checks),
+    )
+
+
+def unread_findings(artifact: Artifact, allow: Mapping[str, str]) -> tuple[AuditFinding, ...]:
+    """Return a finding for each part of an artifact that this reader does not know. One that is not ok stops it.
+
+    Raises:
+        ArtifactError: a module cannot be read.
+    """
+    places: dict[Unread, list[str]] = {}
+    for place, part in artifact.unread:
+        places.setdefault(part, []).append(place)
+    return tuple(_unread(part, found, allow) for part, found in places.items())
+
+
+def _unread(part: Unread, places: list[str], allow: Mapping[str, str]) -> AuditFinding:
+    payload = Payload(part.kind)
+    message = f"{part.name} ({payload}) {part.why}; found in {places[0]}."
+    reason = allow.get(part.name) if part.can_be_allowed else None
+    if reason is not None:
+        advice = f"Allowed: {reason}"
+    elif part.can_be_allowed:
+        advice = (
+            "If a newer release wrote it, update pytest-jaxexport, or allow it with a reason: "
+            f"`allow: {{{part.name}: why it may be run}}`. Otherwise do not run it."
+        )
+    else:
+        advice = "jax.export writes no such artifact: do not run it, and export the function again."
+    return AuditFinding(
+        part.name, part.standing, reason is not None, payload, 0, tuple(places[:MAX_PLACES]), message, advice
+    )
+
+
+def judge_calls(
+    calls: Iterable[CustomCall],
+    writer_stable: Set[str] | None,
+    reader_stable: Set[str] | None = None,
+    allow: Mapping[str, str] | None = None,
+    writer: str = "the writer's release",
+    reader: str = "the reader's release",
+) -> tuple[AuditFinding, ...]:
+    """Judge custom-call targets alone, as `audit` does. It does not show whether these are all that an artifact has."""
     lists = _Lists(writer_stable, reader_stable, allow or {}, writer, reader)
     by_target: dict[str, list[CustomCall]] = {}
     for call in calls:
         by_target.setdefault(call.target, []).append(call)
-    findings = [_finding(target, group, lists) for target, group in sorted(by_target.items())]
-    return (*findings, *map(_disabled, disabled_checks))
+    return tuple(_finding(target, group, lists) for target, group in sorted(by_target.items()))
 
 
 def _finding(target: str, calls: list[CustomCall], lists: _Lists) -> AuditFinding:
@@ -108,7 +170,7 @@ class _Lists(NamedTuple):
                 return DROPPED, True, message, f"Allowed: {self.allow[target]}"
             advice = f"Export it again with a release that {self.reader} can read, or test exactly this pair."
             return DROPPED, False, message, advice
-        if target.startswith(_SHARDY) or target in _CHLO:
+        if target in _SHARDY or target in _CHLO:
             message = f"{name} is written by jaxlib's own serializer, and read back by XLA itself."
             return SERIALIZER, True, message, ""
         if target in self.allow:

@@ -22,7 +22,8 @@ class ArtifactError(ExportCompatError):
         self.advice = advice
         super().__init__(expected, found, at, name, advice)
 
-    def __str__(self) -> str:
+    def message(self) -> str:
+        """See `ExportCompatError.message`."""
         where = "" if self.at is None else f", at byte {self.at}"
         named = f"{self.name}: " if self.name else ""
         return f"{named}expected {self.expected}, found {self.found}{where}. {self.advice}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from export_core.artifact.audit import audit
+from export_core.artifact.audit import judge_calls
 
 if TYPE_CHECKING:
     from collections.abc import Set
@@ -55,13 +55,15 @@ def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str)
     called = {call.target for call in artifact.custom_calls}
     targets = tuple(sorted(target for target in called if belongs(target, platform)))
     calls = [call for call in artifact.custom_calls if call.target in targets]
-    unpromised = tuple(finding.target for finding in audit(calls, promised) if not finding.ok)
+    unpromised = tuple(finding.target for finding in judge_calls(calls, promised) if not finding.ok)
     exported = platform in platforms
     if not exported and not lifted:
         note = f"refused: it was exported for {', '.join(platforms)}"
     else:
         also = "" if exported else "not exported for it, and the check is off; "
-        if unpromised:
+        if artifact.unread:
+            note = f"{also}not known: parts of it are not read"
+        elif unpromised:
             note = f"{also}calls {', '.join(unpromised)}, which {reader} does not promise to have"
         elif targets:
             note = f"{also}calls {', '.join(targets)}, all promised by {reader}"

@@ -5,24 +5,18 @@ It comes from the content, not from the producer's name: jaxlib never checks tha
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.version import Version
 
-from export_core.artifact.bytecode.cursor import Cursor
+from export_core.artifact.unread import RANGE_LOCATION, codes_of, unread_in_tables
+from export_core.artifact.vhlo_tables import tables
 
 if TYPE_CHECKING:
     from export_core.artifact.bytecode.module import Module
     from export_core.artifact.bytecode.sections import Entries, Tables
 
 OLDEST = (0, 9)  # the oldest version that StableHLO promises to read
-RANGE_LOCATION = 22  # builtin's code of a location with a range of lines and columns
-KNOWN_DIALECTS = ("builtin", "vhlo", "sdy")
-TEXT = -1  # in place of the code of an attribute or type that is encoded as text
-# builtin's codes of attributes (and locations) and of types that every jaxlib since 0.4.18 reads; 22 is treated by
-# itself.
-_BUILTIN = {"attrs": range(22), "types": range(20)}
 
 
 class Needs(NamedTuple):
@@ -79,13 +73,13 @@ def needs(module: Module) -> Needs:
     features.add_codes(parts, "types", parts.types)
     features.add_custom_calls(module)
     foreign = tuple(name for name in dict.fromkeys(parts.dialects) if name not in ("builtin", "vhlo"))
-    unknown = [*features.unknown, *(f"dialect {name}" for name in foreign if name not in KNOWN_DIALECTS)]
+    unknown = dict.fromkeys(str(part) for part in unread_in_tables(parts))
     newest = max(features.by_version, default=OLDEST)
     return Needs(
         stablehlo=newest,
         exact=not unknown and not _is_newer(module, version_pair(tables()["through"])),
         set_by=tuple(sorted(features.by_version.get(newest, ()))) if newest > OLDEST else (),
-        unknown=tuple(dict.fromkeys(unknown)),
+        unknown=tuple(unknown),
         dialects=foreign,
         range_locations=features.range_locations,
         bytecode_version=parts.version,
@@ -94,11 +88,10 @@ def needs(module: Module) -> Needs:
 
 
 class _Features:
-    """The names in a module by the StableHLO version that they came with, and those that the tables do not have."""
+    """The names in a module by the StableHLO version that they came with."""
 
     def __init__(self) -> None:
         self.by_version: dict[tuple[int, int], list[str]] = {}
-        self.unknown: list[str] = []
         self.range_locations = False
 
     def add_operations(self, parts: Tables) -> None:
@@ -107,20 +100,16 @@ class _Features:
             dialect, _, operation = name.partition(".")
             if dialect == "vhlo" and operation in known:
                 self._add(known[operation][0], operation)
-            elif dialect == "vhlo":
-                self.unknown.append(f"operation {name}")
 
     def add_codes(self, parts: Tables, kind: str, entries: Entries) -> None:
         """Add attributes (`kind` is attrs) or types (types)."""
         known = tables()[kind]
-        for dialect, code in _codes(parts, entries):
+        for dialect, code in codes_of(parts, entries):
             if dialect == "vhlo" and str(code) in known:
                 name, since, _ = known[str(code)]
                 self._add(since, name)
             elif dialect == "builtin" and kind == "attrs" and code == RANGE_LOCATION:
                 self.range_locations = True
-            elif dialect == "vhlo" or (dialect == "builtin" and code != TEXT and code not in _BUILTIN[kind]):
-                self.unknown.append(f"{'builtin ' if dialect == 'builtin' else ''}{kind[:-1]} code {code}")
 
     def add_custom_calls(self, module: Module) -> None:
         """Add what custom calls require without a name in the tables: rules of VhloToVersion.cpp for one operation."""
@@ -137,30 +126,6 @@ class _Features:
             names.append(name)
 
 
-def _codes(parts: Tables, entries: Entries) -> set[tuple[str, int]]:
-    """Return the different (dialect, code) of attributes or types."""
-    data, ends = parts.data, entries.ends
-    pairs: set[tuple[str, int]] = set()
-    start = entries.first
-    for dialect, first, last in entries.groups:
-        codes = set()
-        for index in range(first, last):
-            end = ends[index]
-            # The lowest bit of an end says whether it has an encoding of its own; nearly every code is a varint of one
-            # byte.
-            head = data[start] if start < end >> 1 else 0
-            if not end & 1:
-                codes.add(TEXT)
-            elif head & 1:
-                codes.add(head >> 1)
-            else:
-                codes.add(Cursor(data, start, end >> 1, parts.name).varint("an attribute's or type's code"))
-            start = end >> 1
-        name = parts.dialects[dialect]
-        pairs.update((name, code) for code in codes)
-    return pairs
-
-
 def _is_newer(module: Module, through: tuple[int, int]) -> bool:
     """Whether the writer's version is above the tables': a rule that came without a new name would not show in them."""
     version = module.stablehlo_version
@@ -168,16 +133,3 @@ def _is_newer(module: Module, through: tuple[int, int]) -> bool:
         return version is not None and version_pair(version) > through
     except ValueError:
         return False
-
-
-@functools.cache
-def tables() -> dict[str, Any]:
-    """Return the shipped tables: `ops`, `types`, `attrs` and the version they go `through`."""
-    import json
-    import os.path
-
-    # Paths by os.path: pathlib takes 5 ms to import.
-    path = os.path.join(os.path.dirname(__file__), "data", "vhlo_versions.json")  # noqa: PTH118, PTH120
-    with open(path, "rb") as file:  # noqa: PTH123
-        data: dict[str, Any] = json.loads(file.read())
-    return data

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import traceback
+from typing import Any
 
 import click
 
@@ -26,7 +28,28 @@ _COMMANDS = (
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class UnexpectedExitError(ExportCompatError):
+    """Something in the middle of a command called `sys.exit`: nobody knows what was left out."""
+
+    exit_code = 3
+
+
+class _Commands(click.Group):
+    """Commands that end by click's own `Exit`, so that a `SystemExit` can only come from somewhere else."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Raises `UnexpectedExitError` where it would end with whatever somebody else has chosen."""
+        try:
+            return super().invoke(ctx)
+        except SystemExit as stop:
+            *_, frame = traceback.extract_tb(stop.__traceback__)
+            raise UnexpectedExitError(
+                f"{frame.filename}:{frame.lineno}: SystemExit({stop.code!r}) ended `jaxexport "
+                f"{ctx.invoked_subcommand}` before it was done. Nothing was judged."
+            ) from stop
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pytest-jaxexport")
 def jaxexport() -> None:
     """Will this exported JAX function still run there: in another release, on another platform?"""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -27,6 +27,14 @@ from export_core.cli.options import index_option, policy_of, policy_option, whee
     help="A pip requirement of the tests besides jax; may be given several times. [default: the policy's, else the "
     "project in the working folder]",
 )
+@click.option(
+    "--constraints",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Hold packages other than jax and jaxlib to the versions of a lock (uv.lock, poetry.lock, pylock.toml) or of "
+    "requirements as `pip freeze` writes them.",
+)
+@click.option("--same-packages", is_flag=True, help="Hold them to the versions that are installed here.")
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
 def backfill(
     policy_file: str | None,
@@ -34,14 +42,22 @@ def backfill(
     wheels: Sequence[str],
     index: Sequence[str],
     install: Sequence[str],
+    constraints: Path | None,
+    same_packages: bool,
     pytest_args: Sequence[str],
 ) -> None:
     """Write goldens with older releases, by running the marked tests in their environments.
 
-    Arguments after -- go to pytest.
+    Arguments after -- go to pytest. Each golden that is written records the versions of all installed packages.
     """
     from export_core.backfill import choose_writers, write_goldens
+    from export_core.environments.packages import constraints_of, installed_constraints
+
+    if constraints and same_packages:
+        raise click.UsageError("--constraints cannot be combined with --same-packages: choose one.")
 
     policy = policy_of(policy_file)
     chosen = choose_writers(writers, policy.calendar(), wheels=tuple(wheels), indexes=tuple(index))
-    sys.exit(write_goldens(chosen, tuple(install) or policy.backfill_install, tuple(pytest_args)))
+    versions = constraints_of(constraints) if constraints else installed_constraints() if same_packages else ()
+    chosen_packages = tuple(install) or policy.backfill_install
+    raise click.exceptions.Exit(write_goldens(chosen, chosen_packages, tuple(pytest_args), versions))

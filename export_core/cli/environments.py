@@ -25,12 +25,15 @@ def list_() -> None:
 
     environments = cached_environments()
     table = Table(box=None, pad_edge=False)
-    for name in ("jaxlib", "platform", "for", "MB", "last used", "", "folder"):
+    for name in ("jaxlib", "platform", "for", "MB", "last used", "", "packages", "folder"):
         table.add_column(name, justify="right" if name == "MB" else "left")
     for cached in environments:
         state = "in use" if cached.in_use else "" if cached.is_built else "half built"
+        packages = ", ".join(cached.packages)
         size, last_used = f"{cached.size / 1e6:.0f}", str(cached.last_used)
-        table.add_row(cached.jaxlib, cached.plugin or "cpu", cached.kind, size, last_used, state, cached.folder.name)
+        table.add_row(
+            cached.jaxlib, cached.plugin or "cpu", cached.kind, size, last_used, state, packages, cached.folder.name
+        )
     screen = console()
     if environments:
         screen.print(table)

@@ -1,4 +1,4 @@
-"""The commands on goldens: list, show, verify, add, prune. They never run the code in a golden."""
+"""The commands on goldens: list, show, verify, add, rename, prune. They never run the code in a golden."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _project_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(name="goldens")
 def goldens_group() -> None:
-    """List, show, verify, add and prune goldens."""
+    """List, show, verify, add, rename and prune goldens."""
 
 
 @goldens_group.command(name="list")
@@ -90,7 +90,7 @@ def verify(project: _Project) -> None:
 
     # Before anything is opened: the store itself completes an update that was killed between two renames.
     stray_files = list(strays(project.store.root))
-    goldens = verify_goldens(project.store, project.policy.calendar())
+    goldens = verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
     stray_files += unlisted_files(project.store)
     if stray_files:
         raise GoldenError(
@@ -116,21 +116,81 @@ def verify(project: _Project) -> None:
     help="A Python file that readers import first, to register tree nodes, effects or custom-call targets. It is "
     "copied into the golden; may be given several times.",
 )
+@click.option(
+    "--mesh",
+    metavar="AXIS=SIZE,…",
+    help="The mesh of an artifact for several devices: data=2,model=4. [default: read from the artifact]",
+)
+@click.option(
+    "--in-specs",
+    metavar="SPECS",
+    help="How each flat argument is sharded, where the artifact does not say so: \"P('data'), None\". [default: "
+    "replicated]",
+)
 @_project_options
 def add_golden(
-    project: _Project, file: str, inputs: str, outputs: str, case: str, writer: str | None, register: Sequence[str]
+    project: _Project,
+    file: str,
+    inputs: str,
+    outputs: str,
+    case: str,
+    writer: str | None,
+    register: Sequence[str],
+    mesh: str | None,
+    in_specs: str | None,
 ) -> None:
     """Make a golden from an artifact whose source code is lost."""
     from export_core.artifact import read
+    from export_core.environments.reader_packages import import_problems
+    from export_core.goldens import GoldenError
     from export_core.goldens.adopt import adopt_artifact
+    from export_core.goldens.adopted_mesh import parse_mesh, parse_specs
+    from export_core.goldens.verify import check_read_whole
 
     artifact = read(file)
+    check_read_whole(artifact, project.policy.allow)
     by = _writer_of(artifact, project.policy.calendar(), writer)
-    manifest, files = adopt_artifact(artifact, Path(inputs), Path(outputs), case, by, [Path(name) for name in register])
+    manifest, files = adopt_artifact(
+        artifact,
+        Path(inputs),
+        Path(outputs),
+        case,
+        by,
+        [Path(name) for name in register],
+        parse_mesh(mesh) if mesh else {},
+        parse_specs(in_specs) if in_specs else (),
+    )
+    if problems := import_problems(files, project.policy.reader_packages):
+        raise GoldenError("\n".join(problems))
     status = project.store.write(manifest, files)
     golden = next(golden for golden in project.store.generations(case) if golden.manifest.writer == manifest.writer)
     golden.verify()
     click.echo(f"{golden.folder}: {status}, by jaxlib {manifest.writer.jaxlib}; every file is as it was written")
+
+
+@goldens_group.command()
+@click.argument("old")
+@click.argument("new")
+@click.option("--test", metavar="TEST", help="The test that exports NEW, as in tests/test_a.py::test_f.")
+@_project_options
+def rename(project: _Project, old: str, new: str, test: str | None) -> None:
+    """Give the goldens of case OLD the name NEW, after its test was renamed.
+
+    Artifacts and arrays stay as they are. A rename that was interrupted is completed by the same command.
+    """
+    from export_core.goldens.rename import rename_case
+    from export_core.judge.renamed import entries_that_name
+
+    old, new = (name.rstrip("/").removeprefix(f"{project.store.root.as_posix()}/") for name in (old, new))
+    renamed = rename_case(project.store, old, new, test)
+    writers = [golden.manifest.writer.id for golden in renamed]
+    click.echo(f"{old} is now {new}: {plural(len(renamed), 'golden')} ({', '.join(writers)})")
+    if named := renamed[-1].manifest.test:
+        click.echo(f"They belong to the test {named}.")
+    else:
+        click.echo("They belong to no test, since none follows from the new name: --test names it.")
+    for entry in entries_that_name(project.policy, old, new, writers):
+        click.echo(f"{entry} names {old}: change it too.", err=True)
 
 
 @goldens_group.command()

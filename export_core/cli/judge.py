@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,7 +70,7 @@ def judge(
         print_report(console(), results, summary)
     if comparison:
         print_difference(comparison, as_json=as_json)
-    sys.exit(summary.exit_code)
+    raise click.exceptions.Exit(summary.exit_code)
 
 
 def _policy(named: str | None, before: Summary) -> Policy:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -80,19 +79,30 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Write every module as text into this folder, as exported and as compiled, by case.",
 )
+@click.option(
+    "--unpromised",
+    metavar="REASON",
+    help="Why a run without a promised cell is meant: it ends with 0, not 3. [default: the policy's]",
+)
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def matrix(quiet: bool, **values: Any) -> None:
+def matrix(quiet: bool, unpromised: str | None, **values: Any) -> None:
     """Replay goldens in other jaxlib releases and judge every cell.
 
-    Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete, 4 the list of known failures is stale. Ctrl-C ends a run
-    cleanly, with exit code 130.
+    Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete or nothing was promised, 4 the list of known failures is
+    stale. Ctrl-C ends a run cleanly, with exit code 130.
     """
+    import msgspec
+
     from export_core.cli.signals import Interrupted, interruptible
     from export_core.report import print_report
     from export_core.runs.errors import ResultsNotWritten
     from export_core.session import run_matrix
 
     policy = policy_of(values["policy_file"])
+    if unpromised is not None:
+        if not unpromised.strip():
+            raise click.UsageError("--unpromised: expected the reason why such a run is meant, found none.")
+        policy = msgspec.structs.replace(policy, unpromised=unpromised)
     options = run_options(values)
     screen = console()
     follower = Follower(screen, options, quiet=quiet)
@@ -103,11 +113,11 @@ def matrix(quiet: bool, **values: Any) -> None:
             print_report(screen, run.results, run.summary)
     except Interrupted as stop:
         screen.print(f"Interrupted: {follower.state()}", soft_wrap=True, highlight=False)
-        sys.exit(stop.exit_code)
+        raise click.exceptions.Exit(stop.exit_code) from None
     # A full disk: what is in the journal is complete, and --resume continues from it.
     except ResultsNotWritten as error:
         raise ResultsNotWritten(f"{error} {follower.state()}") from error
-    sys.exit(run.summary.exit_code)
+    raise click.exceptions.Exit(run.summary.exit_code)
 
 
 class Follower:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -49,4 +48,4 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
             f"gap: {len(merged.missing)} of {merged.missing[0].partition('/')[2]} shards missing or not finished: "
             f"--shard {', '.join(merged.missing)}. Run them, then merge all shards."
         )
-    sys.exit(merged.summary.exit_code)
+    raise click.exceptions.Exit(merged.summary.exit_code)

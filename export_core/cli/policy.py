@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,7 +90,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
         )
     )
     click.echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired")
-    sys.exit(STALE if stale else KEPT)
+    raise click.exceptions.Exit(STALE if stale else KEPT)
 
 
 @policy_group.command()

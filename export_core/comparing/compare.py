@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from export_core.comparing.algebra import largest, to_double
-from export_core.comparing.comparators import call_user_comparator, check_comparator
+from export_core.comparing.errors import CompareError
 from export_core.comparing.factors import FACTORIZATIONS, Part, parts_of
 from export_core.comparing.ulp import ulp_distance
+from export_core.comparing.user_code import UserCode, opened
 from export_core.goldens import Comparison, Leaf
 from export_core.goldens.arrays import Array
 from export_core.phrases import plural
-from export_core.tolerances import FLOATS, Tolerance, Tolerances, tolerance_for
+from export_core.tolerances import FLOATS, Tolerance, Tolerances, problem_of_name, tolerance_for
 
 FIRST_ROWS = 5  # differing elements that a message lists
 
@@ -87,6 +88,7 @@ def compare_leaves(
     *,
     platforms: Sequence[str] = (),
     tolerances: Tolerances | None = None,
+    user_code: UserCode | None = None,
 ) -> Difference:
     """Compare flat outputs.
 
@@ -96,13 +98,15 @@ def compare_leaves(
         comparison: comparator and tolerances, as the golden holds them.
         platforms: where the two ran, the writer's and the reader's.
         tolerances: those of the policy, by platform.
+        user_code: runs a user's own comparator; None starts a process for it alone.
 
     Raises `CompareError` when the outputs cannot be compared in this way, or a user's own comparator fails.
     """
     if mismatch := _mismatch_of_types(expected, actual):
         return mismatch
     name = comparison.compare
-    check_comparator(name)  # without a root: a plan has imported a user's function from its project already
+    if problem := problem_of_name(name):
+        raise CompareError(problem)
 
     def allowed(dtype: str) -> Tolerance | None:
         if name == "exact" or dtype not in FLOATS:
@@ -118,7 +122,11 @@ def compare_leaves(
         for number, (leaf, want, got) in enumerate(zip(expected, wanted, given, strict=True))
     ]
     difference = _worst_of(elementwise)
-    return _judged_by_user(name, wanted, given, difference) if ":" in name else difference
+    if ":" not in name:
+        return difference
+    with opened(user_code) as code:
+        message = code.compare(name, expected, actual)
+    return _as_judged(name, message, difference)
 
 
 def _mismatch_of_types(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Difference | None:
@@ -131,9 +139,8 @@ def _mismatch_of_types(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Diff
     return None
 
 
-def _judged_by_user(name: str, wanted: list[Array], given: list[Array], elementwise: Difference) -> Difference:
-    """The difference as a user's own function sees it. It decides alone; the errors are only reported."""
-    message = call_user_comparator(name, wanted, given)
+def _as_judged(name: str, message: str | None, elementwise: Difference) -> Difference:
+    """The difference as a user's own function judged it. It decides alone; the errors are only reported."""
     problem = "" if message is None else f"{name}: {message}"
     errors = elementwise.max_abs_error, elementwise.max_rel_error, elementwise.max_ulp
     return Difference(message is None, *errors, problem=problem)

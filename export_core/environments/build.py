@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +22,8 @@ import platformdirs
 from export_core.atomic import write_whole
 from export_core.environments.errors import EnvironmentFailed, tried_twice
 from export_core.environments.locks import EnvironmentLocks
+from export_core.urls import without_credentials
+from export_core.variables import passed_variables
 
 LAST_LINES = 12
 READY = "ready.json"
@@ -54,7 +56,8 @@ class Recipe:
     """What is built: a virtual environment of `python` with these requirements, in which the code `check` must run.
 
     `salt` stands for whatever else decides the content, such as the bytes of wheels; `options` are those of
-    ``uv pip install``, which do not.
+    ``uv pip install``, which do not. `constraints` hold packages to versions, whoever requires them;
+    `packages` are requirements that a policy adds.
     """
 
     name: str
@@ -63,12 +66,16 @@ class Recipe:
     check: str
     salt: str = ""
     options: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
         """The folder of this environment, built or not."""
         # In this order since the first release: environments that are on disk are found by it.
-        content = json.dumps([self.python, self.requirements, self.check, self.salt])
+        parts = [self.python, self.requirements, self.check, self.salt]
+        added = [self.constraints, self.packages] if self.constraints or self.packages else []
+        content = json.dumps([*parts, *added])
         return cache_folder() / "environments" / f"{self.name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
@@ -165,7 +172,7 @@ def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threa
 
 def _build_whole(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event) -> Built:
     """Build an environment from nothing, all or nothing."""
-    folder, requirements = recipe.folder, recipe.requirements
+    folder, requirements = recipe.folder, recipe.requirements + recipe.packages
     # A build that was killed may have left half of one.
     shutil.rmtree(folder, ignore_errors=True)
     try:
@@ -174,7 +181,8 @@ def _build_whole(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Ev
             raise _Unusable(f"installing {', '.join(requirements)} left it broken: {damage}")
         try:
             command = [str(interpreter_in(folder)), "-c", recipe.check]
-            checked = _run(command, f"importing {requirements[0]}", stopping, CHECK_SECONDS).strip()
+            variables = passed_variables() | {"JAX_PLATFORMS": "cpu"}  # the packages' own code runs here
+            checked = _run(command, f"importing {requirements[0]}", stopping, CHECK_SECONDS, variables).strip()
         except EnvironmentFailed as error:
             raise _Unusable(str(error)) from error
         built = Built(folder, checked, hash_of_installed(folder))
@@ -186,6 +194,7 @@ def _build_whole(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Ev
             "checked": checked,
             "lock": built.content_hash,
             "size": size_of(folder),
+            "packages": recipe.packages,
         }
         write_whole(folder / READY, [json.dumps(ready).encode()])
     except BaseException:  # on a full disk, what is left of it takes the room of others
@@ -252,16 +261,26 @@ def _file_sizes(folder: Path, built_at: int) -> tuple[tuple[str, int], ...]:
 
 
 def _install(recipe: Recipe, stopping: threading.Event) -> None:
-    uv, folder, requirements = uv_command(), recipe.folder, recipe.requirements
+    uv, folder, requirements = uv_command(), recipe.folder, recipe.requirements + recipe.packages
     _run([uv, "venv", "--quiet", "--python", recipe.python, str(folder)], "creating the environment", stopping)
     command = [uv, "pip", "install", "--quiet", "--python", str(interpreter_in(folder)), *recipe.options, *requirements]
+    if recipe.constraints:
+        (folder / "constraints.txt").write_text("\n".join(recipe.constraints))
+        command += ["--constraints", str(folder / "constraints.txt")]
     _run(command, f"installing {', '.join(requirements)}", stopping)
 
 
-def _run(command: list[str], doing: str, stopping: threading.Event, seconds: float = math.inf) -> str:
+def _run(
+    command: list[str],
+    doing: str,
+    stopping: threading.Event,
+    seconds: float = math.inf,
+    variables: Mapping[str, str] | None = None,
+) -> str:
     """What a command printed. It is killed when the run is stopped or its time is up. Raises `EnvironmentFailed`.
 
     Commands that fetch have no limit, since nobody knows how slow a network is; uv itself gives up when nothing comes.
+    Without `variables` it gets those of the caller, with the passwords of indexes that uv needs.
     """
     until = time.monotonic() + seconds
     late = False
@@ -272,7 +291,7 @@ def _run(command: list[str], doing: str, stopping: threading.Event, seconds: flo
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        env=_builder_variables(),
+        env=_builder_variables() if variables is None else variables,
         start_new_session=True,  # Ctrl-C is for the coordinator, which then ends it
     ) as process:
         while True:
@@ -288,7 +307,7 @@ def _run(command: list[str], doing: str, stopping: threading.Event, seconds: flo
     if late:
         raise EnvironmentFailed(f"{doing} took longer than {seconds:g} s, and was ended")
     if process.returncode:
-        lines = "\n".join((err or out).strip().splitlines()[-LAST_LINES:])
+        lines = "\n".join(without_credentials(err or out).strip().splitlines()[-LAST_LINES:])
         raise EnvironmentFailed(f"{doing} failed with status {process.returncode}:\n{lines}")
     return out
 

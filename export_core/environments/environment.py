@@ -8,11 +8,11 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_core.environments.build import Recipe, build, damage_in, find_built, uv_command
+from export_core.environments.build import Built, Recipe, build, damage_in, find_built, uv_command
 from export_core.environments.download_size import describe_download, download_sizes
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.interpreters import find_python, python_for
@@ -21,9 +21,12 @@ from export_core.environments.placement import Mode, Placement
 from export_core.releases import Calendar, Release
 from export_core.releases.wheels import Wheel
 from export_core.urls import without_credentials
+from export_core.variables import passed_variables
 
-# Settings of the caller's jax, XLA, Python and pytest: each would make a reader behave unlike a user's process.
-_NOT_INHERITED = ("JAX_", "XLA_", "PYTHON", "PYTEST_", "TF_", "LIBTPU", "TPU_")
+# Settings of the caller's jax, XLA, Python and pytest: each would make a writer behave unlike a user's process.
+_SETTINGS = ("JAX_", "XLA_", "PYTHON", "PYTEST_", "TF_", "LIBTPU", "TPU_")
+# Thread pools of numpy's BLAS would be lost in a fork.
+_OWN = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {"JAX_PLATFORMS": "cpu"}
 _CHECK = """
 import importlib.util, json, jax, jaxlib.version, numpy, flatbuffers
 importlib.import_module("jax.export" if importlib.util.find_spec("jax.export") else "jax.experimental.export")
@@ -89,26 +92,25 @@ PUBLISHED = Sources()
 """Nothing but what is published."""
 
 
-def this_interpreter(release: Release) -> Environment:
-    """The interpreter that runs now, as a reader."""
+def this_interpreter(release: Release, added: Iterable[str] = ()) -> Environment:
+    """The interpreter that runs now, as a reader. `added` names variables that its cells get beside the usual ones."""
     own = {name: os.environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
-    return Environment(release, Path(sys.executable), {**cell_variables(), **own})
+    return Environment(release, Path(sys.executable), {**cell_variables(added=added), **own})
 
 
-def cell_variables(placement: Placement | None = None) -> dict[str, str]:
-    """The variables of a cold cell: nothing that would set jax, XLA or Python differently from a plain process.
+def cell_variables(placement: Placement | None = None, added: Iterable[str] = ()) -> dict[str, str]:
+    """The variables of a cold cell: those of `passed_variables`, and our own.
 
     A cloud describes its TPUs by variables: a cell that runs there inherits them.
     """
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
-    # Thread pools of numpy's BLAS would be lost in a fork.
-    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    plain = {**inherited, **threads, "JAX_PLATFORMS": "cpu"}
-    if placement is None:
-        return plain
-    tpu = {name: value for name, value in os.environ.items() if name.startswith("TPU_")}
-    runs_on_tpu = (placement.platform, placement.mode) == ("tpu", Mode.RUN)
-    return {**plain, **(tpu if runs_on_tpu else {}), **placement.variables()}
+    runs_on_tpu = placement is not None and (placement.platform, placement.mode) == ("tpu", Mode.RUN)
+    inherited = passed_variables(added, ("TPU_",) if runs_on_tpu else ())
+    return {**inherited, **_OWN, **(placement.variables() if placement else {})}
+
+
+def writer_variables() -> dict[str, str]:
+    """The variables of a project's own tests in another release: all, but no setting of the caller's jax or Python."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)} | _OWN
 
 
 def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
@@ -126,8 +128,9 @@ class ReaderEnvironments:
     """The environments of a run's readers, built once and shared by all projects of this user.
 
     Those that it gives are locked for use until the end of its ``with``, or else of the process: nobody removes them.
-    `notify` reports downloads and long waits; `ready` is called with each reader whose environment is built. A build
-    that is running when `stopping` is set is ended.
+    `packages` are requirements of every reader, beside jax. `variables` names the environment variables that cells get
+    beside the usual ones. `notify` reports downloads and long waits; `ready` is called with each reader whose
+    environment is built. A build that is running when `stopping` is set is ended.
     """
 
     def __init__(
@@ -135,12 +138,16 @@ class ReaderEnvironments:
         calendar: Calendar,
         sources: Sources = PUBLISHED,
         *,
+        packages: Sequence[str] = (),
+        variables: Iterable[str] = (),
         stopping: threading.Event | None = None,
         notify: Callable[[str], None] = lambda text: None,
         ready: Callable[[Release], None] = lambda release: None,
     ) -> None:
         self._calendar = calendar
         self._sources = sources
+        self._packages = packages
+        self._variables = tuple(variables)
         self._stopping = stopping
         self._notify = notify
         self._ready = ready
@@ -174,7 +181,7 @@ class ReaderEnvironments:
                 f"{jaxlib}. Delete the folder; it will be built again."
             )
         self._ready(release)
-        return Environment(release, built.python, cell_variables(placement), built.content_hash)
+        return self._environment(placement, built)
 
     def find(self, placement: Placement) -> Environment | None:
         """The environment of a reader if it is built already; nothing is built, started or waited for."""
@@ -184,7 +191,11 @@ class ReaderEnvironments:
             return None
         if built is None:
             return None
-        return Environment(placement.reader, built.python, cell_variables(placement), built.content_hash)
+        return self._environment(placement, built)
+
+    def _environment(self, placement: Placement, built: Built) -> Environment:
+        variables = cell_variables(placement, self._variables)
+        return Environment(placement.reader, built.python, variables, built.content_hash)
 
     def _recipe(self, placement: Placement) -> Recipe:
         release, sources = placement.reader, self._sources
@@ -197,6 +208,7 @@ class ReaderEnvironments:
             _CHECK,
             sources.content(release),
             sources.options(),
+            packages=tuple(self._packages),
         )
 
     def _announce(self, placement: Placement, recipe: Recipe) -> None:

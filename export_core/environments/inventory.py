@@ -21,7 +21,7 @@ class CachedEnvironment:
 
     `kind` is ``reader`` or ``writer``; `plugin` is empty for a CPU, else such as ``libtpu`` or ``cuda12-run``. `size`
     is in bytes, of files that are hard links into uv's cache, so that removing them may free less. `is_built` is false
-    for what a killed build left behind.
+    for what a killed build left behind. `packages` are those that a policy adds to its readers.
     """
 
     folder: Path
@@ -32,6 +32,7 @@ class CachedEnvironment:
     last_used: datetime.date
     in_use: bool
     is_built: bool
+    packages: tuple[str, ...] = ()
 
 
 def cached_environments() -> list[CachedEnvironment]:
@@ -89,10 +90,11 @@ def _describe(folder: Path) -> CachedEnvironment:
     with exclusive_lock(folder) as is_unused:
         in_use = not is_unused or _is_being_built(folder)
     try:
-        size = json.loads((folder / READY).read_bytes()).get("size")
-        is_built = True
+        ready = json.loads((folder / READY).read_bytes())
+        size, is_built = ready.get("size"), True
+        packages = tuple(ready.get("packages", ()))
     except (OSError, ValueError):
-        size, is_built = None, False
+        size, is_built, packages = None, False, ()
     return CachedEnvironment(
         folder,
         {"jaxlib": "reader"}.get(kind, kind),
@@ -102,4 +104,5 @@ def _describe(folder: Path) -> CachedEnvironment:
         last_used(folder),
         in_use,
         is_built,
+        packages,
     )

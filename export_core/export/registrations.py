@@ -28,6 +28,6 @@ def _source(case: Case, name: str) -> bytes:
         raise ExportError(
             f"{case.test}: register={name!r}: expected the name of a module that this test has imported from a .py "
             f"file, found {'none' if module is None else repr(path)}. The reader imports a copy of it, which may "
-            "import only jax, numpy and the standard library."
+            "import only jax, numpy, the standard library and the policy's reader_packages."
         )
     return Path(path).read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import types
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,18 +12,26 @@ from typing import Any
 import numpy as np
 
 from export_core.artifact import Artifact, Aval, Envelope
+from export_core.artifact.hlo_sharding import Spec
+from export_core.goldens.adopted_mesh import mesh_for, specs_for
 from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, to_npz
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Comparison, Manifest, Options, Writer, signature_of
+from export_core.goldens.rules import is_plain_name
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 
 _WIDE = ("int64", "uint64", "float64", "complex128")
-# Not in the name of a folder on Windows either, where goldens may be checked out.
-_NOT_IN_NAMES = set('/\\:*?"<>|\0')
 
 
 def adopt_artifact(
-    artifact: Artifact, inputs: Path, outputs: Path, case: str, writer: Writer, register: Sequence[Path] = ()
+    artifact: Artifact,
+    inputs: Path,
+    outputs: Path,
+    case: str,
+    writer: Writer,
+    register: Sequence[Path] = (),
+    mesh: Mapping[str, int] = types.MappingProxyType({}),
+    in_specs: Sequence[Spec | None] = (),
 ) -> tuple[Manifest, dict[str, bytes]]:
     """Make the manifest and the files of a golden, as `GoldenStore.write` takes them.
 
@@ -35,13 +44,17 @@ def adopt_artifact(
         case: the name of the golden's folder.
         writer: who exported it.
         register: modules that a reader imports first; the golden holds a copy of each.
+        mesh: the mesh that it was exported for, where the artifact cannot tell it.
+        in_specs: how each flat argument is sharded, where the artifact does not say so.
 
     Raises:
-        GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, or the name is no
-            folder's.
+        GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, or cannot be placed on the
+            mesh, or the name is no folder's.
     """
     envelope = _envelope_of(artifact)
     _check_case_name(case)
+    own_mesh = mesh_for(artifact, mesh)
+    specs = specs_for(artifact, own_mesh, in_specs)
     # Sizes of symbolic dimensions. Inputs are read first, since the shapes of outputs may be expressions of theirs.
     sizes: dict[str, int] = {}
     files = {ARTIFACT: bytes(artifact.data)}
@@ -54,7 +67,12 @@ def adopt_artifact(
         name=None,
         writer=writer,
         flags={"jax_enable_x64": _needs_x64(envelope)},
-        options=Options(platforms=envelope.platforms, register=tuple(module.stem for module in register)),
+        options=Options(
+            platforms=envelope.platforms,
+            mesh=own_mesh,
+            in_specs=specs,
+            register=tuple(module.stem for module in register),
+        ),
         comparison=Comparison(),
         signature=signature_of(envelope),
         custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
@@ -78,7 +96,7 @@ def _needs_x64(envelope: Envelope) -> bool:
 
 
 def _check_case_name(case: str) -> None:
-    if not case or case.startswith(".") or set(case) & _NOT_IN_NAMES or not case.isprintable():
+    if not is_plain_name(case):
         raise GoldenError(f"--case: expected a name that a folder can have, such as models.attention, found {case!r}.")
 
 

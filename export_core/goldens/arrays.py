@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from export_core.goldens.errors import GoldenError
+from export_core.untrusted import read_regular
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -126,7 +127,8 @@ def from_npz(source: Path | bytes) -> tuple[Leaf, ...]:
     """
     where = source if isinstance(source, Path) else "<bytes>"
     try:
-        with np.load(source if isinstance(source, Path) else io.BytesIO(source), allow_pickle=False) as archive:
+        data = read_regular(source) if isinstance(source, Path) else source
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             # By number: as text, the 10000th would come before the 1001st. Leaves themselves cannot be ordered.
             numbered = sorted((_member(name, archive[name]) for name in archive.files), key=operator.itemgetter(0))
             return tuple(leaf for _, leaf in numbered)

@@ -12,6 +12,8 @@ import msgspec
 import yaml
 
 from export_core.goldens.errors import GoldenError
+from export_core.goldens.rules import found_in, problems
+from export_core.untrusted import decode_yaml, read_regular
 
 if TYPE_CHECKING:
     from export_core.artifact import Envelope
@@ -46,9 +48,10 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """How it was exported. A field that has its default is not written down.
 
     `allow` and `disabled_checks` map custom-call targets and checks to the reason why they are accepted. `mesh` maps
-    axis names to sizes, in order; empty for one device. `register` names the modules that the reader imports first; the
-    golden holds a copy of each. `refused_on` lists platforms that it was not exported for, and on which its refusal is
-    checked.
+    axis names to sizes, in order; empty for one device. `in_specs` has a spec for each positional argument, or for each
+    flat one of an artifact that was added without its source. `register` names the modules that the reader imports
+    first; the golden holds a copy of each. `refused_on` lists platforms that it was not exported for, and on which its
+    refusal is checked.
     """
 
     # Defaults are left out (omit_defaults), so that a new option does not change the bytes of goldens without it.
@@ -94,7 +97,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
         Source that XLA quotes does not count: a comment in it may hold the very words that are looked for.
         """
-        return self.refused is not None and re.search(self.refused, _QUOTED_SOURCE.sub("", message)) is not None
+        return self.refused is not None and found_in(_QUOTED_SOURCE.sub("", message), self.refused)
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -147,7 +150,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `files` maps each file beside it to its SHA-256; nothing in it depends on the machine or the time.
 
-    `out_shardings` says for more than one device which part of each output is on which device.
+    `out_shardings` says for more than one device which part of each output is on which device. `packages` has the
+    version of every package that was installed where `jaxexport backfill` wrote it; for others it is not written down.
     """
 
     case: str
@@ -163,6 +167,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checks: tuple[Check, ...] = ()
     out_shardings: tuple[str, ...] = ()
     jaxpr: JaxprSummary | None = None
+    packages: dict[str, str] = {}
     format: int = FORMAT
 
     @property
@@ -191,25 +196,35 @@ _Dumper.add_representer(str, _Dumper.text)
 def dump_manifest(manifest: Manifest) -> bytes:
     """golden.yaml as bytes, the same for the same manifest: fields in order, `format` first, where readers look."""
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
+    if not manifest.packages:  # a new field does not change the bytes of goldens without it
+        del data["packages"]
     ordered = {"format": data.pop("format"), **data}
     return yaml.dump(ordered, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120).encode()
 
 
 def load_manifest(path: Path) -> Manifest:
-    """Read a golden.yaml. Raises `GoldenError` naming the file and the field."""
+    """Read a golden.yaml. Raises `GoldenError` naming the file and the field, also where only a rule is broken."""
     try:
-        text = path.read_bytes()
+        text = read_regular(path)
     except FileNotFoundError:
         raise GoldenError(f"{path}: expected a golden's manifest, found no such file. {RESTORE}") from None
     except OSError as error:
         raise GoldenError(f"{path}: cannot read this manifest: {error.strerror}.") from None
     try:
-        fields = msgspec.yaml.decode(text)  # once: YAML takes most of the time of a matrix with all results cached
+        fields = decode_yaml(text)  # once: YAML takes most of the time of a matrix with all results cached
         _refuse_newer(path, fields)
-        return msgspec.convert(fields, Manifest, builtin_types=(datetime.date,))
+        manifest = msgspec.convert(fields, Manifest, builtin_types=(datetime.date,))
     except msgspec.MsgspecError as error:
         problem = " ".join(str(error).split())  # an error of YAML has several lines
         raise GoldenError(f"{path}: not a golden's manifest: {problem}. {RESTORE}") from None
+    check_manifest(manifest, f"{path}")
+    return manifest
+
+
+def check_manifest(manifest: Manifest, where: str) -> None:
+    """Raise `GoldenError` for a manifest that breaks a rule: nobody else has to ask where its names lead."""
+    for field, problem in problems(manifest):
+        raise GoldenError(f"{where}: {field}: {problem} {RESTORE}")
 
 
 def refuse_newer_format(path: Path) -> None:
@@ -218,7 +233,7 @@ def refuse_newer_format(path: Path) -> None:
     A damaged or missing one may be overwritten.
     """
     try:
-        _refuse_newer(path, msgspec.yaml.decode(path.read_bytes()))
+        _refuse_newer(path, decode_yaml(read_regular(path)))
     except (OSError, msgspec.MsgspecError):
         return
 

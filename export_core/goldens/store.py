@@ -18,10 +18,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import msgspec
+
+from export_core.artifact import Artifact, read_bytes
 from export_core.atomic import write_whole
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import RESTORE, Manifest, dump_manifest, load_manifest, refuse_newer_format
+from export_core.goldens.manifest import (
+    RESTORE,
+    Manifest,
+    check_manifest,
+    dump_manifest,
+    load_manifest,
+    refuse_newer_format,
+)
+from export_core.untrusted import read_regular
 
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
@@ -60,6 +71,20 @@ class Golden:
         """The serialized `jax.export.Exported`."""
         return self.folder / ARTIFACT
 
+    def content(self, name: str) -> bytes:
+        """The bytes of one of its files. Raises `GoldenError` for one that is missing, or is no regular file."""
+        path = self.folder / name
+        try:
+            return read_regular(path)
+        except FileNotFoundError:
+            raise GoldenError(f"{path}: expected a file of this golden, found none. {RESTORE}") from None
+        except OSError as error:
+            raise GoldenError(f"{path}: cannot read this file: {error.strerror}. {RESTORE}") from None
+
+    def read_artifact(self) -> Artifact:
+        """The artifact, read. Raises `GoldenError` or `ArtifactError`."""
+        return read_bytes(self.content(ARTIFACT), str(self.artifact))
+
     def inputs(self) -> tuple[Leaf, ...]:
         """The flat arguments."""
         return from_npz(self.folder / INPUTS)
@@ -75,12 +100,8 @@ class Golden:
         listed.
         """
         for name, expected in self.manifest.files.items():
-            path = self.folder / name
-            try:
-                actual = sha256(path.read_bytes())
-            except FileNotFoundError:
-                raise GoldenError(f"{path}: expected a file of this golden, found none. {RESTORE}") from None
-            if actual != expected:
+            if (actual := sha256(self.content(name))) != expected:
+                path = self.folder / name
                 raise GoldenError(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
         for name in (ARTIFACT, INPUTS, OUTPUTS):
             if name not in self.manifest.files:
@@ -110,16 +131,17 @@ class GoldenStore:
         return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
 
     def write(self, manifest: Manifest, files: Mapping[str, bytes]) -> WriteStatus:
-        """Write one golden atomically. A stored golden with the same bytes is not touched.
+        """Write one golden atomically. A stored golden with the same bytes is not touched, whatever packages it names.
 
-        Raises `GoldenError` when the disk refuses, or when a newer version of this tool wrote the stored golden; then
-        nothing stored has changed.
+        Raises `GoldenError` when the disk refuses, when a newer version of this tool wrote the stored golden, and for a
+        manifest that could not be loaded; then nothing stored has changed, or the message says so.
         """
+        check_manifest(manifest, f"{self.root / manifest.case}")  # first: `..` as a case would lead out of the root
         target = self.root / manifest.case / manifest.writer.id
         self._recover(target.parent)  # first, or a golden that waits to be put back would count as missing
         content = {MANIFEST: dump_manifest(manifest), **files}
         replaced = target.exists()
-        if replaced and self._content(target) == content:
+        if replaced and self._content(target) in (content, self._with_stored_packages(manifest, target, content)):
             return WriteStatus.UNCHANGED
         if replaced:
             refuse_newer_format(target / MANIFEST)
@@ -134,7 +156,6 @@ class GoldenStore:
                 _swap(staged, target)
             else:
                 staged.rename(target)
-            _sync_folder(target.parent)
         except OSError as error:
             raise GoldenError(
                 f"{target}: cannot write this golden: {error.strerror or error}. Nothing stored was changed; "
@@ -142,6 +163,14 @@ class GoldenStore:
             ) from error
         finally:
             shutil.rmtree(staged, ignore_errors=True)  # after a swap, this is the old golden
+        try:
+            _sync_folder(target.parent)
+        except OSError as error:
+            raise GoldenError(
+                f"{target}: this golden is written and complete, but the disk did not confirm it: "
+                f"{error.strerror or error}. A power failure may still undo it: check the disk, then run "
+                "`jaxexport goldens verify`."
+            ) from error
         return WriteStatus.REPLACED if replaced else WriteStatus.NEW
 
     def remove(self, golden: Golden) -> None:
@@ -162,6 +191,9 @@ class GoldenStore:
             golden.folder.parent.rmdir()
 
     def _load(self, folder: Path) -> Golden:
+        for path in (folder.parent, folder):
+            if path.is_symlink():
+                raise GoldenError(f"{path}: expected a folder, found a symbolic link. {RESTORE}")
         manifest = load_manifest(folder / MANIFEST)
         if (manifest.case, manifest.writer.id) != (folder.parent.name, folder.name):
             raise GoldenError(
@@ -169,6 +201,16 @@ class GoldenStore:
                 f"{folder.parent.name}/{folder.name}. Move the folder back to its place."
             )
         return Golden(manifest, folder)
+
+    def _with_stored_packages(
+        self, manifest: Manifest, target: Path, content: Mapping[str, bytes]
+    ) -> Mapping[str, bytes]:
+        """The content with the packages of the stored golden: with others, it is still the same golden."""
+        try:
+            packages = self._load(target).manifest.packages
+        except GoldenError:  # it is damaged, and written again
+            return content
+        return {**content, MANIFEST: dump_manifest(msgspec.structs.replace(manifest, packages=packages))}
 
     @staticmethod
     def _folders(parent: Path) -> Iterator[Path]:

@@ -50,7 +50,10 @@ def unlisted_files(store: GoldenStore) -> Iterator[Stray]:
     for golden in store.goldens():
         for path in _sorted(golden.folder):
             if path.name not in {MANIFEST, *golden.manifest.files}:
-                yield Stray(path, f"not one of the files of {golden.id}")
+                what = f"not one of the files of {golden.id}"
+                if path.name == "__pycache__":
+                    what += ": bytecode, which can be deleted; an earlier version of pytest-jaxexport left it"
+                yield Stray(path, what)
 
 
 def delete_leftovers(candidates: Iterable[Stray]) -> list[Stray]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from export_core.artifact.main_check import check_main
+from export_core.escaping import printable
 from export_core.inspection.describe import audit_calls, find_writer, foreseen_in
-from export_core.inspection.screen import joined, printable
+from export_core.inspection.screen import joined
 from export_core.phrases import plural
 
 if TYPE_CHECKING:
@@ -51,8 +52,11 @@ def audit_text(
 
 
 def _summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:
-    bad = sum(not finding.ok for finding in findings)
-    parts = [f"{plural(bad, 'target')} not guaranteed"] if bad else []
+    unread = sum(not finding.ok for finding in findings if not finding.count)
+    bad = sum(not finding.ok for finding in findings if finding.count)
+    parts = [f"not read whole ({plural(unread, 'part')} not known)"] if unread else []
+    if bad:
+        parts.append(f"{plural(bad, 'target')} not guaranteed")
     if problems:
         parts.append("main is not what the envelope says")
     if parts:
@@ -61,7 +65,7 @@ def _summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:
 
 
 def _finding_lines(finding: AuditFinding) -> list[str]:
-    mark = "note" if not finding.count else "ok  " if finding.ok else "FAIL"
+    mark = "FAIL" if not finding.ok else "ok  " if finding.count else "note"
     more = [] if finding.ok else [f"          in {place}" for place in finding.places[1:]]
     return [f"  {mark}  {finding}", *more]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.version import InvalidVersion, Version
 
 from export_core.artifact import as_dict
-from export_core.artifact.audit import AuditFinding, audit
+from export_core.artifact.audit import DISABLED, AuditFinding, audit
 from export_core.artifact.foreseen import PLATFORMS, Foreseen, foreseen
 from export_core.artifact.main_check import check_main, dimension_names, is_known
 from export_core.artifact.readers import loads, readers_of
@@ -61,7 +61,7 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True) -> facts.I
         "main": None if envelope is None else {"checked": is_known(envelope), "problems": check_main(artifact)},
         "disabled_checks": [] if envelope is None else list(map(str, envelope.disabled_checks)),
         "unknown_fields": [] if envelope is None else [f"{x.table}[{x.index}]" for x in _unknown(envelope)],
-        "custom_calls": [_custom_call(finding) for finding in findings if finding.count],
+        "custom_calls": [_custom_call(finding) for finding in findings if finding.standing != DISABLED],
         "foreseen": _foreseen(artifact, releases),
         "modules": [_module(module, artifact.data) for module in artifact.modules],
         "writer": writer,
@@ -109,7 +109,7 @@ def _not_above(candidates: Sequence[str], jax: str) -> list[str]:
 def audit_calls(
     artifact: Artifact, writer: facts.WriterFacts, allow: Mapping[str, str], reader: str | None = None
 ) -> tuple[AuditFinding, ...]:
-    """Audit the custom calls against what the writer promised; if several can have written it, against what all did.
+    """Audit an artifact against what its writer promised; if several can have written it, against what all did.
 
     `reader` is a jaxlib that must promise them too, None where there is none to consider.
 
@@ -119,11 +119,10 @@ def audit_calls(
     who = [writer["jaxlib"]] if writer["jaxlib"] else writer["candidates"]
     lists = [stable_targets(version) for version in who if version]
     return audit(
-        artifact.custom_calls,
+        artifact,
         frozenset.intersection(*lists) if lists else None,
         None if reader is None else stable_targets(reader),
         allow=allow,
-        disabled_checks=() if artifact.envelope is None else artifact.envelope.disabled_checks,
         writer=f"jaxlib {who[0]}" if len(who) == 1 else f"all of the {len(who)} releases that can have written it",
         reader=f"jaxlib {reader}",
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from export_core.inspection.screen import LINE, custom_call, joined, need_in_words, printable, size
+from export_core.escaping import printable
+from export_core.inspection.screen import LINE, custom_call, joined, need_in_words, size
 from export_core.phrases import plural
 
 if TYPE_CHECKING:

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import msgspec
 
-from export_core.artifact import ArtifactError, read
+from export_core.artifact import ArtifactError
 from export_core.artifact.main_check import check_main, is_known
+from export_core.escaping import printable
 from export_core.goldens import Golden, GoldenError
 from export_core.goldens.arrays import Leaf, from_npz
-from export_core.inspection.screen import LINE, WIDTH, joined, printable, size
+from export_core.inspection.screen import LINE, WIDTH, joined, size
 from export_core.phrases import plural
+from export_core.untrusted import read_regular
 
 MOST = 8
 """Lines of one kind, and first values of one array."""
@@ -36,7 +38,7 @@ def side_file(golden: Golden, name: str) -> str:
     """Return the text of a listing, module.mlir or jaxpr.txt. Raises `GoldenError` if this golden has none."""
     path = golden.folder / name
     try:
-        return path.read_text(encoding="utf-8", errors="backslashreplace")
+        return read_regular(path).decode(errors="backslashreplace")
     except FileNotFoundError:
         raise GoldenError(
             f"{path}: expected this listing, found none: not every golden has one. "
@@ -77,9 +79,9 @@ def _text(value: object) -> str:
 
 def _artifact(golden: Golden) -> Iterator[tuple[str, str]]:
     try:
-        artifact = read(golden.artifact)
+        artifact = golden.read_artifact()
         problems = check_main(artifact)
-    except ArtifactError as error:  # a damaged golden is shown with what is wrong, and the rest of it
+    except (ArtifactError, GoldenError) as error:  # a damaged golden is shown with what is wrong, and the rest of it
         yield "artifact", str(error)
         return
     envelope = artifact.envelope

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from export_core.escaping import printable
 from export_core.phrases import plural
 
 if TYPE_CHECKING:
@@ -251,8 +252,3 @@ def _named(name: str, lines: Iterable[str], none: str) -> Iterator[str]:
 def _line(name: str, text: str) -> str:
     text = text if len(text) <= LINE else text[: LINE - 1] + "…"
     return f"{name:<{WIDTH}}{printable(text)}".rstrip()
-
-
-def printable(text: str) -> str:
-    """Return text of a file with its control characters escaped, since they could take over the terminal."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from export_core.goldens import JaxprSummary, Manifest
 from export_core.inspection.listings import jaxpr_difference, module_difference
+from export_core.untrusted import read_regular
 
 JAXPR, MODULE = "jaxpr.txt", "module.mlir"
 
@@ -62,6 +63,6 @@ def _counted(names: tuple[str, ...]) -> str:
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_regular(path).decode(errors="backslashreplace")
     except OSError:
         return None

@@ -1,13 +1,19 @@
-"""The coverage of a run: if no cell shows what it was asked to show, it is incomplete, whatever its cells say."""
+"""The coverage of a run: if no cell shows what it was asked to show, it is incomplete, whatever its cells say.
+
+Also what a run is only a part of, and whether anything was promised in it.
+"""
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from export_core.judge.result import Judgement, Result, by_build_date
 from export_core.matrix import Verdict
-from export_core.policy import Required
+from export_core.matrix.selection import Selection
+from export_core.phrases import few
+from export_core.policy import Policy, Required
 
 
 def must_run(result: Result, required: Required) -> bool:
@@ -46,3 +52,43 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
             if not fnmatch.filter(values, pattern)
         ]
     return missing
+
+
+def nothing_promised(results: Sequence[Result], policy: Policy) -> str:
+    """A sentence where no cell of a run was promised, whatever happened to them; empty where one was."""
+    if not results or any(result.promised for result in results):
+        return ""
+    windows = policy.windows
+    what = (
+        f"No cell of this run is inside its window ({windows.backward} days backward, {windows.forward} forward), so "
+        "it shows nothing about the promise. "
+    )
+    if policy.unpromised:
+        return f"{what}The policy says that such a run is meant: {policy.unpromised}"
+    return (
+        f"{what}Choose readers of the window (--readers window), write goldens with newer releases, or say why such a "
+        "run is meant: unpromised: REASON in the policy, or --unpromised REASON."
+    )
+
+
+def left_out(selection: Mapping[str, Any], policy: Policy, shard: str) -> str:
+    """How a run is only a part of what its project asks for: ``shard 1/7, only cases t.a``; empty where it is all.
+
+    `selection` is as `Selection.described` has it. The readers and platforms that the policy names are the project's.
+    """
+    parts = [f"shard {shard}"] if shard else []
+    parts += [f"only {name} {few(selection[name])}" for name in ("cases", "writers") if selection.get(name)]
+    if touching := selection.get("touching"):
+        parts.append(f"only cells that jaxlib {touching} wrote or reads")
+    readers = Selection(readers=selection.get("readers", policy.readers)).named
+    if "all" not in readers and not {*Selection(readers=policy.readers).named} <= {*readers}:
+        parts.append(f"only readers {few(readers)}")
+    platforms = _names(selection.get("platforms", policy.spelled_platforms()))
+    if not {*_names(policy.spelled_platforms())} <= {*platforms}:
+        parts.append(f"only platforms {few(platforms)}")
+    return ", ".join(parts)
+
+
+def _names(platforms: Iterable[str]) -> list[str]:
+    """Platforms without their modes."""
+    return [platform.partition(":")[0] for platform in platforms]

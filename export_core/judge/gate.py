@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from export_core.judge.accepted import Accepted
-from export_core.judge.coverage import uncovered
+from export_core.judge.coverage import left_out, nothing_promised, uncovered
 from export_core.judge.custom_calls import JudgedChange, judge_changes
 from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Judgement, Result
@@ -30,14 +30,18 @@ class ShardOf(msgspec.Struct, frozen=True):
     index: int
     count: int
 
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
 
 class Summary(msgspec.Struct, frozen=True):
     """summary.json: what was planned, what happened, and by which policy and calendar.
 
     `uncovered` says what is missing beside the cells that were not run. `plan` is a digest of the whole plan: the same
     for all its shards. `shard` says which of them this was. `flaky` counts the cells whose verdict was another one the
-    last time. `without_cells` names the selected goldens that have no cell on the platforms asked for. `results_sha256`
-    is the hash of results.jsonl.
+    last time. `without_cells` names the selected goldens that have no cell on the platforms asked for. `unpromised`
+    says that no cell was promised, and is empty if one was; `partial` says which part of the project's plan this was,
+    and is empty if it was all of it. `results_sha256` is the hash of results.jsonl.
     """
 
     planned: int
@@ -58,6 +62,8 @@ class Summary(msgspec.Struct, frozen=True):
     shard: ShardOf | None = None
     flaky: int = 0
     without_cells: str = ""
+    unpromised: str = ""
+    partial: str = ""
     results_sha256: str = ""
 
 
@@ -101,7 +107,8 @@ def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
 def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Summary:
     """Count, check the list of known failures and the declared changes of custom calls, and decide the exit code.
 
-    Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete. A
+    Nothing planned, a result missing or given twice, and what the policy requires and no cell covers is incomplete, and
+    so is a run without a promised cell, unless the policy says that it is meant or others have its other shards. A
     golden that calls a new target too early is a broken promise even if no reader of this run shows it: readers of
     those days are deployed, and not all of them are published. Raises `PolicyError` for a known failure whose globs
     cover too much.
@@ -113,6 +120,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     # A shard cannot know what the others cover.
     platforms = [name.partition(":")[0] for name in facts.selection.get("platforms", ())]
     missing = [] if facts.shard else uncovered(results, policy.required, platforms)
+    unpromised = nothing_promised(results, policy)
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
     judgements = Counter(str(result.judgement) for result in results)
     # Counting alone would take a result that is given twice for the one that is missing.
@@ -136,8 +144,15 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         shard=facts.shard,
         flaky=sum(bool(result.flaky) for result in results),
         without_cells=facts.without_cells,
+        unpromised=unpromised,
+        partial=left_out(facts.selection, policy, str(facts.shard or "")),
     )
     return msgspec.structs.replace(summary, exit_code=exit_code_of(summary))
+
+
+def broken_changes(summary: Summary) -> int:
+    """How many declared changes of custom calls some golden makes too early."""
+    return sum(bool(change.broken) for change in summary.custom_call_changes)
 
 
 def exit_code_of(summary: Summary) -> int:
@@ -145,9 +160,13 @@ def exit_code_of(summary: Summary) -> int:
     # Incomplete outranks broken: what did not run may be broken too. The report lists both.
     if summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE):
         return INCOMPLETE
-    if summary.judgements.get(Judgement.BROKEN) or any(change.broken for change in summary.custom_call_changes):
+    if summary.judgements.get(Judgement.BROKEN) or broken_changes(summary):
         return BROKEN
-    return STALE if summary.stale else KEPT
+    if summary.stale:
+        return STALE
+    # Other shards may have promised cells.
+    meant = summary.policy.get("unpromised") or summary.shard
+    return INCOMPLETE if summary.unpromised and not meant else KEPT
 
 
 def _miscounted(planned: int, results: int, different: int) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from export_core.artifact import ArtifactError, read
+from export_core.artifact import ArtifactError
 from export_core.artifact.audit import audit
-from export_core.goldens import Golden
+from export_core.goldens import Golden, GoldenError
 from export_core.policy import Policy
 from export_core.releases.stable_targets import stable_targets
 
@@ -12,14 +12,14 @@ from export_core.releases.stable_targets import stable_targets
 def audit_problem(golden: Golden, policy: Policy) -> str:
     """Why this artifact must not be compiled anywhere; empty if no problems were found.
 
-    Only a target that the writer's release never promised stops it. A target that the reader's release has dropped
-    since is run: whether the promise holds is what the cell is to show.
+    A part that this reader does not know stops it, and a target that the writer's release never promised. A target that
+    the reader's release has dropped since is run: whether the promise holds is what the cell is to show.
     """
     writer = golden.manifest.writer.jaxlib
-    try:
-        calls = read(golden.artifact).custom_calls
-    except ArtifactError as error:
-        return str(error)
     accepted = {**golden.manifest.options.allow, **policy.allow}
-    findings = audit(calls, stable_targets(writer), allow=accepted, writer=f"jaxlib {writer}")
+    try:
+        artifact = golden.read_artifact()
+        findings = audit(artifact, stable_targets(writer), allow=accepted, writer=f"jaxlib {writer}")
+    except (ArtifactError, GoldenError) as error:
+        return str(error)
     return "\n".join(str(finding) for finding in findings if not finding.ok)

@@ -12,12 +12,12 @@ import msgspec
 from export_core.comparing.compare import Difference, compare_leaves
 from export_core.environments.placement import Mode
 from export_core.goldens import Check, Comparison, Golden
+from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.matrix.cell import Cell
 from export_core.matrix.dump import cell_dump_folder
-from export_core.matrix.limits import Limits
-from export_core.tolerances import Tolerances
+from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.worker.protocol import CheckRequest, Reply, Request
 
 _NO_LIMIT_SECONDS = 1e9
@@ -42,6 +42,9 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
     """
     golden = cell.golden
     folder, mesh = golden.folder.resolve(), golden.manifest.options.mesh
+    # The artifact of a test was exported with its specs, and says them itself.
+    given = () if golden.manifest.test else golden.manifest.options.in_specs
+    specs = parse_specs(", ".join(map(str, given))) if given else ()
     checks = tuple(
         CheckRequest(
             name=check.name,
@@ -51,6 +54,7 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
             mesh=tuple((check.mesh or mesh).items()),
             # The artifact's own shardings hold on the exporter's mesh only.
             place="spread" if check.spread else "whole" if check.mesh not in ({}, mesh) else "own",
+            specs=specs,
             dump=None if dump is None else cell_dump_folder(cell, check.name, dump),
         )
         for number, check in enumerate(checks_of(cell))
@@ -100,10 +104,10 @@ class CallResults:
     problem: str = ""
 
 
-def check_calls(cell: Cell, reply: Reply, scratch: Path, tolerances: Tolerances) -> CallResults:
+def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions) -> CallResults:
     """Compare what a worker brought back with the golden. The first call that differs is the `problem`.
 
-    `tolerances` are the policy's, for platforms. Of what was only compiled, there are only refusals to compare.
+    Of what was only compiled, there are only refusals to compare.
     """
     manifest = cell.golden.manifest
     differences: list[Difference] = []
@@ -122,7 +126,8 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, tolerances: Tolerances)
             from_npz(scratch / f"{number}.npz"),
             comparison_of(check, manifest.comparison),
             platforms=(manifest.writer.platform, cell.platform),
-            tolerances=tolerances,
+            tolerances=options.policy.tolerances,
+            user_code=options.user_code,
         )
         differences.append(difference)
         if not difference.ok:

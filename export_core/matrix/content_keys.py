@@ -14,14 +14,15 @@ from typing import Any
 
 import msgspec
 
-from export_core import tolerances
+from export_core import tolerances, variables
 from export_core.environments.environment import Environment
-from export_core.goldens import Golden, Manifest
+from export_core.goldens import Golden, GoldenError, Manifest
 from export_core.goldens.store import FOR_THE_EYE
 from export_core.matrix.cell import Cell
 from export_core.matrix.checks import register_modules, request_of
 from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.self_contained import is_self_contained
+from export_core.variables import deciding_variables
 
 _OUTPUTS = Path("outputs")
 _CORE = Path(__file__).parents[1]
@@ -53,7 +54,7 @@ class OutcomeKeys:
         self._calendar = options.calendar
         # The reasons for allowed calls are left out: they decide nothing.
         policy = [options.policy.tolerances, sorted(options.policy.allow)]
-        self._policy = msgspec.json.encode(policy, order="deterministic").decode()
+        self._policy = _digest(policy)
         self._executions = ExecutionKeys(options.limits)
         self._expected: dict[str, str] = {}
         self._readers: dict[int, tuple[Environment, str]] = {}
@@ -73,17 +74,17 @@ class OutcomeKeys:
     def _reader(self, environment: Environment) -> str:
         reader = environment.release
         jax = self._calendar.jax.get(reader.jax)  # its date decides which messages are refusals
-        # Such as LD_LIBRARY_PATH: a cell inherits them, and they decide which native libraries it loads.
-        loader = (f"{name}={value}" for name, value in sorted(environment.variables.items()) if name.startswith("LD_"))
+        # Such as LD_LIBRARY_PATH, which decides the native libraries that a cell loads, and what the policy adds.
+        inherited = _digest(deciding_variables(environment.variables))
         return "\n".join(
-            (environment.content_hash, *loader, str(jax.built if jax else reader.built), code(), machine())
+            (environment.content_hash, inherited, str(jax.built if jax else reader.built), code(), machine())
         )
 
 
 def expected_content(manifest: Manifest) -> str:
-    """A hash of what a golden says and expects, without its name and the files that are for the eye only."""
+    """A hash of what a golden says and expects, without its name, its packages and the files for the eye only."""
     files = {name: content for name, content in manifest.files.items() if name not in FOR_THE_EYE}
-    return _digest(msgspec.structs.replace(manifest, case="", test="", name=None, files=files))
+    return _digest(msgspec.structs.replace(manifest, case="", test="", name=None, files=files, packages={}))
 
 
 def depends_on_more(golden: Golden) -> bool:
@@ -93,12 +94,12 @@ def depends_on_more(golden: Golden) -> bool:
     """
     if ":" in golden.manifest.comparison.compare:
         return True
-    modules = [Path(path) for _, path in register_modules(golden)]
-    if not all(path.name in golden.manifest.files for path in modules):
+    modules = [Path(path).name for _, path in register_modules(golden)]
+    if not all(name in golden.manifest.files for name in modules):
         return True
     try:
-        return not all(is_self_contained(path.read_bytes()) for path in modules)
-    except OSError:  # the cell will say so
+        return not all(is_self_contained(golden.content(name)) for name in modules)
+    except GoldenError:  # the cell will say so
         return True
 
 
@@ -110,7 +111,7 @@ def code() -> str:
     rooms = (_CORE / name for name in names)
     paths = [path for room in rooms for pattern in ("*.py", "data/*.*") for path in sorted(room.rglob(pattern))]
     digest = hashlib.sha256()
-    for path in (*paths, Path(tolerances.__file__)):
+    for path in (*paths, Path(tolerances.__file__), Path(variables.__file__)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -148,4 +149,5 @@ def _with_content(value: Any, folder: str, files: Mapping[str, str]) -> Any:
 
 
 def _digest(value: Any) -> str:
-    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
+    # Not as JSON, which writes infinity and NaN as null: they would share a key with a value that is not set.
+    return hashlib.sha256(msgspec.msgpack.encode(value, order="deterministic")).hexdigest()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-import shutil
 from pathlib import Path
 
 from export_core.matrix.cell import Cell
 from export_core.matrix.errors import MatrixError
+from export_core.untrusted import read_regular
 
 MODULE = "module.mlir"
 
@@ -31,6 +32,6 @@ def cell_dump_folder(cell: Cell, check: str, folder: Path) -> str:
     own = golden / f"{cell.reader.jaxlib}-{cell.platform}" / re.sub(r"[^\w.-]+", "_", check)
     own.mkdir(parents=True, exist_ok=True)
     writers_module = cell.golden.folder / MODULE
-    if writers_module.exists():
-        shutil.copyfile(writers_module, golden / "exported.mlir")
+    with contextlib.suppress(FileNotFoundError):
+        (golden / "exported.mlir").write_bytes(read_regular(writers_module))
     return str(own)

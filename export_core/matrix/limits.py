@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from export_core.comparing.user_code import SECONDS, UserCode
 from export_core.environments.environment import PUBLISHED, Sources
 from export_core.policy import Policy
 from export_core.releases import Calendar
@@ -27,6 +28,10 @@ class Limits:
     fork: bool = hasattr(os, "fork")  # Windows has none, and starts an interpreter for each cell
     device_jobs: int = 1
 
+    def user_code(self) -> UserCode:
+        """A process for users' comparators, each answer of which may take as long as a cell."""
+        return UserCode(seconds=max(SECONDS, self.timeout))
+
 
 @dataclass(frozen=True)
 class ReplayOptions:
@@ -35,6 +40,7 @@ class ReplayOptions:
     `calendar` dates the readers' jax, for the table of refusals; `policy` says which custom calls are accepted beside
     JAX's stable list, and the tolerances of platforms; `sources` are where environments come from. `cache`: take the
     outcomes of equal cells from earlier runs. `dump` is a folder for every module as text, by cell; None writes none.
+    `user_code` runs users' comparators; None starts a process for each comparison.
     """
 
     calendar: Calendar
@@ -43,3 +49,4 @@ class ReplayOptions:
     sources: Sources = PUBLISHED
     cache: bool = False
     dump: Path | None = None
+    user_code: UserCode | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 from export_core.comparing.errors import CompareError
@@ -13,6 +12,8 @@ from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.matrix.checks import CallResults, check_calls
 from export_core.matrix.known_messages import find_driver_need, find_refusal
 from export_core.matrix.limits import GIB, ReplayOptions
+from export_core.phrases import signal_name
+from export_core.urls import without_credentials
 from export_core.worker.protocol import Reply, Stage
 
 SENT_FROM_OUTSIDE = frozenset({1, 2, 9, 15})
@@ -58,21 +59,13 @@ def machine_fault(reply: Reply) -> str:
 
 def not_run(cell: Cell, problem: str) -> Outcome:
     """The outcome of a cell of which nothing is known."""
-    return Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, problem)
-
-
-def signal_name(number: int | None) -> str:
-    """``signal 11 (SIGSEGV)``."""
-    try:
-        return f"signal {number} ({signal.Signals(number or 0).name})"
-    except ValueError:
-        return f"signal {number}"
+    return Outcome(cell, Stage.ENVIRONMENT, Verdict.NOT_RUN, without_credentials(problem))
 
 
 def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Outcome:
     """The outcome of a cell whose calls all ended."""
     try:
-        results = check_calls(cell, reply, outputs, options.policy.tolerances)
+        results = check_calls(cell, reply, outputs, options)
     except GoldenError as error:  # outputs that are gone, or cannot be read
         raise InfrastructureFault(str(error)) from error
     except CompareError as error:  # a comparator that fails says nothing about the reader
@@ -91,7 +84,8 @@ def _failed(cell: Cell, reply: Reply, options: ReplayOptions) -> tuple[Verdict, 
     """The verdict and message of a cell that raised an exception."""
     message = reply.message or ""
     if reply.stage is Stage.READ:  # a module cannot be imported: the artifact was not tried
-        return Verdict.NOT_RUN, message or reply.type or ""
+        way = ". The policy's reader_packages installs what readers need" if "ModuleNotFoundError" in message else ""
+        return Verdict.NOT_RUN, (message or reply.type or "") + way
     call = _call(reply)
     need = find_driver_need(cell.platform, reply.stage, message, cell.reader.built)
     if need and cell.mode is Mode.COMPILE:
@@ -116,9 +110,9 @@ def _ended(
         cell,
         stage or reply.stage,
         verdict,
-        message,
+        without_credentials(message),
         signal=reply.signal,
-        stderr=reply.stderr,
+        stderr=without_credentials(reply.stderr),
         difference=results.difference if results else None,
         seconds=reply.seconds,
         device=reply.device,

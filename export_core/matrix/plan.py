@@ -6,9 +6,8 @@ import datetime
 import fnmatch
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from export_core.comparing.comparators import check_comparator
+from export_core.comparing.user_code import UserCode, opened
 from export_core.environments.environment import PUBLISHED, Sources
 from export_core.environments.placement import Mode, parse_platform, parse_targets
 from export_core.goldens import Golden
@@ -52,12 +51,17 @@ class Plan:
 
 
 def make_plan(
-    goldens: Sequence[Golden], calendar: Calendar, windows: Windows, selection: Selection, as_of: datetime.date
+    goldens: Sequence[Golden],
+    calendar: Calendar,
+    windows: Windows,
+    selection: Selection,
+    as_of: datetime.date,
+    user_code: UserCode | None = None,
 ) -> Plan:
     """Plan every selected golden in every selected reader, as of a day.
 
     Raises `MatrixError` when nothing is left to run, since an empty plan must never look like a success; `CompareError`
-    for a comparator that does not exist (a user's own is imported, with the working folder first on `sys.path`);
+    for a comparator that does not exist (a user's own is imported, by `user_code` or in a process for this plan alone);
     `GoldenError` for a golden whose date is not the calendar's; and `ReleaseError` for a reader that does not exist.
     """
     modes = dict(map(parse_platform, selection.platforms))
@@ -68,8 +72,9 @@ def make_plan(
     # After their dates: one that claims a day to come would otherwise be left out without a word.
     chosen = _existing(selected, as_of)
     # Before anything is run: a misspelled comparator must not end a run after hours.
-    for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
-        check_comparator(name, Path.cwd())
+    with opened(user_code) as code:
+        for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
+            code.check(name)
     readers = choose_readers(selection, known, windows, [golden.manifest.writer.built for golden in chosen], as_of)
     return Plan(
         _cells(chosen, readers, modes, selection),

@@ -338,7 +338,7 @@ class _Replay:
             return outcome
         except InfrastructureFault:
             raise
-        except Exception as failure:  # a defect here must not lose the cell
+        except BaseException as failure:  # a defect here must not lose the cell, nor end this thread with the others
             message = f"the harness failed: {type(failure).__name__}: {failure}"
             return Outcome(cell, Stage.COMPARE, Verdict.NOT_RUN, message)
 

@@ -216,6 +216,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     required: Annotated[Required, Meta(description="What a run must cover; without it, it is incomplete.")] = Required()
+    unpromised: Annotated[
+        str | None,
+        Meta(
+            description="Why a run without a promised cell is meant, such as one of old goldens. Without it, such a "
+            "run is incomplete."
+        ),
+    ] = None
     rtol: Annotated[
         float | dict[str, float] | None, Meta(description="Relative tolerance of new goldens: a number, or by dtype.")
     ] = None
@@ -245,6 +252,19 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             description="Goldens that `jaxexport goldens prune` does not delete, in addition to those inside a window."
         ),
     ] = Retention()
+    reader_packages: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="What registered modules import beside jax and numpy: installed for every reader, as for pip."
+        ),
+    ] = ()
+    environment: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...],
+        Meta(
+            description="Environment variables that cells get in addition to what Python, jax and its devices need. "
+            "The code in a golden can read them."
+        ),
+    ] = ()
     backfill_install: Annotated[
         tuple[str, ...], Meta(description="What `jaxexport backfill` installs for the tests, as pip requirements.")
     ] = ()

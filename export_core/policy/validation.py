@@ -7,6 +7,8 @@ import datetime
 from collections.abc import Iterator, Mapping
 
 import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from export_core.policy.model import CustomCallChange, KnownFailure, Policy, Quirk
 from export_core.policy.toml_lines import Key
@@ -39,6 +41,8 @@ def problems(policy: Policy) -> Problems:
     if policy.platforms is not None:
         yield from _platforms(("platforms",), tuple(policy.platforms), least=1)
     yield from _required(policy)
+    if policy.unpromised is not None:
+        yield from _text(("unpromised",), policy.unpromised)
     yield from _amounts((), policy, ("rtol", "atol"))
     if problem := problem_of_tolerances(policy.tolerances):
         # "tpu: float32: message": the path to the tolerance comes before its message.
@@ -54,6 +58,19 @@ def problems(policy: Policy) -> Problems:
     for number, change in enumerate(policy.custom_call_changes):
         yield from _change(("custom_call_changes", number), change, policy.custom_call_changes[:number])
     yield from _retention(policy)
+    for number, text in enumerate(policy.reader_packages):
+        yield from _reader_package(("reader_packages", number), text)
+
+
+def _reader_package(key: Key, text: str) -> Problems:
+    try:
+        name = canonicalize_name(Requirement(text).name)
+    except InvalidRequirement as error:
+        problem = str(error).partition("\n")[0]
+        yield key, f"expected a requirement as pip takes it, such as optax==0.2.5, found {text!r}: {problem}."
+        return
+    if name in ("jax", "jaxlib"):
+        yield key, f"expected another package than jax and jaxlib, of which each reader has its own, found {text!r}."
 
 
 def _required(policy: Policy) -> Problems:

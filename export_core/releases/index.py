@@ -181,9 +181,16 @@ def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> A
     # urllib also opens ftp: and data:, which no index is.
     if parts.scheme not in ("https", "http", "file"):
         raise ReleaseError(f"{without_credentials(url)}: expected the URL of a package index (https, http or file).")
-    request = urllib.request.Request(without_credentials(url), headers={"User-Agent": "pytest-jaxexport", **headers})
-    if parts.username:
-        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    user, at, host = parts.netloc.rpartition("@")
+    if not at and f"//{parts.netloc}" not in without_credentials(url):  # urllib would take the user for the host
+        raise ReleaseError(
+            f"{without_credentials(url)}: expected user and password without / ? # in them. Write %2F, %3F and %23."
+        )
+    bare = urlunsplit(parts._replace(netloc=host))
+    request = urllib.request.Request(bare, headers={"User-Agent": "pytest-jaxexport", **headers})
+    if user:
+        name, _, password = user.partition(":")
+        login = f"{unquote(name)}:{unquote(password)}"
         # Unredirected: a redirection may lead to anybody's server, which must not get the password.
         request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(login.encode()).decode()}")
     try:

@@ -15,6 +15,7 @@ from export_core.phrases import schema_problem
 from export_core.releases.calendar import Calendar, CalendarFile, JaxlibRelease, JaxRelease, version_key
 from export_core.releases.contradictions import contradiction
 from export_core.releases.errors import ReleaseError
+from export_core.untrusted import decode_yaml
 
 Package = Literal["jaxlib", "jax"]
 FILE = "export_releases.yaml"
@@ -28,7 +29,7 @@ def read_releases(path: Path) -> CalendarFile:
     """Read a file of releases. Raises `ReleaseError` naming the file and what is wrong in it."""
     data: object = None
     try:
-        data = msgspec.yaml.decode(path.read_bytes())
+        data = decode_yaml(path.read_bytes())
         releases = msgspec.convert(data, CalendarFile, builtin_types=(datetime.date,))
     except OSError as error:
         raise ReleaseError(f"{path}: cannot read this file of releases: {error.strerror}.") from None

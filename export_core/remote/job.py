@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_core.environments.placement import Mode, Target
@@ -59,6 +59,7 @@ class JobResult:
 def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     """A job of cells that share their reader and platform. Reads the files of their goldens."""
     first = cells[0]
+    options = replace(options, user_code=None)  # a process does not travel: each machine has its own
     return Job(first.reader, first.platform, tuple(map(_pack, cells)), options, tool(), first.target)
 
 
@@ -71,11 +72,11 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
         )
         return JobResult(tuple(not_run))
     notes: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="jaxexport-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="jaxexport-") as scratch, job.options.limits.user_code() as user_code:
         cells = [_unpack(golden, job, Path(scratch) / str(number)) for number, golden in enumerate(job.goldens)]
         # They arrive in the order in which they end; what is sent back has the order of the job's goldens.
         outcomes: dict[CellKey, CachedOutcome] = {}
-        for outcome in replay(cells, job.options, notify=notes.append):
+        for outcome in replay(cells, replace(job.options, user_code=user_code), notify=notes.append):
             outcomes[outcome.cell.key] = CachedOutcome.from_outcome(outcome)
         return JobResult(tuple(outcomes[cell.key] for cell in cells), tuple(notes))
 
@@ -102,7 +103,7 @@ def _pack(cell: Cell) -> PackedGolden:
     manifest = cell.golden.manifest
     # No cell reads the others, and no key of an outcome covers them.
     names = [name for name in manifest.files if name not in FOR_THE_EYE]
-    return PackedGolden(manifest, {name: (cell.golden.folder / name).read_bytes() for name in names}, cell.mode)
+    return PackedGolden(manifest, {name: cell.golden.content(name) for name in names}, cell.mode)
 
 
 def _unpack(golden: PackedGolden, job: Job, folder: Path) -> Cell:

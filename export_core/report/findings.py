@@ -40,8 +40,8 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
 
     Each broken promise is a finding of its own. Cells that were not run, that fail as the list of known failures says,
     or that fail outside the window are grouped where they are similar; a refusal outside the window is expected, and no
-    finding. What no cell covers, declared changes of custom calls, goldens without a cell, and what was accepted on
-    purpose follow.
+    finding. That nothing was promised, what no cell covers, declared changes of custom calls, goldens without a cell,
+    and what was accepted on purpose follow.
     """
     by_judgement = {
         judgement: [result for result in results if result.judgement is judgement] for judgement in Judgement
@@ -56,6 +56,8 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     ]
     collected += _grouped(by_judgement[Judgement.INCOMPLETE], "INCOMPLETE", 1)
     collected += [Finding((1, len(WORST_FIRST), text), "INCOMPLETE", text) for text in summary.uncovered]
+    if summary.unpromised:
+        collected.append(Finding((1, len(WORST_FIRST) + 1, ""), "NOTHING PROMISED", summary.unpromised))
     collected += _of_the_run(2, "STALE LIST", summary.stale)
     collected += _of_the_run(3, "FLAKY", _flaky([result for result in results if result.flaky]))
     collected += _grouped(by_judgement[Judgement.KNOWN], "known failure", 4)

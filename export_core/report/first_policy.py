@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import yaml
 
-from export_core.artifact import read
-from export_core.artifact.audit import audit
+from export_core.artifact.audit import judge_calls
 from export_core.goldens import Golden
 from export_core.phrases import plural
 from export_core.policy import Policy
@@ -95,9 +94,8 @@ def _allow(goldens: Sequence[Golden]) -> str:
     callers: dict[str, list[str]] = {}
     for golden in goldens:
         writer = golden.manifest.writer.jaxlib
-        for finding in audit(
-            read(golden.artifact).custom_calls, stable_targets(writer), allow=golden.manifest.options.allow
-        ):
+        calls = golden.read_artifact().custom_calls
+        for finding in judge_calls(calls, stable_targets(writer), allow=golden.manifest.options.allow):
             if not finding.ok:
                 callers.setdefault(finding.target, []).append(golden.id)
     entries = "".join(

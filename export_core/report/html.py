@@ -13,6 +13,7 @@ import jinja2
 import msgspec
 from markupsafe import Markup
 
+from export_core.escaping import plain_text
 from export_core.judge import Result, Summary
 from export_core.report.findings import findings
 from export_core.report.grid import Grid, grid
@@ -23,7 +24,7 @@ from export_core.report.wording import (
     cell_sentence,
     evidence,
     headline,
-    plain_text,
+    promised_nothing,
 )
 
 MOST_FINDINGS = 300
@@ -63,7 +64,7 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
         hashes={"style": _csp_hash(style), "script": _csp_hash(script)},
         headline=line,
         counts=counts,
-        exit_code=summary.exit_code,
+        exit_code=3 if promised_nothing(summary) else summary.exit_code,
         as_of=summary.as_of,
         findings=[(finding.title, plain_text(finding.text)) for finding in all_findings[:MOST_FINDINGS]],
         more=len(all_findings) - MOST_FINDINGS,

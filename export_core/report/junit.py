@@ -13,6 +13,7 @@ from xml.etree import ElementTree as Xml
 import msgspec
 
 from export_core.environments.placement import Mode
+from export_core.escaping import plain_text
 from export_core.judge import Judgement, Result, Summary, matching_entry
 from export_core.policy import Policy
 from export_core.report.findings import findings
@@ -23,7 +24,6 @@ from export_core.report.wording import (
     first_line,
     headline,
     labelled_lines,
-    plain_text,
     window_line,
 )
 

@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from export_core.escaping import plain_text
 from export_core.judge import Judgement, Result, Summary
 from export_core.report.findings import Finding, findings
 from export_core.report.grid import grid
-from export_core.report.wording import JUDGEMENT_MEANINGS, counts_line, headline, plain_text
+from export_core.report.wording import JUDGEMENT_MEANINGS, counts_line, headline
 
 MOST_BYTES = 1024 * 1024
 """The limit for the summary of one step; GitHub drops a larger one whole.

@@ -11,7 +11,7 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Plan
 from export_core.report.findings import Finding, findings
 from export_core.report.grid import grid
-from export_core.report.wording import LEGEND, cell_mark, headline
+from export_core.report.wording import LEGEND, cell_mark, headline, promised_nothing
 
 _STYLE = {
     Judgement.KEPT: "green",
@@ -27,6 +27,7 @@ _TITLE_STYLE = {
     "CAVEAT": "bold yellow",
     "fixed": "green",
     "INCOMPLETE": "bold magenta",
+    "NOTHING PROMISED": "bold magenta",
     "STALE LIST": "bold yellow",
     "FLAKY": "bold yellow",
     "NOT COVERED": "bold yellow",
@@ -80,7 +81,9 @@ def print_headline(console: Console, summary: Summary) -> None:
     """The last line: the headline, the counts, the exit code."""
     # As Text: in a plain string rich takes square brackets for markup.
     line, counts = headline(summary)
-    console.print(Text(line, style=_HEADLINE_STYLE[summary.exit_code]), soft_wrap=True)
+    # Never in the colour of a promise that is kept, also where the policy says that such a run is meant.
+    style = _TITLE_STYLE["NOTHING PROMISED"] if promised_nothing(summary) else _HEADLINE_STYLE[summary.exit_code]
+    console.print(Text(line, style=style), soft_wrap=True)
     console.print(Text(counts), soft_wrap=True)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from export_core.environments.placement import Mode
+from export_core.escaping import plain_text
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Verdict
@@ -61,19 +62,7 @@ LEGEND = (
     "[..] outside the window · ! broken promise · k known failure · ~ flaky: had another verdict last time"
 )
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
-# Control characters, surrogates, what XML 1.0 forbids, and the marks that reverse the direction of the text around
-# them.
-_UNPRINTABLE = re.compile(r"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069]")
 _LONGEST_LINE = 300
-
-
-def plain_text(text: str) -> str:
-    """Text without terminal colours and control characters; line breaks stay. What is left is legal in XML 1.0.
-
-    What native libraries print is part of a finding, and may hold anything.
-    """
-    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def first_line(text: str) -> str:
@@ -94,6 +83,8 @@ def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
 def headline(summary: Summary) -> tuple[str, str]:
     """What an exit code means for this run, and the line with the counts, the date and the exit code."""
     name, meaning = HEADLINES[summary.exit_code]
+    if promised_nothing(summary):
+        name, meaning = "NOTHING PROMISED", "every cell is outside its window"
     # Incomplete outranks broken as an exit code; the headline must not hide what is broken.
     if summary.exit_code == 3 and (broken := _broken_promises(summary)):
         meaning += f"; and {broken} promise{'s are' if broken > 1 else ' is'} broken"
@@ -105,12 +96,20 @@ def headline(summary: Summary) -> tuple[str, str]:
         meaning += f", except for {plural(known, 'known failure')}"
     if summary.flaky:
         meaning += f", {summary.flaky} flaky"
+    if summary.partial:
+        meaning += f"; partial: {plain_text(summary.partial)}"
     counts = counts_line(summary.judgements) or "no cell"
     return (
         f"{name}: {meaning}.",
         f"{summary.results} of {summary.planned} planned cells: {counts}. "
         f"As of {summary.as_of}, {summary.seconds:.0f} s, exit code {summary.exit_code}.",
     )
+
+
+def promised_nothing(summary: Summary) -> bool:
+    """Whether the first thing to say of a run is that no promise was tested: nothing is broken, missing or stale."""
+    missing = summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE)
+    return bool(summary.unpromised) and summary.exit_code in (0, 3) and not missing
 
 
 def counts_line(counts: dict[str, int]) -> str:

@@ -19,6 +19,7 @@ from export_core.atomic import write_whole
 from export_core.phrases import schema_problem
 from export_core.runs.errors import ResultsNotWritten, RunError
 from export_core.runs.plan_record import PLAN, PlanRecord, recorded_plan
+from export_core.untrusted import decode_json
 
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"
@@ -129,11 +130,11 @@ class Journal:
         if not path.exists():
             return
         try:
-            expected = msgspec.json.decode(path.read_bytes(), type=_Finished).results_sha256
+            finished: _Finished = decode_json(path.read_bytes(), _Finished)
         except msgspec.MsgspecError as error:
             raise RunError(f"--resume: {path}: {schema_problem(error)}. Start again without --resume.") from None
         results = self._folder / RESULTS
-        if not results.exists() or hashlib.sha256(results.read_bytes()).hexdigest() != expected:
+        if not results.exists() or hashlib.sha256(results.read_bytes()).hexdigest() != finished.results_sha256:
             raise RunError(
                 f"--resume: {results}: expected the file whose SHA-256 is in {SUMMARY}, found another or none. Start "
                 "again without --resume."

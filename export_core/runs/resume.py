@@ -12,6 +12,7 @@ from export_core.matrix import Cell, Plan, Verdict
 from export_core.matrix.cell import CellKey
 from export_core.policy import Policy
 from export_core.runs.journal import Journal
+from export_core.untrusted import decode_json
 
 
 def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]:
@@ -24,7 +25,7 @@ def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]
 
     def is_wanted(line: bytes) -> bool:
         try:
-            result = msgspec.json.decode(line, type=Result)
+            result = decode_json(line, Result)
         except msgspec.MsgspecError:
             return False
         # A cell that was not run is run now: what failed around it may work today.

@@ -25,7 +25,8 @@ says nothing about the artifact.
 A CHECK is one call of the artifact, in this order, the plain one first and with the name "":
 
     {"name": "vjp1", "vjp": 1, "inputs": PATH, "outputs": PATH or null where the call must be refused,
-     "mesh": [[AXIS, SIZE], ...], "place": "own"|"whole"|"spread", "dump": a folder for the modules as text, or null}
+     "mesh": [[AXIS, SIZE], ...], "place": "own"|"whole"|"spread", "specs": [[AXIS, ...] or null, ...],
+     "dump": a folder for the modules as text, or null}
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ import contextlib
 import ctypes
 import gc
 import importlib
+import importlib.machinery
 import importlib.util
 import json
 import os
@@ -133,7 +135,7 @@ def prepare_devices(request: dict[str, Any], say: Say) -> Any:
 def register(module: str, path: str) -> None:
     """Import the golden's copy of a module under the module's own name. Raises `NotImportedError`."""
     try:
-        spec = importlib.util.spec_from_file_location(module, path)
+        spec = importlib.util.spec_from_file_location(module, path, loader=SourceOnly(module, path))
         assert spec
         assert spec.loader
         loaded = importlib.util.module_from_spec(spec)
@@ -144,6 +146,13 @@ def register(module: str, path: str) -> None:
             raise
         reason = "%s: %s" % (type(error).__name__, error)
         raise NotImportedError("the module %s cannot be imported in this reader: %s" % (module, reason)) from error
+
+
+class SourceOnly(importlib.machinery.SourceFileLoader):
+    """Compiles a module each time: a golden is never written to, and bytecode beside its files is not one of them."""
+
+    def get_code(self, fullname: str) -> Any:
+        return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def run_check(export: Any, exported: Any, check: dict[str, Any], say: Say, *, learn: bool = False) -> None:
@@ -261,7 +270,9 @@ def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str
     mesh = Mesh(np.array(chosen).reshape(sizes), tuple(names))
     wanted = [None] * len(leaves)
     if check["place"] == "own":
-        wanted = artifact_shardings(exported, mesh) or wanted
+        given = [None if spec is None else NamedSharding(mesh, spec_of(spec)) for spec in check["specs"]]
+        own = artifact_shardings(exported, mesh) or wanted
+        wanted = [at or other for at, other in zip(own, given or wanted, strict=True)]
     elif check["place"] == "spread":
         wanted = [
             NamedSharding(mesh, PartitionSpec(names[0])) if leaf.ndim and leaf.shape[0] % count == 0 else None
@@ -272,6 +283,13 @@ def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str
         None if leaf.dtype == jax.dtypes.float0 else sharding or whole
         for leaf, sharding in zip(leaves, wanted, strict=True)
     ]
+
+
+def spec_of(spec: list[Any]) -> Any:
+    """A PartitionSpec from JSON, which has lists for tuples."""
+    from jax.sharding import PartitionSpec
+
+    return PartitionSpec(*(tuple(axes) if isinstance(axes, list) else axes for axes in spec))
 
 
 def parts(value: Any) -> str:
@@ -344,7 +362,23 @@ def call_of(export: Any, exported: Any) -> Any:
 
 def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
     """The sharding that an artifact wants of each argument, on this mesh; None until 0.4.28, which cannot say it."""
-    return list(exported.in_shardings_jax(mesh)) if hasattr(exported, "in_shardings_jax") else None
+    if not hasattr(exported, "in_shardings_jax"):
+        return None
+    # Since 0.9.0 shardings name their mesh, and jax places them on no other. Arguments may have different ones, and
+    # meshes may have explicit axes: each is made of the same devices.
+    named = getattr(exported, "_in_named_shardings", None) or ()
+    meshes = [None if sharding is None else mesh_like(sharding.mesh, mesh) for sharding in named]
+    if not any(meshes):
+        return list(exported.in_shardings_jax(mesh))
+    return [at and sharding.update(mesh=at) for sharding, at in zip(named, meshes, strict=True)]
+
+
+def mesh_like(abstract: Any, mesh: Any) -> Any:
+    """A mesh of the same devices with the axes of an abstract one."""
+    from jax.sharding import Mesh
+
+    devices = mesh.devices.reshape(abstract.axis_sizes)
+    return Mesh(devices, abstract.axis_names, axis_types=abstract.axis_types)
 
 
 def configure(x64: bool, devices: int) -> None:

@@ -29,7 +29,8 @@ class Stage(StrEnum):
 class CheckRequest(msgspec.Struct, frozen=True):
     """One call of the artifact (see program.py), in paths.
 
-    Without `outputs` it must be refused; `dump` is a folder that exists.
+    Without `outputs` it must be refused; `specs` says for each argument how it is sharded where the artifact does not;
+    `dump` is a folder that exists.
     """
 
     name: str
@@ -38,6 +39,7 @@ class CheckRequest(msgspec.Struct, frozen=True):
     outputs: str | None
     mesh: tuple[tuple[str, int], ...]
     place: Literal["own", "whole", "spread"]
+    specs: tuple[tuple[str | tuple[str, ...] | None, ...] | None, ...] = ()
     dump: str | None = None
 
 

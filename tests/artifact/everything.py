@@ -17,7 +17,7 @@ def use(data: bytes) -> None:
     for module in artifact.modules:
         assert module.op_counts is not None
         as_dict((module.functions, module.constants, module.attributes))
-    audit(artifact.custom_calls, frozenset())
+    audit(artifact, frozenset())
     loads(artifact, READERS)
     check_main(artifact)
     if artifact.envelope is not None:

@@ -67,7 +67,7 @@ def asked(data: bytes) -> None:
     artifact = read_bytes(data)
     for module in artifact.modules:
         assert module.op_counts is not None
-    audit(artifact.custom_calls, frozenset())
+    audit(artifact, frozenset())
     loads(artifact, READERS)
 
 

@@ -4,7 +4,8 @@ import pytest
 from kept import DATA, jax_goldens
 
 from export_core.artifact import CustomCall, DisabledCheck, read, read_bytes
-from export_core.artifact.audit import audit
+from export_core.artifact.audit import audit, judge_calls
+from export_core.artifact.envelope.encode import encode
 from export_core.artifact.payloads import describe
 from export_core.releases.stable_targets import measured_release, stable_targets
 
@@ -14,44 +15,46 @@ def _call(target, **more):
 
 
 def test_a_target_that_both_lists_have_is_stable():
-    calls = read(DATA / "0.12.0.1" / "cholesky.jaxexport").custom_calls
-    found = audit(calls, stable_targets("0.12.0.1"), stable_targets("0.11.0"))
+    artifact = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
+    found = audit(artifact, stable_targets("0.12.0.1"), stable_targets("0.11.0"))
     assert {(f.target, f.standing, f.ok) for f in found} == {
         ("lapack_spotrf_ffi", "stable", True),
         ("lapack_strsm_ffi", "stable", True),
     }
-    assert sum(f.count for f in found) == sum(call.count for call in calls)
+    assert sum(f.count for f in found) == sum(call.count for call in artifact.custom_calls)
 
 
 def test_an_unlisted_target_fails_with_its_place_and_advice():
-    (finding,) = audit([_call("my_kernel")], frozenset(), writer="jaxlib 0.12.0.1")
+    (finding,) = judge_calls([_call("my_kernel")], frozenset(), writer="jaxlib 0.12.0.1")
     assert (finding.standing, finding.ok) == ("unlisted", False)
     assert "called in @main" in finding.message
     assert "allow: {my_kernel:" in finding.advice
 
 
 def test_the_policy_may_allow_a_target_with_a_reason():
-    (finding,) = audit([_call("my_kernel")], frozenset(), allow={"my_kernel": "we build it"})
+    (finding,) = judge_calls([_call("my_kernel")], frozenset(), allow={"my_kernel": "we build it"})
     assert (finding.standing, finding.ok) == ("allowed", True)
     assert "we build it" in finding.message
 
 
 def test_a_target_that_the_reader_dropped_is_said():
-    calls = read(DATA / "0.4.30" / "cholesky.jaxexport").custom_calls
-    found = audit(calls, stable_targets("0.4.30"), stable_targets("0.12.0.1"), writer="0.4.30", reader="0.12.0.1")
+    artifact = read(DATA / "0.4.30" / "cholesky.jaxexport")
+    found = audit(artifact, stable_targets("0.4.30"), stable_targets("0.12.0.1"), writer="0.4.30", reader="0.12.0.1")
     dropped = [f for f in found if f.target == "lapack_spotrf"]
     assert [(f.standing, f.ok) for f in dropped] == [("dropped", False)]
     assert "guaranteed by 0.4.30, and 0.12.0.1 no longer guarantees it" in dropped[0].message
 
 
 def test_what_the_serializer_adds_for_shardy_is_fine():
-    (finding,) = audit([_call("xla.sdy.FuncResultSharding")], stable_targets("0.8.1"))
+    (finding,) = judge_calls([_call("xla.sdy.FuncResultSharding")], stable_targets("0.8.1"))
     assert (finding.standing, finding.ok) == ("serializer", True)
 
 
 def test_disabled_checks_are_shown_and_change_nothing():
-    found = audit([_call("my_kernel")], frozenset(), disabled_checks=[DisabledCheck("custom_call", "my_kernel")])
-    assert [(f.standing, f.ok) for f in found] == [("unlisted", False), ("disabled check", True)]
+    artifact = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
+    disabled = artifact.envelope._replace(disabled_checks=(DisabledCheck("custom_call", "my_kernel"),))
+    found = audit(read_bytes(encode(disabled)), frozenset())
+    assert [(f.standing, f.ok) for f in found] == [("unlisted", False)] * 2 + [("disabled check", True)]
 
 
 @pytest.mark.parametrize(

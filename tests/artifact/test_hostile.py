@@ -255,7 +255,7 @@ def refuse_reading(data: bytes) -> None:
         artifact = read_bytes(data)
         for module in artifact.modules:
             assert module.op_counts is not None
-        audit(artifact.custom_calls, frozenset())
+        audit(artifact, frozenset())
         loads(artifact, READERS)
     except ArtifactError as error:
         in_its_own_words(error)

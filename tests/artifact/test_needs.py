@@ -14,7 +14,8 @@ from export_core.artifact import read, read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan
 from export_core.artifact.readers import Reader, loads, readers_of
-from export_core.artifact.vhlo_needs import needs, tables
+from export_core.artifact.vhlo_needs import needs
+from export_core.artifact.vhlo_tables import tables
 from tools.vhlo_tables import TABLES, known_names, names_in, with_operations
 
 LOADS = json.loads((DATA / "loads.json").read_bytes())  # measured: what did not load, in each of 26 releases
@@ -51,7 +52,7 @@ def test_an_unknown_code_gives_at_least_and_never_a_number():
     data = bytecode(op(MODULE, regions=region()), attributes=[(1, UNKNOWN), (0, varint(99))])
     found = needs(read_bytes(data).module)
     assert not found.exact
-    assert str(found).startswith("unknown, at least StableHLO 0.9 (attr code 99")
+    assert str(found).startswith("unknown, at least StableHLO 0.9 (vhlo attribute 99")
     (answer,) = loads(read_bytes(data), [Reader("9.0.0", "9.0.0", "9.0.0", "9.0.0")])
     assert answer.ok is None
 

@@ -72,6 +72,17 @@ def test_a_workflow_only_reads_when_it_runs_code_of_strangers(path):
 
 
 @pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=lambda path: path.name)
+def test_no_secret_and_no_token_is_within_reach_of_a_golden(path):
+    workflow = Workflow.read(path)
+    assert "secrets." not in path.read_text()
+    assert "github.token" not in path.read_text()
+    jobs = workflow["jobs"].values() if "jobs" in workflow else [workflow["runs"]]
+    checkouts = [step for job in jobs for step in job["steps"] if step.get("uses", "").startswith("actions/checkout")]
+    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+    assert path == ACTION or checkouts
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, ACTION], ids=lambda path: path.name)
 def test_nothing_is_interpolated_into_shell(path):
     assert [name for name, script in scripts(path).items() if "${{" in script] == []
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
 from making import day, golden
 
-from export_core.comparing.comparators import check_comparator
 from export_core.comparing.compare import compare_leaves
 from export_core.comparing.errors import CompareError
+from export_core.comparing.user_code import UserCode
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import leaf_of
 from export_core.matrix import Selection, make_plan
@@ -44,25 +46,31 @@ def says_nothing(expected, actual):
 """
 
 
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A folder with our_checks.py in it."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "our_checks.py").write_text(CHECKS)
+    (folder / "our_mistake.py").write_text("1 / 0")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def user_code(project):
+    with UserCode(project) as code:
+        yield code
+
+
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    """A folder with our_checks.py in it; nothing of it is left on sys.path afterwards."""
-    (tmp_path / "our_checks.py").write_text(CHECKS)
-    (tmp_path / "our_mistake.py").write_text("1 / 0")
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    for module in ("our_checks", "our_mistake"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    check_comparator("our_checks:asserts", tmp_path)
-    yield tmp_path
-    sys.modules.pop("our_checks", None)
+def compared(user_code):
+    def compared(name, expected=(1.0, 2.0), actual=(2.0, 1.0), code=user_code):
+        wanted, found = ([leaf_of(np.array(side, np.float32))] for side in (expected, actual))
+        return compare_leaves(wanted, found, Comparison(f"our_checks:{name}"), user_code=code)
+
+    return compared
 
 
-def compared(name, expected=(1.0, 2.0), actual=(2.0, 1.0)):
-    wanted, found = ([leaf_of(np.array(side, np.float32))] for side in (expected, actual))
-    return compare_leaves(wanted, found, Comparison(f"our_checks:{name}"))
-
-
-def test_a_users_function_decides_and_errors_are_still_reported(project):
+def test_a_users_function_decides_and_errors_are_still_reported(compared):
     found = compared("Checks.same_set")
     assert (found.ok, found.max_abs_error, found.max_ulp) == (True, 1.0, 1 << 23)
     assert str(found) == "max abs error 1, max rel error 1, max ulp 8388608"
@@ -70,7 +78,7 @@ def test_a_users_function_decides_and_errors_are_still_reported(project):
     assert (found.ok, str(found)) == (False, "our_checks:Checks.same_set: another set")
 
 
-def test_an_assertion_that_fails_is_what_is_wrong(project):
+def test_an_assertion_that_fails_is_what_is_wrong(compared):
     assert compared("asserts", actual=(1.0, 2.0)).ok
     found = compared("asserts")
     assert not found.ok
@@ -79,7 +87,7 @@ def test_an_assertion_that_fails_is_what_is_wrong(project):
     assert str(compared("asserts_silently")).startswith("our_checks:asserts_silently: ")
 
 
-def test_other_shapes_never_reach_it(project):
+def test_other_shapes_never_reach_it(compared):
     assert compared("breaks", actual=(1.0,)).problem == "output 0: expected float32[2], got float32[1]"
 
 
@@ -91,7 +99,7 @@ def test_other_shapes_never_reach_it(project):
         ("says_nothing", "compare='our_checks:says_nothing' returned ' ': expected None"),
     ],
 )
-def test_a_function_that_fails_or_returns_something_is_an_error(project, name, message):
+def test_a_function_that_fails_or_returns_something_is_an_error(compared, name, message):
     with pytest.raises(CompareError) as told:
         compared(name)
     assert str(told.value).startswith(message)
@@ -113,9 +121,9 @@ def test_a_function_that_fails_or_returns_something_is_an_error(project, name, m
         ("our_checks:LIMIT", "compare='our_checks:LIMIT': expected a function (expected, actual), found int."),
     ],
 )  # fmt: skip
-def test_a_missing_function_is_an_error_with_the_searched_folder(project, name, message):
+def test_a_missing_function_is_an_error_with_the_searched_folder(user_code, name, message):
     with pytest.raises(CompareError) as told:
-        check_comparator(name, project)
+        user_code.check(name)
     assert str(told.value).startswith(message)
 
 
@@ -125,8 +133,103 @@ def test_a_plan_imports_from_the_working_folder_or_fails(project, monkeypatch):
         return make_plan([one], load_calendar(), Windows(), Selection(readers="0.12.0.1"), day("2026-11-21"))
 
     monkeypatch.chdir(project)
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(project)])
-    del sys.modules["our_checks"]
     assert len(plan("our_checks:asserts").cells) == 1
+    assert "our_checks" not in sys.modules, "in a process of its own"
     with pytest.raises(CompareError, match=r"our_checks \(.*our_checks.py\) has no gone\."):
         plan("our_checks:gone")
+
+
+# --- code that does anything but compare ------------------------------------------------------------------------------
+
+HOSTILE = {
+    "sys.exit(0)": "SystemExit: 0",
+    "sys.exit()": "SystemExit: ",
+    "raise KeyboardInterrupt": "KeyboardInterrupt: ",
+    "raise Odd": "Odd",
+    "os._exit(0)": "the process that ran it ended with exit status 0.",
+    "os.kill(os.getpid(), signal.SIGSEGV)": "the process that ran it died by signal 11 (SIGSEGV).",
+    "while True: pass": "the process that ran it did not answer within 3 s.",
+    "os.closerange(3, 100)": "the process that ran it ended with exit status",
+}
+ODD = """
+import os, signal, sys
+
+class Odd(BaseException):
+    def __str__(self):
+        raise SystemExit(0)
+
+def do():
+    {code}
+"""
+AT_IMPORT = f"{ODD}\ndo()\ndef f(expected, actual): pass"
+AT_CALL = f"{ODD}\ndef f(expected, actual): do()"
+FORGING = """
+import os, sys
+print('{"id": 1, "message": null}', flush=True)
+os.write(1, b'{"id": 1, "message": null}' + bytes([10]))
+assert sys.stdin.read() == ""
+def f(expected, actual):
+    print('{"id": 2, "message": null}')
+    return "wrong"
+def forks(expected, actual):
+    os.fork()
+"""
+
+
+@pytest.mark.parametrize("code", HOSTILE)
+@pytest.mark.parametrize("when", [AT_IMPORT, AT_CALL], ids=["import", "call"])
+def test_code_that_ends_or_blocks_is_one_error(tmp_path, when, code):
+    (tmp_path / "our_hostile.py").write_text(when.format(code=code))
+    (tmp_path / "our_checks.py").write_text(CHECKS)
+    one = [leaf_of(np.ones(2, np.float32))]
+    with UserCode(tmp_path, seconds=3.0) as user_code:
+        with pytest.raises(CompareError) as told:
+            user_code.compare("our_hostile:f", one, one)
+        assert str(told.value).startswith("compare='our_hostile:f'")
+        assert HOSTILE[code] in str(told.value)
+        assert user_code.compare("our_checks:asserts", one, one) is None, "the next one is compared"
+
+
+def test_what_user_code_prints_or_reads_is_no_answer(tmp_path):
+    (tmp_path / "our_hostile.py").write_text(FORGING)
+    one = [leaf_of(np.ones(2, np.float32))]
+    with UserCode(tmp_path) as user_code:
+        assert user_code.compare("our_hostile:f", one, one) == "wrong"
+        assert user_code.compare("our_hostile:forks", one, one) is None
+        assert user_code.compare("our_hostile:f", one, one) == "wrong", "a fork answers nothing"
+
+
+def test_one_process_serves_several_threads(compared, project):
+    def ask(name):
+        results.append((name, compared(name).ok))
+
+    results: list[tuple[str, bool]] = []
+    names = ["Checks.same_set", "asserts", "asserts_silently"] * 4
+    threads = [threading.Thread(target=ask, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == sorted((name, name == "Checks.same_set") for name in names)
+
+
+def test_closing_ends_a_comparison_that_would_not_end(tmp_path):
+    (tmp_path / "our_hostile.py").write_text(AT_CALL.format(code="signal.pause()"))
+    one = [leaf_of(np.ones(2, np.float32))]
+    errors: list[str] = []
+
+    def compare():
+        try:
+            user_code.compare("our_hostile:f", one, one)
+        except CompareError as error:
+            errors.append(str(error))
+
+    user_code = UserCode(tmp_path)
+    thread = threading.Thread(target=compare)
+    thread.start()
+    time.sleep(1)
+    user_code.close()
+    thread.join(timeout=20)
+    assert len(errors) == 1
+    with pytest.raises(CompareError, match="the run was stopped"):
+        user_code.check("our_hostile:f")

@@ -22,6 +22,7 @@ from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.placement import Placement
 from export_core.releases import load_calendar
+from export_core.variables import deciding_variables
 
 CHECK = "import sys, tiny; print(sys.prefix)"
 
@@ -63,13 +64,48 @@ def test_a_reader_requires_its_jax_its_jaxlib_and_what_they_need():
 def test_nothing_of_the_callers_jax_xla_or_python_reaches_a_cell(monkeypatch):
     for name in ("JAX_ENABLE_X64", "XLA_FLAGS", "PYTHONPATH", "PYTHONHOME", "TF_CPP_MIN_LOG_LEVEL", "LIBTPU_INIT_ARGS"):
         monkeypatch.setenv(name, "1")
-    monkeypatch.setenv("SOME_LICENSE", "kept")
     variables = cell_variables()
     assert not {name for name in variables if name.startswith(("XLA", "TF_", "LIBTPU"))}
-    assert (variables["JAX_PLATFORMS"], variables["SOME_LICENSE"]) == ("cpu", "kept")
+    assert variables["JAX_PLATFORMS"] == "cpu"
     assert "JAX_ENABLE_X64" not in variables
     assert "PYTHONPATH" not in variables
     assert this_interpreter(release("0.12.0.1")).variables["PYTHONPATH"] == "1", "here it is part of the interpreter"
+
+
+SECRETS = (
+    "GITHUB_TOKEN",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+    "CI_JOB_TOKEN",
+    "AWS_SECRET_ACCESS_KEY",
+    "UV_INDEX_URL",
+    "HTTPS_PROXY",
+    "NVIDIA_API_KEY",
+    "CUDA_ACCESS_TOKEN",
+    "SSH_AUTH_SOCK",
+)
+
+
+def test_cells_get_what_they_need_and_no_secret(monkeypatch):
+    for name in SECRETS:
+        monkeypatch.setenv(name, "s3cret")
+    needed = {"PATH": "/bin", "HOME": "/root", "LC_ALL": "C", "LD_LIBRARY_PATH": "/cuda", "CUDA_VISIBLE_DEVICES": "1"}
+    for name, value in needed.items():
+        monkeypatch.setenv(name, value)
+    variables = cell_variables()
+    assert needed.items() <= variables.items()
+    assert not [name for name, value in variables.items() if "s3cret" in value]
+
+
+def test_the_policy_adds_variables_by_name(monkeypatch):
+    monkeypatch.setenv("MY_TOKEN", "s3cret")
+    assert cell_variables(added=("MY_TOKEN", "MISSING"))["MY_TOKEN"] == "s3cret"
+    assert "MISSING" not in cell_variables(added=("MY_TOKEN", "MISSING"))
+    assert this_interpreter(release("0.12.0.1"), ("MY_TOKEN",)).variables["MY_TOKEN"] == "s3cret"
+
+
+def test_variables_that_decide_are_those_that_machines_share(monkeypatch):
+    variables = {"PATH": "/bin", "HOME": "/x", "LC_ALL": "C", "LD_LIBRARY_PATH": "/cuda", "MY_FLAG": "1"}
+    assert deciding_variables(variables) == [("LD_LIBRARY_PATH", "/cuda"), ("MY_FLAG", "1")]
 
 
 def test_the_cache_folder_is_the_variables_or_the_users(monkeypatch, tmp_path):
@@ -212,3 +248,13 @@ def test_two_processes_build_the_same_environment_once(cache, tiny):
     assert [process.wait(timeout=60) for process in both] == [0, 0]
     (ready,) = cache.glob("empty-*/ready.json")
     assert json.loads(ready.read_text())["requirements"] == list(tiny)
+
+
+def test_a_message_of_uv_shows_no_password(cache, tmp_path):
+    nowhere = Recipe(
+        "none", sys.executable, ("jaxexport-none",), CHECK, options=("--index=http://me:p/s3@127.0.0.1:9/x",)
+    )
+    with EnvironmentLocks() as locks, pytest.raises(EnvironmentFailed) as raised:
+        module.build(nowhere, locks)
+    assert "127.0.0.1:9" in str(raised.value)
+    assert "s3" not in str(raised.value)

@@ -73,8 +73,9 @@ def test_a_disabled_check_guarantees_nothing(through):
         jax.jit(for_tpus.bind), 1.0, platforms=("tpu",), disabled_checks={"my_new_prim": "to look at it"}
     )
     stable = stable_targets(produced.manifest.writer.jaxlib)
-    (found,) = audit(produced.artifact.custom_calls, stable)
+    found, check = audit(produced.artifact, stable)
     assert (found.target, found.standing, found.ok) == ("my_new_prim", "unlisted", False)
+    assert (check.standing, check.ok) == ("disabled check", True)
 
 
 # Section "Ensuring forward and backward compatibility": the lowering rule of day D, without the condition on jaxlib's

@@ -10,30 +10,36 @@ from making import manifest, writer
 
 from export_core.goldens import Check, Comparison, GoldenError, Manifest, Options, Signature, Writer
 from export_core.goldens.manifest import FORMAT, dump_manifest, load_manifest
+from export_core.tolerances import COMPARATORS, FLOATS, PLATFORMS
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+NAMES = st.from_regex(r"[A-Za-z0-9_=\[\],+-][A-Za-z0-9_.=\[\],+-]{0,20}[A-Za-z0-9]", fullmatch=True)
+VERSIONS = st.from_regex(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}(\.dev[0-9]+)?(\+[a-z0-9.]+)?", fullmatch=True)
+AMOUNTS = st.none() | st.floats(0, 1) | st.dictionaries(st.sampled_from(FLOATS), st.floats(0, 1), min_size=1)
 MANIFESTS = st.builds(
     Manifest,
-    case=TEXT,
+    case=NAMES,
     test=TEXT,
     name=st.none() | TEXT,
-    writer=st.builds(Writer, jax=TEXT, jaxlib=TEXT, built=st.dates(), python=TEXT, platform=TEXT),
-    flags=st.dictionaries(TEXT, st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | TEXT, max_size=4),
+    writer=st.builds(
+        Writer, jax=VERSIONS, jaxlib=VERSIONS, built=st.dates(), python=TEXT, platform=st.sampled_from(PLATFORMS)
+    ),
+    flags=st.dictionaries(TEXT, st.none() | st.booleans() | st.integers(1 - 2**63, 2**63 - 1) | TEXT, max_size=4),
     options=st.builds(
         Options, platforms=st.lists(TEXT, max_size=3).map(tuple), allow=st.dictionaries(TEXT, TEXT, max_size=3)
     ),
     comparison=st.builds(
         Comparison,
-        compare=TEXT,
-        rtol=st.none() | st.floats(0, 1, allow_nan=False) | st.dictionaries(TEXT, st.floats(0, 1), max_size=2),
+        compare=st.sampled_from(COMPARATORS) | st.just("module.inner:function"),
+        rtol=AMOUNTS,
         atol=st.none() | st.floats(0, 1e-300),
-        ulp=st.none() | st.integers(0, 2**63) | st.dictionaries(TEXT, st.integers(0, 9), max_size=2),
+        ulp=st.none() | st.integers(0, 2**63),
     ),
     signature=st.builds(
         Signature, inputs=st.lists(TEXT, max_size=3).map(tuple), outputs=st.just(()), in_tree=TEXT, out_tree=TEXT
     ),
     custom_calls=st.lists(TEXT, max_size=3).map(tuple),
-    files=st.dictionaries(TEXT, TEXT, max_size=3),
+    files=st.dictionaries(NAMES, st.from_regex(r"[0-9a-f]{64}", fullmatch=True), max_size=3),
 )
 
 
@@ -110,7 +116,7 @@ def test_a_missing_manifest_says_how_to_get_it_back(tmp_path):
 
 def test_a_manifest_that_cannot_be_read_is_an_error(tmp_path):
     (tmp_path / "golden.yaml").mkdir()
-    with pytest.raises(GoldenError, match=r"golden\.yaml: cannot read this manifest: Is a directory"):
+    with pytest.raises(GoldenError, match=r"golden\.yaml: cannot read this manifest: expected a regular file"):
         load_manifest(tmp_path / "golden.yaml")
 
 
@@ -122,7 +128,7 @@ def test_a_writer_is_named_by_jaxlib_platform_and_another_jax():
 def test_no_manifest_depends_on_the_machine_or_the_time():
     assert set(msgspec.to_builtins(manifest())) == {
         "case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files",
-        "checks", "out_shardings", "jaxpr", "format",
+        "checks", "out_shardings", "jaxpr", "packages", "format",
     }  # fmt: skip
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}
 

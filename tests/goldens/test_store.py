@@ -52,6 +52,20 @@ def test_writing_the_same_golden_again_touches_nothing(store):
     assert {path: path.stat().st_mtime_ns for path in store.root.rglob("*")} == before
 
 
+def test_packages_are_recorded_with_a_golden_and_then_stay(store):
+    plain = write_golden(store, manifest())
+    before = tree(plain.folder)
+    assert b"packages" not in before["golden.yaml"], "goldens without them have the bytes that they always had"
+    newer = msgspec.structs.replace(plain.manifest, packages={"numpy": "2.3.1"})
+    assert store.write(newer, files()) is WriteStatus.UNCHANGED
+    assert tree(plain.folder) == before
+    store.remove(plain)
+    assert store.write(newer, files()) is WriteStatus.NEW
+    assert store.write(plain.manifest, files()) is WriteStatus.UNCHANGED
+    (golden,) = store.goldens()
+    assert golden.manifest == newer
+
+
 def test_a_new_golden_replaces_its_writers_old_one_and_no_other(store):
     write_golden(store, manifest(jaxlib="0.9.2"), files(1))
     write_golden(store, manifest(jaxlib="0.11.0"), files(2))

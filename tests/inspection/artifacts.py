@@ -64,3 +64,17 @@ def bare(folder: Path) -> Path:
     path = folder / "module.mlirbc"
     path.write_bytes(read(DATA / "0.12.0.1" / "platforms.jaxexport").module.serialized())
     return path
+
+
+def with_another_dialect(folder: Path) -> Path:
+    """An artifact by 0.12.0.1 whose operations are those of MHLO, which no audit reads."""
+    path = folder / "mhlo.jaxexport"
+    path.write_bytes((DATA / "0.12.0.1" / "cholesky.jaxexport").read_bytes().replace(b"vhlo\0", b"mhlo\0"))
+    return path
+
+
+def with_an_unknown_operation(folder: Path) -> Path:
+    """An artifact by 0.12.0.1 that has `vhlo.tanh_v9`."""
+    path = folder / "tanh.jaxexport"
+    path.write_bytes((DATA / "0.12.0.1" / "platforms.jaxexport").read_bytes().replace(b"tanh_v2\0", b"tanh_v9\0"))
+    return path

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from artifacts import DATA, Ended, Run, bare, changed
+from artifacts import DATA, Ended, Run, bare, changed, with_an_unknown_operation, with_another_dialect
 
 from export_core.artifact import Aval
 from export_core.goldens import GoldenStore
@@ -59,6 +59,17 @@ def test_its_arrays_are_kept_as_goldens_keep_them_and_verified(add, tmp_path):
     assert manifest.signature.in_tree == other["signature"]["in_tree"]
     for name in ("artifact.jaxexport", "inputs.npz", "outputs.npz"):
         assert (golden.folder / name).read_bytes() == (MLP / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [(with_another_dialect, "mhlo (dialect)"), (with_an_unknown_operation, "vhlo.tanh_v9 (operation)")],
+)
+def test_an_artifact_that_is_not_read_whole_is_refused(add, tmp_path, made, said):
+    ended = add(made(tmp_path), zeros((4, 4)), zeros((4, 4)))
+    assert ended.code == 2
+    assert said in ended.err
+    assert not (tmp_path / "golden").exists()
 
 
 def test_once_more_with_the_same_changes_nothing(add):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from artifacts import DATA, unlisted
+from artifacts import DATA, unlisted, with_an_unknown_operation, with_another_dialect
 
 CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
 
@@ -33,6 +33,34 @@ def test_the_policy_may_allow_it_with_a_reason(jaxexport, tmp_path):
 def test_the_policy_of_the_folder_is_found(jaxexport, tmp_path):
     (tmp_path / "export_compat.yaml").write_text("allow: {my_kernel_of_ours: we build it}\n")
     assert jaxexport("audit", unlisted(tmp_path)).code == 0
+
+
+def test_a_file_that_is_not_read_whole_exits_1(jaxexport, tmp_path):
+    (tmp_path / "export_compat.yaml").write_text("allow: {mhlo: we trust it}\n")
+    ended = jaxexport("audit", with_another_dialect(tmp_path))
+    assert ended.code == 1
+    assert "not read whole (1 part not known), main is not what the envelope says" in ended.out
+    assert (
+        "FAIL  mhlo (dialect) is not read: jaxlib may find custom calls in it that no audit sees; found in the module."
+        in ended.out
+    )
+    assert "no custom call" not in ended.out
+
+
+def test_an_unknown_operation_exits_1_unless_allowed(jaxexport, tmp_path):
+    path = with_an_unknown_operation(tmp_path)
+    ended = jaxexport("audit", path)
+    assert ended.code == 1
+    assert "allow: {vhlo.tanh_v9: why it may be run}" in ended.out
+    (tmp_path / "export_compat.yaml").write_text("allow: {vhlo.tanh_v9: it is a tanh}\n")
+    ended = jaxexport("audit", path)
+    assert ended.code == 0
+    assert "Allowed: it is a tanh" in ended.out
+
+
+def test_inspect_names_what_is_not_known(jaxexport, tmp_path):
+    out = jaxexport("inspect", with_an_unknown_operation(tmp_path)).out
+    assert "vhlo.tanh_v9: operation; UNKNOWN: is in no table" in out
 
 
 def test_a_switched_off_check_is_shown_and_changes_nothing(jaxexport, tmp_path):

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
-from commands import Ended, finished
+from commands import Ended, assert_bad_input, finished
 from making import day, manifest, result, write_golden
 from rows import write_rows
 
 from export_core.environments.environment import this_interpreter
-from export_core.goldens import GoldenStore
+from export_core.goldens import Comparison, GoldenStore
+from export_core.goldens.manifest import dump_manifest
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf
 from export_core.matrix import Verdict
 from export_core.matrix import local_replay as local
 from export_core.policy import ExtraReleases, Policy, Required
 from export_core.releases import JaxlibRelease
-from export_core.runs.plan_record import PlanRecord, hash_of
+from export_core.runs.plan_record import PlanRecord, policy_hash
 from export_core.worker.protocol import Stage
 
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
@@ -104,7 +106,7 @@ def redated(project: Path) -> None:
     path = project / "out" / "summary.json"
     made = msgspec.json.decode(path.read_bytes())
     plan = msgspec.json.decode((project / "out" / "plan.json").read_bytes(), type=PlanRecord)
-    plan = msgspec.structs.replace(plan, policy=hash_of(Policy(releases=releases)))
+    plan = msgspec.structs.replace(plan, policy=policy_hash(fields))
     (project / "out" / "plan.json").write_bytes(msgspec.json.encode(plan))
     path.write_bytes(msgspec.json.encode({**made, "policy": fields, "plan": plan.digest}))
 
@@ -200,6 +202,26 @@ def test_whatever_is_broken_is_told_and_never_green(breaking, words, code, said,
         assert ended.err.startswith("jaxexport: error: ")
 
 
+# --- code of users ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ["sys.exit(0)", "os._exit(0)", "raise KeyboardInterrupt"])
+@pytest.mark.parametrize("words", [("plan",), MATRIX], ids=lambda words: words[0])
+def test_a_comparators_module_that_exits_is_bad_input(words, code, project, jaxexport):
+    (project / "our_checks.py").write_text(f"import os, sys\n{code}\n")
+    write_golden(GoldenStore(project / "golden"), manifest("t.own", comparison=Comparison("our_checks:f")))
+    ended = jaxexport(*words)
+    assert_bad_input(ended._replace(out=""), "compare='our_checks:f': ")
+    assert "promised" not in ended.out
+
+
+def test_an_exit_from_anywhere_but_a_command_is_incomplete(project, jaxexport, monkeypatch):
+    monkeypatch.setattr("export_core.session.verify_goldens", lambda store: sys.exit(0))
+    ended = jaxexport("plan")
+    assert ended.code == 3
+    assert "SystemExit(0) ended `jaxexport plan` before it was done. Nothing was judged." in ended.err
+
+
 # --- runs that go wrong while they run --------------------------------------------------------------------------------
 
 
@@ -222,8 +244,21 @@ def running(tmp_path, monkeypatch, jaxexport) -> Callable[..., Ended]:
 def test_a_worker_that_does_not_start_is_incomplete(running):
     ended = running("pass", python=Path("/bin/false"))
     assert ended.code == 3
-    assert "INCOMPLETE: not every planned cell has a result that counts." in ended.out
+    assert "INCOMPLETE: not every planned cell has a result that counts" in ended.out
     assert "was not run" in ended.out
+
+
+@pytest.mark.parametrize("code", ["sys.exit(0)", "os._exit(0)", "os.kill(os.getpid(), 11)"])
+def test_a_comparator_that_exits_is_incomplete(running, tmp_path, code):
+    (tmp_path / "our_checks.py").write_text(f"import os, sys\ndef f(expected, actual): {code}\n")
+    store = GoldenStore(tmp_path / "golden")
+    (plain,) = store.generations("pass")
+    own = msgspec.structs.replace(plain.manifest, comparison=Comparison("our_checks:f"))
+    (plain.folder / "golden.yaml").write_bytes(dump_manifest(own))
+    ended = running("pass")
+    assert ended.code == 3, ended
+    assert "INCOMPLETE: not every planned cell has a result that counts" in ended.out
+    assert "stage compare" in ended.out.replace("stage      compare", "stage compare")
 
 
 def test_an_environment_not_built_for_lack_of_network_incomplete(tmp_path, monkeypatch, jaxexport):

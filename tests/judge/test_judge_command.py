@@ -37,7 +37,8 @@ def test_judging_again_with_another_policy_judges_by_it(jaxexport, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     finished(tmp_path / "out", CRASH)
     (tmp_path / "short.yaml").write_text("windows: {backward: 30, forward: 0}")
-    assert jaxexport("judge", "out", "--policy", "short.yaml").code == 0, "outside the window a crash is only shown"
+    ended = jaxexport("judge", "out", "--policy", "short.yaml")
+    assert (ended.code, "1 of 1 planned cells: 1 outside." in ended.out) == (3, True), "a crash is only shown"
     listed = (
         "known_failures: [{cases: [t.b], writers: ['*'], readers: ['*'], verdict: crash, stage: run, message: signal "
         "11, "

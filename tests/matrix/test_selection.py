@@ -188,5 +188,3 @@ def test_an_unknown_reader_without_index_or_date_is_an_error():
 
 def test_an_index_is_written_down_without_its_password():
     assert without_credentials("https://a:b@c/d") == "https://c/d"
-    assert without_credentials("https://a:b@b@c/d") == "https://c/d"
-    assert without_credentials("https://c/d@e") == "https://c/d@e"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 from making import day, make_wheel
 
 from export_core.backfill import choose_writers
@@ -44,13 +45,17 @@ def test_an_older_writers_golden_is_written_replayed_and_judged(
     project = projects(test_a=TESTS)
     assert project.pytest("--update-goldens", "-k", "wave").code == 0
     own = project.stored()
+    (project.folder / "uv.lock").write_text('[[package]]\nname = "iniconfig"\nversion = "2.0.0"\n')
     command = [sys.executable, "-m", "export_core", "backfill", "--writers", writer, "--install", "numpy"]
+    command += ["--constraints", "uv.lock"]
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(command, cwd=project.folder, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     older = {name: data for name, data in project.stored().items() if name not in own}
     assert {name.split("/")[1] for name in older} == {f"{writer}-cpu"}
     assert {name: data for name, data in project.stored().items() if name in own} == own
+    packages = yaml.safe_load(older[f"test_a.test_wave/{writer}-cpu/golden.yaml"])["packages"]
+    assert (packages["jaxlib"], packages["iniconfig"]) == (writer, "2.0.0")
     held = project.pytest("-k", "wave")
     assert held.code == 0
     assert f"1 case checked against 2 goldens: {judged}" in held.text

@@ -278,3 +278,38 @@ def test_a_full_disk_leaves_the_old_golden(spoiled: Spoiled, small_disk: tuple[P
     assert [path.name for path in (folder / case).iterdir()] == [before.folder.name]
     assert GoldenStore(folder).goldens() == [before]
     before.verify()
+
+
+def test_a_comparators_module_that_exits_is_a_usage_error(projects: Projects) -> None:
+    project = projects(
+        test_a="""
+        import pytest
+
+        @pytest.mark.export_compat(compare="our_checks:f")
+        def test_f(): ...
+        """,
+        our_checks="import sys; sys.exit(0)",
+    )
+    run = project.pytest()
+    assert run.code == pytest.ExitCode.USAGE_ERROR, run.text
+    assert "compare='our_checks:f': cannot import our_checks: SystemExit: 0." in run.text
+
+
+NOT_READ_WHOLE = """
+import jax, jax.numpy as jnp, pytest
+from export_core.export import api
+
+serialize = api.serialize
+api.serialize = lambda *words: serialize(*words).replace(b"vhlo\\0", b"mhlo\\0")  # as a newer jax may write it
+
+@pytest.mark.export_compat
+def test_f(export_golden):
+    export_golden(jax.jit(jnp.sin), jnp.ones(3))
+"""
+
+
+def test_an_export_that_is_not_read_whole_is_not_stored(projects: Projects) -> None:
+    project = projects(test_a=NOT_READ_WHOLE)
+    text = project.pytest("--update-goldens")["test_f"].text
+    assert "mhlo (dialect) is not read" in text
+    assert project.stored() == {}

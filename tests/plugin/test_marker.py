@@ -134,23 +134,20 @@ def test_the_marker_of_a_test_precedes_its_classs_and_modules(pytester: pytest.P
     assert read_marker(items[0]) == MarkerOptions(rtol=3, atol=2, compare="exact")
 
 
-def test_tolerances_and_the_projects_comparator_are_read_early(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path])
+def test_tolerances_and_the_projects_comparator_are_read_early(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(checks_of_mine="def close_enough(expected, actual): ...")
-    items, _ = pytester.inline_genitems(
-        pytester.makepyfile(
-            test_a="""
-            import pytest
-            @pytest.mark.export_compat(
-                rtol={"float32": 1e-3, "bfloat16": 0.1}, ulp=4, compare="checks_of_mine:close_enough"
-            )
-            def test_f(): ...
-            """
+    item = pytester.getitem(
+        """
+        import pytest
+        @pytest.mark.export_compat(
+            rtol={"float32": 1e-3, "bfloat16": 0.1}, ulp=4, compare="checks_of_mine:close_enough"
         )
+        def test_f(): ...
+        """,
+        "test_f",
     )
-    marked = read_marker(items[0])
+    marked = read_marker(item)
+    assert "checks_of_mine" not in sys.modules
     assert marked == MarkerOptions(
         rtol={"bfloat16": 0.1, "float32": 1e-3}, ulp=4, compare="checks_of_mine:close_enough"
     )

@@ -50,9 +50,10 @@ def test_everything_that_a_policy_can_say_is_read(load):
     assert policy.readers == "0.9.2,window"
     assert policy.platforms == {"cpu": "run", "tpu": "compile", "cuda": "auto"}
     assert policy.required == Required(("0.12.*",), ("0.9.2",), ("cpu",), 10, outside=False)
+    assert policy.unpromised == "goldens of 2023, which only bonus cells read"
     assert policy.rtol == {"float32": 1e-4}
-    assert [entry.location.rpartition("/")[2] for entry in policy.quirks] == ["export_compat.yaml:20"]
-    assert [entry.location.rpartition("/")[2] for entry in policy.known_failures] == ["export_compat.yaml:35"]
+    assert [entry.location.rpartition("/")[2] for entry in policy.quirks] == ["export_compat.yaml:21"]
+    assert [entry.location.rpartition("/")[2] for entry in policy.known_failures] == ["export_compat.yaml:36"]
     assert policy.calendar().built("0.13.0.dev20261120") == datetime.date(2026, 11, 20)
 
 
@@ -61,7 +62,9 @@ def test_what_the_page_about_policies_shows_is_read(load):
     shown = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     policies = [load(text) for text in shown]
     assert [bool(policy.known_failures) for policy in policies].count(True) == 1
-    keys = set(re.findall(r"^\| `([a-z_]+)", page.partition("## Keys")[2], re.MULTILINE)) | {"atol"}
+    keys = set(re.findall(r"^\| `([a-z_]+)", page.partition("## Keys")[2].partition("\n## ")[0], re.MULTILINE)) | {
+        "atol"
+    }
     assert keys == set(Policy.__struct_fields__)
 
 
@@ -261,6 +264,10 @@ QUIRK = """quirks:
          "2: quirks[0]: expected at least one of rtol, atol, ulp and allow, found none."),
         (QUIRK.replace("rtol: 1", "rtol: -1"), "2: quirks[0].rtol: expected a finite number of 0 or more, found -1.0."),
         (QUIRK.replace("2026-12-01", "2027-12-01"), "found 2027-12-01, 426 days after it."),
+        ("reader_packages: [optax, 'op tax']",
+         "1: reader_packages[1]: expected a requirement as pip takes it, such as optax==0.2.5, found 'op tax': "),
+        ("reader_packages:\n  - jax>=0.5",
+         "2: reader_packages[0]: expected another package than jax and jaxlib, of which each reader has its own"),
         # what is no YAML, and what YAML would take in silence
         ("goldens: a\nwindows: [", "2: not YAML: "),
         ("goldens: a\n\twindows: {}", "2: not YAML: found a tab where YAML takes spaces only."),
@@ -346,6 +353,8 @@ def test_what_msgspec_refuses_the_schema_explains():
         ("tolerances", {"tpu": []}),
         ("retention", {"pinned": [{"goldens": []}]}),
         ("backfill_install", "numpy"),
+        ("environment", "SCALE_LIBRARY"),
+        ("environment", ["A=B"]),
     ]
     for key, value in wrong:
         with pytest.raises(msgspec.ValidationError):

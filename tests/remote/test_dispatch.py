@@ -12,10 +12,12 @@ from multiprocessing import get_context
 
 import pytest
 from anywhere import Anywhere
+from msgspec import structs
 from replaying import replayed
 
+from export_core.comparing.user_code import UserCode
 from export_core.environments.environment import this_interpreter
-from export_core.goldens import Golden
+from export_core.goldens import Comparison, Golden
 from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcome_cache import CachedOutcome
@@ -78,6 +80,23 @@ def test_a_job_runs_where_the_goldens_are_not(goldens, here, tmp_path):
     shutil.rmtree(folder)
     (ended,) = run_here(pickle.loads(travelled)).outcomes
     assert (ended.verdict, ended.message) == (Verdict.PASS, "")
+
+
+def test_a_users_comparator_runs_apart_on_a_machine_too(goldens, here, tmp_path, monkeypatch):
+    (tmp_path / "our_checks.py").write_text(
+        "import sys\ndef f(expected, actual): return 'wrong'\ndef ends(*_): sys.exit(0)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    cells = []
+    for name in ("f", "ends"):
+        folder = shutil.copytree(goldens["waves"].folder, tmp_path / name)
+        compared = structs.replace(goldens["waves"].manifest, comparison=Comparison(f"our_checks:{name}"))
+        cells.append(Cell(Golden(compared, folder), here, "cpu"))
+    with UserCode() as user_code:  # the coordinator's stays there
+        jobs = [make_job([cell], dataclasses.replace(OPTIONS, user_code=user_code)) for cell in cells]
+        outcomes = [run_here(pickle.loads(pickle.dumps(job))).outcomes[0] for job in jobs]
+    assert [outcome.verdict for outcome in outcomes] == [Verdict.NUMERICS, Verdict.NOT_RUN]
+    assert outcomes[1].message == "compare='our_checks:ends' raised SystemExit: 0. Nothing was compared."
 
 
 def test_a_worker_with_other_code_runs_nothing_and_names_it(cells):

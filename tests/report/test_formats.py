@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from making import day, result, summarize
 
 from export_core.environments.placement import Mode
+from export_core.escaping import plain_text
 from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
 from export_core.report.html import MOST_FINDINGS, html_page
 from export_core.report.junit import junit_xml
 from export_core.report.markdown import markdown_text
-from export_core.report.wording import plain_text
 from export_core.worker.protocol import Stage
 
 ENTRY = KnownFailure(

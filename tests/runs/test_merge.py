@@ -70,7 +70,7 @@ def test_merged_shards_are_the_undivided_run_with_its_exit_code(ran, shards, tmp
     assert timeless(out) == timeless(ran / "whole")
     assert len(timeless(out)[0]) == len(CASES)
     assert (out / PLAN).read_bytes() == (ran / "whole" / PLAN).read_bytes()
-    assert "BROKEN: at least one promise is broken." in capsys.readouterr().out
+    assert "BROKEN: at least one promise is broken" in capsys.readouterr().out
 
 
 def test_a_shard_says_which_it_is_of_which_plan(ran, shards):

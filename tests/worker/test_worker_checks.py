@@ -15,11 +15,11 @@ from jax.sharding import PartitionSpec
 from msgspec import structs
 from replaying import replayed
 
-from export_core.environments.environment import this_interpreter
+from export_core.environments.environment import Environment, cell_variables
 from export_core.export import Case, ExportOptions, ExtraCall, add_checks, produce
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.store import sha256
+from export_core.goldens.store import MANIFEST, sha256
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.releases import load_calendar
 
@@ -40,6 +40,9 @@ export.register_pytree_node_serialization(
 """
 
 
+SECRETS = ("GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "UV_INDEX_URL", "PIP_INDEX_URL", "AWS_SECRET_ACCESS_KEY")
+
+
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
     """Every golden below, replayed in one worker."""
@@ -57,6 +60,7 @@ def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
         uses: tuple[ExtraCall, ...] = (),
         planted: dict[str, bytes] | None = None,
         manifest: Callable[[Any], Any] = lambda manifest: manifest,
+        gone: str = "",
         **asked: Any,
     ) -> None:
         made = Case(case, f"test_a.py::{case}", None, jax.jit(function), args, {}, ExportOptions(**asked))
@@ -64,6 +68,8 @@ def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
         files = {**produced.files, **(planted or {})}
         hashed = structs.replace(produced.manifest, files={name: sha256(data) for name, data in files.items()})
         store.write(manifest(hashed), files)
+        if gone:
+            (store.root / case / hashed.writer.id / gone).unlink()
 
     wrong = to_npz([leaf_of(np.full(4, 9, np.float32))])
     write("derivatives", jnp.sin, X, vjp_order=2)
@@ -102,7 +108,7 @@ def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
         jnp.cos,
         X,
         uses=(refused,),
-        manifest=lambda m: _check(m, "refused1", inputs="gone.npz"),
+        gone="refused1.inputs.npz",
         **symbolic,
     )
 
@@ -121,9 +127,21 @@ def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
     write("here_after_all", jnp.exp, X, platforms=("cpu",), manifest=_refused_here)
     write("lifted", jnp.exp, X, platforms=("tpu",), disabled_checks={"platform": "the same everywhere"})
 
+    telling = {f"{MODULE}.register.py": b"import os; raise ImportError(dict(os.environ))"}
+    write("tells_variables", lambda box: boxes.Box(box.value * 5), boxes.Box(X), register=(MODULE,), planted=telling)
+
     cells = [Cell(golden, here, "cpu") for golden in store.goldens()]
-    found = replayed(cells, this_interpreter, load_calendar(), limits=Limits(jobs=2, timeout=120))
-    return {outcome.cell.golden.manifest.case: outcome for outcome in found}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in SECRETS:
+            patch.setenv(name, "s3cret")
+        # Without PYTHONDONTWRITEBYTECODE, which `this_interpreter` would pass on: workers may write bytecode.
+        found = replayed(
+            cells,
+            lambda r: Environment(r, Path(sys.executable), cell_variables()),
+            load_calendar(),
+            limits=Limits(jobs=2, timeout=120),
+        )
+        return {outcome.cell.golden.manifest.case: outcome for outcome in found}
 
 
 def _check(manifest: Any, name: str, **changes: Any) -> Any:
@@ -133,6 +151,12 @@ def _check(manifest: Any, name: str, **changes: Any) -> Any:
 
 def _refused_here(manifest: Any) -> Any:
     return structs.replace(manifest, options=structs.replace(manifest.options, refused_on=("cpu",)))
+
+
+def test_a_module_that_tells_its_variables_tells_no_secret(outcomes):
+    outcome = outcomes["tells_variables"]
+    assert "'PATH': " in outcome.message, "it tells all that it has"
+    assert "s3cret" not in outcome.message + outcome.stderr
 
 
 @pytest.mark.parametrize("case", ["derivatives", "shapes", "sharded", "spread", "registered", "elsewhere", "lifted"])
@@ -195,3 +219,8 @@ def test_a_registration_that_does_not_register_is_an_error(outcomes):
 def test_the_goldens_copy_of_a_module_is_imported(outcomes):
     assert Path(sys.modules[MODULE].__file__).parent.name.startswith("modules"), "no reader has this folder on its path"
     assert outcomes["registered"].verdict is Verdict.PASS
+
+
+def test_nothing_is_written_into_a_golden(outcomes):
+    golden = outcomes["registered"].cell.golden
+    assert {path.name for path in golden.folder.iterdir()} == {MANIFEST, *golden.manifest.files}

@@ -71,7 +71,6 @@ class ModuleContents:
         self.typed_ffi = False
         hooks = {
             "vhlo.func_v1": self._function,
-            "func.func": self._function,
             "vhlo.custom_call_v1": self._custom_call,
             "vhlo.custom_call_v2": self._custom_call,
             "vhlo.constant_v1": self._constant,
@@ -81,7 +80,8 @@ class ModuleContents:
         for name in names:  # a later version of custom_call is still a custom call, and must not be missed
             if name.startswith("vhlo.custom_call_v") and name not in hooks:
                 hooks[name] = self._custom_call
-        self.counts = walk(self.tables, {i: hooks[n] for i, n in enumerate(names) if n in hooks})
+        self.attributes_of: dict[int, int] = {}
+        self.counts = walk(self.tables, {i: hooks[n] for i, n in enumerate(names) if n in hooks}, self.attributes_of)
         self.calls = tuple(self._call(place, count) for place, count in self.counted.items())
 
     def _limit(self, used: int, what: str, at: int) -> None:

@@ -105,6 +105,11 @@ class Module:
         return self._contents.calls
 
     @property
+    def attributes_of(self) -> dict[int, int]:
+        """The dictionaries of attributes that operations have: the number of each, and of the name of one operation."""
+        return self._contents.attributes_of
+
+    @property
     def has_typed_ffi(self) -> bool:
         """Whether a custom call has StableHLO's typed arguments: a dictionary, or API version 4."""
         return self._contents.typed_ffi
@@ -118,3 +123,10 @@ class Module:
     def attributes(self) -> dict[str, Any]:
         """The attributes of the module itself, e.g. jax.uses_shape_polymorphism."""
         return self._contents.attributes
+
+    @property
+    def meshes(self) -> tuple[dict[str, int], ...]:
+        """The meshes that Shardy has in it: sizes of axes by name. May raise `ArtifactError`."""
+        from export_core.artifact.bytecode.meshes import shardy_meshes  # of no use to `jaxexport inspect`
+
+        return tuple(shardy_meshes(self._contents.values, self.attributes))

@@ -37,10 +37,11 @@ class _Frame:
         self.end = end
 
 
-def walk(tables: Tables, visit: dict[int, Hook]) -> list[int]:
+def walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int]) -> list[int]:
     """Read every operation; call `visit[name]` for those named there, before what is inside them.
 
-    Returns how many there are of each name, by the name's number.
+    Returns how many there are of each name, by the name's number. The dictionaries of attributes that operations have
+    are added to `attributes_of`: the number of each, and that of the name of one operation that has it.
 
     Raises:
         ArtifactError: the operations do not fit their section, are nested too deeply or name what is not in the tables.
@@ -48,12 +49,12 @@ def walk(tables: Tables, visit: dict[int, Hook]) -> list[int]:
     section = tables.sections[IR]
     cursor = Cursor(section.data, section.at, section.end, section.name)
     try:
-        return _walk(tables, visit, cursor)
+        return _walk(tables, visit, attributes_of, cursor)
     except IndexError:
         raise cursor.error("an operation inside its section", "the end of the file") from None
 
 
-def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
+def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int], cursor: Cursor) -> list[int]:
     """The walk itself: one step is one operation, or the end of a block.
 
     This loop is most of what reading a large module takes, 3 µs an operation. So it looks unlike the rest of this room.
@@ -100,7 +101,7 @@ def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
             location = 0
             at += length_of[data[at]]
             if mask & _ATTRS:
-                at += length_of[data[at]]
+                attributes, at = _varint(data, at)
             if mask & _PROPERTIES:
                 at += length_of[data[at]]
         else:
@@ -129,9 +130,13 @@ def _walk(tables: Tables, visit: dict[int, Hook], cursor: Cursor) -> list[int]:
         if at > end:
             raise cursor.error("an operation inside its section", f"one that ends at byte {at}", start)
         cursor.at = at
+        if attributes >= 0:
+            if attributes >= len(tables.attributes):
+                raise cursor.error(f"one of {len(tables.attributes)} attributes", str(attributes), start)
+            attributes_of.setdefault(attributes, name)
         if hook is not None:
-            if location >= len(tables.attributes) or attributes >= len(tables.attributes):
-                raise cursor.error(f"the numbers of some of {len(tables.attributes)} attributes", "larger ones", start)
+            if location >= len(tables.attributes):
+                raise cursor.error(f"one of {len(tables.attributes)} locations", str(location), start)
             if properties >= len(tables.property_offsets):
                 raise cursor.error(f"one of {len(tables.property_offsets)} properties", str(properties), start)
             tables.spend(1, start)  # on top of what its block counted: looking into it costs as much again

@@ -1,0 +1,133 @@
+"""XLA's OpSharding protobuf, in which artifacts until format 8 say how arguments and results are sharded."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from export_core.artifact.errors import ArtifactError
+
+Spec = tuple[str | tuple[str, ...] | None, ...]
+"""How each dimension is split, as in a PartitionSpec."""
+
+MOST_DEVICES = 4096
+"""More than any caller has on one machine: what a file claims must not decide how long its reader counts."""
+
+# Numbers of the fields, and kinds of shardings. Source: xla/xla_data.proto, OpSharding.
+_TYPE, _TILES, _DEVICES, _LAST_IS_REPLICATED, _LAST_TILES, _IOTA, _PERMUTATION = 1, 3, 4, 6, 8, 9, 10
+_REPLICATED, _MAXIMAL, _TUPLE, _OTHER, _MANUAL = range(5)
+
+
+class Tiles(NamedTuple):
+    """A tiled sharding: parts along each dimension, then `replicas` of each part; the device of each, in order."""
+
+    parts: tuple[int, ...]
+    replicas: int
+    devices: tuple[int, ...]
+
+
+def tiles_of(proto: bytes, name: str) -> Tiles | None:
+    """The tiles of a sharding, None where it replicates. Raises `ArtifactError` for what is no sharding of an array."""
+    numbers: dict[int, list[int]] = {}
+    for field, value in _fields(proto, name):
+        numbers.setdefault(field, []).append(value)
+    kind = numbers.get(_TYPE, [_REPLICATED])[-1]
+    if kind == _REPLICATED:
+        return None
+    dims = numbers.get(_TILES, [])
+    count = math.prod(dims)
+    if kind != _OTHER or not 0 < count <= MOST_DEVICES:
+        raise ArtifactError("a tiled sharding of an array", f"type {kind}, tiles {dims}", name=name)
+    # Of the kinds of trailing dimensions, all mean replicas to a caller: a manual one is none that jax.export writes.
+    trailing = len(numbers.get(_LAST_TILES, [])) or int(any(numbers.get(_LAST_IS_REPLICATED, [])))
+    devices = numbers.get(_DEVICES) or _transposed(numbers.get(_IOTA, [count]), numbers.get(_PERMUTATION, [0]))
+    if sorted(devices) != list(range(count)) or trailing > len(dims):
+        raise ArtifactError(f"each of {count} devices once", f"{devices}", name=name)
+    parts = tuple(dims[: len(dims) - trailing])
+    replicas = count // math.prod(parts)
+    # The order of replicas is of no meaning.
+    groups = (sorted(devices[start : start + replicas]) for start in range(0, count, replicas))
+    return Tiles(parts, replicas, tuple(itertools.chain.from_iterable(groups)))
+
+
+def spec_on(mesh: Mapping[str, int], tiles: Tiles | None) -> Spec | None:
+    """The sharding in axes of a mesh; None where the mesh has no axes for it."""
+    if tiles is None:
+        return ()
+    sizes = list(mesh.values())
+    if math.prod(sizes) != len(tiles.devices):
+        return None
+    strides = {name: math.prod(sizes[place + 1 :]) for place, name in enumerate(mesh) if mesh[name] > 1}
+    spec: list[tuple[str, ...]] = []
+    step = len(tiles.devices)
+    for parts in tiles.parts:
+        step //= parts
+        axes: list[str] = []
+        inner = 1  # the parts that the axes so far, from the last, make
+        while inner < parts:
+            stride = tiles.devices[inner * step] - tiles.devices[0]
+            axis = next((name for name in strides if strides[name] == stride), None)
+            if axis is None or parts % (inner * mesh[axis]):
+                return None
+            del strides[axis]
+            axes.insert(0, axis)
+            inner *= mesh[axis]
+        spec.append(tuple(axes))
+    return _short(spec) if _devices_on(mesh, spec) == tiles.devices else None
+
+
+def _devices_on(mesh: Mapping[str, int], spec: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
+    """The device of each part, and of each replica, of an array with this sharding."""
+    split = [axis for axes in spec for axis in axes]
+    order = [*split, *(axis for axis in mesh if axis not in split)]
+    places = list(mesh)
+    devices = _transposed(list(mesh.values()), [places.index(axis) for axis in order])
+    replicas = math.prod(mesh[axis] for axis in mesh if axis not in split)
+    groups = (sorted(devices[start : start + replicas]) for start in range(0, len(devices), replicas))
+    return tuple(itertools.chain.from_iterable(groups))
+
+
+def _transposed(shape: Sequence[int], permutation: Sequence[int]) -> list[int]:
+    """``arange(n).reshape(shape).transpose(permutation).ravel()``; empty where these do not fit."""
+    if sorted(permutation) != list(range(len(shape))) or not 0 < math.prod(shape) <= MOST_DEVICES:
+        return []
+    strides = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
+    ranges = [range(0, shape[place] * strides[place], strides[place]) for place in permutation]
+    return [sum(offsets) for offsets in itertools.product(*ranges)]
+
+
+def _short(spec: Sequence[tuple[str, ...]]) -> Spec:
+    return tuple(axes[0] if len(axes) == 1 else axes or None for axes in spec)
+
+
+def _fields(proto: bytes, name: str) -> Iterator[tuple[int, int]]:
+    """Numbers of a protobuf: field and value, once for each of a list. Other fields are passed over."""
+    at, end = 0, len(proto)
+
+    def varint(stop: int) -> int:
+        nonlocal at
+        value = shift = 0
+        while at < stop and shift < 64:
+            byte = proto[at]
+            at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+        raise ArtifactError("a sharding as XLA's protobuf", f"{proto[:64].hex()}", name=name)
+
+    while at < end:
+        field, wire = divmod(varint(end), 8)
+        if wire == 0:
+            yield field, varint(end)
+        elif wire == 2:
+            stop = varint(end) + at
+            if stop > end:
+                raise ArtifactError("a sharding as XLA's protobuf", f"{proto[:64].hex()}", name=name)
+            while field in (_TILES, _DEVICES, _LAST_TILES, _IOTA, _PERMUTATION) and at < stop:
+                yield field, varint(stop)
+            at = stop
+        else:
+            raise ArtifactError("a sharding as XLA's protobuf", f"{proto[:64].hex()}", name=name)

@@ -1,0 +1,124 @@
+"""The program of the process in which users' functions run: it imports them, calls them, and answers as JSON lines.
+
+What a user's module prints, returns or raises is told; what ends or blocks this process, `user_code` sees from outside.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+
+class _UserError(Exception):
+    """Why nothing can be compared, or was."""
+
+
+def main() -> None:
+    """Answer each request line of stdin with one line on what stdout was at the start, until stdin ends."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    # Neither requests nor answers are for the user's code, which may read and print what it likes.
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    start = json.loads(requests.readline())
+    sys.path[:] = start["path"]
+    from export_core.goldens.arrays import Array, from_npz
+
+    # After our own imports: no module of the project takes the place of one of ours.
+    if start["root"] not in sys.path:
+        sys.path.insert(0, start["root"])
+
+    def arrays(path: str) -> list[Array]:
+        return [leaf.numpy() for leaf in from_npz(Path(path))]
+
+    process = os.getpid()
+    waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    threading.Thread(target=_take, args=(requests, waiting), daemon=True).start()
+    answer: dict[str, Any] = {"id": start["id"]}
+    while True:
+        if os.getpid() != process:  # the user's code has forked, and what it forked came back here
+            os._exit(0)
+        answers.write(json.dumps(answer).encode() + b"\n")
+        answers.flush()
+        request = waiting.get()
+        answer = {"id": request["id"]}
+        try:
+            function = _load(request["name"], start["root"])
+            if "expected" in request:
+                sides = arrays(request["expected"]), arrays(request["actual"])
+                answer["message"] = _call(request["name"], function, *sides)
+        except _UserError as problem:
+            answer["problem"] = _plain(str(problem))
+
+
+def _take(requests: IO[bytes], waiting: queue.SimpleQueue[dict[str, Any]]) -> None:
+    """Hand over each request. In a thread of its own: this process ends with its coordinator, whatever it is doing."""
+    for line in requests:
+        waiting.put(json.loads(line))
+    os._exit(0)
+
+
+def _load(name: str, root: str) -> Callable[..., object]:
+    """Import ``module:function``."""
+    where = f"compare={name!r}"
+    module_name, _, path = name.partition(":")
+    try:
+        value: Any = importlib.import_module(module_name)
+    # Not only Exception, here and below: sys.exit(0) in a user's code is an error like any other.
+    except BaseException as error:
+        raise _UserError(
+            f"{where}: cannot import {module_name}: {_described(error)}. "
+            f"It must be installed, or be found from the folder {root}."
+        ) from error
+    file = getattr(value, "__file__", "")
+    for attribute in path.split("."):
+        if not hasattr(value, attribute):
+            raise _UserError(f"{where}: {module_name} ({file}) has no {path}.")
+        value = getattr(value, attribute)
+    if not callable(value):
+        raise _UserError(f"{where}: expected a function (expected, actual), found {type(value).__name__}.")
+    function: Callable[..., object] = value
+    return function
+
+
+def _call(name: str, function: Callable[..., object], expected: list[Any], actual: list[Any]) -> str | None:
+    """What a user's function says is wrong, or None.
+
+    An AssertionError is a result, since numpy.testing and plain assert raise it; any other error means that nothing was
+    compared.
+    """
+    try:
+        result = function(expected, actual)
+        if result is None or (isinstance(result, str) and result.strip()):
+            return result if result is None else _plain(result)
+        returned = repr(result)
+    except AssertionError as error:
+        return _plain(str(error)) or "an assertion failed, without a message"
+    except BaseException as error:
+        raise _UserError(f"compare={name!r} raised {_described(error)}. Nothing was compared.") from error
+    raise _UserError(
+        f"compare={name!r} returned {returned}: expected None when the outputs are right, or text that says what is "
+        "wrong."
+    )
+
+
+def _described(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException:  # an error of a user's own class, whose text cannot be made
+        return type(error).__name__
+
+
+def _plain(text: str) -> str:
+    """Text that JSON can carry: no lone surrogates."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Text from files, made safe for where it is shown: a terminal or a log, Markdown, JSON, YAML.
+
+Case ids, messages of libraries and whatever else a golden or a results folder holds may be anything. It is escaped
+where it leaves: in the one function of each format that writes it.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+# Marks that change the direction of the text around them, and what some programs take for the end of a line.
+_MISLEADING = "\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+# Control characters, surrogates, and what XML 1.0 forbids.
+_UNPRINTABLE = re.compile(rf"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[{_MISLEADING}]")
+_IN_JSON = re.compile(rf"[\x7f-\x9f{_MISLEADING}]|(?<=##)\[")
+
+# For GitHub's runner, a line that begins with ::, after spaces too, is a command, and so is ##[ anywhere in a line.
+_COMMAND = re.compile(r"(?m)(^[^\S\n]*:)(?=:)|##(?=\[)")
+
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|~!&()$]")
+_LINK = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)", re.IGNORECASE)
+
+
+def plain_text(text: str) -> str:
+    """Text without terminal colours and control characters; line breaks stay. What is left is legal in XML 1.0.
+
+    What native libraries print is part of a finding, and may hold anything.
+    """
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+
+
+def without_commands(text: str) -> str:
+    """Text no line of which a CI system takes for a command: a backslash is put into ``::`` and ``##[``."""
+    return _COMMAND.sub(lambda match: f"{match[0]}\\", text) if ":" in text or "##[" in text else text
+
+
+def shown(text: str) -> str:
+    """Text for a terminal or a log."""
+    return without_commands(plain_text(text))
+
+
+def printable(text: str) -> str:
+    """Text on one line: every letter that is not printable, a line break among them, is written as Python's escape."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def for_markdown(text: str) -> str:
+    """Text as itself in a line or a cell of a table: no markup, no HTML, no link or image, nobody mentioned."""
+    line = _MARKDOWN.sub(r"\\\g<0>", " ".join(plain_text(text).split()))
+    return _LINK.sub("\N{ZERO WIDTH SPACE}", line)
+
+
+def for_json(text: str) -> str:
+    """JSON that means the same, with every letter escaped that is more than a letter to a terminal or a log."""
+    # Such letters are in strings only, where the escape means the same.
+    return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

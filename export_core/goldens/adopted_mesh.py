@@ -1,0 +1,195 @@
+"""The mesh that an artifact without its source was exported for, and how its arguments lie on it."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from export_core.artifact import Artifact, Envelope, HloSharding, NamedSharding
+from export_core.artifact.hlo_sharding import MOST_DEVICES, Spec, spec_on, tiles_of
+from export_core.goldens.errors import GoldenError
+
+Mesh = dict[str, int]
+"""Sizes of the axes by name, in order."""
+
+_ADVICE = "Say how it was exported: --mesh data=2,model=4, the axes in order."
+
+
+def mesh_for(artifact: Artifact, given: Mapping[str, int]) -> Mesh:
+    """The mesh that a caller of the artifact needs: the one that was given, or else the one that the artifact tells.
+
+    It tells, from the most to the least: the named shardings of arguments and results, since jax 0.9.0; the mesh that
+    Shardy has in the module; XLA's shardings, which have no names. For them the devices are factored into axes of prime
+    sizes, since each sharding over larger axes is one over several of these.
+
+    Raises `GoldenError` where there is no mesh on which each argument can be placed as the artifact wants it.
+    """
+    envelope = artifact.envelope
+    assert envelope is not None
+    devices = envelope.nr_devices
+    if devices <= 1 and not given:
+        return {}
+    if given and math.prod(given.values()) != devices:
+        raise GoldenError(
+            f"{artifact.name}: --mesh {_as_option(given)}: expected a mesh of {devices} devices, for which the "
+            f"artifact was exported, found one of {math.prod(given.values())}."
+        )
+    if devices > MOST_DEVICES:
+        raise GoldenError(f"{artifact.name}: expected an artifact for at most {MOST_DEVICES} devices, found {devices}.")
+    problems = []
+    for mesh in [dict(given)] if given else _meshes_of(artifact, envelope):
+        problems.append(_problem(artifact, envelope, mesh))
+        if not problems[-1]:
+            return mesh
+    raise GoldenError(f"{artifact.name}: {problems[0]} {_ADVICE}")
+
+
+def parse_mesh(text: str) -> Mesh:
+    """``data=2,model=4`` as a mesh. Raises `GoldenError`."""
+    pairs = [part.partition("=")[::2] for part in text.split(",")]
+    names = [name.strip() for name, _ in pairs]
+    if not all(names) or len(set(names)) < len(names) or not all(size.isdecimal() and int(size) for _, size in pairs):
+        raise GoldenError(f"--mesh {text}: expected axes and their sizes, such as data=2,model=4.")
+    return {name: int(size) for name, (_, size) in zip(names, pairs, strict=True)}
+
+
+def parse_specs(text: str) -> tuple[Spec | None, ...]:
+    """``P('data', None), None`` as one spec for each argument; None where none is given. Raises `GoldenError`."""
+    try:
+        body = ast.parse(f"({text},)", mode="eval").body
+        if isinstance(body, ast.Tuple):
+            return tuple(_parsed_spec(node) for node in body.elts)
+    except (SyntaxError, ValueError):
+        pass
+    raise GoldenError(
+        f"--in-specs {text}: expected a PartitionSpec or None for each argument, such as "
+        "\"P('data', None), None, P(('data', 'model'))\"."
+    )
+
+
+def specs_for(artifact: Artifact, mesh: Mapping[str, int], given: Sequence[Spec | None]) -> tuple[str | None, ...]:
+    """The specs that were given, as a manifest has them.
+
+    Raises `GoldenError` for another number of them than of arguments, for an axis that the mesh lacks, and where the
+    artifact itself says another one.
+    """
+    envelope = artifact.envelope
+    assert envelope is not None
+    if given and len(given) != len(envelope.in_avals):
+        raise GoldenError(
+            f"{artifact.name}: --in-specs: expected one for each of the {len(envelope.in_avals)} flat arguments, "
+            f"found {len(given)}."
+        )
+    for number, (spec, sharding) in enumerate(zip(given, envelope.in_shardings, strict=False)):
+        if spec is None:
+            continue
+        axes = [axis for axes in spec if axes for axis in ([axes] if isinstance(axes, str) else axes)]
+        if not set(axes) <= set(mesh):
+            raise GoldenError(
+                f"{artifact.name}: --in-specs: argument {number}: expected axes of {_as_option(mesh)}, found {spec}."
+            )
+        own = _own_spec(sharding, mesh, artifact.name)
+        if own is not None and _whole(own) != _whole(spec):
+            raise GoldenError(
+                f"{artifact.name}: --in-specs: argument {number}: expected {_text(own)}, as the artifact has it, found "
+                f"{_text(spec)}."
+            )
+    return tuple(None if spec is None else _text(spec) for spec in given)
+
+
+def _meshes_of(artifact: Artifact, envelope: Envelope) -> Iterator[Mesh]:
+    """The meshes that an artifact may have been exported for, the surest first."""
+    shardings = (*envelope.in_shardings, *envelope.out_shardings)
+    named = [sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding)]
+    if named:
+        yield dict(zip(named[0].axis_names, named[0].axis_sizes, strict=False))
+        return
+    for mesh in artifact.modules[0].meshes:
+        if math.prod(mesh.values()) == envelope.nr_devices:
+            yield mesh
+    for sizes in _orders(_prime_factors(envelope.nr_devices)):
+        yield {f"axis{number}": size for number, size in enumerate(sizes)}
+
+
+def _problem(artifact: Artifact, envelope: Envelope, mesh: Mesh) -> str:
+    """Why an artifact cannot be called on a mesh; empty if it can."""
+    if math.prod(mesh.values()) != envelope.nr_devices:
+        return f"it was exported for {envelope.nr_devices} devices, and names the mesh {_as_option(mesh)}."
+    named = {
+        sharding.mesh[:2]
+        for sharding in (*envelope.in_shardings, *envelope.out_shardings)
+        if isinstance(sharding, NamedSharding)
+    }
+    if named and (tuple(mesh.values()), tuple(mesh)) not in named:
+        meshes = " or ".join(_as_option(dict(zip(names, sizes, strict=False))) for sizes, names in sorted(named))
+        return f"expected the mesh {meshes}, which its shardings name, found {_as_option(mesh)}."
+    for what, shardings in (("argument", envelope.in_shardings), ("result", envelope.out_shardings)):
+        for number, sharding in enumerate(shardings):
+            if isinstance(sharding, HloSharding) and _own_spec(sharding, mesh, artifact.name) is None:
+                tiles = tiles_of(sharding.proto, artifact.name)
+                return f"{what} {number} cannot be placed on a mesh {_as_option(mesh)}: it has {tiles}."
+    return ""
+
+
+def _own_spec(sharding: object, mesh: Mapping[str, int], name: str) -> Spec | None:
+    """The spec of a sharding that an artifact has; None where it has none, or none on this mesh."""
+    if isinstance(sharding, HloSharding):
+        return spec_on(mesh, tiles_of(sharding.proto, name))
+    return sharding.spec.partitions if isinstance(sharding, NamedSharding) else None
+
+
+def _parsed_spec(node: ast.expr) -> Spec | None:
+    if isinstance(node, ast.Constant) and node.value is None:
+        return None
+    if not isinstance(node, ast.Call) or node.keywords:
+        raise ValueError(ast.dump(node))
+    if not isinstance(node.func, ast.Name) or node.func.id not in ("P", "PartitionSpec"):
+        raise ValueError(ast.dump(node))
+    return tuple(_parsed_axes(argument) for argument in node.args)
+
+
+def _parsed_axes(node: ast.expr) -> str | tuple[str, ...] | None:
+    value = ast.literal_eval(node)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, tuple) and all(isinstance(axis, str) for axis in value):
+        return value
+    raise ValueError(repr(value))
+
+
+def _whole(spec: Spec) -> list[tuple[str, ...]]:
+    """A spec in one form: P('x') is P(('x',), None)."""
+    axes = [() if axes is None else (axes,) if isinstance(axes, str) else tuple(axes) for axes in spec]
+    while axes and not axes[-1]:
+        axes.pop()
+    return axes
+
+
+def _text(spec: Spec) -> str:
+    return f"PartitionSpec({', '.join(map(repr, spec))})"
+
+
+def _as_option(mesh: Mapping[str, int]) -> str:
+    return ",".join(f"{name}={size}" for name, size in mesh.items())
+
+
+def _orders(factors: list[int]) -> Iterator[tuple[int, ...]]:
+    """Each order of these numbers once: `itertools.permutations` has those of equal numbers too, 12! for 4096."""
+    if not factors:
+        yield ()
+    for first in sorted(set(factors)):
+        rest = factors.copy()
+        rest.remove(first)
+        yield from ((first, *order) for order in _orders(rest))
+
+
+def _prime_factors(number: int) -> list[int]:
+    factors, divisor = [], 2
+    while number > 1:
+        if number % divisor:
+            divisor += 1
+        else:
+            factors.append(divisor)
+            number //= divisor
+    return factors

@@ -1,0 +1,157 @@
+"""The rules of a manifest that its types do not express. A manifest that was loaded follows all of them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from export_core.tolerances import problem_of_name, read_amount
+
+if TYPE_CHECKING:
+    from export_core.goldens.manifest import Check, Manifest
+
+MOST_DEVICES = 1 << 16
+"""Devices of a mesh: no machine simulates more, and a process that is asked for a million never ends."""
+LONGEST_PATTERN = 1000
+
+# Not in the name of a file or a folder on Windows either, where goldens may be checked out.
+_NOT_IN_NAMES = frozenset('/\\:*?"<>|\0')
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
+_PLATFORM = re.compile(r"[A-Za-z0-9_]+")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_LARGEST = 1 << 63
+
+# One repeat of one character at most: what cannot take exponential time.
+_QUICK = re.compile(r"[^*+{]*(?:[^)*+{][*+][^*+{]*)?", re.DOTALL)
+_MOST_CHOICES = 8
+SEARCH_SECONDS = 5.0
+_SEARCH = "import json, re, sys; pattern, text = json.load(sys.stdin); sys.exit(0 if re.search(pattern, text) else 1)"
+
+Problems = Iterator[tuple[str, str]]
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a file or a folder can have this name on every system, and the name leads nowhere else."""
+    return bool(name) and name[0] != "." and name[-1] not in ". " and name.isprintable() and not _NOT_IN_NAMES & {*name}
+
+
+def problems(manifest: Manifest) -> Problems:
+    """Everything that is wrong with a manifest, each with its field."""
+    yield from _names(manifest)
+    yield from _files(manifest.files)
+    yield from _options(manifest)
+    yield from _comparison(manifest)
+    for number, check in enumerate(manifest.checks):
+        for problem in _check(check, manifest.files):
+            yield f"checks[{number}]", problem
+    names = [check.name for check in manifest.checks]
+    if len({*names}) < len(names) or "" in names:
+        yield "checks", "expected a name of its own for each."
+
+
+def _names(manifest: Manifest) -> Problems:
+    if not is_plain_name(manifest.case):
+        yield "case", f"expected the name of a folder, found {manifest.case!r}."
+    writer = manifest.writer
+    for field, value, pattern in (
+        ("jax", writer.jax, _VERSION),
+        ("jaxlib", writer.jaxlib, _VERSION),
+        ("platform", writer.platform, _PLATFORM),
+    ):
+        if not pattern.fullmatch(value):
+            kind = "a platform such as cpu" if pattern is _PLATFORM else "a version such as 0.12.0"
+            yield f"writer.{field}", f"expected {kind}, found {value!r}."
+
+
+def _files(files: Mapping[str, str]) -> Problems:
+    for name, content in files.items():
+        if not is_plain_name(name) or name == "golden.yaml":
+            yield "files", f"expected names of files beside the manifest, found {name!r}."
+        if not _SHA256.fullmatch(content):
+            yield "files", f"{name}: expected a SHA-256 of 64 hexadecimal digits, found {content!r}."
+
+
+def _options(manifest: Manifest) -> Problems:
+    options = manifest.options
+    yield from _mesh("options.mesh", options.mesh)
+    for field in ("vjp_order", "calling_convention_version"):
+        if not 0 <= (getattr(options, field) or 0) < MOST_DEVICES:
+            yield f"options.{field}", f"expected a whole number of 0 or more, found {getattr(options, field)}."
+    for name in options.register:
+        # A name and not a path: the reader imports the copy that is in this golden, and nothing else.
+        if not all(part.isidentifier() for part in name.split(".")):
+            yield "options.register", f"expected the dotted name of a Python module, found {name!r}."
+        elif f"{name}.register.py" not in manifest.files:
+            yield "options.register", f"{name}: expected its copy {name}.register.py under `files`, found none."
+    for name, value in manifest.flags.items():
+        if isinstance(value, int) and abs(value) >= _LARGEST:
+            yield f"flags.{name}", f"expected a number of 64 bits, found one of {len(str(value))} digits."
+
+
+def _comparison(manifest: Manifest) -> Problems:
+    comparison = manifest.comparison
+    module, colon, function = comparison.compare.partition(":")
+    if problem := problem_of_name(comparison.compare):
+        yield "comparison", problem
+    elif colon and not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
+        yield "comparison", f"expected module:function, found {comparison.compare!r}."
+    for field in ("rtol", "atol", "ulp"):
+        amount: Any = getattr(comparison, field)
+        if amount is not None:
+            try:
+                read_amount(amount, whole=field == "ulp")
+            except ValueError as error:
+                yield f"comparison.{field}", str(error)
+
+
+def _check(check: Check, files: Mapping[str, str]) -> Iterator[str]:
+    for field in ("inputs", "outputs"):
+        # What is not listed has no hash, and `../other` is no file of this golden.
+        if (name := getattr(check, field)) is not None and name not in files:
+            yield f"{field}: expected one of `files`, found {name!r}."
+    if (check.outputs is None) == (check.refused is None):
+        yield "expected either `outputs` or `refused`."
+    if check.refused is not None and (problem := problem_of_pattern(check.refused)):
+        yield f"refused: {problem}"
+    if not check.name.isprintable() or check.name.startswith("."):
+        yield f"name: expected a printable name that does not begin with a dot, found {check.name!r}."
+    if not 0 <= check.vjp < MOST_DEVICES:
+        yield f"vjp: expected the order of a derivative, found {check.vjp}."
+    yield from (problem for _, problem in _mesh("mesh", check.mesh))
+
+
+def _mesh(field: str, mesh: Mapping[str, int]) -> Problems:
+    if any(size < 1 for size in mesh.values()) or math.prod(mesh.values()) > MOST_DEVICES:
+        yield field, f"expected sizes of 1 or more that make at most {MOST_DEVICES} devices, found {dict(mesh)}."
+
+
+def problem_of_pattern(pattern: str) -> str:
+    """What is wrong with a regular expression; empty where it can be searched for."""
+    if len(pattern) > LONGEST_PATTERN:
+        return f"expected a regular expression of at most {LONGEST_PATTERN} characters, found {len(pattern)}."
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"expected a regular expression, found {pattern!r}: {error}."
+    return ""
+
+
+def found_in(text: str, pattern: str) -> bool:
+    """Whether a regular expression of a manifest matches somewhere. One that takes too long does not.
+
+    Python's engine cannot be interrupted, and some patterns take it longer than the universe has lasted: ``(a+)+b``.
+    So only those that cannot are searched for here, and the others in a process that can be ended.
+    """
+    if _QUICK.fullmatch(pattern) and pattern.count("|") + pattern.count("?") <= _MOST_CHOICES:
+        return re.search(pattern, text) is not None
+    command = [sys.executable, "-I", "-S", "-c", _SEARCH]
+    question = json.dumps([pattern, text]).encode()
+    try:
+        return not subprocess.run(command, input=question, timeout=SEARCH_SECONDS, env={}, check=False).returncode
+    except (subprocess.TimeoutExpired, OSError):
+        return False

@@ -1,0 +1,46 @@
+"""Environment variables: which of them a process gets that runs code of a golden, of a comparator or of a package.
+
+Such code comes with the goldens of a pull request. It gets what Python, jax and its devices need and nothing else: no
+token of a CI system, no password of an index, no key of a cloud.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+_SYSTEM = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TMP", "TEMP", "LANG", "LANGUAGE", "TZ"),
+        # Windows: without some of these, no interpreter starts.
+        *("SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA"),
+        *("PROGRAMDATA", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE"),
+    }
+)
+"""What every process needs. None of it decides an outcome, and each machine has its own."""
+_DEVICES = frozenset(
+    ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_TF32_OVERRIDE", "GPU_DEVICE_ORDINAL")
+)
+_PREFIXES = ("LC_", "LD_", "DYLD_", "CUDA_", "NCCL_", "ROCM_", "ROCR_", "HIP_", "HSA_", "MIOPEN_")
+"""Of locales, of the loader of native libraries, of the drivers of GPUs and what they find."""
+_SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY", re.IGNORECASE)
+"""What no prefix lets through: a variable of such a name is passed only where the policy names it in full."""
+
+
+def passed_variables(added: Iterable[str] = (), prefixes: tuple[str, ...] = ()) -> dict[str, str]:
+    """The variables of this process that such a process gets, those that the policy adds by `environment` included.
+
+    Settings of jax, XLA and Python are not among them: each would make a reader unlike a plain process.
+    """
+    names = _SYSTEM | _DEVICES | {*added}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in names or (name.startswith(_PREFIXES + prefixes) and not _SECRET.search(name))
+    }
+
+
+def deciding_variables(variables: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Those that can change what a process does: a part of the key of everything that is cached of it."""
+    return sorted(item for item in variables.items() if item[0] not in _SYSTEM and not item[0].startswith("LC_"))

@@ -1,0 +1,143 @@
+"""What jaxlib finds in mutants: run by the Python of one release, it imports jax and nothing of this project.
+
+`python audit_program.py` reads batches on stdin (how many, then for each a kind, a length and the bytes) and answers a
+line for each: the custom-call targets of the module that jaxlib parsed, null where it refuses, the signal it died by.
+`python audit_program.py seeds FOLDER FILE...` writes the modules of artifacts again, in other versions and dialects.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import pathlib
+import signal
+import struct
+import sys
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["JAX_EXPORT_DESERIALIZE_EXPIRED_VERSIONS"] = "1"
+
+from jax import export
+from jax._src.interpreters import mlir
+from jax._src.lib.mlir import ir
+
+try:
+    from jax._src.lib import _jax as extension
+except ImportError:
+    from jax._src.lib import xla_client
+
+    extension = xla_client._xla
+
+MODULE, ARTIFACT = b"m", b"a"
+KNOWN = ("stablehlo", "func", "builtin", "sdy", "chlo", "shape")  # dialects in which only a custom call calls by name
+SECONDS = 3.0  # of the processor, for one mutant
+WALL_SECONDS = 120
+CONTEXT_EVERY = 64  # mutants for which one context is used: making one takes longer than reading a small module
+
+
+def deserialized(data):
+    """Read a module as jax.export does; since 0.10 jaxlib gives a module, before it gave text."""
+    module = extension.mlir.deserialize_portable_artifact(data)
+    return module if hasattr(module, "operation") else ir.Module.parse(module)
+
+
+def targets_of(module):
+    """Return what a module may call by a name, and operations of dialects that could."""
+    targets = set()
+    waiting = [module.operation]
+    while waiting:
+        op = waiting.pop()
+        name = op.name
+        if "custom_call" in name:
+            has_target = "call_target_name" in op.attributes
+            targets.add(ir.StringAttr(op.attributes["call_target_name"]).value if has_target else name)
+        elif name.partition(".")[0] not in KNOWN:
+            targets.add(name)
+        waiting += [child.operation for region in op.regions for block in region for child in block]
+    return sorted(targets)
+
+
+def found_in(kind, data):
+    if kind == MODULE:
+        return targets_of(deserialized(data))
+    exported = export.deserialize(bytearray(data))
+    targets = set()
+    while True:
+        targets.update(targets_of(deserialized(exported.mlir_module_serialized)))
+        if not exported.has_vjp():
+            return sorted(targets)
+        exported = exported.vjp()
+
+
+def answer(kind, data):
+    try:
+        return found_in(kind, data)
+    except Exception:  # whatever jax raises for bytes that it does not accept
+        return None
+
+
+def answer_all(batch, start, done):
+    """Answer from one place of a batch on; `done` counts in memory that outlives this process."""
+    context = None
+    for place in range(start, len(batch)):
+        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+        signal.alarm(WALL_SECONDS)
+        if context is None or place % CONTEXT_EVERY == 0:
+            context = mlir.make_ir_context()
+            context.enable_multithreading(False)  # the threads did not come through the fork
+        with context, ir.Location.unknown(context):
+            line = json.dumps(answer(*batch[place]))
+        os.write(1, line.encode() + b"\n")
+        done[0:4] = struct.pack("<I", place + 1)
+
+
+def serve():
+    """Answer batches, each in a fork: jaxlib aborts on some mutants, and hangs on others."""
+    data = sys.stdin.buffer
+    done = mmap.mmap(-1, 4)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    while head := data.read(4):
+        batch = []
+        for _ in range(struct.unpack("<I", head)[0]):
+            kind, length = struct.unpack("<cI", data.read(5))
+            batch.append((kind, data.read(length)))
+        done[0:4] = struct.pack("<I", 0)
+        while (place := struct.unpack("<I", done[0:4])[0]) < len(batch):
+            child = os.fork()
+            if not child:
+                try:
+                    answer_all(batch, place, done)
+                finally:
+                    os._exit(0)
+            status = os.waitpid(child, 0)[1]
+            place = struct.unpack("<I", done[0:4])[0]
+            if place < len(batch):
+                os.write(1, b'{"died": %d}\n' % os.waitstatus_to_exitcode(status))
+                done[0:4] = struct.pack("<I", place + 1)
+
+
+def write_seeds(folder, names):
+    """Write each module as portable artifacts of older StableHLO versions, and as StableHLO itself in each bytecode."""
+    for path in map(pathlib.Path, names):
+        data = path.read_bytes()
+        for version in ("0.9.0", "0.10.0", "0.12.0", "0.14.0", "0.17.0", "1.0.0", "1.9.0", "1.13.0", "1.18.0"):
+            with mlir.make_ir_context():
+                module = deserialized(data)
+                try:
+                    again = extension.mlir.serialize_portable_artifact(module, version, True)
+                except Exception as error:  # an operation that the older version lacks
+                    print(path.name, version, error, file=sys.stderr)
+                else:
+                    pathlib.Path(folder, f"{path.name}-vhlo{version}").write_bytes(again)
+        for version in range(7):
+            name = f"{path.name}-stablehlo{version}"
+            with mlir.make_ir_context(), pathlib.Path(folder, name).open("wb") as file:
+                deserialized(data).operation.write_bytecode(file, desired_version=version)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["seeds"]:
+        write_seeds(sys.argv[2], sys.argv[3:])
+    else:
+        serve()

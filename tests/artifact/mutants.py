@@ -1,0 +1,282 @@
+"""Mutants of real modules and artifacts that aim at what jaxlib reads in another way than this reader.
+
+Each is the work of one to four changes, chosen by its number alone. Most change the structure of a module, so that it
+stays one that jaxlib loads; some change bytes.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable
+
+from forge import varint
+from fuzz import damaged
+from taken_apart import ATTRS, PROPS, Operation, TakenApart, take_apart
+
+from export_core.artifact import ArtifactError, Envelope
+from export_core.artifact.artifact import read_bytes
+from export_core.artifact.envelope.encode import encode
+from export_core.artifact.envelope.fields import ByteSpan
+
+EVIL = b"evil_target"
+TARGETS = (
+    EVIL,
+    b"lapack_spotrf_ffi",
+    b"lapack_spotrf_ffi\0evil",
+    b"Sharding",
+    b"xla.sdy.evil",
+    b"",
+    "évil".encode(),
+    b"\xff",
+)
+OWN = (
+    b"call_target_name", b"api_version", b"backend_config", b"called_computations", b"has_side_effect", b"sym_name",
+    b"callee", b"name", b"decomposition", b"value", b"mhlo.backend_config", b"mhlo.frontend_attributes",
+    b"call_target_name\0", b"Call_target_name", b"vhlo.call_target_name", b"properties", b"dimension",
+)  # fmt: skip
+NAMES = (
+    (b"stablehlo", b"custom_call"), (b"mhlo", b"custom_call"), (b"vhlo", b"custom_call_v1"),
+    (b"vhlo", b"custom_call_v2"), (b"vhlo", b"custom_call_v3"), (b"vhlo", b"custom_call"), (b"func", b"call"),
+    (b"vhlo", b"call_v1"), (b"vhlo.custom_call_v1", b""), (b"", b"vhlo.custom_call_v1"), (b"vhlo.custom_call_v1", b"x"),
+    (b"vhlo", b"composite_v1"), (b"builtin", b"module"), (b"builtin", b"unrealized_conversion_cast"),
+    (b"sdy", b"named_computation"), (b"chlo", b"top_k"), (b"mpmd", b"call"), (b"VHLO", b"custom_call_v1"),
+    (b"vhlo\0", b"custom_call_v1"), (b"vhlo", b"custom_call_v1\0"), (b"vhlo", b"optimization_barrier_v1"),
+)  # fmt: skip
+DIALECTS = (b"vhlo", b"builtin", b"sdy", b"stablehlo", b"mhlo", b"func", b"chlo", b"arith")
+TEXTS = (
+    b'"evil_target"', b'#vhlo.string_v1<"evil_target">', b'#vhlo<string_v1<"evil_target">>', b"unit", b"@evil_target",
+    b'{call_target_name = "evil_target"}', b'{call_target_name = #vhlo.string_v1<"evil_target">}', b"[]", b"1 : i32",
+    b'#sdy.sharding<@mesh, [{}]>', b"tensor<4xf32>", b"loc(unknown)",
+)  # fmt: skip
+Change = Callable[[TakenApart, random.Random], None]
+
+
+def evil(parts: TakenApart, choose: random.Random) -> int:
+    """The number of an attribute that may be taken for a target."""
+    words = choose.choice(TARGETS) if choose.random() < 0.5 else EVIL
+    kind = choose.randrange(8)
+    if kind < 3:
+        return parts.target(words)
+    if kind < 5:
+        return parts.text(words)
+    if kind == 5:  # a symbol, which is its name
+        return parts.attribute(b"builtin", varint(4) + varint(parts.text(words)))
+    if kind == 6:
+        return parts.attribute(choose.choice(DIALECTS[:3]), choose.choice(TEXTS) + b"\0", custom=False)
+    return choose.randrange(len(parts.attributes))
+
+
+def any_of(parts: TakenApart, choose: random.Random) -> Operation:
+    """An operation: half of the time one that calls by a name, or a function."""
+    operations = parts.operations()
+    calls = [
+        op for op in operations if op.name < len(parts.names) and b"c" in parts.strings[parts.names[op.name].string]
+    ]
+    custom = [op for op in calls if b"custom_call" in parts.strings[parts.names[op.name].string]]
+    pool = choose.choice((custom, custom, calls, operations))
+    return choose.choice(pool or operations)
+
+
+def another_name(parts: TakenApart, choose: random.Random) -> None:
+    number = choose.randrange(len(parts.names))
+    if choose.random() < 0.6:
+        dialect, operation = choose.choice(NAMES)
+        number = parts.name(dialect, operation, registered=choose.random() < 0.8)
+    any_of(parts, choose).name = number
+
+
+def unregistered(parts: TakenApart, choose: random.Random) -> None:
+    name = choose.choice(parts.names)
+    name.registered = not name.registered
+
+
+def more_attributes(parts: TakenApart, choose: random.Random) -> None:
+    """Append entries to the dictionary of an operation, or change those it has."""
+    op = any_of(parts, choose)
+    entries = parts.entries(op.attributes) if op.mask & ATTRS else []
+    for _ in range(choose.choice((1, 1, 2))):
+        name = choose.choice(OWN) if choose.random() < 0.8 else choose.choice(parts.strings)
+        key = parts.text(name) if choose.random() < 0.9 else evil(parts, choose)
+        entry = key, evil(parts, choose)
+        if entries and choose.random() < 0.3:
+            place = choose.randrange(len(entries))
+            entries[place] = (entries[place][0], entry[1]) if choose.random() < 0.7 else entry
+        else:
+            entries.insert(choose.randrange(len(entries) + 1), entry)
+    op.attributes = parts.dictionary(entries)
+    op.mask |= ATTRS
+
+
+def other_attributes(parts: TakenApart, choose: random.Random) -> None:
+    op = any_of(parts, choose)
+    op.attributes = choose.randrange(len(parts.attributes))
+    op.mask ^= ATTRS if op.mask & ATTRS and choose.random() < 0.3 else 0
+
+
+def other_properties(parts: TakenApart, choose: random.Random) -> None:
+    """Give an operation other properties: those of another, or its own with a number changed, moved or more."""
+    op = any_of(parts, choose)
+    if not parts.properties or op.properties >= len(parts.properties):
+        return
+    numbers = _numbers(parts.properties[op.properties])
+    kind = choose.randrange(7)
+    if kind == 0 or not numbers:
+        op.properties = choose.randrange(len(parts.properties))
+        op.mask ^= choose.choice((0, 0, PROPS))
+        return
+    if kind < 4:
+        place = choose.randrange(len(numbers))
+        targets = [n for n, number in enumerate(numbers) if _is_target(parts, number)]
+        numbers[choose.choice(targets) if targets and kind < 3 else place] = evil(parts, choose)
+    elif kind == 4:
+        numbers.insert(choose.randrange(len(numbers) + 1), evil(parts, choose))
+    elif kind == 5:
+        choose.shuffle(numbers)
+    else:
+        del numbers[choose.randrange(len(numbers))]
+    parts.properties.append(b"".join(map(varint, numbers)))
+    op.properties = len(parts.properties) - 1
+
+
+def _numbers(content: bytes) -> list[int]:
+    from export_core.artifact.bytecode.cursor import Cursor
+
+    cursor = Cursor(content, 0, len(content), "")
+    numbers = []
+    while cursor.at < cursor.end:
+        numbers.append(cursor.varint("number"))
+    return numbers
+
+
+def _is_target(parts: TakenApart, number: int) -> bool:
+    content = parts.attributes[number].content if number < len(parts.attributes) else b""
+    return content[:1] == varint(14) and parts.strings[_numbers(content)[1]] not in (b"", b"public", b"private")
+
+
+def as_text(parts: TakenApart, choose: random.Random) -> None:
+    entry = choose.choice(parts.attributes if choose.random() < 0.8 or not parts.types else parts.types)
+    entry.content, entry.custom = choose.choice(TEXTS) + b"\0", False
+
+
+def other_code(parts: TakenApart, choose: random.Random) -> None:
+    """Change an attribute or type: its dialect, its code, or where it points."""
+    entry = choose.choice(parts.attributes if choose.random() < 0.7 or not parts.types else parts.types)
+    kind = choose.randrange(4)
+    if kind == 0:
+        entry.dialect = parts.dialect(choose.choice(DIALECTS))
+    elif kind == 1:
+        entry.content = varint(choose.randrange(48)) + entry.content[1:]
+    elif kind == 2:
+        entry.content = choose.choice(parts.attributes).content
+    elif entry.content:
+        at = choose.randrange(len(entry.content))
+        entry.content = entry.content[:at] + bytes([choose.randrange(256)]) + entry.content[at + 1 :]
+
+
+def other_string(parts: TakenApart, choose: random.Random) -> None:
+    place = choose.randrange(len(parts.strings))
+    targets = [n for n, text in enumerate(parts.strings) if b"lapack" in text or b"mhlo." in text or b"assert" in text]
+    if targets and choose.random() < 0.5:
+        place = choose.choice(targets)
+    parts.strings[place] = choose.choice((*TARGETS, *OWN, choose.choice(parts.strings), parts.strings[place] + b"\0"))
+
+
+def other_dialect(parts: TakenApart, choose: random.Random) -> None:
+    if choose.random() < 0.3:
+        parts.dialects.append(choose.choice(parts.dialects))
+    place = choose.randrange(len(parts.dialects))
+    string, _ = parts.dialects[place]
+    if choose.random() < 0.5:
+        string = parts.string(choose.choice(DIALECTS))
+    parts.dialects[place] = string, choose.choice((b"", b"", varint(1) * 3, varint(0) * 3, b"\0"))
+    if choose.random() < 0.3:
+        choose.choice(parts.names).dialect = place
+
+
+def other_version(parts: TakenApart, choose: random.Random) -> None:
+    parts.version = choose.choice((parts.version - 1, parts.version + 1, choose.randrange(8))) % 8
+
+
+def other_sections(parts: TakenApart, choose: random.Random) -> None:
+    kind = choose.randrange(4)
+    if kind == 0:
+        choose.shuffle(parts.order)
+    elif kind == 1:
+        parts.order.insert(choose.randrange(len(parts.order) + 1), choose.choice(parts.order))
+    elif kind == 2:
+        parts.others[choose.choice((5, 6))] = choose.choice((b"", b"\1", choose.randbytes(choose.randrange(12))))
+    else:
+        parts.producer = choose.choice((b"", b"MLIR20", b"StableHLO_v0.9.0", b"StableHLO_v9.9.9", EVIL))
+
+
+def moved(parts: TakenApart, choose: random.Random) -> None:
+    """Copy, move or delete an operation."""
+    blocks = [parts.block, *(block for op in parts.operations() for region in op.regions for block in region)]
+    block, to = choose.choice(blocks), choose.choice(blocks)
+    if not block.operations:
+        return
+    op = choose.choice(block.operations)
+    kind = choose.randrange(3)
+    if kind == 0 or (kind == 1 and op.regions):
+        block.operations.remove(op)
+    if kind and not op.regions:
+        to.operations.insert(choose.randrange(len(to.operations) + 1), pickle.loads(pickle.dumps(op)))
+
+
+CHANGES: tuple[tuple[int, Change], ...] = (
+    (4, another_name), (1, unregistered), (6, more_attributes), (2, other_attributes), (6, other_properties),
+    (2, as_text), (3, other_code), (3, other_string), (1, other_dialect), (1, other_version), (1, other_sections),
+    (2, moved),
+)  # fmt: skip
+_WEIGHTED = [change for weight, change in CHANGES for _ in range(weight)]
+
+
+class Mutants:
+    """Makes mutants of seeds: modules, and whole artifacts with derivatives."""
+
+    def __init__(self, modules: list[bytes], artifacts: list[bytes]) -> None:
+        self._modules = modules
+        self._parts = [pickle.dumps(take_apart(data)) for data in modules]
+        self._artifacts = artifacts
+        self._envelopes = [read_bytes(data).envelope for data in artifacts]
+
+    def make(self, seed: str, number: int) -> tuple[bool, bytes]:
+        """Whether the mutant is a whole artifact, and its bytes. The same for the same seed and number."""
+        choose = random.Random(f"{seed} {number}")
+        kind = choose.random()
+        if kind < 0.08:
+            return True, damaged(self._artifacts, choose)
+        if kind < 0.16:
+            return True, self._artifact(choose)
+        return False, self._module(choose)
+
+    def _module(self, choose: random.Random) -> bytes:
+        if choose.random() < 0.1:
+            return damaged(self._modules, choose)
+        parts = pickle.loads(choose.choice(self._parts))
+        try:
+            for _ in range(choose.choice((1, 1, 1, 2, 2, 3, 4))):
+                choose.choice(_WEIGHTED)(parts, choose)
+            data: bytes = parts.encode()
+        except (IndexError, KeyError, ValueError, ArtifactError):  # one change took away what another one needs
+            return choose.choice(self._modules)
+        kind = choose.randrange(20)
+        if kind == 0:
+            return data + choose.choice(self._modules)
+        if kind == 1:
+            return damaged([data], choose)
+        return data
+
+    def _artifact(self, choose: random.Random) -> bytes:
+        """An artifact whose module, or that of a derivative, is a mutant."""
+        envelope = choose.choice(self._envelopes)
+        assert envelope is not None
+        data = self._module(choose)
+        return encode(_with_module(envelope, ByteSpan(data, 0, len(data)), choose))
+
+
+def _with_module(envelope: Envelope, module: ByteSpan, choose: random.Random) -> Envelope:
+    if envelope.vjp is not None and choose.random() < 0.6:
+        return envelope._replace(vjp=_with_module(envelope.vjp, module, choose))
+    return envelope._replace(module_source=module)

@@ -1,0 +1,308 @@
+"""A module taken apart into its tables and operations, which can be changed, and put together again.
+
+Bytecode of a real writer comes out byte for byte as it went in (test_taken_apart.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from forge import section, varint
+
+from export_core.artifact.bytecode.cursor import DIALECT_VERSIONS, DIALECTS, IR, PROPERTIES, Cursor
+from export_core.artifact.bytecode.sections import Tables
+
+ATTRS, RESULTS, OPERANDS, SUCCESSORS, REGIONS, USES, PROPS = 1, 2, 4, 8, 16, 32, 64
+
+
+@dataclass
+class Entry:
+    """An attribute or a type: the number of its dialect, its bytes, and whether they are not text."""
+
+    dialect: int
+    content: bytes
+    custom: bool = True
+
+
+@dataclass
+class Block:
+    operations: list[Operation]
+    arguments: list[tuple[int, int | None]] | None = None  # type and location
+    uses: bytes = b""  # use lists, as they are
+
+
+@dataclass
+class Operation:
+    name: int
+    mask: int
+    location: int
+    attributes: int = 0
+    properties: int = 0
+    middle: bytes = b""  # results, operands, successors and use lists, as they are
+    regions: list[list[Block]] = field(default_factory=list)
+    values: list[int] = field(default_factory=list)  # of each region
+    isolated: bool = False
+
+
+@dataclass
+class Name:
+    """The name of an operation: the number of its dialect, of its string, and whether it is registered."""
+
+    dialect: int
+    string: int
+    registered: bool = True
+
+
+Item = TypeVar("Item", Entry, Name)
+
+
+@dataclass
+class TakenApart:
+    version: int
+    producer: bytes
+    strings: list[bytes]
+    dialects: list[tuple[int, bytes]]  # string, and the section of its version
+    names: list[Name]
+    attributes: list[Entry]
+    types: list[Entry]
+    properties: list[bytes]
+    block: Block
+    order: list[int]
+    others: dict[int, bytes]
+
+    def string(self, text: bytes) -> int:
+        """The number of a string, which is added where it is not there yet."""
+        if text not in self.strings:
+            self.strings.append(text)
+        return self.strings.index(text)
+
+    def dialect(self, name: bytes) -> int:
+        """The number of a dialect, which is added where it is not there yet."""
+        number = self.string(name)
+        if number not in [string for string, _ in self.dialects]:
+            self.dialects.append((number, b""))
+        return [string for string, _ in self.dialects].index(number)
+
+    def attribute(self, dialect: bytes, content: bytes, *, custom: bool = True) -> int:
+        """The number of a new attribute."""
+        self.attributes.append(Entry(self.dialect(dialect), content, custom))
+        return len(self.attributes) - 1
+
+    def text(self, words: bytes) -> int:
+        """The number of a new string attribute of builtin."""
+        return self.attribute(b"builtin", varint(2) + varint(self.string(words)))
+
+    def target(self, words: bytes) -> int:
+        """The number of a new string attribute of VHLO, as the target of a custom call is."""
+        return self.attribute(b"vhlo", varint(14) + varint(self.string(words)))
+
+    def dictionary(self, pairs: list[tuple[int, int]]) -> int:
+        """The number of a new dictionary of attributes."""
+        content = varint(1) + varint(len(pairs)) + b"".join(varint(key) + varint(value) for key, value in pairs)
+        return self.attribute(b"builtin", content)
+
+    def name_of(self, operation: Operation) -> bytes:
+        """The name of an operation, with its dialect."""
+        name = self.names[operation.name]
+        return self.strings[self.dialects[name.dialect][0]] + b"." + self.strings[name.string]
+
+    def name(self, dialect: bytes, operation: bytes, *, registered: bool = True) -> int:
+        """The number of a new operation name."""
+        self.names.append(Name(self.dialect(dialect), self.string(operation), registered))
+        return len(self.names) - 1
+
+    def operations(self) -> list[Operation]:
+        """All operations, the outermost first."""
+        found: list[Operation] = []
+        blocks = [self.block]
+        while blocks:
+            for operation in blocks.pop().operations:
+                found.append(operation)
+                blocks += [block for region in operation.regions for block in region]
+        return found
+
+    def entries(self, dictionary: int) -> list[tuple[int, int]]:
+        """The pairs of a dictionary of attributes; empty for anything else."""
+        content = self.attributes[dictionary].content if dictionary < len(self.attributes) else b""
+        cursor = Cursor(content, 0, len(content), "")
+        if content[:1] != varint(1):
+            return []
+        cursor.at = 1
+        return [(cursor.varint("key"), cursor.varint("value")) for _ in range(cursor.varint("entries"))]
+
+    def encode(self) -> bytes:
+        """The bytecode."""
+        content = {
+            0: _strings(self.strings),
+            DIALECTS: self._names(),
+            2: b"".join(entry.content for entry in (*self.attributes, *self.types)),
+            3: varint(len(self.attributes)) + varint(len(self.types)) + _groups(self.attributes) + _groups(self.types),
+            IR: _block(self.block, self.version),
+            PROPERTIES: varint(len(self.properties)) + b"".join(varint(len(p)) + p for p in self.properties),
+            **self.others,
+        }
+        head = b"ML\xefR" + varint(self.version) + self.producer + b"\0"
+        order = [number for number in self.order if number != PROPERTIES or self.version >= 5]
+        return head + b"".join(section(number, content[number]) for number in order)
+
+    def _names(self) -> bytes:
+        out = varint(len(self.dialects))
+        for string, version in self.dialects:
+            out += varint(string << 1 | bool(version)) if self.version >= 1 else varint(string)
+            out += section(DIALECT_VERSIONS, version) if version and self.version >= 1 else b""
+        out += varint(len(self.names)) if self.version >= 4 else b""
+        for dialect, names in _runs(self.names):
+            out += varint(dialect) + varint(len(names))
+            for name in names:
+                out += varint(name.string << 1 | name.registered) if self.version >= 5 else varint(name.string)
+        return out
+
+
+def take_apart(data: bytes) -> TakenApart:
+    """Take a module apart. Raises `ArtifactError` for one that cannot be read."""
+    tables = Tables(data, 0, len(data), "module")
+    cursor = Cursor(data, 4, len(data), "module")
+    cursor.varint("the version")
+    cursor.at = data.index(b"\0", cursor.at) + 1
+    order = []
+    while cursor.at < cursor.end:
+        order.append(cursor.section(0)[0])
+    others = {n: data[c.at : c.end] for n, c in tables.sections.items() if n in (5, 6)}
+    properties = []
+    for at in tables.property_offsets:
+        part = Cursor(data, at, len(data), "module")
+        size = part.varint("length")
+        properties.append(data[part.at : part.at + size])
+    ir = tables.sections[IR]
+    strings = [tables.string_bytes(number) for number in range(len(tables.string_ends))]
+    return TakenApart(
+        version=tables.version,
+        producer=tables.producer.encode(),
+        strings=strings,
+        dialects=[(strings.index(name.encode()), b"") for name in tables.dialects],
+        names=_read_names(tables, strings),
+        attributes=_entries(data, tables.attributes),
+        types=_entries(data, tables.types),
+        properties=properties,
+        block=_read_block(Cursor(data, ir.at, ir.end, "module"), tables),
+        order=order,
+        others=others,
+    )
+
+
+def _read_names(tables: Tables, strings: list[bytes]) -> list[Name]:
+    return [
+        Name(tables.dialects.index(name.partition(".")[0]), strings.index(name.partition(".")[2].encode()), registered)
+        for name, registered in zip(tables.op_names, tables.op_registered, strict=True)
+    ]
+
+
+def _entries(data: bytes, entries: object) -> list[Entry]:
+    found = [entries.entry(index) for index in range(len(entries))]  # type: ignore[attr-defined, arg-type]
+    return [Entry(entry.dialect, data[entry.start : entry.end], entry.custom) for entry in found]
+
+
+def _read_block(cursor: Cursor, tables: Tables) -> Block:
+    head = cursor.varint("operations")
+    arguments: list[tuple[int, int | None]] | None = None
+    uses = b""
+    if head & 1:
+        arguments = []
+        for _ in range(cursor.varint("arguments")):
+            kind, located = cursor.varint("type"), True
+            if tables.version >= 4:
+                kind, located = kind >> 1, bool(kind & 1)
+            arguments.append((kind, cursor.varint("location") if located else None))
+        if tables.version >= 3 and cursor.byte("use lists"):
+            start = cursor.at
+            _skip_uses(cursor, len(arguments))
+            uses = bytes(cursor.data[start : cursor.at])
+    return Block([_read_operation(cursor, tables) for _ in range(head >> 1)], arguments, uses)
+
+
+def _skip_uses(cursor: Cursor, values: int) -> None:
+    for _ in range(1 if values <= 1 else cursor.varint("lists")):
+        if values > 1:
+            cursor.varint("value")
+        for _ in range(cursor.varint("uses") >> 1):
+            cursor.varint("use")
+
+
+def _read_operation(cursor: Cursor, tables: Tables) -> Operation:
+    name = cursor.varint("name")
+    mask = cursor.byte("mask")
+    op = Operation(name, mask, cursor.varint("location"))
+    op.attributes = cursor.varint("attributes") if mask & ATTRS else 0
+    op.properties = cursor.varint("properties") if mask & PROPS else 0
+    start, results = cursor.at, 0
+    if mask & RESULTS:
+        results = cursor.varint("results")
+        for _ in range(results):
+            cursor.varint("result")
+    for bit in (OPERANDS, SUCCESSORS):
+        for _ in range(cursor.varint("values") if mask & bit else 0):
+            cursor.varint("value")
+    if tables.version >= 3 and mask & USES:
+        _skip_uses(cursor, results)
+    op.middle = bytes(cursor.data[start : cursor.at])
+    head = cursor.varint("regions") if mask & REGIONS else 0
+    op.isolated = bool(head & 1)
+    inner = cursor.section(0)[1] if op.isolated and tables.version >= 2 else cursor
+    for _ in range(head >> 1):
+        blocks = inner.varint("blocks")
+        op.values.append(inner.varint("values") if blocks else 0)
+        op.regions.append([_read_block(inner, tables) for _ in range(blocks)])
+    return op
+
+
+def _block(block: Block, version: int) -> bytes:
+    head = varint(len(block.operations) << 1 | (block.arguments is not None))
+    if block.arguments is not None:
+        head += varint(len(block.arguments))
+        for kind, location in block.arguments:
+            if version >= 4:
+                head += varint(kind << 1 | (location is not None)) + (b"" if location is None else varint(location))
+            else:
+                head += varint(kind) + varint(location or 0)
+        head += b"\x20" + block.uses if block.uses and version >= 3 else b"\0" if version >= 3 else b""
+    return head + b"".join(_operation(op, version) for op in block.operations)
+
+
+def _operation(op: Operation, version: int) -> bytes:
+    out = varint(op.name) + bytes([op.mask]) + varint(op.location)
+    out += varint(op.attributes) if op.mask & ATTRS else b""
+    out += varint(op.properties) if op.mask & PROPS else b""
+    out += op.middle
+    if op.mask & REGIONS:
+        body = b""
+        for blocks, values in zip(op.regions, op.values, strict=True):
+            body += varint(len(blocks)) + (varint(values) if blocks else b"")
+            body += b"".join(_block(block, version) for block in blocks)
+        out += varint(len(op.regions) << 1 | op.isolated)
+        out += section(IR, body) if op.isolated and version >= 2 else body
+    return out
+
+
+def _strings(texts: list[bytes]) -> bytes:
+    sizes = b"".join(varint(len(text) + 1) for text in reversed(texts))
+    return varint(len(texts)) + sizes + b"".join(text + b"\0" for text in texts)
+
+
+def _runs(items: Sequence[Item]) -> list[tuple[int, list[Item]]]:
+    """Neighbours of one dialect."""
+    runs: list[tuple[int, list[Item]]] = []
+    for item in items:
+        if not runs or runs[-1][0] != item.dialect:
+            runs.append((item.dialect, []))
+        runs[-1][1].append(item)
+    return runs
+
+
+def _groups(entries: list[Entry]) -> bytes:
+    out = b""
+    for dialect, group in _runs(entries):
+        lengths = b"".join(varint(len(entry.content) << 1 | entry.custom) for entry in group)
+        out += varint(dialect) + varint(len(group)) + lengths
+    return out

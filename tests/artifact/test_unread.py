@@ -1,0 +1,195 @@
+"""What no audit may pass over: modules that jaxlib reads in another way than this reader, or that it cannot read."""
+
+from __future__ import annotations
+
+import pytest
+from forge import varint
+from kept import DATA, FILES, NAMES, jax_goldens
+from taken_apart import ATTRS, Operation, TakenApart, take_apart
+
+from export_core.artifact import read, read_bytes
+from export_core.artifact.audit import audit
+from export_core.artifact.envelope.encode import encode
+from export_core.artifact.envelope.fields import ByteSpan, UnknownField
+from export_core.releases.stable_targets import stable_targets
+
+CHOLESKY = read(DATA / "0.12.0.1" / "cholesky.jaxexport")
+STABLE = stable_targets("0.12.0.1")
+
+
+def module() -> TakenApart:
+    return take_apart(CHOLESKY.module.serialized())
+
+
+def call_of(parts: TakenApart) -> Operation:
+    return next(op for op in parts.operations() if b"custom_call" in parts.name_of(op))
+
+
+def problems(parts: TakenApart, **allow: str) -> dict[str, str]:
+    """What is wrong with it: the standing by the name."""
+    found = audit(read_bytes(parts.encode()), STABLE, allow=allow)
+    return {finding.target: finding.standing for finding in found if not finding.ok}
+
+
+def with_entry(parts: TakenApart, op: Operation, name: bytes, value: int) -> None:
+    """Append an entry to the attributes of an operation."""
+    entries = parts.entries(op.attributes) if op.mask & ATTRS else []
+    op.attributes = parts.dictionary([*entries, (parts.text(name), value)])
+    op.mask |= ATTRS
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_real_artifacts_are_read_whole(path):
+    assert read(path).unread == ()
+
+
+@pytest.mark.skipif(not jax_goldens(), reason="no jax is installed here to take goldens from")
+def test_modules_of_the_jax_wheel_are_read_whole():
+    for name, golden in jax_goldens().items():
+        assert read_bytes(golden["mlir_module_serialized"], name).unread == (), name
+
+
+@pytest.mark.parametrize("dialect", ["stablehlo", "mhlo", "func", "llvm", ""])
+def test_another_dialect_is_refused_and_never_allowed(dialect):
+    parts = module()
+    call_of(parts).name = parts.name(dialect.encode(), b"custom_call")
+    assert problems(parts)[dialect] == "foreign"
+    assert problems(parts, **{dialect: "we trust it"})[dialect] == "foreign"
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_another_dialect_is_refused_in_old_bytecode(version):
+    parts = take_apart(read(DATA / "0.4.30" / "cholesky.jaxexport").module.serialized())
+    assert parts.version < 5
+    parts.version = version
+    parts.dialect(b"stablehlo")
+    assert [part.name for _, part in read_bytes(parts.encode()).unread] == ["stablehlo"]
+
+
+@pytest.mark.parametrize("operation", ["vhlo.constant_v99", "sdy.brand_new", "builtin.other"])
+def test_an_unknown_operation_is_refused_unless_allowed(operation):
+    dialect, _, name = operation.partition(".")
+    parts = module()
+    parts.name(dialect.encode(), name.encode())
+    assert problems(parts) == {operation: "unknown"}
+    assert problems(parts, **{operation: "it is a constant"}) == {}
+
+
+def test_a_custom_call_to_come_is_never_allowed():
+    parts = module()
+    parts.name(b"vhlo", b"custom_call_v99")
+    assert problems(parts, **{"vhlo.custom_call_v99": "we trust it"}) == {"vhlo.custom_call_v99": "unknown"}
+
+
+@pytest.mark.parametrize("dialect", ["vhlo", "builtin", "sdy"])
+def test_an_unknown_attribute_is_refused_unless_allowed(dialect):
+    parts = module()
+    parts.attribute(dialect.encode(), varint(99))
+    name = f"{dialect} attribute 99"
+    assert problems(parts) == {name: "unknown"}
+    assert problems(parts, **{name: "it is a number"}) == {}
+
+
+def test_an_unknown_type_is_refused():
+    parts = module()
+    parts.types.append(type(parts.types[0])(parts.dialect(b"vhlo"), varint(99)))
+    assert problems(parts) == {"vhlo type 99": "unknown"}
+
+
+@pytest.mark.parametrize("dialect", ["vhlo", "builtin", "sdy"])
+def test_an_attribute_as_text_is_refused(dialect):
+    parts = module()
+    parts.attribute(dialect.encode(), b'{call_target_name = "evil"}\0', custom=False)
+    assert problems(parts) == {f"{dialect} text": "foreign"}
+
+
+def test_an_operation_marked_unregistered_is_refused():
+    parts = module()
+    parts.names[call_of(parts).name].registered = False
+    assert problems(parts) == {"vhlo.custom_call_v2": "foreign"}
+
+
+def test_content_of_the_resource_sections_is_refused():
+    parts = module()
+    parts.others[5] = b"evil"
+    assert problems(parts) == {"resources": "foreign"}
+
+
+@pytest.mark.parametrize("name", ["call_target_name", "api_version", "backend_config", "called_computations"])
+def test_an_attribute_that_overrides_a_property_is_refused(name):
+    parts = module()
+    with_entry(parts, call_of(parts), name.encode(), parts.target(b"evil"))
+    assert problems(parts) == {f"{name} of vhlo.custom_call_v2": "conflict"}
+
+
+def test_an_overridden_name_of_a_function_is_refused():
+    parts = module()
+    function = next(op for op in parts.operations() if parts.name_of(op) == b"vhlo.func_v1")
+    with_entry(parts, function, b"sym_name", parts.target(b"other"))
+    assert problems(parts) == {"sym_name of vhlo.func_v1": "conflict"}
+
+
+def test_the_same_attribute_twice_is_refused():
+    parts = module()
+    call = call_of(parts)
+    with_entry(parts, call, b"mhlo.backend_config", parts.target(b"other"))
+    parts.strings.append(b"mhlo.backend_config")  # equal names with numbers of their own
+    assert problems(parts) == {"mhlo.backend_config of vhlo.custom_call_v2": "conflict"}
+
+
+def test_two_targets_in_old_bytecode_are_refused():
+    parts = take_apart(read(DATA / "0.4.30" / "cholesky.jaxexport").module.serialized())
+    with_entry(parts, call_of(parts), b"call_target_name", parts.target(b"evil"))
+    artifact = read_bytes(parts.encode())
+    assert [(part.name, part.standing) for _, part in artifact.unread] == [
+        ("call_target_name of vhlo.custom_call_v1", "conflict")
+    ]
+
+
+def test_attributes_with_a_name_that_is_no_string_are_refused():
+    parts = module()
+    call = call_of(parts)
+    call.attributes = parts.dictionary([(parts.target(b"call_target_name"), parts.text(b"y"))])
+    call.mask |= ATTRS
+    assert problems(parts) == {"vhlo.custom_call_v2": "foreign"}
+
+
+def test_attributes_that_are_no_dictionary_are_refused():
+    parts = module()
+    other = next(op for op in parts.operations() if parts.name_of(op) == b"vhlo.select_v1")
+    other.attributes = parts.target(b"evil")
+    other.mask |= ATTRS
+    assert problems(parts) == {"vhlo.select_v1": "foreign"}
+
+
+def test_what_a_vjp_hides_is_found_and_placed():
+    parts = take_apart(CHOLESKY.modules[1].serialized())
+    parts.dialect(b"stablehlo")
+    data = parts.encode()
+    envelope = CHOLESKY.envelope
+    hidden = envelope._replace(vjp=envelope.vjp._replace(module_source=ByteSpan(data, 0, len(data))))
+    (finding,) = [finding for finding in audit(read_bytes(encode(hidden)), STABLE) if not finding.ok]
+    assert finding.target == "stablehlo"
+    assert "found in the VJP of order 1" in finding.message
+
+
+def test_an_unknown_field_of_the_envelope_is_refused():
+    artifact = read_bytes(bytes(CHOLESKY.data))
+    artifact.envelope = artifact.envelope._replace(unknown_fields=(UnknownField("Exported", 99, 0),))
+    findings = [finding for finding in audit(artifact, STABLE) if not finding.ok]
+    assert [(finding.target, finding.standing) for finding in findings] == [("field Exported[99]", "unknown")]
+
+
+def test_the_closed_set_of_shardy_targets_ends_there():
+    parts = module()
+    parts.strings[parts.strings.index(b"lapack_spotrf_ffi")] = b"xla.sdy.evil"
+    assert problems(parts) == {"xla.sdy.evil": "unlisted"}
+
+
+def test_a_finding_says_what_to_do():
+    parts = module()
+    parts.name(b"vhlo", b"constant_v99")
+    parts.dialect(b"mhlo")
+    unknown, foreign = (str(f) for f in sorted(audit(read_bytes(parts.encode()), STABLE), reverse=True) if not f.ok)
+    assert "allow: {vhlo.constant_v99: why it may be run}" in unknown
+    assert "do not run it, and export the function again" in foreign

@@ -1,0 +1,176 @@
+"""The mesh of an artifact without its source: what it tells, what the user says, and what cannot be placed."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from replaying import replayed
+
+from export_core.artifact import Artifact, HloSharding, read
+from export_core.artifact.envelope.encode import encode
+from export_core.artifact.errors import ArtifactError
+from export_core.artifact.hlo_sharding import spec_on, tiles_of
+from export_core.environments.environment import this_interpreter
+from export_core.goldens import Golden, GoldenError, GoldenStore
+from export_core.goldens.adopt import adopt_artifact
+from export_core.goldens.adopted_mesh import mesh_for, parse_mesh, parse_specs, specs_for
+from export_core.matrix import Cell, Verdict
+from export_core.matrix.checks import request_of
+from export_core.matrix.limits import Limits
+
+STORED = Path(__file__).parents[2] / "golden"
+SHARDED = Path(__file__).parents[1] / "artifact" / "data" / "0.6.2" / "sharded.jaxexport"
+SHARDED_GOLDENS = [
+    golden
+    for folder in sorted(STORED.glob("tests.compat.test_shardings.*"))
+    for golden in GoldenStore(STORED).generations(folder.name)
+    if golden.manifest.options.mesh
+]
+
+
+def stored(case: str, writer: str) -> Golden:
+    return next(golden for golden in SHARDED_GOLDENS if golden.id == f"tests.compat.test_shardings.{case}/{writer}-cpu")
+
+
+def artifact_with(tmp_path: Path, **fields: object) -> Artifact:
+    """A stored artifact for four devices, by XLA's shardings, with other fields in its envelope."""
+    envelope = read(stored("test_four_devices", "0.6.2").artifact).envelope
+    assert envelope is not None
+    path = tmp_path / "changed.jaxexport"
+    path.write_bytes(encode(envelope._replace(**fields)))
+    return read(path)
+
+
+def proto(dims: list[int], devices: list[int], *, replicated: bool = False) -> bytes:
+    """A tiled OpSharding with its devices one by one, as older releases write it."""
+
+    def packed(field: int, values: list[int]) -> bytes:
+        return bytes([field << 3 | 2, len(values), *values])
+
+    return bytes([8, 3]) + packed(3, dims) + packed(4, devices) + (bytes([6 << 3, 1]) if replicated else b"")
+
+
+@pytest.mark.parametrize("golden", SHARDED_GOLDENS, ids=lambda golden: golden.id.rpartition("test_shardings.")[2])
+def test_an_artifact_tells_its_mesh_or_one_that_is_finer(golden):
+    expected, mesh = golden.manifest.options.mesh, mesh_for(read(golden.artifact), {})
+    if golden.manifest.writer.jaxlib == "0.6.2":  # XLA's shardings, without names
+        assert set(mesh.values()) == {2}
+        assert math.prod(mesh.values()) == math.prod(expected.values())
+    else:
+        assert list(mesh.items()) == list(expected.items())
+
+
+@pytest.mark.parametrize("case", ["test_four_devices", "test_constraint_inside", "test_shard_map"])
+@pytest.mark.parametrize("writer", ["0.6.2", "0.12.0.1"])
+def test_an_adopted_artifact_for_four_devices_runs(case, writer, tmp_path, here, kept):
+    golden = stored(case, writer)
+    manifest, files = adopt_artifact(
+        read(golden.artifact),
+        golden.folder / "inputs.npz",
+        golden.folder / "outputs.npz",
+        "adopted",
+        golden.manifest.writer,
+    )
+    GoldenStore(tmp_path).write(manifest, files)
+    (adopted,) = GoldenStore(tmp_path).goldens()
+    (outcome,) = replayed([Cell(adopted, here, "cpu")], this_interpreter, start=kept.start)
+    assert outcome.verdict is Verdict.PASS, outcome.message
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("data=2", "--mesh data=2: expected a mesh of 4 devices, for which the artifact was exported, found one of 2"),
+        ("data=2,data=2", "--mesh data=2,data=2: expected axes and their sizes"),
+        ("data", "--mesh data: expected axes and their sizes, such as data=2,model=4"),
+        ("data=0", "--mesh data=0: expected axes and their sizes"),
+        ("devices=4", "argument 0 cannot be placed on a mesh devices=4"),
+    ],
+)
+def test_a_mesh_that_does_not_fit_is_refused(text, problem, tmp_path):
+    swapped = HloSharding(proto([2, 2], [0, 2, 1, 3]))
+    with pytest.raises(GoldenError) as refusal:
+        mesh_for(artifact_with(tmp_path, in_shardings=(swapped, None)), parse_mesh(text))
+    assert problem in str(refusal.value)
+    assert "--mesh" in str(refusal.value)
+
+
+def test_a_mesh_with_other_names_than_the_artifacts_is_refused():
+    with pytest.raises(GoldenError, match=r"expected the mesh data=2,model=2, which its shardings name, found a=2,b=2"):
+        mesh_for(read(stored("test_four_devices", "0.12.0.1").artifact), {"a": 2, "b": 2})
+
+
+def test_devices_in_an_order_that_no_mesh_has_are_refused(tmp_path):
+    artifact = artifact_with(tmp_path, in_shardings=(HloSharding(proto([4], [0, 1, 3, 2])), None))
+    with pytest.raises(GoldenError, match=r"argument 0 cannot be placed on a mesh .*--mesh data=2,model=4"):
+        mesh_for(artifact, {})
+
+
+def test_six_devices_are_factored_as_their_shardings_need(tmp_path):
+    columns = np.arange(6).reshape(3, 2).T.ravel().tolist()
+    artifact = artifact_with(tmp_path, nr_devices=6, in_shardings=(HloSharding(proto([2, 3], columns)), None))
+    assert list(mesh_for(artifact, {}).values()) == [3, 2]
+
+
+def test_a_claim_of_many_devices_is_refused_at_once(tmp_path):
+    with pytest.raises(GoldenError, match="at most 4096 devices, found 30000"):
+        mesh_for(artifact_with(tmp_path, nr_devices=30000), {})
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 12, b"\x1a\x7f\x01", b"\x08\x03\x1a\x02\x02\x02\x22\x01\x00", b"\x08\x01"])
+def test_a_sharding_that_is_damaged_or_no_arrays_is_refused(data):
+    with pytest.raises(ArtifactError):
+        tiles_of(data, "x")
+
+
+@given(st.data())
+def test_each_spec_on_a_mesh_is_found_again(data):
+    sizes = data.draw(st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=3))
+    mesh = {f"a{number}": size for number, size in enumerate(sizes)}
+    order = data.draw(st.permutations([name for name in mesh if mesh[name] > 1]))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(order)), min_size=2, max_size=2)))
+    spec = [order[: cuts[0]], order[cuts[0] : cuts[1]]]
+    rest = [name for name in mesh if name not in order[: cuts[1]]]
+    places = [list(mesh).index(name) for name in [*order[: cuts[1]], *rest]]
+    devices = np.arange(math.prod(sizes)).reshape(sizes).transpose(places).ravel().tolist()
+    dims = [math.prod(mesh[name] for name in axes) for axes in spec]
+    replicas = math.prod(mesh[name] for name in rest)
+    tiles = tiles_of(proto([*dims, replicas], devices, replicated=True), "x")
+    expected = tuple(axes[0] if len(axes) == 1 else tuple(axes) or None for axes in spec)
+    assert spec_on(mesh, tiles) == expected
+
+
+def test_specs_are_for_arguments_that_have_none(tmp_path):
+    artifact = artifact_with(tmp_path, in_shardings=(None, None))
+    specs = specs_for(artifact, {"data": 2, "model": 2}, parse_specs("P(('data', 'model')), None"))
+    assert specs == ("PartitionSpec(('data', 'model'))", None)
+    golden = stored("test_four_devices", "0.6.2")
+    options = msgspec.structs.replace(golden.manifest.options, in_specs=specs)
+    adopted = Golden(msgspec.structs.replace(golden.manifest, test="", options=options), golden.folder)
+    request = request_of(Cell(adopted, None, "cpu"), tmp_path, Limits())  # type: ignore[arg-type]
+    assert request.checks[0].specs == ((("data", "model"),), None)
+    assert json.loads(msgspec.json.encode(request))["checks"][0]["specs"] == [[["data", "model"]], None]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("P('data')", "expected one for each of the 2 flat arguments, found 1"),
+        ("P('other'), None", "argument 0: expected axes of data=2,model=2, found ('other',)"),
+        ("P('model'), None", "argument 0: expected PartitionSpec('data', None), as the artifact has it, found"),
+        ("__import__('os')", "expected a PartitionSpec or None for each argument"),
+        ("P(data)", "expected a PartitionSpec or None for each argument"),
+    ],
+)
+def test_specs_that_contradict_the_artifact_are_refused(text, problem):
+    artifact = read(stored("test_four_devices", "0.12.0.1").artifact)
+    with pytest.raises(GoldenError) as refusal:
+        specs_for(artifact, {"data": 2, "model": 2}, parse_specs(text))
+    assert problem in str(refusal.value)

@@ -1,0 +1,141 @@
+"""Goldens of a renamed test get its new name: whatever kills the rename, each golden is there by one name or both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from making import manifest, write_golden
+
+from export_core.goldens import GoldenError, GoldenStore
+from export_core.goldens import store as store_module
+from export_core.goldens.rename import rename_case
+
+OLD, NEW, TEST = "tests.test_a.test_old", "tests.test_a.test_new", "tests/test_a.py::test_old"
+WRITERS = ("0.9.2", "0.12.0.1")
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch) -> GoldenStore:
+    monkeypatch.chdir(tmp_path)
+    made = GoldenStore(tmp_path / "golden")
+    for jaxlib in WRITERS:
+        write_golden(made, manifest(OLD, jaxlib, test=TEST))
+    return made
+
+
+def content(store: GoldenStore, case: str) -> dict[str, bytes]:
+    return {
+        path.relative_to(store.root / case).as_posix(): path.read_bytes()
+        for path in sorted((store.root / case).rglob("*"))
+        if path.is_file() and path.name != "golden.yaml"
+    }
+
+
+def test_only_case_and_test_change(store):
+    before, manifests = content(store, OLD), [golden.manifest for golden in store.goldens()]
+    renamed = rename_case(store, OLD, NEW)
+    assert [path.name for path in store.root.iterdir()] == [NEW]
+    assert content(store, NEW) == before
+    assert [golden.manifest for golden in renamed] == [
+        manifest(NEW, made.writer.jaxlib, test="tests/test_a.py::test_new", files=made.files) for made in manifests
+    ]
+
+
+class KilledError(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_a_killed_rename_loses_nothing_and_is_completed(store, monkeypatch, steps):
+    before = content(store, OLD)
+    left = iter(range(steps))
+
+    def killed(*_: object) -> None:
+        if next(left, None) is None:
+            raise KilledError
+
+    with monkeypatch.context() as patched:
+        # Before and after the rename that stores a golden, after the one that removes it: six steps for two goldens.
+        patched.setattr(store_module, "_sync_folder", killed)
+        with pytest.raises(KilledError):
+            rename_case(store, OLD, NEW)
+    assert {**content(store, OLD), **content(store, NEW)}.items() >= before.items()
+    if store.generations(OLD):
+        rename_case(store, OLD, NEW)
+    assert content(store, NEW) == before
+    assert [golden.manifest.case for golden in store.goldens()] == [NEW, NEW]
+
+
+@pytest.mark.parametrize("by", ["0.9.2", "0.10.2"], ids=["a writer of both", "another writer"])
+def test_a_name_that_is_taken_is_refused(store, by):
+    other = write_golden(store, manifest(NEW, by, custom_calls=("mine",)))
+    before = content(store, OLD)
+    with pytest.raises(GoldenError, match=r"expected no golden of the new case, found 1, and nothing was renamed"):
+        rename_case(store, OLD, NEW)
+    assert content(store, OLD) == before
+    assert [golden.manifest for golden in store.generations(NEW)] == [other.manifest]
+
+
+@pytest.mark.parametrize(
+    ("new", "why"),
+    [(OLD, "nothing was renamed"), ("../out", "name of a case"), (".hidden", "name of a case"), ("", "name of a case")],
+)
+def test_what_is_no_other_case_is_refused(store, new, why):
+    before = content(store, OLD)
+    with pytest.raises(GoldenError, match=why):
+        rename_case(store, OLD, new)
+    assert content(store, OLD) == before
+
+
+def test_a_damaged_golden_is_not_renamed(store):
+    (store.root / OLD / "0.9.2-cpu" / "inputs.npz").write_bytes(b"")
+    with pytest.raises(GoldenError, match=r"inputs\.npz: damaged"):
+        rename_case(store, OLD, NEW)
+    assert not (store.root / NEW).exists()
+
+
+@pytest.mark.parametrize(
+    ("test", "name", "new", "expected"),
+    [
+        (TEST, None, "tests.test_a.TestB.test_c[x.y]", "tests/test_a.py::TestB::test_c[x.y]"),
+        (TEST, "sin", "tests.test_a.test_new.cos", "tests/test_a.py::test_new"),
+        (TEST, "sin", "tests.test_a.test_new[x.y].cos", "tests/test_a.py::test_new[x.y]"),
+        (TEST, None, "other.test_b.test_new", "other/test_b.py::test_new"),
+        (TEST, None, "nowhere.test_b.test_new", ""),
+        (TEST, None, "tests.test_a.test_new-x-0a1b2c3d", ""),
+        ("", None, "tests.test_a.test_new", ""),
+    ],
+    ids=["a class", "a call", "a call with parameters", "another file", "no such file", "a digest", "never had one"],
+)
+def test_the_new_test_follows_from_the_name(tmp_path, monkeypatch, test, name, new, expected):
+    monkeypatch.chdir(tmp_path)
+    Path("other").mkdir()
+    Path("other/test_b.py").touch()
+    store = GoldenStore(tmp_path / "golden")
+    write_golden(store, manifest(OLD, test=test, name=name))
+    (renamed,) = rename_case(store, OLD, new)
+    assert renamed.manifest.test == expected
+
+
+def test_the_command_says_what_it_did_and_what_names_the_old_case(store, jaxexport):
+    entry = "reason: r, owner: o, issue: i, added: 2026-11-01, expires: 2026-12-01"
+    Path("export_compat.yaml").write_text(
+        f"quirks:\n  - {{case: {OLD}, writer: 0.9.2, rtol: 0.1, {entry}}}\n"
+        f"  - {{case: t.b, writer: 0.9.2, rtol: 0.1, {entry}}}\n"
+        f"retention: {{pinned: [{{goldens: ['{OLD}/*'], reason: shipped}}, {{goldens: ['tests.*'], reason: all}}]}}\n"
+        f"known_failures:\n  - {{cases: ['*.test_old'], writers: ['*'], readers: ['*'], verdict: error, stage: run, "
+        f"message: m, {entry}}}\n"
+    )
+    ended = jaxexport("goldens", "rename", f"golden/{OLD}/", NEW)
+    assert (ended.code, ended.out) == (
+        0,
+        f"{OLD} is now {NEW}: 2 goldens (0.9.2-cpu, 0.12.0.1-cpu)\n"
+        "They belong to the test tests/test_a.py::test_new.\n",
+    )
+    assert [line.partition(" (")[0].split(": ")[-1] for line in ended.err.splitlines()] == [
+        "known_failures[0]",
+        "quirks[0]",
+        "retention.pinned[0]",
+    ]
+    assert jaxexport("goldens", "rename", OLD, NEW).code == 2

@@ -1,0 +1,138 @@
+"""A run without a promised cell shows nothing about the promise, and never looks as if one was kept."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import nox
+import pytest
+from commands import finished
+from making import day, manifest, result, summarize, write_golden
+
+from export_core.goldens import GoldenStore
+from export_core.judge import Judgement, ShardOf
+from export_core.matrix import Verdict
+from export_core.policy import KnownFailure, Policy
+from export_core.report.html import html_page
+from export_core.report.junit import junit_xml
+from export_core.report.markdown import markdown_text
+from export_core.report.wording import headline
+from pytest_jaxexport import sessions
+from pytest_jaxexport.summary import summary_lines
+
+BONUS = result(judgement=Judgement.BONUS, promised=False, reader="0.8.1")
+REFUSED = result(Verdict.REFUSED, Judgement.OUTSIDE, case="t.b", promised=False, reader="0.8.1")
+WRONG = result(Verdict.NUMERICS, Judgement.BROKEN, case="t.c", promised=False, reader="0.8.1")
+NOT_RUN = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="t.d", promised=False, reader="0.8.1")
+SAME = result(case="t.e", writer="0.9.2", reader="0.9.2")
+MEANT = Policy(unpromised="goldens of 2023, for bonus cells only")
+STALE = Policy(
+    known_failures=(
+        KnownFailure(
+            ("t.gone",), ("*",), ("*",), "crash", "run", "m", "r", "o", "i", added=day("2026-10-01"), permanent=True,
+            approver="a",
+        ),
+    )
+)  # fmt: skip
+NOTHING = "NOTHING PROMISED: every cell is outside its window"
+
+
+def summary(*results, policy=None, **facts):
+    return summarize(
+        results,
+        policy=policy or Policy(),
+        planned=len(results),
+        as_of=day("2026-11-21"),
+        selection={"whole": True},
+        **facts,
+    )
+
+
+@pytest.mark.parametrize(
+    ("results", "facts", "code", "said"),
+    [
+        ([BONUS, REFUSED], {}, 3, NOTHING),
+        ([BONUS, REFUSED], {"policy": MEANT}, 0, NOTHING),
+        ([BONUS, REFUSED], {"shard": ShardOf(2, 7)}, 0, f"{NOTHING}; partial: shard 2/7."),
+        ([BONUS, SAME], {}, 0, "KEPT: every promised cell ran and agrees."),
+        ([BONUS, WRONG], {}, 1, "BROKEN: at least one promise is broken."),
+        ([BONUS, NOT_RUN], {}, 3, "INCOMPLETE: not every planned cell"),
+        ([BONUS, NOT_RUN], {"policy": MEANT}, 3, "INCOMPLETE: not every planned cell"),
+        ([BONUS], {"policy": STALE}, 4, "STALE LIST: "),
+    ],
+)
+def test_only_what_would_be_0_becomes_3(results, facts, code, said):
+    made = summary(*results, **facts)
+    assert made.exit_code == code
+    assert headline(made)[0].startswith(said)
+
+
+@pytest.mark.parametrize("policy", [None, MEANT], ids=["3", "meant"])
+def test_every_report_says_that_nothing_was_promised(policy):
+    results = [BONUS, REFUSED]
+    made = summary(*results, policy=policy)
+    page, markdown, junit = html_page(results, made), markdown_text(results, made), junit_xml(results, made)
+    for text in (page, markdown, junit):
+        assert "NOTHING PROMISED" in text
+        assert "KEPT" not in text
+        assert ("goldens of 2023, for bonus cells only" in text) == (policy is not None)
+        assert ("or --unpromised REASON" in text) == (policy is None)
+    assert '<h1 class="exit3">' in page, "in another colour than what is kept"
+    outcomes = {child.tag for child in ElementTree.fromstring(junit).findall("testsuite[@name='jaxexport']/testcase/*")}
+    assert outcomes == ({"system-out"} if policy else {"error"})
+
+
+def test_windows_of_0_days_promise_the_same_day_only(tmp_path, jaxexport, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "export_compat.yaml").write_text("windows: {backward: 0, forward: 0}")
+    finished(tmp_path / "out", result())
+    ended = jaxexport("judge", "out")
+    assert ended.code == 3
+    assert f"{NOTHING}." in ended.out
+    assert "inside its window (0 days backward, 0 forward)" in ended.out
+    finished(tmp_path / "out", result(), SAME)
+    assert jaxexport("judge", "out").code == 0
+
+
+def test_the_policy_says_that_such_a_run_is_meant(tmp_path, jaxexport, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path / "out", BONUS)
+    (tmp_path / "export_compat.yaml").write_text("unpromised: an archive\n")
+    ended = jaxexport("judge", "out")
+    assert (ended.code, NOTHING in ended.out, "is meant: an archive" in ended.out) == (0, True, True)
+    (tmp_path / "export_compat.yaml").write_text("unpromised: ' '\n")
+    ended = jaxexport("judge", "out")
+    assert (ended.code, "export_compat.yaml:1: unpromised: expected text, found none." in ended.err) == (2, True)
+
+
+def test_a_session_of_a_reader_outside_says_that_it_is_meant(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_golden(GoldenStore(tmp_path / "golden"), manifest("t.f", "0.9.2"))
+    ran: dict[str, tuple[str, ...]] = {}
+
+    def session(function=None, *, name="", **_):
+        def define(function):
+            ran[name] = ()
+            monkeypatch.setattr(sessions, "_jaxexport", lambda _, *words: ran.__setitem__(name, words))
+            if name:
+                function(type("Session", (), {"posargs": []})())
+            return function
+
+        return define(function) if function else define
+
+    monkeypatch.setattr(nox, "session", session)
+    sessions.register()
+    meant = {name for name, words in ran.items() if "--unpromised" in words}
+    assert "compat_matrix(reader='0.12.0.1', platform='cpu')" in meant, "216 days after the writer"
+    assert "compat_matrix(reader='0.9.2', platform='cpu')" in ran.keys() - meant
+
+
+def test_the_last_lines_of_pytest_say_that_nothing_was_promised():
+    event = {"case": "t.f", "shown": [], "own": True, "writer": "0.9.2-cpu", "elsewhere": 0}
+    (line,) = summary_lines([{**event, "judgements": {"bonus": 2, "outside": 1}}])
+    assert line == (
+        "1 case checked against 3 goldens: 2 bonus, 1 outside; nothing was promised: the installed jaxlib is outside "
+        "the window of each"
+    )
+    (line,) = summary_lines([{**event, "judgements": {"bonus": 2, "kept": 1}}])
+    assert "nothing was promised" not in line

@@ -1,0 +1,56 @@
+"""A run of a part of the project's plan says which part it was, wherever it is reported."""
+
+from __future__ import annotations
+
+import pytest
+from making import day, result, summarize
+
+from export_core.judge import ShardOf
+from export_core.matrix import Selection
+from export_core.policy import Policy
+from export_core.report.html import html_page
+from export_core.report.junit import junit_xml
+from export_core.report.markdown import markdown_text
+from export_core.report.wording import headline
+
+
+def summary(selection, policy=None, **facts):
+    return summarize(
+        [result()],
+        policy=policy or Policy(),
+        planned=1,
+        as_of=day("2026-11-21"),
+        selection=selection.described(),
+        **facts,
+    )
+
+
+@pytest.mark.parametrize(
+    ("selection", "policy", "partial"),
+    [
+        ({}, Policy(), ""),
+        ({"readers": "all"}, Policy(), ""),
+        ({"readers": "window,0.9.2"}, Policy(), ""),
+        ({"readers": "0.9.2,0.12.0.1"}, Policy(readers="0.12.0.1,0.9.2"), ""),
+        ({"readers": "all"}, Policy(readers="0.9.2"), ""),
+        ({"platforms": ("cpu", "tpu:compile")}, Policy(), ""),
+        ({"readers": "0.9.2"}, Policy(), "only readers 0.9.2"),
+        ({"readers": "window"}, Policy(readers="all"), "only readers window"),
+        ({"readers": "0.9.2"}, Policy(readers="0.9.2,0.10.2"), "only readers 0.9.2"),
+        ({"platforms": ("cpu",)}, Policy(platforms={"cpu": "auto", "tpu": "compile"}), "only platforms cpu"),
+        ({"cases": ("t.*", "a")}, Policy(), "only cases t.*, a"),
+        ({"writers": ("0.9.2",)}, Policy(), "only writers 0.9.2"),
+        ({"touching": "0.13.0rc1"}, Policy(), "only cells that jaxlib 0.13.0rc1 wrote or reads"),
+    ],
+)
+def test_a_selection_is_partial_unless_the_policy_asks_for_it(selection, policy, partial):
+    assert summary(Selection(**selection), policy).partial == partial
+
+
+def test_every_report_says_which_part_it_was():
+    made = summary(Selection(cases=("t.*",)), shard=ShardOf(1, 7))
+    assert made.partial == "shard 1/7, only cases t.*"
+    assert headline(made)[0] == "KEPT: every promised cell ran and agrees; partial: shard 1/7, only cases t.*."
+    for text in (html_page([result()], made), junit_xml([result()], made)):
+        assert "partial: shard 1/7, only cases t.*." in text
+    assert r"partial: shard 1/7, only cases t.\*." in markdown_text([result()], made)

@@ -1,0 +1,36 @@
+"""What may not be compiled anywhere: the audit stage of a cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from making import ARTIFACTS, NEWEST, files, manifest, write_golden
+
+from export_core.goldens import GoldenStore
+from export_core.goldens.store import ARTIFACT
+from export_core.matrix.cell_audit import audit_problem
+from export_core.policy import Policy
+
+
+def problem(folder: Path, name: str, old: bytes, new: bytes, **allow: str) -> str:
+    data = (ARTIFACTS / NEWEST / f"{name}.jaxexport").read_bytes().replace(old, new)
+    golden = write_golden(GoldenStore(folder), manifest(), {**files(), ARTIFACT: data})
+    return audit_problem(golden, msgspec.structs.replace(Policy(), allow=allow))
+
+
+def test_a_golden_with_promised_calls_has_no_problem(tmp_path):
+    assert problem(tmp_path, "cholesky", b"", b"") == ""
+
+
+@pytest.mark.parametrize("dialect", [b"mhlo", b"func"])
+def test_another_dialect_stops_a_cell_whatever_is_allowed(tmp_path, dialect):
+    for allow in ({}, {dialect.decode(): "we trust it"}):
+        text = problem(tmp_path, "cholesky", b"vhlo\0", dialect + b"\0", **allow)
+        assert f"{dialect.decode()} (dialect) is not read" in text
+
+
+def test_an_unknown_operation_stops_a_cell_unless_allowed(tmp_path):
+    assert "vhlo.tanh_v9" in problem(tmp_path, "platforms", b"tanh_v2\0", b"tanh_v9\0")
+    assert problem(tmp_path, "platforms", b"tanh_v2\0", b"tanh_v9\0", **{"vhlo.tanh_v9": "it is a tanh"}) == ""

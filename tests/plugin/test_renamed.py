@@ -1,0 +1,116 @@
+"""A test that was renamed: pytest finds its goldens under the old name and says how to rename them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from making import manifest, write_golden
+
+from export_core.goldens import GoldenStore
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects, Run
+
+TESTS = """
+    import jax, jax.numpy as jnp, pytest
+
+    pytestmark = pytest.mark.export_compat
+
+    def test_sin(export_golden):
+        export_golden(jax.jit(jnp.sin), jnp.arange(3.0))
+
+    @pytest.mark.parametrize("size", [4])
+    def test_cos(export_golden, size):
+        export_golden(jax.jit(jnp.cos), jnp.arange(float(size)), name="call")
+"""
+HINT = re.compile(r"Or was it renamed\? .*: jaxexport (goldens rename .*)")
+
+
+@pytest.fixture(scope="module")
+def written(projects: Projects) -> Project:
+    project = projects(test_a=TESTS)
+    assert project.pytest("--update-goldens").code == 0
+    # By tests that exist no more, with another signature, and that never had a test.
+    store = GoldenStore(project.goldens)
+    write_golden(store, manifest("test_a.test_gone", test="test_a.py::test_gone"))
+    write_golden(store, manifest("adopted", test=""))
+    return project
+
+
+@pytest.fixture
+def project(written: Project, tmp_path) -> Project:
+    return written.copy(tmp_path / "project")
+
+
+def hints(run: Run) -> list[str]:
+    return HINT.findall(run.text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "renamed"),
+    [
+        ("test_sin", "test_sine", "test_a.test_sin test_a.test_sine"),
+        ("[4]", '[pytest.param(4, id="four")]', "'test_a.test_cos[4].call' 'test_a.test_cos[four].call'"),
+        ('"call"', '"other"', "'test_a.test_cos[4].call' 'test_a.test_cos[4].other'"),
+    ],
+    ids=["a function", "a parameter", "a call"],
+)
+def test_the_suggested_command_makes_the_test_pass(project: Project, old: str, new: str, renamed: str) -> None:
+    older = project.add_older_generation(next(path.name for path in project.goldens.iterdir() if "sin" in path.name))
+    stored = project.stored("test_a.test_sin")
+    project.write(test_a=TESTS.replace(old, new))
+    (hint,) = hints(project.pytest())
+    assert hint == f"goldens rename {renamed}"
+    subprocess.run([sys.executable, "-m", "export_core", *shlex.split(hint)], cwd=project.folder, check=True)
+    run = project.pytest()
+    assert run.code == 0, run.text
+    assert hints(run) == []
+    if old == "test_sin":
+        now = project.stored("test_a.test_sine")
+        assert older.name in {path.partition("/")[0] for path in now}
+        assert {name: data for name, data in now.items() if "yaml" not in name} == {
+            name: data for name, data in stored.items() if "yaml" not in name
+        }
+
+
+def test_a_moved_test_is_found_from_another_folder(project: Project) -> None:
+    (project.folder / "test_a.py").rename(project.folder / "test_b.py")
+    (project.folder / "sub").mkdir()
+    found = hints(project.pytest("../test_b.py::test_sin", cwd=project.folder / "sub"))
+    assert found == ["goldens rename test_a.test_sin test_b.test_sin --test test_b.py::test_sin --goldens ../golden"]
+
+
+@pytest.mark.parametrize(
+    ("function", "more"),
+    [("jnp.tan", ""), ("jnp.sin", "def test_sin(): pass")],
+    ids=["other outputs", "the old test exists"],
+)
+def test_nothing_is_suggested_for_what_is_another_test(project: Project, function: str, more: str) -> None:
+    changed = TESTS.replace("test_sin", "test_new").replace("jnp.sin", function)
+    project.write(test_a=changed + f"\n    {more}\n")
+    run = project.pytest()
+    assert run["test_new"].outcome == "failed"
+    assert hints(run) == []
+
+
+def test_nothing_is_suggested_where_two_cases_fit(project: Project) -> None:
+    store = GoldenStore(project.goldens)
+    (golden,) = store.generations("test_a.test_sin")
+    made = golden.manifest
+    content = {name: (golden.folder / name).read_bytes() for name in made.files}
+    write_golden(
+        store,
+        manifest(
+            "test_a.test_b",
+            **{name: getattr(made, name) for name in made.__struct_fields__ if name not in ("case", "test")},
+            test="test_a.py::test_b",
+        ),
+        content,
+    )
+    project.write(test_a=TESTS.replace("test_sin", "test_sine"))
+    assert hints(project.pytest()) == []

@@ -218,7 +218,7 @@ def prune(project: _Project, as_of: str | None, delete: bool, quiet: bool) -> No
         if delete:
             raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
         for problem in problems:
-            click.echo(problem, err=True)
+            click.echo(f"warning: {problem}", err=True)
     for decision in decisions:
         if decision.reasons and not quiet:
             click.echo(f"retains  {decision.golden.id}  {'; '.join(decision.reasons)}")

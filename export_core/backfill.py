@@ -12,10 +12,11 @@ import click
 from export_core.environments.build import Built, Recipe, build, uv_command
 from export_core.environments.environment import requirements, writer_variables
 from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.interpreters import find_python, python_for
+from export_core.environments.interpreters import interpreter_for
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.own_package import own_requirement
 from export_core.errors import PREFIX
+from export_core.escaping import shown
 from export_core.matrix.selection import GROUPS, Readers, Selection, choose_readers, known_releases
 from export_core.releases import Calendar, Release, ReleaseError, Windows
 
@@ -75,7 +76,7 @@ def write_goldens(
                 # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
                 code = subprocess.run([*command, *pytest_args], env=writer_variables(), check=False).returncode
         except EnvironmentFailed as error:
-            click.echo(f"{PREFIX}jaxlib {release.jaxlib}: {error}", err=True)
+            click.echo(shown(f"{PREFIX}jaxlib {release.jaxlib}: {error}"), err=True)
             codes.append(INCOMPLETE)
         else:
             codes.append(1 if code else 0)
@@ -87,9 +88,12 @@ def _build_writer(
 ) -> Built:
     """The environment of a release with the tests of the project. Raises `EnvironmentFailed`."""
     calendar, sources = writers.calendar, writers.sources
+    interpreter = interpreter_for(calendar.pythons(release.jaxlib), uv_command())
+    if interpreter.note:
+        click.echo(f"jaxlib {release.jaxlib} {interpreter.note}")
     recipe = Recipe(
         f"writer-{release.jaxlib}",
-        find_python(python_for(calendar.pythons(release.jaxlib)), uv_command()),
+        interpreter.python,
         (*requirements(release, calendar, sources), "pytest", own_requirement(), *(install or _project_here())),
         _CHECK,
         _project_file() + sources.content(release),

@@ -25,3 +25,7 @@ class ExportCompatError(Exception):
     def message(self) -> str:
         """The message as it was raised."""
         return super().__str__()
+
+
+class InfrastructureFault(ExportCompatError):  # noqa: N818 - it names what happened
+    """Something around a cell failed: nothing is known of the cell, and another try may succeed."""

@@ -7,6 +7,7 @@ where it leaves: in the one function of each format that writes it.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 # Marks that change the direction of the text around them, and what some programs take for the end of a line.
@@ -18,7 +19,7 @@ _IN_JSON = re.compile(rf"[\x7f-\x9f{_MISLEADING}]|(?<=##)\[")
 # For GitHub's runner, a line that begins with ::, after spaces too, is a command, and so is ##[ anywhere in a line.
 _COMMAND = re.compile(r"(?m)(^[^\S\n]*:)(?=:)|##(?=\[)")
 
-_MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|~!&()$]")
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|~&$]")
 _LINK = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)", re.IGNORECASE)
 
 
@@ -47,8 +48,16 @@ def printable(text: str) -> str:
 
 def for_markdown(text: str) -> str:
     """Text as itself in a line or a cell of a table: no markup, no HTML, no link or image, nobody mentioned."""
-    line = _MARKDOWN.sub(r"\\\g<0>", " ".join(plain_text(text).split()))
+    line = _MARKDOWN.sub(r"\\\g<0>", re.sub(r"[\n\t]+", " ", plain_text(text)))
     return _LINK.sub("\N{ZERO WIDTH SPACE}", line)
+
+
+def safe_json(value: Any, *, indent: int = -1) -> bytes:
+    """A value as JSON, on one line unless indented. See `for_json`."""
+    import msgspec  # here: an error needs none of it
+
+    data = msgspec.json.encode(value)
+    return for_json((data if indent < 0 else msgspec.json.format(data, indent=indent)).decode()).encode()
 
 
 def for_json(text: str) -> str:

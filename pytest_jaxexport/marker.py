@@ -16,7 +16,8 @@ NAME = "export_compat"
 SIGNATURE = (
     "export_compat(platforms=None, vjp_order=0, rtol=None, atol=None, ulp=None, compare='allclose', allow=None, "
     "disabled_checks=None, symbolic_shapes=None, constraints=(), mesh=None, in_specs=None, spread_over=0, "
-    "calling_convention_version=None, ignore_forward_compatibility=False, register=(), refused_on=()): "
+    "calling_convention_version=None, ignore_forward_compatibility=False, register=(), refused_on=(), "
+    "nothing_to_compare=None): "
     "what the test passes to `export_golden` is exported with jax.export and checked against its goldens. "
     "platforms: list of cpu, cuda, rocm, tpu to export for; default: the platform of this process. "
     "vjp_order: how many orders of derivatives to serialize; each is checked against jax.vjp. "
@@ -35,7 +36,9 @@ SIGNATURE = (
     "ignore_forward_compatibility: export with jax_export_ignore_forward_compatibility. "
     "register: modules that the reader imports first, for your own tree nodes, effects or custom-call targets; "
     "the golden contains a copy. "
-    "refused_on: platforms that it is not exported for, and on which it must be refused."
+    "refused_on: platforms that it is not exported for, and on which it must be refused. "
+    "nothing_to_compare: why a golden is meant although it has no output, only empty ones or nothing but NaN: such a "
+    "golden hardly shows more than that the artifact runs, and without this reason it is not written."
 )
 
 _USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
@@ -64,6 +67,7 @@ class MarkerOptions(NamedTuple):  # no dataclass: every pytest run makes this cl
     ignore_forward_compatibility: bool | None = None
     register: tuple[str, ...] | None = None
     refused_on: tuple[str, ...] | None = None
+    nothing_to_compare: str | None = None
 
 
 def usage_error(text: str) -> pytest.UsageError:
@@ -102,7 +106,10 @@ def user_code(config: pytest.Config) -> UserCode:
     if _USER_CODE not in config.stash:
         from export_core.comparing.user_code import UserCode
 
-        config.stash[_USER_CODE] = UserCode(config.rootpath)
+        # Here: the settings import this module.
+        from pytest_jaxexport.settings import added_variables
+
+        config.stash[_USER_CODE] = UserCode(config.rootpath, variables=added_variables(config))
         config.add_cleanup(config.stash[_USER_CODE].close)
     return config.stash[_USER_CODE]
 
@@ -212,6 +219,12 @@ def _compare(item: pytest.Item, name: str, value: object) -> str | None:
     return str(value)
 
 
+def _reason(item: pytest.Item, name: str, value: object) -> str | None:
+    if value is not None and not (isinstance(value, str) and value.strip()):
+        raise _usage(item, f"{name}={value!r}: expected the reason as text")
+    return value
+
+
 def _reasons(item: pytest.Item, name: str, value: object, what: str) -> Mapping[str, str] | None:
     if value is None:
         return None
@@ -240,6 +253,7 @@ _PARSERS: dict[str, Callable[[pytest.Item, str, Any], Any]] = {
     "ignore_forward_compatibility": _flag,
     "register": partial(_texts, what="names of modules"),
     "refused_on": _platforms,
+    "nothing_to_compare": _reason,
 }
 """How each keyword's value is read: the fields of `MarkerOptions`, in their order. Each gives None for None."""
 

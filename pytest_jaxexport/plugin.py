@@ -183,11 +183,12 @@ class GoldensReporter:
                 f"--update-goldens: {reason} (@pytest.mark.{marker.NAME}); nothing was written.", red=True
             )
         elif self.events or self.unused:
+            from export_core.escaping import shown
             from pytest_jaxexport.summary import summary_lines
 
             terminalreporter.write_sep("=", "export compatibility")  # section() would add a blank line after the title
             for line in (*summary_lines(self.events), *self.unused):
-                terminalreporter.write_line(line)
+                terminalreporter.write_line(shown(line))
         if self.not_pruned:
             terminalreporter.write_line(f"--prune-goldens: {self.not_pruned}", red=True)
 

@@ -19,14 +19,26 @@ from export_core.comparing.compare import Difference, compare_leaves
 from export_core.environments.packages import installed_packages
 from export_core.environments.reader_packages import import_problems
 from export_core.errors import ExportCompatError
-from export_core.export import MISMATCH, Case, ExtraCall, ProducedGolden, add_checks, case_id, outputs_for, produce
+from export_core.escaping import shown
+from export_core.export import (
+    MISMATCH,
+    Case,
+    ExtraCall,
+    ProducedGolden,
+    add_checks,
+    case_id,
+    outputs_for,
+    produce,
+    require_values,
+)
 from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
+from export_core.goldens.store import staged_golden
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
 from export_core.matrix.checks import comparison_of
 from export_core.releases.stable_targets import stable_targets
-from export_core.report import broken_promise, outcome_line
+from export_core.report import broken_cell, first_replay, outcome_line
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import MarkerOptions
 from pytest_jaxexport.renamed import rename_hint
@@ -116,19 +128,42 @@ class Recorder:
         try:
             # All calls are completed first, so that an error in one of them leaves no golden of the others.
             whole = [add_checks(exported.produced, exported.uses) for exported in self._exported]
-            for produced in whole:
-                if self._settings.update:
-                    self._write(produced)
-                else:
+            if not self._settings.update:
+                for produced in whole:
                     self._check(produced)
+                return
+            if not self._marked.nothing_to_compare:
+                for produced in whole:
+                    require_values(produced)
+            # All are replayed before one is stored, for the same reason.
+            crashes = [self._first_crash(produced) for produced in whole]
+            for produced, crash in zip(whole, crashes, strict=True):
+                self._write(produced, crash)
         except ExportCompatError as error:
             self._fail(str(error))
 
-    def _write(self, produced: ProducedGolden) -> None:
+    def _first_crash(self, produced: ProducedGolden) -> str:
+        """How this release dies when it replays its own golden in a new process; empty where it replays it.
+
+        Fails the test where the golden cannot be replayed for another reason: a reader would be blamed for it.
+        """
+        __tracebackhide__ = True
+        with staged_golden(produced.manifest, produced.files) as golden:
+            results = self._replayer.replay([golden])
+        # None: its artifact is for other platforms, which only their readers can try.
+        replays = [first_replay(result) for result in results]
+        for replay in replays:
+            if replay.unknown:
+                self._fail(f"{produced.manifest.case}: nothing was stored: it could not be replayed: {replay.unknown}")
+            if replay.problem:
+                self._fail(replay.problem)
+        return "".join(replay.crash for replay in replays)
+
+    def _write(self, produced: ProducedGolden, crash: str) -> None:
         packages = installed_packages() if self._settings.record_packages else {}
         written = self._store.write(msgspec.structs.replace(produced.manifest, packages=packages), produced.files)
         case, writer = produced.manifest.case, produced.manifest.writer.id
-        self.events.append({"case": case, "writer": writer, "written": written})
+        self.events.append({"case": case, "writer": writer, "written": written, "crash": crash})
 
     def _case(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
@@ -203,7 +238,7 @@ class Recorder:
         )
         wrong = [result for result in results if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE)]
         if wrong:
-            self._fail("\n\n".join(f"{_title(result)}: {broken_promise(result).text}" for result in wrong))
+            self._fail("\n\n".join(_described(result) for result in wrong))
 
     def _agrees(self, produced: ProducedGolden, golden: Golden) -> bool:
         """Whether this golden, of another case, is what the test exports."""
@@ -287,7 +322,9 @@ class Recorder:
 
     def _fail(self, text: str) -> NoReturn:
         __tracebackhide__ = True
-        raise pytest.fail.Exception(text, pytrace=False) from None  # the text contains that of the error behind it
+        raise pytest.fail.Exception(
+            shown(text), pytrace=False
+        ) from None  # the text contains that of the error behind it
 
 
 def _changed_options(now: Options, then: Options) -> list[str]:
@@ -315,5 +352,6 @@ def _worth_showing(result: Result) -> bool:
     return result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.OUTSIDE, Judgement.KNOWN)
 
 
-def _title(result: Result) -> str:
-    return "BROKEN PROMISE" if result.judgement is Judgement.BROKEN else "INCOMPLETE"
+def _described(result: Result) -> str:
+    finding = broken_cell(result)
+    return f"{finding.title if result.judgement is Judgement.BROKEN else 'INCOMPLETE'}: {finding.text}"

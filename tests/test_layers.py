@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = (
     ("escaping", "urls", "untrusted", "phrases", "atomic", "variables"),
     ("errors",),
+    ("scratch",),
     ("releases", "artifact", "tolerances"),
     ("goldens", "policy"),
     ("export", "environments", "comparing"),

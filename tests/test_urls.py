@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from making import day, result, summarize
 
+from export_core.cli.output import echo, safe_console
 from export_core.errors import ExportCompatError
+from export_core.matrix import Selection
+from export_core.policy import Policy
+from export_core.session import RunOptions, command_options
 from export_core.urls import without_credentials
 
 HASH = "a" * 64
@@ -55,3 +62,20 @@ def test_no_value_of_a_query_is_shown(secret):
 
 def test_an_error_never_shows_a_password():
     assert str(ExportCompatError("cannot open https://me:s3cret@host/x")) == "cannot open https://host/x"
+
+
+def test_a_summary_holds_no_password_of_the_policy():
+    policy = Policy(backfill_install=("tools @ git+https://me:s3cret@host/tools",))
+    made = summarize([result()], planned=1, policy=policy, as_of=day("2026-11-21"), selection={"whole": True})
+    assert made.policy["backfill_install"] == ("tools @ git+https://host/tools",)
+
+
+def test_what_is_printed_shows_no_password(capsys):
+    echo("from https://me:s3cret@host/simple")
+    safe_console(sys.stdout).print("from https://me:s3cret@host/simple?token=s3cret")
+    assert capsys.readouterr().out == "from https://host/simple\nfrom https://host/simple?token=***\n"
+
+
+def test_no_executor_of_a_command_has_a_password():
+    words = command_options(Selection(), RunOptions(executor="dask:tls://me:s3cret@host:8786"))
+    assert words == ["--executor", "dask:tls://host:8786"]

@@ -16,6 +16,7 @@ from export_core.cli.goldens import goldens_group
 from export_core.cli.judge import judge
 from export_core.cli.matrix import matrix
 from export_core.cli.merge import merge
+from export_core.cli.output import echo
 from export_core.cli.plan import plan
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
@@ -65,7 +66,7 @@ def main() -> None:
         # Not standalone: click would print its own errors, with another prefix.
         sys.exit(jaxexport(prog_name="jaxexport", standalone_mode=False) or 0)
     except ExportCompatError as error:
-        click.echo(f"{PREFIX}{error}", err=True)
+        echo(f"{PREFIX}{error}", err=True)
         sys.exit(error.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:  # a group without a command: its help
         error.show()
@@ -73,8 +74,8 @@ def main() -> None:
     except click.ClickException as error:
         context = error.ctx if isinstance(error, click.UsageError) else None
         hint = f" `{context.command_path} --help` shows the options." if context else ""
-        click.echo(f"{PREFIX}{' '.join(error.format_message().split())}{hint}", err=True)
+        echo(f"{PREFIX}{' '.join(error.format_message().split())}{hint}", err=True)
         sys.exit(error.exit_code)
     except click.Abort:
-        click.echo(f"{PREFIX}interrupted.", err=True)
+        echo(f"{PREFIX}interrupted.", err=True)
         sys.exit(1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.cli.options import policy_option
+from export_core.cli.output import echo
 from export_core.errors import PREFIX
 
 if TYPE_CHECKING:
@@ -34,11 +35,11 @@ def inspect(file: str, as_json: bool, mlir: bool, policy_file: str | None) -> No
         from export_core.artifact import read
         from export_core.inspection.module_text import module_text
 
-        click.echo(module_text(read(file)))
+        echo(module_text(read(file)))
     else:
         from export_core.inspection.inspect_text import inspect_text
 
-        click.echo(inspect_text(file, as_json=as_json, policy_file=policy_file), nl=False)
+        echo(inspect_text(file, as_json=as_json, policy_file=policy_file), nl=False)
 
 
 @click.command()
@@ -72,11 +73,11 @@ def audit(
         try:
             text, fine = audit_text(read(file), terms, writer, reader)
         except ArtifactError as error:
-            click.echo(f"{PREFIX}{error}", err=True)
+            echo(f"{PREFIX}{error}", err=True)
             # The other files are still audited; the exit code stays that of the worst.
             code = BAD_INPUT
         else:
-            click.echo(text, nl=False)
+            echo(text, nl=False)
             code = max(code, FINE if fine else NOT_FINE)
     context.exit(code)
 
@@ -98,9 +99,9 @@ def diff(context: click.Context, old: str, new: str, policy_file: str | None) ->
 
     before, after = read(old), read(new)
     if before.data == after.data:
-        click.echo(f"{old} and {new} are the same, byte for byte")
+        echo(f"{old} and {new} are the same, byte for byte")
         context.exit(SAME)
     # Only now: about files with the same bytes nothing else has to be known.
     terms = terms_here(policy_file)
-    click.echo(differences(describe(before, terms, whole=False), describe(after, terms, whole=False)), nl=False)
+    echo(differences(describe(before, terms, whole=False), describe(after, terms, whole=False)), nl=False)
     context.exit(DIFFERENT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from export_core.cli.options import console
+from export_core.cli.output import echo
 from export_core.phrases import plural
 
 UNUSED_DAYS = 30
@@ -72,12 +73,12 @@ def clean(older_than: int, everything: bool, yes: bool) -> None:
     for cached in chosen:
         # A run may have started to use it since the list was made; `remove` takes its lock.
         if yes and not remove(cached):
-            click.echo(f"{cached.folder.name}: in use by now, not removed")
+            echo(f"{cached.folder.name}: in use by now, not removed")
             continue
         size += cached.size
-        click.echo(f"{cached.folder.name}  {cached.size / 1e6:.0f} MB  last used {cached.last_used}")
+        echo(f"{cached.folder.name}  {cached.size / 1e6:.0f} MB  last used {cached.last_used}")
     done = "removed" if yes else "would be removed; --yes removes them"
-    click.echo(
+    echo(
         f"{plural(len(chosen), 'environment')} of {size / 1e9:.1f} GB {done}. `uv cache prune` removes what is left "
         "in uv's cache only."
     )

@@ -16,6 +16,7 @@ from export_core.cli.options import (
     policy_option,
     write_output,
 )
+from export_core.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
     from export_core.judge.forecast import Forecast
@@ -41,8 +42,6 @@ HALF_A_YEAR = 183
 @click.option("--ics", metavar="FILE", help="Also write the days as a calendar file (iCalendar).")
 def forecast(as_json: bool, markdown: bool, ics: str | None, **selection: Any) -> None:
     """Show when goldens leave the window, what a jaxlib built on each day must run, and which deadlines are coming."""
-    import msgspec
-
     from export_core.report.forecast_ical import calendar_file
     from export_core.report.forecast_text import forecast_lines, forecast_markdown
 
@@ -50,12 +49,12 @@ def forecast(as_json: bool, markdown: bool, ics: str | None, **selection: Any) -
         raise click.UsageError("--json cannot be combined with --markdown.")
     ahead = _forecast(**selection)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(ahead), indent=2))
+        echo_json(ahead)
     elif markdown:
-        click.echo(forecast_markdown(ahead), nl=False)
+        echo(forecast_markdown(ahead), nl=False)
     else:
         for line in forecast_lines(ahead):
-            click.echo(line)
+            echo(line)
     if ics:
         write_output(ics, calendar_file(ahead))
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from export_core.cli.options import as_of_option, day_of, goldens_option, policy_of, policy_option
+from export_core.cli.output import echo
 from export_core.phrases import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from export_core.artifact import Artifact
-    from export_core.goldens import Golden, GoldenStore, Writer
+    from export_core.goldens import Golden, GoldenStore
     from export_core.policy import Policy
-    from export_core.releases import Calendar
 
 
 class _Project(NamedTuple):
@@ -53,8 +52,8 @@ def list_goldens(project: _Project) -> None:
     for golden in goldens:
         manifest = golden.manifest
         calls = ", ".join(manifest.custom_calls) or "no custom calls"
-        click.echo(f"{golden.id}  built {manifest.writer.built}  for {','.join(manifest.options.platforms)}  {calls}")
-    click.echo(plural(len(goldens), "golden"))
+        echo(f"{golden.id}  built {manifest.writer.built}  for {','.join(manifest.options.platforms)}  {calls}")
+    echo(plural(len(goldens), "golden"))
 
 
 @goldens_group.command()
@@ -72,9 +71,9 @@ def show(project: _Project, name: str, mlir: bool, jaxpr: bool) -> None:
     generations, golden = _find_golden(project.store, name)
     files = [file for is_wanted, file in ((mlir, "module.mlir"), (jaxpr, "jaxpr.txt")) if is_wanted]
     for file in files:
-        click.echo(side_file(golden, file), nl=False)
+        echo(side_file(golden, file), nl=False)
     if not files:
-        click.echo(golden_screen(golden, [other for other in generations if other is not golden]), nl=False)
+        echo(golden_screen(golden, [other for other in generations if other is not golden]), nl=False)
 
 
 @goldens_group.command()
@@ -98,7 +97,7 @@ def verify(project: _Project) -> None:
             + f"\nThese files and folders belong to no golden: delete them, or move them elsewhere. "
             f"{plural(len(goldens), 'golden')}, every file as it was written."
         )
-    click.echo(f"{plural(len(goldens), 'golden')}, every file as it was written")
+    echo(f"{plural(len(goldens), 'golden')}, every file as it was written")
 
 
 @goldens_group.command(name="add")
@@ -127,6 +126,16 @@ def verify(project: _Project) -> None:
     help="How each flat argument is sharded, where the artifact does not say so: \"P('data'), None\". [default: "
     "replicated]",
 )
+@click.option(
+    "--no-replay", is_flag=True, help="Store it without replaying it first, in the environment of its writer."
+)
+@click.option(
+    "--nothing-to-compare",
+    "accepted",
+    metavar="REASON",
+    default="",
+    help="Why this golden is meant although it has no output, only empty ones or nothing but NaN.",
+)
 @_project_options
 def add_golden(
     project: _Project,
@@ -138,34 +147,40 @@ def add_golden(
     register: Sequence[str],
     mesh: str | None,
     in_specs: str | None,
+    no_replay: bool,
+    accepted: str,
 ) -> None:
-    """Make a golden from an artifact whose source code is lost."""
+    """Make a golden from an artifact whose source code is lost.
+
+    It is replayed once by its own writer first, and not stored where that fails or gives other numbers. Where the
+    writer's environment cannot be built, it is stored without.
+    """
     from export_core.artifact import read
+    from export_core.cli.adding import replay_by_writer, writer_of
     from export_core.environments.reader_packages import import_problems
     from export_core.goldens import GoldenError
-    from export_core.goldens.adopt import adopt_artifact
+    from export_core.goldens.adopt import Given, adopt_artifact
     from export_core.goldens.adopted_mesh import parse_mesh, parse_specs
     from export_core.goldens.verify import check_read_whole
 
     artifact = read(file)
     check_read_whole(artifact, project.policy.allow)
-    by = _writer_of(artifact, project.policy.calendar(), writer)
-    manifest, files = adopt_artifact(
-        artifact,
-        Path(inputs),
-        Path(outputs),
-        case,
-        by,
+    by = writer_of(artifact, project.policy.calendar(), writer)
+    given = Given(
         [Path(name) for name in register],
         parse_mesh(mesh) if mesh else {},
         parse_specs(in_specs) if in_specs else (),
+        accepted.strip(),
     )
+    manifest, files = adopt_artifact(artifact, Path(inputs), Path(outputs), case, by, given)
     if problems := import_problems(files, project.policy.reader_packages):
         raise GoldenError("\n".join(problems))
+    remark = "not replayed, as --no-replay says" if no_replay else replay_by_writer(manifest, files, project.policy)
     status = project.store.write(manifest, files)
     golden = next(golden for golden in project.store.generations(case) if golden.manifest.writer == manifest.writer)
     golden.verify()
-    click.echo(f"{golden.folder}: {status}, by jaxlib {manifest.writer.jaxlib}; every file is as it was written")
+    echo(f"{golden.folder}: {status}, by jaxlib {manifest.writer.jaxlib}; every file is as it was written")
+    echo(remark)
 
 
 @goldens_group.command()
@@ -184,13 +199,13 @@ def rename(project: _Project, old: str, new: str, test: str | None) -> None:
     old, new = (name.rstrip("/").removeprefix(f"{project.store.root.as_posix()}/") for name in (old, new))
     renamed = rename_case(project.store, old, new, test)
     writers = [golden.manifest.writer.id for golden in renamed]
-    click.echo(f"{old} is now {new}: {plural(len(renamed), 'golden')} ({', '.join(writers)})")
+    echo(f"{old} is now {new}: {plural(len(renamed), 'golden')} ({', '.join(writers)})")
     if named := renamed[-1].manifest.test:
-        click.echo(f"They belong to the test {named}.")
+        echo(f"They belong to the test {named}.")
     else:
-        click.echo("They belong to no test, since none follows from the new name: --test names it.")
+        echo("They belong to no test, since none follows from the new name: --test names it.")
     for entry in entries_that_name(project.policy, old, new, writers):
-        click.echo(f"{entry} names {old}: change it too.", err=True)
+        echo(f"{entry} names {old}: change it too.", err=True)
 
 
 @goldens_group.command()
@@ -218,20 +233,20 @@ def prune(project: _Project, as_of: str | None, delete: bool, quiet: bool) -> No
         if delete:
             raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
         for problem in problems:
-            click.echo(f"warning: {problem}", err=True)
+            echo(f"warning: {problem}", err=True)
     for decision in decisions:
         if decision.reasons and not quiet:
-            click.echo(f"retains  {decision.golden.id}  {'; '.join(decision.reasons)}")
+            echo(f"retains  {decision.golden.id}  {'; '.join(decision.reasons)}")
     prunable = [decision.golden for decision in decisions if not decision.reasons]
     for golden in prunable:
         if delete:
             project.store.remove(golden)
-        click.echo(f"{'deleted' if delete else 'prunes '}  {golden.id}  built {golden.manifest.writer.built}")
+        echo(f"{'deleted' if delete else 'prunes '}  {golden.id}  built {golden.manifest.writer.built}")
     counted = f"{len(prunable)} of {len(decisions)} goldens"
     if delete:
-        click.echo(f"deleted {counted}, as of {day}")
+        echo(f"deleted {counted}, as of {day}")
     else:
-        click.echo(f"would delete {counted}, as of {day}" + (": run it again with --delete" if prunable else ""))
+        echo(f"would delete {counted}, as of {day}" + (": run it again with --delete" if prunable else ""))
 
 
 def _find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
@@ -252,31 +267,3 @@ def _find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
             return generations, golden
     known = ", ".join(golden.manifest.writer.id for golden in generations)
     raise GoldenError(f"{store.root / case}: no writer is called {writer!r}. There are goldens by {known}.")
-
-
-def _writer_of(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Writer:
-    """The writer of an artifact: the jaxlib that was named, or else the one that can be read from its bytes.
-
-    Raises `GoldenError` when neither is there.
-    """
-    from export_core.goldens import GoldenError, Writer
-    from export_core.inspection.describe import find_writer
-    from export_core.releases.entries import calendar_entries
-
-    clues = find_writer(artifact, calendar_entries(calendar))
-    jaxlib = jaxlib or clues["jaxlib"]
-    if jaxlib is None:
-        candidates = ", ".join(clues["candidates"]) or "none in the calendar"
-        raise GoldenError(
-            f"{artifact.name}: expected an artifact that names its writer, found one that several releases can have "
-            f"written. Name the jaxlib with --writer; these fit: {candidates}."
-        )
-    platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
-    return Writer(
-        # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.
-        jax=clues["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax),
-        jaxlib=jaxlib,
-        built=calendar.built(jaxlib),
-        python="unknown",
-        platform="cpu" if "cpu" in platforms or not platforms else platforms[0],
-    )

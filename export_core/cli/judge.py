@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.cli.options import console, day_of, policy_option
+from export_core.cli.output import echo
 from export_core.runs.errors import RunError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def judge(
     summary = summarize(results, policy, facts)
     comparison = compare_with_baseline(Path(folder), Path(baseline), results, summary, policy) if baseline else None
     if propose:
-        click.echo(proposal(results, summary), nl=False)
+        echo(proposal(results, summary), nl=False)
         # On stderr: standard output is YAML, to be appended to a policy.
         print_headline(console(stderr=True), summary)
     elif not as_json:

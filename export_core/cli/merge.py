@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from export_core.cli.options import console
+from export_core.cli.output import echo
 from export_core.runs.errors import RunError
 
 
@@ -44,7 +45,7 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
         write_summary(results, msgspec.structs.replace(merged.summary, results_sha256=digest))
     print_report(console(), merged.results, merged.summary)
     if merged.missing:
-        click.echo(
+        echo(
             f"gap: {len(merged.missing)} of {merged.missing[0].partition('/')[2]} shards missing or not finished: "
             f"--shard {', '.join(merged.missing)}. Run them, then merge all shards."
         )

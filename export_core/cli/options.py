@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.output import fail_safe
+from export_core.cli.output import echo, safe_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,12 +61,10 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
 
 def console(*, stderr: bool = False) -> Console:
     """The console that people read. A closed pipe or a full disk never ends a run."""
-    from rich.console import Console
-
-    output = fail_safe(sys.stderr if stderr else sys.stdout)
+    stream = sys.stderr if stderr else sys.stdout
     # Where output goes to a file or a CI log there is no width to respect; a table wants its columns side by side.
-    made = Console(file=output)
-    return made if made.is_terminal else Console(file=output, width=160)
+    made = safe_console(stream)
+    return made if made.is_terminal else safe_console(stream, width=160)
 
 
 def write_output(name: str, data: bytes) -> None:
@@ -91,4 +89,4 @@ def write_output(name: str, data: bytes) -> None:
     except OSError as error:
         raise ReportError(f"{name}: cannot write there: {error.strerror or error}.") from error
     # On stderr, since another format may go to standard output.
-    click.echo(f"{name}: {len(data) / 1e3:.0f} kB", err=True)
+    echo(f"{name}: {len(data) / 1e3:.0f} kB", err=True)

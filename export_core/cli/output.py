@@ -1,10 +1,51 @@
-"""Output for people that never ends a command: a closed pipe or a full disk only loses the text."""
+"""All output of the commands for people: what it quotes from files is escaped, and it never ends a command.
+
+A closed pipe or a full disk only loses the text.
+"""
 
 from __future__ import annotations
 
 import io
 import os
-from typing import IO, Any, TextIO, cast
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
+
+import click
+
+from export_core.escaping import plain_text, safe_json, shown, without_commands
+from export_core.urls import without_credentials
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
+    """Print text that may quote anything."""
+    click.echo(shown(without_credentials(text)), nl=nl, err=err)
+
+
+def echo_json(value: Any, *, indent: int = 2) -> None:
+    """Print a value as JSON."""
+    click.echo(safe_json(value, indent=indent).decode())
+
+
+def safe_console(stream: TextIO, **options: Any) -> Console:
+    """A console of rich on a stream. Escapes of rich itself are the only ones that reach the terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    class SafeConsole(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            super().print(*map(_plain, objects), **options)
+
+    def _plain(item: Any) -> Any:
+        if isinstance(item, str):
+            return _cleaned(item)
+        if isinstance(item, Text) and item.plain != (plain := _cleaned(item.plain)):
+            item = item.copy()
+            item.plain = plain
+        return item
+
+    return SafeConsole(file=fail_safe(stream), **options)
 
 
 def fail_safe(stream: TextIO) -> IO[str]:
@@ -14,6 +55,10 @@ def fail_safe(stream: TextIO) -> IO[str]:
     return cast("IO[str]", _FailSafe(stream))
 
 
+def _cleaned(text: str) -> str:
+    return plain_text(without_credentials(text))
+
+
 class _FailSafe:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -21,7 +66,8 @@ class _FailSafe:
     def write(self, text: str) -> int:
         """Write the text, or drop it."""
         try:
-            return self._stream.write(text)
+            self._stream.write(without_commands(text))  # here: where a line begins is known once it is wrapped
+            return len(text)
         except OSError:
             self._give_up()
             return len(text)

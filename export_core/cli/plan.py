@@ -20,6 +20,7 @@ from export_core.cli.options import (
     policy_option,
     wheels_option,
 )
+from export_core.cli.output import echo_json
 
 if TYPE_CHECKING:
     from export_core.matrix import Selection
@@ -82,8 +83,6 @@ def selecting_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--format", "form", type=click.Choice(["github"]), help="github: print a job matrix for GitHub Actions.")
 def plan(as_json: bool, form: str | None, **values: Any) -> None:
     """Show which cells `jaxexport matrix` would run with these options, and how many, without running them."""
-    import msgspec
-
     from export_core.matrix.shards import part_of
     from export_core.report.plan_report import github_jobs, plan_report, print_plan_report
     from export_core.session import plan_matrix
@@ -98,14 +97,12 @@ def plan(as_json: bool, form: str | None, **values: Any) -> None:
     windows = policy.window_lengths()
     if form == "github":
         # Jobs start on different days, and must all judge for the same one.
-        click.echo(
-            msgspec.json.encode(github_jobs(cells, _job_options(selection, replace(options, as_of=cells.as_of))))
-        )
+        echo_json(github_jobs(cells, _job_options(selection, replace(options, as_of=cells.as_of))), indent=-1)
         return
     if options.shard:
         cells = part_of(cells, options.shard)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(plan_report(cells, windows)), indent=2))
+        echo_json(plan_report(cells, windows))
     else:
         print_plan_report(console(), cells, windows)
 

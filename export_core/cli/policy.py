@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.cli.options import as_of_option, day_of, goldens_option, policy_option
+from export_core.cli.output import echo
 
 if TYPE_CHECKING:
     from export_core.policy import Policy
@@ -50,7 +51,7 @@ def init(goldens: str | None) -> None:
             Path(SCHEMA).write_bytes(schema_bytes)
     except OSError as error:
         raise PolicyError(f"{error.filename}: cannot write there: {error.strerror}.") from None
-    click.echo(f"{FILE}: written from {plural(len(stored), 'golden')} in {folder}. {SCHEMA} tells editors its keys.")
+    echo(f"{FILE}: written from {plural(len(stored), 'golden')} in {folder}. {SCHEMA} tells editors its keys.")
 
 
 @policy_group.command()
@@ -77,10 +78,10 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     check_dates(stored, calendar, all_known=False)  # a run may know more writers: those of --wheels and --index
     # Before the first golden is written, nothing can match.
     for unmatched in unmatched_patterns(policy, stored, calendar) if stored else ():
-        click.echo(f"warning: {unmatched.text}")
+        echo(f"warning: {unmatched.text}")
     stale = expired(policy, day_of(as_of))
     for problem in stale:
-        click.echo(problem)
+        echo(problem)
     counts = ", ".join(
         plural(len(entries), noun)
         for entries, noun in (
@@ -89,7 +90,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
             (policy.allow, "allowed custom call"),
         )
     )
-    click.echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired")
+    echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired")
     raise click.exceptions.Exit(STALE if stale else KEPT)
 
 
@@ -107,7 +108,7 @@ def show(policy_file: str | None) -> None:
         origins = [source.location(key)] if source and key in source.lines else []
         if key == ("releases",) and policy.releases != written.releases:
             origins.append(str(releases_file(Path(), policy_file)))
-        click.echo(f"{'.'.join(key):<20} {_shown(value):<40} {', '.join(origins) or 'default'}")
+        echo(f"{'.'.join(key):<20} {_shown(value):<40} {', '.join(origins) or 'default'}")
 
 
 def _values(policy: Policy) -> Iterator[tuple[tuple[str, ...], object]]:
@@ -134,4 +135,4 @@ def schema() -> None:
     """Print the JSON Schema of the policy, with which editors check and complete its keys."""
     from export_core.policy.json_schema import policy_schema_file
 
-    click.echo(policy_schema_file(), nl=False)
+    echo(policy_schema_file().decode(), nl=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from export_core.cli.options import as_of_option, day_of, policy_of, policy_option
+from export_core.cli.output import echo, echo_json
 
 
 @click.group()
@@ -24,17 +25,15 @@ def list_releases(policy_file: str | None, as_of: str | None, as_json: bool) -> 
     Each line has its build date, its jax, the releases whose artifacts it is promised to run, and the last build date
     of a jaxlib that is promised to run its own artifacts.
     """
-    import msgspec
-
     from export_core.releases.release_list import calendar_lines, dated_calendar
 
     policy = policy_of(policy_file)
     calendar = dated_calendar(policy.calendar(), policy.window_lengths(), day_of(as_of))
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(calendar), indent=2))
+        echo_json(calendar)
     else:
         for line in calendar_lines(calendar):
-            click.echo(line)
+            echo(line)
 
 
 @releases.command()
@@ -85,14 +84,14 @@ def refresh(policy_file: str | None, index: str | None, wheels: str | None, into
     sources = Sources(held=published.wheels) if wheels else Sources(indexes=(index,) if index else ())
     update = calendar_update(known, published, partial(measure_stablehlo, sources=sources) if measure else None)
     fetched = f", {published.fetched:,} of {published.size:,} bytes" if published.size else ""
-    click.echo(f"{published.source}: read {plural(len(published.wheels), 'wheel')}{fetched}")
+    echo(f"{published.source}: read {plural(len(published.wheels), 'wheel')}{fetched}")
     for line in update.changes:
-        click.echo(line)
+        echo(line)
     if not update.changes:
-        click.echo(f"nothing new: the newest jaxlib is {known.newest()}, built {known.built(known.newest())}")
+        echo(f"nothing new: the newest jaxlib is {known.newest()}, built {known.built(known.newest())}")
         return
     # The text and not its data, so that comments and order of the file stay.
     text = path.read_text(encoding="utf-8") if into or path.exists() else HEADER
     expected = CalendarFile({**present.jaxlib, **update.jaxlib}, {**present.jax, **update.jax}, present.requirements)
     write_releases(path, with_entries(text, update.jaxlib, update.jax), expected)
-    click.echo(f"wrote {plural(len(update.changes), 'release')} into {path}")
+    echo(f"wrote {plural(len(update.changes), 'release')} into {path}")

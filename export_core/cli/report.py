@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.cli.options import STDOUT, console, write_output
+from export_core.cli.output import echo_json
 
 if TYPE_CHECKING:
     from export_core.runs.baseline import BaselineDifference
@@ -54,13 +55,11 @@ def report(folder: Path, html: str | None, markdown: str | None, junit: str | No
 
 def print_difference(difference: BaselineDifference, *, as_json: bool) -> None:
     """What is different from an earlier run, for people or for programs."""
-    import msgspec
-
     from export_core.report import print_findings
     from export_core.report.baseline_report import baseline_findings, baseline_line, baseline_report
 
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(baseline_report(difference)), indent=2))
+        echo_json(baseline_report(difference))
         return
     screen = console()
     print_findings(screen, baseline_findings(difference))

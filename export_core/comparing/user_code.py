@@ -12,9 +12,8 @@ import secrets
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -23,7 +22,9 @@ import msgspec
 from export_core.comparing.errors import CompareError
 from export_core.goldens.arrays import Leaf, to_npz
 from export_core.phrases import signal_name
+from export_core.scratch import scratch_folder
 from export_core.tolerances import problem_of_name
+from export_core.variables import passed_variables
 
 PROGRAM = Path(__file__).with_name("user_program.py")
 START_SECONDS = 120.0
@@ -45,11 +46,13 @@ class UserCode:
     """The process of users' functions: started when it is first asked, and again after it has died; a context manager.
 
     It has this process's `sys.path`, with the folder `root` first: a project's own checks are seldom installed. It
-    answers one request at a time, and can be asked from several threads. `seconds` is the limit of each answer.
+    answers one request at a time, and can be asked from several threads. `seconds` is the limit of each answer. It gets
+    the variables of a cell, no token of a CI system: `variables` names those that the policy adds.
     """
 
-    def __init__(self, root: Path | None = None, seconds: float = SECONDS) -> None:
+    def __init__(self, root: Path | None = None, seconds: float = SECONDS, variables: Iterable[str] = ()) -> None:
         self._root = (root or Path.cwd()).resolve()
+        self._variables = tuple(variables)
         self._seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
@@ -74,10 +77,10 @@ class UserCode:
 
     def compare(self, name: str, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> str | None:
         """What a user's function says is wrong, or None. Raises `CompareError` when it fails itself."""
-        with tempfile.TemporaryDirectory(prefix="jaxexport-") as folder:
+        with scratch_folder() as folder:
             paths = {}
             for side, leaves in (("expected", expected), ("actual", actual)):
-                path = Path(folder) / f"{side}.npz"
+                path = folder / f"{side}.npz"
                 path.write_bytes(to_npz(leaves))
                 paths[side] = str(path)
             return self._ask(name, **paths).message
@@ -112,6 +115,7 @@ class UserCode:
                 [sys.executable, "-u", "-P", str(PROGRAM)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                env=passed_variables(self._variables),
                 start_new_session=True,  # Ctrl-C is for the coordinator
             )
         except OSError as error:

@@ -1,9 +1,8 @@
-"""Building a virtual environment, all or nothing; finding it again by its recipe; finding what of it is damaged."""
+"""Building a virtual environment, all or nothing; finding it again by its recipe; giving it up where it is damaged."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
 import math
@@ -21,12 +20,12 @@ import platformdirs
 
 from export_core.atomic import write_whole
 from export_core.environments.errors import EnvironmentFailed, tried_twice
+from export_core.environments.installed import READY, changed_in, damage_in, hash_of_installed, interpreter_in
 from export_core.environments.locks import EnvironmentLocks
 from export_core.urls import without_credentials
 from export_core.variables import passed_variables
 
 LAST_LINES = 12
-READY = "ready.json"
 CHECK_SECONDS = 120.0
 """How long an environment may take to import what it was built for."""
 LONG_WAIT_SECONDS = 30.0
@@ -40,6 +39,11 @@ def cache_folder() -> Path:
     """The folder of all environments: JAXEXPORT_CACHE, or the user's cache folder. Never inside a project."""
     folder = os.environ.get("JAXEXPORT_CACHE")
     return Path(folder) if folder else Path(platformdirs.user_cache_dir("jaxexport"))
+
+
+def environments_folder() -> Path:
+    """The folder in which each environment has its own."""
+    return cache_folder() / "environments"
 
 
 def uv_command() -> str:
@@ -76,7 +80,7 @@ class Recipe:
         parts = [self.python, self.requirements, self.check, self.salt]
         added = [self.constraints, self.packages] if self.constraints or self.packages else []
         content = json.dumps([*parts, *added])
-        return cache_folder() / "environments" / f"{self.name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+        return environments_folder() / f"{self.name}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,11 @@ def find_built(folder: Path, locks: EnvironmentLocks) -> Built | None:
         return None
 
 
+def give_up(folder: Path) -> None:
+    """Let an environment count as not built: whoever needs it next builds it anew."""
+    (folder / READY).unlink(missing_ok=True)
+
+
 class _Unusable(EnvironmentFailed):
     """An environment that was installed and does not work."""
 
@@ -157,7 +166,7 @@ def _only_builder(folder: Path, stopping: threading.Event, notify: Callable[[str
 
 def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event) -> Built:
     try:
-        return _build_whole(recipe, locks, stopping)
+        return _build_whole(recipe, locks, stopping, look_for=changed_in)
     except (EnvironmentFailed, OSError) as error:
         first = str(error)
         # An environment's files are hard links into the installer's cache: what is damaged there stays so.
@@ -165,19 +174,22 @@ def _build_in_two_tries(recipe: Recipe, locks: EnvironmentLocks, stopping: threa
     if stopping.is_set():
         raise EnvironmentFailed(first)
     try:
-        return _build_whole(replace(recipe, options=(*recipe.options, *again)), locks, stopping)
+        # By size only: what differs from its RECORD although it was just fetched, its package itself says wrongly.
+        return _build_whole(replace(recipe, options=(*recipe.options, *again)), locks, stopping, look_for=damage_in)
     except (EnvironmentFailed, OSError) as error:
         raise EnvironmentFailed(tried_twice(first, str(error))) from error
 
 
-def _build_whole(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event) -> Built:
-    """Build an environment from nothing, all or nothing."""
+def _build_whole(
+    recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Event, look_for: Callable[[Path], str]
+) -> Built:
+    """Build an environment from nothing, all or nothing. `look_for` looks for damage in what was installed."""
     folder, requirements = recipe.folder, recipe.requirements + recipe.packages
     # A build that was killed may have left half of one.
     shutil.rmtree(folder, ignore_errors=True)
     try:
         _install(recipe, stopping)
-        if damage := damage_in(folder):
+        if damage := look_for(folder):
             raise _Unusable(f"installing {', '.join(requirements)} left it broken: {damage}")
         try:
             command = [str(interpreter_in(folder)), "-c", recipe.check]
@@ -190,7 +202,7 @@ def _build_whole(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Ev
         # Last of all: this file says that the environment is complete.
         # The key is called "lock" on disk: environments that were built before are found by it.
         ready = {
-            "requirements": requirements,
+            "requirements": [without_credentials(requirement) for requirement in requirements],
             "checked": checked,
             "lock": built.content_hash,
             "size": size_of(folder),
@@ -201,63 +213,6 @@ def _build_whole(recipe: Recipe, locks: EnvironmentLocks, stopping: threading.Ev
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return built
-
-
-def interpreter_in(folder: Path) -> Path:
-    """The interpreter of a virtual environment."""
-    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-
-
-def hash_of_installed(folder: Path) -> str:
-    """A hash of an environment: of its interpreter's version and of every file of its packages.
-
-    The packages' own RECORD files have the SHA-256 of each. Scripts and notes of the installer are left out: they name
-    the folder.
-    """
-    lines = [line for line in (folder / "pyvenv.cfg").read_text().splitlines() if line.startswith("version")]
-    for record in _records(folder):
-        lines += [line for line in _recorded_files(record) if ".dist-info/" not in line]
-        lines.append(record.parent.name)
-    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
-
-
-def _records(folder: Path) -> list[Path]:
-    """The RECORD of each package, whether or not it exists."""
-    # lib/python3.12/site-packages, and Lib/site-packages on Windows.
-    patterns = ("[Ll]ib/python*/site-packages/*.dist-info", "Lib/site-packages/*.dist-info")
-    return sorted({info / "RECORD" for pattern in patterns for info in folder.glob(pattern)})
-
-
-def _recorded_files(record: Path) -> list[str]:
-    """The lines for files that a package came with: path, hash, size."""
-    lines = record.read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if ",sha256=" in line and not line.startswith("..")]
-
-
-def damage_in(folder: Path) -> str:
-    """Which file of an environment is gone or has the wrong size; empty for none. Contents are not read: 350 MB."""
-    python, ready = interpreter_in(folder), folder / READY
-    if not python.exists():
-        return f"{python}: no such interpreter"
-    try:
-        for path, expected in _file_sizes(folder, ready.stat().st_mtime_ns if ready.exists() else 0):
-            if (size := os.stat(path).st_size) != expected:  # noqa: PTH116 - thousands of files, and pathlib is slow
-                return f"{path}: expected {expected} bytes, as its package says, found {size}"
-    except (OSError, ValueError) as error:
-        return str(error)
-    return ""
-
-
-@functools.lru_cache(maxsize=64)
-def _file_sizes(folder: Path, built_at: int) -> tuple[tuple[str, int], ...]:
-    """Every file of an environment's packages with its size, by their RECORDs; read again once it is built anew."""
-    files = []
-    for record in _records(folder):
-        for line in _recorded_files(record):
-            name, _, size = line.rsplit(",", 2)
-            path = name.strip('"')  # a RECORD is CSV: a path with a comma is quoted
-            files.append((f"{record.parent.parent}/{path}", int(size)))
-    return tuple(files)
 
 
 def _install(recipe: Recipe, stopping: threading.Event) -> None:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_core.environments.build import Built, Recipe, build, damage_in, find_built, uv_command
+from export_core.environments.build import Built, Recipe, build, environments_folder, find_built, give_up, uv_command
 from export_core.environments.download_size import describe_download, download_sizes
 from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.interpreters import find_python, python_for
+from export_core.environments.installed import changed_in, damage_in
+from export_core.environments.interpreters import Interpreter, interpreter_for
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.placement import Mode, Placement
 from export_core.releases import Calendar, Release
@@ -39,13 +40,14 @@ class Environment:
     """An interpreter in which a reader runs, and the variables it is started with.
 
     `content_hash` is of every installed file of every package and of the interpreter's version; empty for an
-    interpreter that was not built here.
+    interpreter that was not built here. `note` is what outcomes have to say of it.
     """
 
     release: Release
     python: Path
     variables: Mapping[str, str]
     content_hash: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,8 @@ class ReaderEnvironments:
         May be called from several threads. Raises `EnvironmentFailed` with the builder's last lines when it cannot be
         built or does not import, in two tries, and when the run is stopped meanwhile.
         """
-        recipe, release = self._recipe(placement), placement.reader
+        release, interpreter = placement.reader, self._interpreter(placement)
+        recipe = self._recipe(placement, interpreter)
         built = build(
             recipe,
             self._locks,
@@ -180,30 +183,36 @@ class ReaderEnvironments:
                 f"{built.folder}: expected jax {release.jax} and jaxlib {release.jaxlib}, found jax {jax} and jaxlib "
                 f"{jaxlib}. Delete the folder; it will be built again."
             )
+        if interpreter.note:
+            self._notify(f"jaxlib {release.jaxlib} {interpreter.note}")
         self._ready(release)
-        return self._environment(placement, built)
+        return self._environment(placement, built, interpreter)
 
     def find(self, placement: Placement) -> Environment | None:
         """The environment of a reader if it is built already; nothing is built, started or waited for."""
         try:
-            built = find_built(self._recipe(placement).folder, self._locks)
+            interpreter = self._interpreter(placement)
+            built = find_built(self._recipe(placement, interpreter).folder, self._locks)
         except EnvironmentFailed:  # there is no such CPython: building it says so
             return None
         if built is None:
             return None
-        return self._environment(placement, built)
+        return self._environment(placement, built, interpreter)
 
-    def _environment(self, placement: Placement, built: Built) -> Environment:
+    def _environment(self, placement: Placement, built: Built, interpreter: Interpreter) -> Environment:
         variables = cell_variables(placement, self._variables)
-        return Environment(placement.reader, built.python, variables, built.content_hash)
+        return Environment(placement.reader, built.python, variables, built.content_hash, interpreter.note)
 
-    def _recipe(self, placement: Placement) -> Recipe:
+    def _interpreter(self, placement: Placement) -> Interpreter:
+        wheel = self._sources.file_of(placement.reader)
+        pythons = (wheel.pythons if wheel else ()) or self._calendar.pythons(placement.reader.jaxlib)
+        return interpreter_for(pythons, uv_command())
+
+    def _recipe(self, placement: Placement, interpreter: Interpreter) -> Recipe:
         release, sources = placement.reader, self._sources
-        wheel = sources.file_of(release)
-        pythons = (wheel.pythons if wheel else ()) or self._calendar.pythons(release.jaxlib)
         return Recipe(
             f"jaxlib-{release.jaxlib}{f'-{placement.name}' if placement.name else ''}",
-            find_python(python_for(pythons), uv_command()),
+            interpreter.python,
             (*requirements(release, self._calendar, sources), *placement.requirements()),
             _CHECK,
             sources.content(release),
@@ -221,8 +230,19 @@ class ReaderEnvironments:
 
 
 def damage(environment: Environment) -> str:
-    """What is not as it was installed, in words; empty if nothing is, and if the environment was not built here."""
-    return damage_in(environment.python.parent.parent) if environment.content_hash else ""
+    """What is not as it was installed, in words; empty if nothing is, and if the environment was not built here.
+
+    Reads every file. A damaged environment is given up: it is built anew when it is asked for again.
+    """
+    if not environment.content_hash:
+        return ""
+    folder = environment.python.parent.parent
+    broken = damage_in(folder)
+    if folder.parent == environments_folder():
+        broken = broken or changed_in(folder)
+        if broken:
+            give_up(folder)
+    return broken
 
 
 @functools.cache

@@ -1,14 +1,10 @@
 """The errors of environments and placements."""
 
-from export_core.errors import ExportCompatError
+from export_core.errors import ExportCompatError, InfrastructureFault
 
 
 class PlacementError(ExportCompatError):
     """A platform, mode or device that is unknown."""
-
-
-class InfrastructureFault(ExportCompatError):  # noqa: N818 - it names what happened
-    """Something around a cell failed: nothing is known of the cell, and another try may succeed."""
 
 
 class EnvironmentFailed(InfrastructureFault):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
@@ -26,6 +27,30 @@ def python_for(pythons: tuple[str, ...]) -> str:
     return max(pythons, key=Version)
 
 
+@dataclass(frozen=True)
+class Interpreter:
+    """A CPython: its path, or its version if uv has it. `note` says which it is where another one is preferred."""
+
+    python: str
+    note: str = ""
+
+
+def interpreter_for(pythons: tuple[str, ...], uv: str) -> Interpreter:
+    """The CPython on which a release with wheels for `pythons` runs here.
+
+    That is the one of `python_for`, downloaded if need be; where this is not possible, the newest other one that is on
+    this machine. Raises `EnvironmentFailed`.
+    """
+    preferred = python_for(pythons)
+    try:
+        return Interpreter(find_python(preferred, uv))
+    except EnvironmentFailed as error:
+        for version in sorted({*pythons} - {preferred}, key=Version, reverse=True):
+            if path := _installed(version):
+                return Interpreter(path, f"runs on CPython {version}, since CPython {preferred} was not found here")
+        raise EnvironmentFailed(f"{error} The release has wheels for {', '.join(pythons)}; none is here.") from error
+
+
 @functools.cache
 def find_python(version: str, uv: str) -> str:
     """A path to CPython `version` (``3.12``), or the version itself if uv has just downloaded one.
@@ -33,22 +58,31 @@ def find_python(version: str, uv: str) -> str:
     Looks at the running interpreter, at PATH, at pyenv's versions and at what uv manages, in this order. uv is asked
     last because it stops at the first pyenv shim of a version that is not activated. Raises `EnvironmentFailed`.
     """
-    for candidate in _candidates(version):
-        if _version_of(candidate) == version:
-            return str(candidate)
+    if path := _installed(version):
+        return path
+    if problem := _why_not_downloaded(version, uv):
+        raise EnvironmentFailed(
+            f"CPython {version} is needed and was not found: not on PATH, not among pyenv's versions, and uv could not "
+            f"download it ({problem}). Install it, or put python{version} on PATH."
+        )
+    return version  # uv finds its own by the version
+
+
+def _installed(version: str) -> str:
+    """A path to CPython `version` on this machine; empty if there is none."""
+    return next((str(path) for path in _candidates(version) if _version_of(path) == version), "")
+
+
+@functools.cache
+def _why_not_downloaded(version: str, uv: str) -> str:
+    """Let uv download a CPython. Why it could not, empty if it could; asked once, whatever the number of readers."""
     try:
         installing = subprocess.run(
             [uv, "python", "install", version], capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS
         )
-        if installing.returncode == 0:
-            return version  # uv finds its own by the version
-        problem = _last_line(installing.stderr)
     except subprocess.TimeoutExpired:
-        problem = f"not within {INSTALL_SECONDS:g} s"
-    raise EnvironmentFailed(
-        f"CPython {version} is needed and was not found: not on PATH, not among pyenv's versions, and uv could not "
-        f"download it ({problem}). Install it, or put python{version} on PATH."
-    )
+        return f"not within {INSTALL_SECONDS:g} s"
+    return _last_line(installing.stderr) if installing.returncode else ""
 
 
 def _candidates(version: str) -> Iterator[Path]:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import filelock
 
-from export_core.environments.build import READY, cache_folder, size_of
+from export_core.environments.build import cache_folder, size_of
+from export_core.environments.installed import READY
 from export_core.environments.locks import exclusive_lock, last_used
 
 

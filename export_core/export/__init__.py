@@ -2,7 +2,7 @@
 
 from export_core.export.case import Case, ExportOptions, case_id
 from export_core.export.errors import ExportError
-from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks
+from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
 from export_core.export.produce import ProducedGolden, installed_writer, outputs_for, produce
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "installed_writer",
     "outputs_for",
     "produce",
+    "require_values",
 ]

@@ -16,7 +16,7 @@ from export_core.export.errors import ExportError
 from export_core.export.meshes import place_arguments, shard_layout
 from export_core.export.produce import ProducedGolden, leaves_as_declared, run
 from export_core.goldens import Check, Leaf
-from export_core.goldens.arrays import to_npz
+from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 
 NO_VJP = "No VJP is available"
@@ -60,6 +60,21 @@ def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> Produced
         out_shardings=_out_shardings(produced) if produced.exported.nr_devices > 1 and _runs_here(produced) else (),
     )
     return replace(produced, manifest=manifest, files={**produced.files, **files})
+
+
+def require_values(produced: ProducedGolden) -> None:
+    """Raise `ExportError` for a golden of which no call has a value: it would agree with too much.
+
+    Derivatives do not count: those of a function that only gives NaN may be numbers.
+    """
+    checks = produced.manifest.checks
+    files = [OUTPUTS, *(check.outputs for check in checks if check.outputs and not check.vjp)]
+    if problem := nothing_to_compare([leaf for file in files for leaf in from_npz(produced.files[file])]):
+        raise ExportError(
+            f"{produced.case.test}: expected outputs that show what the function computes, but {problem}. Give "
+            "arguments for which it computes numbers, or say in the marker why this golden is meant: "
+            "nothing_to_compare='why'."
+        )
 
 
 def _runs_here(produced: ProducedGolden) -> bool:

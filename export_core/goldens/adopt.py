@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import types
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from export_core.artifact import Artifact, Aval, Envelope
 from export_core.artifact.hlo_sharding import Spec
 from export_core.goldens.adopted_mesh import mesh_for, specs_for
-from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, to_npz
+from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, nothing_to_compare, to_npz
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Comparison, Manifest, Options, Writer, signature_of
 from export_core.goldens.rules import is_plain_name
@@ -23,15 +23,31 @@ from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 _WIDE = ("int64", "uint64", "float64", "complex128")
 
 
+@dataclass(frozen=True)
+class Given:
+    """What a person says of an artifact beside its arrays.
+
+    `register` are modules that a reader imports first; the golden holds a copy of each. `mesh` is the mesh that it was
+    exported for, where the artifact cannot tell it, and `in_specs` how each flat argument is sharded.
+    `nothing_to_compare` is why outputs that show nothing are meant.
+    """
+
+    register: Sequence[Path] = ()
+    mesh: Mapping[str, int] = field(default_factory=dict)
+    in_specs: Sequence[Spec | None] = ()
+    nothing_to_compare: str = ""
+
+
+NOTHING_GIVEN = Given()
+
+
 def adopt_artifact(
     artifact: Artifact,
     inputs: Path,
     outputs: Path,
     case: str,
     writer: Writer,
-    register: Sequence[Path] = (),
-    mesh: Mapping[str, int] = types.MappingProxyType({}),
-    in_specs: Sequence[Spec | None] = (),
+    given: Given = NOTHING_GIVEN,
 ) -> tuple[Manifest, dict[str, bytes]]:
     """Make the manifest and the files of a golden, as `GoldenStore.write` takes them.
 
@@ -43,24 +59,28 @@ def adopt_artifact(
         outputs: the flat results, in the same form.
         case: the name of the golden's folder.
         writer: who exported it.
-        register: modules that a reader imports first; the golden holds a copy of each.
-        mesh: the mesh that it was exported for, where the artifact cannot tell it.
-        in_specs: how each flat argument is sharded, where the artifact does not say so.
+        given: what the artifact does not say.
 
     Raises:
         GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, or cannot be placed on the
-            mesh, or the name is no folder's.
+            mesh, the name is no folder's, or the outputs show nothing.
     """
     envelope = _envelope_of(artifact)
     _check_case_name(case)
-    own_mesh = mesh_for(artifact, mesh)
-    specs = specs_for(artifact, own_mesh, in_specs)
+    own_mesh = mesh_for(artifact, given.mesh)
+    specs = specs_for(artifact, own_mesh, given.in_specs)
     # Sizes of symbolic dimensions. Inputs are read first, since the shapes of outputs may be expressions of theirs.
     sizes: dict[str, int] = {}
     files = {ARTIFACT: bytes(artifact.data)}
     files[INPUTS] = to_npz(_read_leaves("--inputs", inputs, envelope.in_avals, sizes))
-    files[OUTPUTS] = to_npz(_read_leaves("--outputs", outputs, envelope.out_avals, sizes))
-    files |= {f"{module.stem}.register.py": _read_module(module) for module in register}
+    results = _read_leaves("--outputs", outputs, envelope.out_avals, sizes)
+    if (problem := nothing_to_compare(results)) and not given.nothing_to_compare:
+        raise GoldenError(
+            f"--outputs {outputs}: expected outputs that show what the function computes, but {problem}. Give inputs "
+            "for which it computes numbers, or say why this golden is meant: --nothing-to-compare REASON."
+        )
+    files[OUTPUTS] = to_npz(results)
+    files |= {f"{module.stem}.register.py": _read_module(module) for module in given.register}
     manifest = Manifest(
         case=case,
         test="",
@@ -71,7 +91,7 @@ def adopt_artifact(
             platforms=envelope.platforms,
             mesh=own_mesh,
             in_specs=specs,
-            register=tuple(module.stem for module in register),
+            register=tuple(module.stem for module in given.register),
         ),
         comparison=Comparison(),
         signature=signature_of(envelope),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import operator
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from export_core.goldens.errors import GoldenError
+from export_core.tolerances import FLOATS
 from export_core.untrusted import read_regular
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -101,6 +102,21 @@ def key_leaf(dtype: str, key_data: Any) -> Leaf:
             f"Expected a PRNG key dtype that jax.export can serialize ({', '.join(KEYS)}), found {dtype}."
         )
     return Leaf(dtype, np.asarray(key_data, np.uint32))
+
+
+def nothing_to_compare(outputs: Sequence[Leaf]) -> str:
+    """Why outputs show nothing of what a function computes, as part of a sentence; empty where one element does.
+
+    NaN must meet NaN, but it is also what a function gives whose arguments or code are wrong.
+    """
+    if not outputs:
+        return "the function has no outputs"
+    with_values = [leaf for leaf in outputs if leaf.data.size and leaf.dtype != "float0"]
+    if not with_values:
+        return "its outputs have no values"
+    # Not isnan, which some dtypes of ml_dtypes lack.
+    is_nan = all(leaf.dtype in FLOATS and bool((leaf.numpy() != leaf.numpy()).all()) for leaf in with_values)
+    return "all values of its outputs are NaN" if is_nan else ""
 
 
 def to_npz(leaves: Iterable[Leaf]) -> bytes:

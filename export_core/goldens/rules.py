@@ -79,6 +79,10 @@ def _files(files: Mapping[str, str]) -> Problems:
 def _options(manifest: Manifest) -> Problems:
     options = manifest.options
     yield from _mesh("options.mesh", options.mesh)
+    for field in ("platforms", "refused_on"):
+        for name in getattr(options, field):
+            if not _PLATFORM.fullmatch(name):
+                yield f"options.{field}", f"expected a platform such as cpu, found {name!r}."
     for field in ("vjp_order", "calling_convention_version"):
         if not 0 <= (getattr(options, field) or 0) < MOST_DEVICES:
             yield f"options.{field}", f"expected a whole number of 0 or more, found {getattr(options, field)}."

@@ -32,6 +32,7 @@ from export_core.goldens.manifest import (
     load_manifest,
     refuse_newer_format,
 )
+from export_core.scratch import scratch_folder
 from export_core.untrusted import read_regular
 
 MANIFEST = "golden.yaml"
@@ -230,6 +231,16 @@ class GoldenStore:
                 shutil.rmtree(old, ignore_errors=True)
             else:
                 old.rename(place)
+
+
+@contextlib.contextmanager
+def staged_golden(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Golden]:
+    """A golden in a folder of its own, until the end of the ``with``: to be replayed before it is stored."""
+    with scratch_folder() as folder:
+        store = GoldenStore(folder)
+        store.write(manifest, files)
+        (golden,) = store.generations(manifest.case)
+        yield golden
 
 
 def sha256(data: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from export_core.artifact import read
+from export_core.escaping import for_json, without_commands
 from export_core.inspection.describe import describe
 from export_core.inspection.screen import screen
 from export_core.inspection.terms import terms_here
@@ -19,5 +20,5 @@ def inspect_text(file: str, *, as_json: bool, policy_file: str | None = None) ->
     if as_json:
         import json
 
-        return json.dumps(facts) + "\n"
-    return screen(facts)
+        return for_json(json.dumps(facts)) + "\n"
+    return without_commands(screen(facts))

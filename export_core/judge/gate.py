@@ -7,7 +7,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -19,6 +19,7 @@ from export_core.judge.result import Judgement, Result
 from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.releases import Calendar
+from export_core.urls import without_credentials
 
 KEPT, BROKEN, BAD_INPUT, INCOMPLETE, STALE = 0, 1, 2, 3, 4
 """Exit codes of matrix and judge."""
@@ -133,7 +134,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         stale=stale,
         as_of=facts.as_of,
         selection=facts.selection,
-        policy=msgspec.to_builtins(policy),
+        policy=recorded_policy(policy),
         calendar=facts.calendar,
         seconds=round(facts.seconds, 1),
         exit_code=KEPT,  # until `exit_code_of`
@@ -167,6 +168,12 @@ def exit_code_of(summary: Summary) -> int:
     # Other shards may have promised cells.
     meant = summary.policy.get("unpromised") or summary.shard
     return INCOMPLETE if summary.unpromised and not meant else KEPT
+
+
+def recorded_policy(policy: Policy) -> dict[str, Any]:
+    """A policy as a summary holds it: what is installed may name an index with a password."""
+    install = tuple(map(without_credentials, policy.backfill_install))
+    return cast(dict[str, Any], msgspec.to_builtins(msgspec.structs.replace(policy, backfill_install=install)))
 
 
 def _miscounted(planned: int, results: int, different: int) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from export_core.comparing.errors import CompareError
-from export_core.environments.errors import InfrastructureFault
 from export_core.environments.placement import Mode
+from export_core.errors import InfrastructureFault
 from export_core.goldens import GoldenError
 from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.matrix.checks import CallResults, check_calls

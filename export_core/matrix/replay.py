@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from export_core.environments.environment import Environment, damage
-from export_core.environments.errors import EnvironmentFailed, InfrastructureFault, tried_twice
+from export_core.environments.environment import Environment
+from export_core.environments.errors import EnvironmentFailed, tried_twice
 from export_core.environments.hardware import missing_hardware, shares_device
 from export_core.environments.placement import Mode, Placement
+from export_core.errors import InfrastructureFault
 from export_core.matrix.cell import Cell, CellKey, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.checks import request_of
 from export_core.matrix.content_keys import ExecutionKeys
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
+from export_core.matrix.repairs import SUSPICIOUS, Repairs
+from export_core.scratch import remove_abandoned, scratch_folder
 from export_core.worker.client import start_worker
 from export_core.worker.errors import WorkerDied
 from export_core.worker.protocol import Reply, Stage, Worker, WorkerStarter
@@ -85,6 +86,7 @@ def replay(
 
     What fails around a cell (its worker, its environment, a disk) is tried once more; a verdict never is.
     """
+    remove_abandoned()
     run = _Replay(environment_for, options, notify, start, stopping or threading.Event())
     yield from run.outcomes(cells)
 
@@ -111,6 +113,7 @@ class _Replay:
         self.outcome_queue: queue.Queue[Outcome] = queue.Queue()
         self.audits: dict[str, str] = {}
         self.executions = ExecutionKeys(self.limits)
+        self.repairs = Repairs(self._environment_for, notify)
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
         """One outcome for each cell. Environments are built while the cells of others run."""
@@ -208,8 +211,7 @@ class _Replay:
         if self.stopping.is_set():
             return attempts
         try:
-            # The environment is asked for again: what broke of it meanwhile is repaired.
-            repaired = self._environment_for(attempts[0].placement)
+            repaired = self.repairs.repaired(environment, attempts[0].placement)
             return self._through_worker(attempts, repaired, finish).untried
         except InfrastructureFault as fault:  # there was no worker for any of them
             for attempt in attempts:
@@ -221,7 +223,7 @@ class _Replay:
         """Run cells in one worker, until all are done or it has died."""
         ended = _Pass()
         running: list[Future[None]] = []
-        with _scratch_folder() as scratch:
+        with scratch_folder() as scratch:
             worker = self._start_worker(environment, attempts[0].placement)
             try:
                 for number, attempt in enumerate(attempts):
@@ -230,7 +232,7 @@ class _Replay:
                     if self.stopping.is_set() or any(lost.isolated for lost in ended.lost):
                         self._release_slot(attempt.placement)
                         break
-                    outputs = Path(scratch) / str(number)
+                    outputs = scratch / str(number)
                     running.append(self._submit(worker, environment, attempt, outputs, finish, ended.lost))
                 for future in running:
                     # Stopping the run must not wait for a cell that takes its whole time.
@@ -261,7 +263,9 @@ class _Replay:
             if self.stopping.is_set():
                 raise
             try:
-                return self.start(self._environment_for(placement), self.limits.jobs, fork=self.limits.fork)
+                return self.start(
+                    self.repairs.repaired(environment, placement), self.limits.jobs, fork=self.limits.fork
+                )
             except InfrastructureFault as second:
                 raise WorkerDied(tried_twice(str(first), str(second))) from second
 
@@ -332,8 +336,10 @@ class _Replay:
             if problem := machine_fault(reply):
                 raise InfrastructureFault(problem)
             outcome = outcome_of(cell, reply, outputs, self.options)
-            # A jax that has lost a file can fail in any way.
-            if outcome.verdict in (Verdict.ERROR, Verdict.CRASH) and (broken := damage(environment)):
+            if environment.note:
+                outcome = replace(outcome, message="\n".join(filter(None, (outcome.message, environment.note))))
+            # A jax that has lost a file, or runs with one that is not its own, can fail in any way.
+            if outcome.verdict in SUSPICIOUS and (broken := self.repairs.damage(environment)):
                 raise InfrastructureFault(f"the environment broke: {broken}")
             return outcome
         except InfrastructureFault:
@@ -349,14 +355,3 @@ class _Replay:
             self.audits[golden] = audit_problem(cell.golden, self.options.policy)
         problem = self.audits[golden]
         return Outcome(cell, Stage.AUDIT, Verdict.ERROR, problem) if problem else None
-
-
-@contextlib.contextmanager
-def _scratch_folder() -> Iterator[str]:
-    """A folder for the outputs of cells."""
-    try:
-        scratch = tempfile.TemporaryDirectory(prefix="jaxexport-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise InfrastructureFault(f"infrastructure: no folder for the outputs of cells: {error}") from error
-    with scratch as folder:
-        yield folder

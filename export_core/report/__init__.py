@@ -1,13 +1,16 @@
 """How a run is reported: findings in sentences, and the terminal output drawn from them."""
 
-from export_core.report.findings import Finding, broken_promise, findings
+from export_core.report.findings import Finding, broken_cell, findings
+from export_core.report.first_replay import FirstReplay, first_replay
 from export_core.report.terminal import print_findings, print_headline, print_plan, print_report, print_table
 from export_core.report.wording import outcome_line
 
 __all__ = [
     "Finding",
-    "broken_promise",
+    "FirstReplay",
+    "broken_cell",
     "findings",
+    "first_replay",
     "outcome_line",
     "print_findings",
     "print_headline",

@@ -14,6 +14,7 @@ from export_core.report.wording import (
     cell_sentence,
     evidence,
     group_similar,
+    is_own_writer,
     labelled_lines,
     writer_and_reader,
 )
@@ -48,7 +49,9 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     }
     outside = [result for result in by_judgement[Judgement.OUTSIDE] if result.verdict is not Verdict.REFUSED]
     # Never grouped: each broken promise is shown with its own dates and command.
-    collected = [broken_promise(result) for result in by_judgement[Judgement.BROKEN]]
+    failed = (*by_judgement[Judgement.BROKEN], *by_judgement[Judgement.KNOWN])
+    unfit = {result.golden for result in failed if is_own_writer(result)}
+    collected = [broken_cell(result, unfit=result.golden in unfit) for result in by_judgement[Judgement.BROKEN]]
     collected += [
         Finding((0, len(WORST_FIRST), text), "BROKEN PROMISE", text)
         for change in summary.custom_call_changes
@@ -68,9 +71,16 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     return sorted(collected, key=lambda finding: finding.rank)
 
 
-def broken_promise(result: Result) -> Finding:
-    """The finding for one broken cell."""
-    return _cell_finding(result, "BROKEN PROMISE", 0)
+def broken_cell(result: Result, *, unfit: bool = False) -> Finding:
+    """The finding for one broken cell: a broken promise, if its reader differs from a writer that worked.
+
+    `unfit`: the golden's own writer cannot replay it either, in another cell of the run.
+    """
+    if not (unfit or is_own_writer(result)):
+        return _cell_finding(result, "BROKEN PROMISE", 0)
+    either = "" if is_own_writer(result) else " either"
+    reason = f"This is no broken promise: the golden's own writer cannot replay it{either}."
+    return _cell_finding(result, "NOT REPLAYABLE", 0, reason)
 
 
 def _of_the_run(rank: int, title: str, texts: Sequence[str]) -> list[Finding]:
@@ -78,8 +88,9 @@ def _of_the_run(rank: int, title: str, texts: Sequence[str]) -> list[Finding]:
     return [Finding((rank, number, ""), title, text) for number, text in enumerate(texts)]
 
 
-def _cell_finding(result: Result, title: str, rank: int) -> Finding:
-    text = "\n".join((cell_sentence(result), *labelled_lines(evidence(result))))
+def _cell_finding(result: Result, title: str, rank: int, reason: str = "") -> Finding:
+    sentences = " ".join(filter(None, (cell_sentence(result), reason)))
+    text = "\n".join((sentences, *labelled_lines(evidence(result))))
     return Finding((rank, WORST_FIRST.index(result.verdict), result.golden), title, text, (result,))
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import yaml
-
 from export_core.artifact.audit import judge_calls
 from export_core.goldens import Golden
 from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.releases.stable_targets import stable_targets
+from export_core.report.yaml_text import yaml_text
 
 _HEAD = """\
 # yaml-language-server: $schema={schema}
@@ -108,9 +107,9 @@ def _allow(goldens: Sequence[Golden]) -> str:
 
 
 def _inline_list(names: Sequence[str]) -> str:
-    return yaml.safe_dump(list(names), default_flow_style=True, width=10_000).strip()
+    return yaml_text(list(names), default_flow_style=True, width=10_000).strip()
 
 
 def _scalar(text: str) -> str:
     # The first line only: PyYAML writes `...` after a document that is a plain scalar.
-    return yaml.safe_dump(text, width=10_000).splitlines()[0]
+    return yaml_text(text, width=10_000).splitlines()[0]

@@ -61,4 +61,6 @@ def _calendar_event(event: Event, day: datetime.date, as_of: datetime.date) -> i
 
 def _text(value: str) -> str:
     """Text without control characters, which no TEXT value may hold (3.3.11) and the library writes as they are."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in value)
+    text = "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in value)
+    # The library folds lines at 75 bytes, so that any of these may begin one, where a log takes it for a command.
+    return text.replace("::", ": :").replace("##[", "## [")

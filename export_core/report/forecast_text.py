@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from export_core.escaping import for_markdown
 from export_core.judge.forecast import DeployedReader, Forecast, Obligations
 from export_core.phrases import plural
 
@@ -39,20 +40,21 @@ def forecast_markdown(forecast: Forecast) -> str:
         "",
         f"{plural(forecast.goldens, 'golden')} of {plural(forecast.cases, 'case')}.",
     ]
-    lines += [f"- {_deployed_line(reader)}" for reader in forecast.deployed]
+    lines += [f"- {for_markdown(_deployed_line(reader))}" for reader in forecast.deployed]
     lines += [
         "",
         "| day | in days | what happens | a jaxlib built that day must run goldens by | and its exports run in |",
     ]
     lines += ["|---|---|---|---|---|", _row(str(forecast.as_of), 0, "today", forecast.release)]
     for day in forecast.days:
-        events = "<br>".join(f"**{event.kind.replace('_', ' ')}** {_escaped(event.text)}" for event in day.events)
+        events = "<br>".join(f"**{event.kind.replace('_', ' ')}** {for_markdown(event.text)}" for event in day.events)
         lines.append(_row(str(day.day), day.in_days, events, day.release))
     return "\n".join(lines) + "\n"
 
 
 def _row(day: str, in_days: int, events: str, release: Obligations) -> str:
-    return f"| {day} | {in_days} | {events} | {', '.join(release.runs)} | {', '.join(release.readers)} |"
+    runs, readers = (for_markdown(", ".join(versions)) for versions in (release.runs, release.readers))
+    return f"| {day} | {in_days} | {events} | {runs} | {readers} |"
 
 
 def _obligation_lines(release: Obligations) -> Iterator[str]:
@@ -83,7 +85,3 @@ def _days_ahead(days: int) -> str:
 
 def _names(versions: tuple[str, ...]) -> str:
     return ", ".join(versions) or "no published reader"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

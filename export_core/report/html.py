@@ -13,7 +13,7 @@ import jinja2
 import msgspec
 from markupsafe import Markup
 
-from export_core.escaping import plain_text
+from export_core.escaping import plain_text, safe_json, shown
 from export_core.judge import Result, Summary
 from export_core.report.findings import findings
 from export_core.report.grid import Grid, grid
@@ -53,6 +53,7 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=lambda value: shown(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -66,7 +67,7 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
         counts=counts,
         exit_code=3 if promised_nothing(summary) else summary.exit_code,
         as_of=summary.as_of,
-        findings=[(finding.title, plain_text(finding.text)) for finding in all_findings[:MOST_FINDINGS]],
+        findings=[(finding.title, shown(finding.text)) for finding in all_findings[:MOST_FINDINGS]],
         more=len(all_findings) - MOST_FINDINGS,
         judgements=[
             (judgement, judgements[judgement], meaning)
@@ -110,7 +111,7 @@ def _page_data(table: Grid) -> _PageData:
 
 def _embedded(data: _PageData) -> Markup:
     """JSON that cannot end the element that it is in: < is written as an escape."""
-    return Markup(msgspec.json.encode(data).decode().replace("<", "\\u003c"))
+    return Markup(safe_json(data).decode().replace("<", "\\u003c"))
 
 
 def _csp_hash(text: str) -> str:

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as Xml
 import msgspec
 
 from export_core.environments.placement import Mode
-from export_core.escaping import plain_text
+from export_core.escaping import shown
 from export_core.judge import Judgement, Result, Summary, matching_entry
 from export_core.policy import Policy
 from export_core.report.findings import findings
@@ -48,6 +48,9 @@ def junit_xml(results: Sequence[Result], summary: Summary) -> str:
     suites["jaxexport"] = [_run(results, summary)]
     root = Xml.Element("testsuites", name="jaxexport")
     root.extend(_suite(name, cases) for name, cases in suites.items())
+    for element in root.iter():
+        element.text = shown(element.text) if element.text else None
+        element.attrib.update({name: shown(value) for name, value in element.items()})
     Xml.indent(root, " ")
     return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -69,7 +72,7 @@ def _suite(name: str, cases: Sequence[Xml.Element]) -> Xml.Element:
 
 def _cell(result: Result, reader: str, policy: Policy) -> Xml.Element:
     name = f"{result.golden.rpartition('/')[2]} in {reader}"
-    case = Xml.Element("testcase", classname=plain_text(result.case), name=name, time=f"{result.seconds:.3f}")
+    case = Xml.Element("testcase", classname=result.case, name=name, time=f"{result.seconds:.3f}")
     outcome = _OUTCOMES.get(result.judgement)
     if result.mode is Mode.COMPILE:
         outcome = outcome or "skipped"  # what was only compiled is not called a pass
@@ -94,7 +97,7 @@ def _message(result: Result, policy: Policy) -> str:
     entry = matching_entry(result, policy.known_failures) if result.judgement is Judgement.KNOWN else None
     if entry:
         until = f"until {entry.expires}" if entry.expires else "permanent"
-        return plain_text(f"known failure: {entry.reason} (owner {entry.owner}, {entry.issue}, {until})")
+        return f"known failure: {entry.reason} (owner {entry.owner}, {entry.issue}, {until})"
     return f"{result.judgement}: {first_line(result.message) or result.verdict}"
 
 
@@ -105,7 +108,7 @@ def _run(results: Sequence[Result], summary: Summary) -> Xml.Element:
     of_the_run = [f"{finding.title}  {finding.text}" for finding in findings(results, summary) if not finding.results]
     text = "\n\n".join((line, counts, *of_the_run))
     if outcome := _RUN_OUTCOMES.get(summary.exit_code):
-        Xml.SubElement(case, outcome, type="jaxexport.run", message=line).text = plain_text(text)
+        Xml.SubElement(case, outcome, type="jaxexport.run", message=line).text = text
     else:
-        Xml.SubElement(case, "system-out").text = plain_text(text)
+        Xml.SubElement(case, "system-out").text = text
     return case

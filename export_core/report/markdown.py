@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from export_core.escaping import plain_text
+from export_core.escaping import for_markdown, shown
 from export_core.judge import Judgement, Result, Summary
 from export_core.report.findings import Finding, findings
 from export_core.report.grid import grid
@@ -26,7 +26,7 @@ def markdown_text(results: Sequence[Result], summary: Summary, most: int = MOST_
     """The document, at most `most` bytes of UTF-8. What does not fit is cut at the end: the least important part."""
     line, counts = headline(summary)
     name, _, meaning = line.partition(":")
-    parts = [f"## {name}\n\n**{name}**:{_escaped(meaning)}\n\n{_escaped(counts)}\n", _judgements(results)]
+    parts = [f"## {name}\n\n**{name}**:{for_markdown(meaning)}\n\n{for_markdown(counts)}\n", _judgements(results)]
     left = most - _RESERVED_BYTES - sum(len(part.encode()) for part in parts)
     cut = []
     table = _table(results)
@@ -70,7 +70,7 @@ def _judgements(results: Sequence[Result]) -> str:
 
 def _table(results: Sequence[Result]) -> str:
     table = grid(results)
-    titles = ["<br>".join(table.titles[reader]) for reader in table.readers]
+    titles = ["<br>".join(map(for_markdown, table.titles[reader])) for reader in table.readers]
     lines = ["writers down, readers by build date across; cells by judgement:", ""]
     lines += [f"| writer | {' | '.join(titles)} |", f"|---|{'---|' * len(titles)}"]
     for block in table.blocks:
@@ -80,7 +80,7 @@ def _table(results: Sequence[Result]) -> str:
                 _judgement_counts([row.cells[reader] for row in rows if reader in row.cells])
                 for reader in table.readers
             ]
-            lines.append(f"| {block.head} on {platform} | {' | '.join(counts)} |")
+            lines.append(f"| {for_markdown(f'{block.head} on {platform}')} | {' | '.join(counts)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -95,12 +95,8 @@ def _judgement_counts(results: Sequence[Result]) -> str:
 
 
 def _section(finding: Finding) -> str:
-    text = plain_text(finding.text)
+    text = shown(finding.text)
     # A fence longer than any run of backquotes in the text: nothing in it can end the block.
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
-    first, *rest = text.splitlines() or [""]
+    first, *rest = text.split("\n")
     return "\n".join((f"#### {finding.title}", "", f"{fence}text", first, *rest, fence, ""))
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", text)

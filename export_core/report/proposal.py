@@ -6,12 +6,12 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import yaml
-
+from export_core.escaping import printable, shown
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.known import Scope, scope_of
 from export_core.matrix import Verdict
 from export_core.report.errors import ReportError
+from export_core.report.yaml_text import yaml_text
 
 _TODO = (
     ("reason", "TODO why it fails"),
@@ -117,11 +117,10 @@ def _entry(
     # 50 is the default of `at_most`; an entry that covers more has to say so.
     if len(scopes) > 50:
         entry["at_most"] = len(scopes)
-    text = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
+    text = yaml_text([entry], width=120, default_flow_style=None)
     lines = [*text.splitlines(), "  expires: TODO a day, at most 90 days after added"]
     if ambiguous := sorted(others.intersection(scopes)):
         cells = "; ".join(f"{scope.case} by {scope.writer} in {scope.reader}" for scope in ambiguous)
-        lines.insert(
-            0, f"# This entry also covers cells that are not broken, since only their jax is different: {cells}"
-        )
+        warning = "This entry also covers cells that are not broken, since only their jax is different"
+        lines.insert(0, f"# {warning}: {shown(printable(cells))}")
     return "".join(f"  {line}\n" for line in lines)

@@ -23,6 +23,7 @@ _STYLE = {
 }
 _TITLE_STYLE = {
     "BROKEN PROMISE": "bold red",
+    "NOT REPLAYABLE": "bold red",
     "REGRESSED": "bold red",
     "CAVEAT": "bold yellow",
     "fixed": "green",
@@ -47,8 +48,9 @@ def print_plan(console: Console, plan: Plan) -> None:
         f"{len(plan.cells)} cells as of {plan.as_of}: {len(plan.goldens)} goldens of {len(cases)} cases "
         f"by jaxlib {', '.join(writers)}, in {len(readers)} readers",
         highlight=False,
+        markup=False,
     )
-    console.print(f"readers by build date: {', '.join(readers)}", highlight=False)
+    console.print(f"readers by build date: {', '.join(readers)}", highlight=False, markup=False)
     for platform, left_out in plan.unexported.items():
         if left_out and len(plan.unexported) > 1:
             planned = len({cell.golden.id for cell in plan.cells if cell.platform == platform})

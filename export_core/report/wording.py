@@ -165,6 +165,12 @@ def writer_and_reader(result: Result) -> str:
     return f"{result.case}, written by {writer} and read by {reader} on {result.platform}"
 
 
+def is_own_writer(result: Result) -> bool:
+    """Whether the reader of a cell is the writer of its golden: the same release on the same platform."""
+    writer, reader = result.writer, result.reader
+    return (writer.jax, writer.jaxlib, writer.platform) == (reader.jax, reader.jaxlib, result.platform)
+
+
 def cell_sentence(result: Result) -> str:
     """The case, its writer and reader, and what happened."""
     suffix = ""

@@ -16,6 +16,7 @@ import filelock
 import msgspec
 
 from export_core.atomic import write_whole
+from export_core.escaping import safe_json
 from export_core.phrases import schema_problem
 from export_core.runs.errors import ResultsNotWritten, RunError
 from export_core.runs.plan_record import PLAN, PlanRecord, recorded_plan
@@ -145,7 +146,7 @@ class Journal:
         # In this order: a plan that can be resumed is never in one folder with the results of another plan.
         for name in (PLAN, RESULTS, SUMMARY):
             (self._folder / name).unlink(missing_ok=True)
-        write_whole(self._folder / PLAN, [msgspec.json.format(msgspec.json.encode(record), indent=2), b"\n"])
+        write_whole(self._folder / PLAN, [safe_json(record, indent=2), b"\n"])
 
     def _replace(self, lines: Iterable[bytes]) -> None:
         self._file.close()

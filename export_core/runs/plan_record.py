@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from export_core.judge.gate import calendar_facts
+from export_core.judge.gate import calendar_facts, recorded_policy
 from export_core.matrix.cell import CellKey
 from export_core.matrix.content_keys import tool
 from export_core.matrix.limits import Limits
@@ -123,7 +123,7 @@ def record_of(plan: Plan, policy: Policy, limits: Limits, shard: str = "", part:
         goldens=goldens,
         cells=hash_of(own_cells),
         planned=len(plan.cells),
-        policy=policy_hash(msgspec.to_builtins(policy)),
+        policy=policy_hash(recorded_policy(policy)),
         limits={"timeout": limits.timeout, "memory": float(limits.memory)},  # as it is read back
         wheels=hash_of([plan.sources.content(reader) for reader in plan.readers]),
         calendar=calendar_facts(plan.calendar, plan.as_of),

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from export_core.atomic import write_whole
+from export_core.escaping import safe_json
 from export_core.judge.gate import RunFacts, Summary, broken_changes, exit_code_of, summarize
 from export_core.judge.result import Result
 from export_core.phrases import schema_problem
@@ -37,7 +38,7 @@ class RecordedRun(NamedTuple):
 
 def result_line(result: Result) -> bytes:
     """A result as its line of results.jsonl, without the line break."""
-    return msgspec.json.encode(result)
+    return safe_json(result)
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
@@ -46,7 +47,7 @@ def write_summary(folder: Path, summary: Summary) -> None:
     Raises `ResultsNotWritten` where there is no room for it.
     """
     try:
-        write_whole(folder / SUMMARY, [msgspec.json.format(msgspec.json.encode(summary), indent=2), b"\n"])
+        write_whole(folder / SUMMARY, [safe_json(summary, indent=2), b"\n"])
     except OSError as error:
         raise ResultsNotWritten(f"{folder / SUMMARY}: cannot be written: {error.strerror or error}.") from error
 

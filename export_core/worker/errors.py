@@ -1,6 +1,6 @@
 """The error of the worker's room."""
 
-from export_core.environments.errors import InfrastructureFault
+from export_core.errors import InfrastructureFault
 
 
 class WorkerDied(InfrastructureFault):

@@ -244,11 +244,12 @@ def test_the_action_runs_the_whole_gate_in_one_job(actions, broken):
     run = actions(broken, PYTHONPATH=sysconfig.get_path("purelib"))
     for name in ("PIP_NO_INDEX", "PIP_NO_DEPS", "JAXEXPORT_CACHE"):
         del run.variables[name]
-    job = run.action(ACTION, options="--readers 0.12.0.1\n--timeout 100 --quiet")
+    job = run.action(ACTION, readers="0.12.0.1", options="--timeout 100\n--quiet")
     assert {name: code for name, code in job.codes.items() if code} == {"Matrix": 1}, job.log
     assert (job.outputs["exit-code"], job.result) == ("1", "failure")
     assert {*job.codes} == {*scripts(ACTION)}
     assert "BROKEN" in job.summary
+    assert "partial: only readers 0.12.0.1" in job.summary
     assert len(results_in(run.artifacts["jaxexport-results"])) == 4
     assert run.cache_keys[0].startswith("jaxexport-Linux-X64-3.")
 

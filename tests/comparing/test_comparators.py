@@ -233,3 +233,13 @@ def test_closing_ends_a_comparison_that_would_not_end(tmp_path):
     assert len(errors) == 1
     with pytest.raises(CompareError, match="the run was stopped"):
         user_code.check("our_hostile:f")
+
+
+def test_a_comparator_sees_no_token_and_what_the_policy_names(tmp_path, monkeypatch):
+    (tmp_path / "our_spy.py").write_text(
+        "import os\ndef f(expected, actual): return ' '.join({'CI_TOKEN', 'OURS'} & {*os.environ})"
+    )
+    monkeypatch.setenv("CI_TOKEN", "s3cret")
+    monkeypatch.setenv("OURS", "1")
+    with UserCode(tmp_path, variables=["OURS"]) as user_code:
+        assert user_code.compare("our_spy:f", (), ()) == "OURS"

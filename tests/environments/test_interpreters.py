@@ -6,9 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from making import day
 
+from export_core.environments import environment as environments
+from export_core.environments.build import Built, Recipe
+from export_core.environments.environment import ReaderEnvironments
 from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.interpreters import find_python, python_for
+from export_core.environments.interpreters import find_python, interpreter_for, python_for
+from export_core.environments.placement import Placement
+from export_core.releases import JaxlibRelease, Release, load_calendar
 
 WANTED = "3.77"  # nobody has it
 
@@ -107,3 +113,49 @@ def test_without_any_the_error_says_what_was_searched(machine):
 )
 def test_a_release_runs_on_3_12_if_it_can_else_on_its_newest(pythons, chosen):
     assert python_for(pythons) == chosen
+
+
+def test_a_release_runs_on_another_cpython_that_is_there(machine):
+    python(machine / "path" / "python3.75", "3.75.1")
+    expected = python(machine / "pyenv" / "versions" / "3.76.1" / "bin" / "python3.76", "3.76.1")
+    chosen = interpreter_for(("3.75", "3.76", WANTED), str(machine / "uv-command"))
+    assert chosen.python == str(expected)
+    assert chosen.note == "runs on CPython 3.76, since CPython 3.77 was not found here"
+
+
+def test_another_cpython_is_used_only_where_uv_has_not_the_preferred(machine):
+    python(machine / "path" / "python3.76", "3.76.1")
+    script(machine / "uv-command", f'echo "$*" >> {machine}/asked')
+    chosen = interpreter_for(("3.76", WANTED), str(machine / "uv-command"))
+    assert (chosen.python, chosen.note) == (WANTED, "")
+    assert (machine / "asked").read_text() == f"python install {WANTED}\n"
+
+
+def test_uv_is_asked_once_for_what_it_cannot_download(machine):
+    script(machine / "uv-command", f'echo "$*" >> {machine}/asked; exit 2')
+    for _ in range(3):
+        with pytest.raises(
+            EnvironmentFailed, match=r"put python3\.77 on PATH\. The release has wheels for 3\.76, 3\.77;"
+        ):
+            interpreter_for(("3.76", WANTED), str(machine / "uv-command"))
+    assert (machine / "asked").read_text() == f"python install {WANTED}\n"
+
+
+def test_the_environment_of_another_cpython_is_another_one_and_says_so(machine, monkeypatch):
+    recipes: list[Recipe] = []
+
+    def build(recipe: Recipe, *_: object, **__: object) -> Built:
+        recipes.append(recipe)
+        return Built(recipe.folder, '["0.12.0.1", "9.9"]', "hash")
+
+    monkeypatch.setattr(environments, "build", build)
+    monkeypatch.setattr(environments, "uv_command", lambda: str(machine / "uv-command"))
+    calendar = load_calendar().extended({"9.9": JaxlibRelease(day("2026-11-20"), ("3.76", WANTED))}, {})
+    release = Release("9.9", "0.12.0.1", day("2026-11-20"))
+    notes: list[str] = []
+    for version in ("3.76", WANTED):
+        python(machine / "path" / f"python{version}", f"{version}.1")
+        environment = ReaderEnvironments(calendar, notify=notes.append).build(Placement(release))
+        assert environment.note == (notes[0].removeprefix("jaxlib 9.9 ") if version == "3.76" else "")
+    assert notes == ["jaxlib 9.9 runs on CPython 3.76, since CPython 3.77 was not found here"]
+    assert recipes[0].folder != recipes[1].folder

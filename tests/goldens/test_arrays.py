@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from export_core.goldens import GoldenError, Leaf
-from export_core.goldens.arrays import KEYS, PLAIN, from_npz, key_leaf, leaf_of, to_npz
+from export_core.goldens.arrays import KEYS, PLAIN, from_npz, key_leaf, leaf_of, nothing_to_compare, to_npz
+from export_core.tolerances import FLOATS
 
 NARROW = (
     *(
@@ -250,3 +251,22 @@ def test_any_bytes_are_arrays_or_an_error_of_this_project(data):
 
 def test_the_names_in_a_file_hold_for_every_kind_of_key():
     assert set(KEYS.values()) == {"key_fry", "key_rbg", "key_urbg"}
+
+
+@pytest.mark.parametrize("name", sorted(FLOATS))
+def test_only_nan_shows_nothing_in_every_dtype_that_has_it(name):
+    nan = np.full(3, np.nan).astype(dtype_of(name))
+    has_nan = bool((nan != nan).all())  # float4 and float6 have none, and make a number of it
+    assert bool(nothing_to_compare([leaf_of(nan)])) is has_nan
+    assert has_nan or name.startswith(("float4", "float6"))
+    assert nothing_to_compare([leaf_of(np.ones(3).astype(dtype_of(name)))]) == ""
+
+
+def test_outputs_without_a_value_show_nothing():
+    empty, float0 = leaf_of(np.zeros((0, 2), np.int32)), leaf_of(np.zeros(3, FLOAT0))
+    assert nothing_to_compare([]) == "the function has no outputs"
+    assert nothing_to_compare([empty, float0]) == "its outputs have no values"
+    assert nothing_to_compare([empty, leaf_of(np.array(np.nan))]) == "all values of its outputs are NaN"
+    assert nothing_to_compare([leaf_of(np.array(np.nan)), leaf_of(np.zeros(1, np.int8))]) == ""
+    assert nothing_to_compare([leaf_of(np.array([np.nan, 1.0]))]) == ""
+    assert nothing_to_compare([key_leaf("key<fry>", np.zeros((2, 2), np.uint32))]) == ""

@@ -26,7 +26,9 @@ MANIFESTS = st.builds(
     ),
     flags=st.dictionaries(TEXT, st.none() | st.booleans() | st.integers(1 - 2**63, 2**63 - 1) | TEXT, max_size=4),
     options=st.builds(
-        Options, platforms=st.lists(TEXT, max_size=3).map(tuple), allow=st.dictionaries(TEXT, TEXT, max_size=3)
+        Options,
+        platforms=st.lists(st.sampled_from(PLATFORMS), max_size=3).map(tuple),
+        allow=st.dictionaries(TEXT, TEXT, max_size=3),
     ),
     comparison=st.builds(
         Comparison,

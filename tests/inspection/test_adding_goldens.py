@@ -11,6 +11,7 @@ from artifacts import DATA, Ended, Run, bare, changed, with_an_unknown_operation
 
 from export_core.artifact import Aval
 from export_core.goldens import GoldenStore
+from export_core.goldens.arrays import from_npz
 from export_core.runs.results import read_results
 
 GOLDENS = DATA.parents[2] / "golden"
@@ -20,10 +21,12 @@ SYMBOLIC = DATA / "0.12.0.1" / "symbolic.jaxexport"  # float32[b,4] -> float32[b
 
 @pytest.fixture
 def add(jaxexport, tmp_path, monkeypatch):
-    """Adds to tmp_path/golden; arrays are given as lists and saved as np.savez does."""
+    """Adds to tmp_path/golden; arrays are given as lists and saved as np.savez does. Not replayed, unless asked for."""
     monkeypatch.chdir(tmp_path)
 
-    def run(artifact: Path, inputs: object, outputs: object, *more: str, case: str = "models.old") -> Ended:
+    def run(
+        artifact: Path, inputs: object, outputs: object, *more: str, case: str = "models.old", replay: bool = False
+    ) -> Ended:
         files = []
         for name, arrays in (("i.npz", inputs), ("o.npz", outputs)):
             if isinstance(arrays, list):
@@ -31,6 +34,8 @@ def add(jaxexport, tmp_path, monkeypatch):
                 arrays = tmp_path / name
             files.append(arrays)
         words = ["--artifact", artifact, "--inputs", files[0], "--outputs", files[1], "--case", case, *more]
+        if not replay:
+            words.append("--no-replay")
         return jaxexport("goldens", "add", *words)
 
     return run
@@ -48,7 +53,10 @@ def the_golden(folder: Path):
 def test_its_arrays_are_kept_as_goldens_keep_them_and_verified(add, tmp_path):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz")
     assert ended.code == 0, ended.err
-    assert ended.out == "golden/models.old/0.9.2-cpu: new, by jaxlib 0.9.2; every file is as it was written\n"
+    assert ended.out.splitlines() == [
+        "golden/models.old/0.9.2-cpu: new, by jaxlib 0.9.2; every file is as it was written",
+        "not replayed, as --no-replay says",
+    ]
     golden = the_golden(tmp_path)
     golden.verify()
     manifest = golden.manifest
@@ -79,8 +87,6 @@ def test_once_more_with_the_same_changes_nothing(add):
 
 
 def test_positional_arrays_come_in_the_order_of_their_numbers(add, tmp_path):
-    from export_core.goldens.arrays import from_npz
-
     leaves = from_npz(MLP / "inputs.npz")
     ended = add(MLP / "artifact.jaxexport", [leaf.data for leaf in leaves], MLP / "outputs.npz")
     assert ended.code == 0, ended.err
@@ -138,7 +144,7 @@ def test_a_dtype_that_numpy_lacks_is_read_as_numpy_writes_it(add, tmp_path):
 
     path = changed(tmp_path, "0.12.0.1/symbolic", in_avals=(Aval("bfloat16", ("b",)),), out_avals=())
     values = np.array([1.5, -2.0], ml_dtypes.bfloat16)
-    assert add(path, [values], []).code == 0
+    assert add(path, [values], [], "--nothing-to-compare", "only the dtype matters").code == 0
     (leaf,) = the_golden(tmp_path).inputs()
     assert str(leaf) == "bfloat16[2]"
     assert leaf.numpy().tolist() == [1.5, -2.0]
@@ -187,6 +193,43 @@ def test_arrays_with_their_own_names_are_refused(add, tmp_path):
     assert "expected arrays named arr_0, arr_1, …" in ended.err
 
 
+def test_where_its_writer_cannot_be_built_it_is_stored(add, tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", replay=True)
+    assert ended.code == 0, ended.err
+    assert "new, by jaxlib 0.9.2" in ended.out
+    assert "\nnot replayed: " in ended.out
+    assert "its own writer replays it" not in ended.out
+    the_golden(tmp_path).verify()
+
+
+@pytest.mark.matrix
+def test_what_its_writer_replays_otherwise_is_not_stored(add, tmp_path):
+    ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "inputs.npz", replay=True)
+    assert ended.code == 2  # other types
+    outputs = [leaf.data + 1 for leaf in from_npz(MLP / "outputs.npz")]
+    ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", outputs, replay=True)
+    assert (ended.code, ended.out) == (2, "")
+    assert "models.old/0.9.2-cpu: its own writer cannot replay this golden in a new process" in ended.err
+    assert "elements differ" in ended.err
+    assert not (tmp_path / "golden").exists()
+    ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", replay=True)
+    assert (ended.code, ended.out.splitlines()[-1]) == (0, "its own writer replays it")
+
+
+@pytest.mark.matrix
+def test_a_crash_of_its_writer_is_reported(add, tmp_path):
+    golden = GOLDENS / "tests.compat.test_linear_algebra.test_svd" / "0.6.2-cpu"
+    ended = add(
+        golden / "artifact.jaxexport", golden / "inputs.npz", golden / "outputs.npz", "--writer", "0.6.2", replay=True
+    )
+    assert ended.code == 0, ended.err
+    assert "its own writer crashes when it replays it: stage run: died by signal 11 (SIGSEGV)" in ended.out
+    the_golden(tmp_path).verify()
+
+
 @pytest.mark.matrix
 def test_a_matrix_over_the_added_golden_keeps_its_promise(add, jaxexport: Run, tmp_path):
     assert add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz").code == 0
@@ -194,3 +237,14 @@ def test_a_matrix_over_the_added_golden_keeps_its_promise(add, jaxexport: Run, t
     assert ended.code == 0, ended.out + ended.err
     (result,) = read_results(tmp_path / ".jaxexport")
     assert (result.golden, result.verdict, result.judgement) == ("models.old/0.9.2-cpu", "pass", "kept")
+
+
+def test_outputs_of_only_nan_need_a_reason(add, tmp_path):
+    nan = [np.full((3, 3), np.nan, np.float32)]
+    ended = add(SYMBOLIC, zeros((3, 4)), nan)
+    assert ended.code == 2
+    assert "o.npz: expected outputs that show what the function computes, but all values of its outputs" in ended.err
+    assert not (tmp_path / "golden").exists()
+    assert add(SYMBOLIC, zeros((3, 4)), nan, "--nothing-to-compare", " ").code == 2
+    assert add(SYMBOLIC, zeros((3, 4)), nan, "--nothing-to-compare", "what it gave then").code == 0
+    assert add(SYMBOLIC, zeros((0, 4)), zeros((0, 0))).code == 2

@@ -17,6 +17,7 @@ INSIDE, OUTSIDE = "windows: {backward: 216 days}\n", "windows: {backward: 215 da
 UNBUILDABLE = (
     "releases: {jaxlib: {9.9.9: {built: 2026-10-20}}, jax: {9.9.9: {built: 2026-10-20, minimum_jaxlib: 9.9.9}}}\n"
 )
+MEANT = "unpromised: only what is outside the window is looked at here\n"
 AS_OF = ("--as-of", "2026-11-21")
 
 
@@ -28,8 +29,10 @@ def project(tmp_path_factory) -> Path:
     (folder / "outside.yaml").write_text(OUTSIDE)
     (folder / "missing_inside.yaml").write_text(INSIDE + UNBUILDABLE)
     (folder / "missing_outside.yaml").write_text(OUTSIDE + UNBUILDABLE)
-    (folder / "not_required.yaml").write_text(OUTSIDE + UNBUILDABLE + "required: {outside: false}\n")
-    (folder / "required.yaml").write_text(OUTSIDE + UNBUILDABLE + "required: {outside: false, readers: [9.9.9]}\n")
+    (folder / "not_required.yaml").write_text(OUTSIDE + UNBUILDABLE + MEANT + "required: {outside: false}\n")
+    (folder / "required.yaml").write_text(
+        OUTSIDE + UNBUILDABLE + MEANT + "required: {outside: false, readers: [9.9.9]}\n"
+    )
     return folder
 
 
@@ -42,16 +45,17 @@ def judged(folder: Path, reader: str) -> Judgement:
 @pytest.mark.parametrize(
     ("verdict", "inside", "outside"),
     [
-        (Verdict.PASS, ("kept", 0), ("bonus", 0)),
+        (Verdict.PASS, ("kept", 0), ("bonus", 3)),
         (Verdict.NUMERICS, ("broken", 1), ("broken", 1)),
-        (Verdict.REFUSED, ("broken", 1), ("outside", 0)),
-        (Verdict.ERROR, ("broken", 1), ("outside", 0)),
-        (Verdict.CRASH, ("broken", 1), ("outside", 0)),
-        (Verdict.TIMEOUT, ("broken", 1), ("outside", 0)),
+        (Verdict.REFUSED, ("broken", 1), ("outside", 3)),
+        (Verdict.ERROR, ("broken", 1), ("outside", 3)),
+        (Verdict.CRASH, ("broken", 1), ("outside", 3)),
+        (Verdict.TIMEOUT, ("broken", 1), ("outside", 3)),
     ],
     ids=str,
 )
 def test_what_a_reader_does_is_judged_by_the_window(project, verdict, inside, outside):
+    """Outside the window nothing was promised, which is 3 where nothing is broken."""
     seconds = "3" if verdict is Verdict.TIMEOUT else "100"
     words = ("matrix", "--cases", str(verdict), "--readers", READER, "--timeout", seconds, *AS_OF)
     ran = process(*words, "--policy", "inside.yaml", "--results", f"{verdict}", cwd=project)
@@ -96,9 +100,9 @@ def test_a_cell_that_was_compiled_is_kept_or_a_bonus(project):
     ran = process(*words, "--policy", "inside.yaml", "--results", "out", cwd=project)
     (result,) = read_results(project / "out")
     assert (result.verdict, result.judgement, ran.code) == (Verdict.COMPILED, Judgement.KEPT, 0), ran.out
-    for policy, said in (("inside", "kept"), ("outside", "bonus")):
+    for policy, said, code in (("inside", "kept", 0), ("outside", "bonus", 3)):
         ended = process("judge", "out", "--policy", f"{policy}.yaml", cwd=project)
-        assert (f"1 of 1 planned cells: 1 {said}." in ended.out, ended.code) == (True, 0)
+        assert (f"1 of 1 planned cells: 1 {said}." in ended.out, ended.code) == (True, code)
 
 
 @pytest.mark.matrix

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import making
 import pytest
-from replaying import replayed
+from replaying import misbehaving, replayed
 
 import export_core.matrix.replay as matrix_run
 from export_core.environments.environment import this_interpreter
@@ -313,3 +313,12 @@ def test_no_more_new_interpreters_run_than_there_are_slots(here, goldens, tmp_pa
     assert not futures[1].running()
     assert [future.result(timeout=60).end for future in futures] == ["ok", "ok"]
     worker.close()
+
+
+def test_an_outcome_says_on_which_other_cpython_it_ran(run):
+    def elsewhere(release):
+        return dataclasses.replace(misbehaving(release), note="runs on CPython 3.11")
+
+    outcomes = run("waves", "says_on_stderr", environment_of=elsewhere)
+    assert outcomes["waves"].message == "runs on CPython 3.11"
+    assert outcomes["says_on_stderr"].message == "ValueError: jax says little\nruns on CPython 3.11"

@@ -9,7 +9,7 @@ from making import day, result, summarize
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
-from export_core.report import broken_promise, findings, outcome_line
+from export_core.report import broken_cell, findings, outcome_line
 from export_core.report.wording import window_arithmetic
 from export_core.worker.protocol import Stage
 
@@ -26,8 +26,8 @@ def crash(case="t.test_cholesky", reader="0.10.2", **changes):
     return result(Verdict.CRASH, Judgement.BROKEN, case=case, reader=reader, **changes)
 
 
-def test_a_broken_promise_has_dates_evidence_and_command():
-    found = broken_promise(crash())
+def test_a_broken_cell_has_dates_evidence_and_command():
+    found = broken_cell(crash())
     assert found.title == "BROKEN PROMISE"
     assert found.text.splitlines() == [
         "t.test_cholesky, written by jax 0.9.2 with jaxlib 0.9.2 (built 2026-03-18) and read by jax 0.10.2 with "
@@ -70,7 +70,7 @@ def test_wrong_numbers_outside_say_why_they_are_broken():
         promised=False,
         message="output 0: far\n  worst at [3]: expected 1, got 2",
     )
-    text = broken_promise(wrong).text
+    text = broken_cell(wrong).text
     assert "ran with different numbers, which breaks the promise outside the window too." in text
     assert "  message    output 0: far\n               worst at [3]: expected 1, got 2\n" in text
 
@@ -80,11 +80,11 @@ def test_an_error_shows_the_lines_of_stderr_that_say_why():
         Verdict.ERROR, Judgement.BROKEN, stage=Stage.COMPILE, message="XlaRuntimeError: INTERNAL",
         stderr="W chatter\nE error: 'vhlo.op' is not legal\nmore",
     )  # fmt: skip
-    assert "  stderr     E error: 'vhlo.op' is not legal\n" in broken_promise(wrong).text
-    assert "chatter" not in broken_promise(wrong).text
+    assert "  stderr     E error: 'vhlo.op' is not legal\n" in broken_cell(wrong).text
+    assert "chatter" not in broken_cell(wrong).text
 
 
-def test_each_broken_promise_is_one_finding_the_worst_first():
+def test_each_broken_cell_is_one_finding_the_worst_first():
     results = [
         result(Verdict.REFUSED, Judgement.BROKEN, case="refused", stage=Stage.LOWER, message="r"),
         crash("crash2"),
@@ -95,6 +95,19 @@ def test_each_broken_promise_is_one_finding_the_worst_first():
     found = findings(results, summary(results))
     assert [finding.title for finding in found] == ["BROKEN PROMISE"] * 5
     assert [finding.text.split(",")[0] for finding in found] == ["numbers", "crash1", "crash2", "slow", "refused"]
+
+
+def test_what_its_own_writer_cannot_replay_breaks_no_promise():
+    own, newer, other = crash(reader="0.9.2"), crash(), crash("t.other")
+    found = findings([own, newer, other], summary([own, newer, other]))
+    assert [(finding.title, finding.results) for finding in found] == [
+        ("BROKEN PROMISE", (other,)),
+        ("NOT REPLAYABLE", (newer,)),
+        ("NOT REPLAYABLE", (own,)),
+    ]
+    sentence = " This is no broken promise: the golden's own writer cannot replay it"
+    assert found[1].text.splitlines()[0].endswith(f"crashed.{sentence} either.")
+    assert found[2].text.splitlines()[0].endswith(f"crashed.{sentence}.")
 
 
 def test_broken_comes_before_incomplete_stale_known_and_outside():

@@ -79,7 +79,7 @@ def test_markdown_is_one_table_whatever_a_text_holds():
     rows = [line for line in forecast_markdown(changed).splitlines() if line.startswith("|")]
     assert len(rows) == 4
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}
-    assert "**expires** a \\| b &lt;script> c" in rows[-1]
+    assert "**expires** a \\| b \\<script\\> c" in rows[-1]
 
 
 def test_nothing_ahead_is_said(project):

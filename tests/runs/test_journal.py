@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from making import day, golden, result
 
 from export_core.goldens import Comparison
-from export_core.judge import Judgement
+from export_core.judge import Judgement, gate
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Limits, Selection, Verdict, content_keys, make_plan
 from export_core.matrix.cell import CellKey
@@ -22,7 +22,7 @@ from export_core.policy import Policy, WindowDays
 from export_core.releases import Windows, load_calendar
 from export_core.runs.errors import IncompleteResults, RunError
 from export_core.runs.journal import RESULTS, SUMMARY, Journal
-from export_core.runs.plan_record import PLAN, PlanRecord, cells_by_place, record_of, recorded_plan
+from export_core.runs.plan_record import PLAN, PlanRecord, cells_by_place, policy_hash, record_of, recorded_plan
 from export_core.runs.results import result_line
 from export_core.runs.resume import results_so_far
 
@@ -251,3 +251,11 @@ def test_an_unfinished_run_believes_no_date_or_judgement(tmp_path, changes, cont
         found = results_so_far(journal, plan, Policy(windows=WindowDays(300, 21)))
     assert len(found) == continues
     assert all((one.judgement, one.days) == (Judgement.BROKEN, 216) for one in found)
+
+
+def test_a_password_in_a_policy_is_neither_stored_nor_missed():
+    secret = "--index-url=https://user:secret@example.org/simple"
+    made = record(policy=Policy(backfill_install=(secret,)))
+    stored = gate.recorded_policy(Policy(backfill_install=(secret,)))
+    assert "secret" not in str(stored)
+    assert policy_hash(stored) == made.policy != record().policy

@@ -1,0 +1,63 @@
+"""`jaxexport goldens add`: who wrote an artifact, and whether its writer replays the golden that is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from export_core.artifact import Artifact
+from export_core.goldens import GoldenError, Manifest, Writer
+from export_core.goldens.store import staged_golden
+from export_core.inspection.describe import find_writer
+from export_core.matrix import MatrixError, Selection
+from export_core.policy import Policy
+from export_core.releases import Calendar
+from export_core.releases.entries import calendar_entries
+from export_core.report import first_replay
+from export_core.session import Observer, RunOptions, run_matrix
+
+
+def writer_of(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Writer:
+    """The writer of an artifact: the jaxlib that was named, or else the one that can be read from its bytes.
+
+    Raises `GoldenError` when neither is there.
+    """
+    clues = find_writer(artifact, calendar_entries(calendar))
+    jaxlib = jaxlib or clues["jaxlib"]
+    if jaxlib is None:
+        candidates = ", ".join(clues["candidates"]) or "none in the calendar"
+        raise GoldenError(
+            f"{artifact.name}: expected an artifact that names its writer, found one that several releases can have "
+            f"written. Name the jaxlib with --writer; these fit: {candidates}."
+        )
+    platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
+    return Writer(
+        # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.
+        jax=clues["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax),
+        jaxlib=jaxlib,
+        built=calendar.built(jaxlib),
+        python="unknown",
+        platform="cpu" if "cpu" in platforms or not platforms else platforms[0],
+    )
+
+
+def replay_by_writer(manifest: Manifest, files: Mapping[str, bytes], policy: Policy) -> str:
+    """What the writer of a golden makes of it, in a sentence. Raises `GoldenError` for one that may not be stored."""
+    writer = manifest.writer
+    selection = Selection(readers=f"{writer.jaxlib}-jax{writer.jax}")
+    options = RunOptions(results=None, cache=False)
+    observer = Observer(note=lambda text: click.echo(text, err=True))
+    with staged_golden(manifest, files) as golden:
+        try:
+            (result,) = run_matrix(policy, selection, options, goldens=[golden], observer=observer).results
+        except MatrixError as error:
+            return f"not replayed: {error}"
+    replay = first_replay(result)
+    if replay.problem:
+        raise GoldenError(replay.problem)
+    if replay.unknown:
+        return f"not replayed: {replay.unknown}"
+    if replay.crash:
+        return f"its own writer crashes when it replays it: {replay.crash}"
+    return "its own writer replays it"

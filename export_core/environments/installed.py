@@ -1,0 +1,111 @@
+"""What is installed in an environment: its hash, and what of it is damaged or does not belong to any package."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import os
+from pathlib import Path
+
+READY = "ready.json"
+"""The file that says that an environment is complete."""
+_OF_THE_ENVIRONMENT = ("__pycache__", "_virtualenv.py", "_virtualenv.pth")
+"""What the installer puts beside the packages."""
+
+
+def interpreter_in(folder: Path) -> Path:
+    """The interpreter of a virtual environment."""
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def hash_of_installed(folder: Path) -> str:
+    """A hash of an environment: of its interpreter's version and of every file of its packages.
+
+    The packages' own RECORD files have the SHA-256 of each. Scripts and notes of the installer are left out: they name
+    the folder.
+    """
+    lines = [line for line in (folder / "pyvenv.cfg").read_text().splitlines() if line.startswith("version")]
+    for record in _records(folder):
+        lines += [line for line in _recorded_files(record) if ".dist-info/" not in line]
+        lines.append(record.parent.name)
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+
+
+def damage_in(folder: Path) -> str:
+    """Which file of an environment is gone or has the wrong size; empty for none. Contents are not read: 350 MB."""
+    python, ready = interpreter_in(folder), folder / READY
+    if not python.exists():
+        return f"{python}: no such interpreter"
+    try:
+        for path, expected in _file_sizes(folder, ready.stat().st_mtime_ns if ready.exists() else 0):
+            if (size := os.stat(path).st_size) != expected:  # noqa: PTH116 - thousands of files, and pathlib is slow
+                return f"{path}: expected {expected} bytes, as its package says, found {size}"
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def changed_in(folder: Path) -> str:
+    """Which file of an environment has another content than its package says, or is of none and would be imported.
+
+    Empty for none. Every file is read, in about a second. Compiled bytecode is of no package and not looked at.
+    """
+    try:
+        for site in sorted({record.parent.parent for record in _records(folder)}):
+            listed = set(_OF_THE_ENVIRONMENT)
+            for record in (record for record in _records(folder) if record.parent.parent == site):
+                listed |= {line.strip('"').partition("/")[0].partition(",")[0] for line in _lines(record)}
+                for name, expected, _ in map(_parsed, _recorded_files(record)):
+                    if _content_hash(site / name) != expected:
+                        return f"{site / name}: expected the content that its package says, found another"
+            # Such as sitecustomize.py or a .pth file, which Python runs in every process.
+            if others := {path.name for path in site.iterdir() if _is_imported(path)} - listed:
+                return f"{site / min(others)}: expected files of packages only, found one of none"
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def _is_imported(path: Path) -> bool:
+    """Whether Python may run this: a module, a package, or a .pth file. Others, such as ml_dtypes.libs, are data."""
+    return path.suffix in (".py", ".pyc", ".pth", ".so", ".pyd") or path.name.isidentifier()
+
+
+def _records(folder: Path) -> list[Path]:
+    """The RECORD of each package, whether or not it exists."""
+    # lib/python3.12/site-packages, and Lib/site-packages on Windows.
+    patterns = ("[Ll]ib/python*/site-packages/*.dist-info", "Lib/site-packages/*.dist-info")
+    return sorted({info / "RECORD" for pattern in patterns for info in folder.glob(pattern)})
+
+
+def _lines(record: Path) -> list[str]:
+    return record.read_text(encoding="utf-8").splitlines()
+
+
+def _recorded_files(record: Path) -> list[str]:
+    """The lines for files that a package came with: path, hash, size."""
+    return [line for line in _lines(record) if ",sha256=" in line and not line.startswith("..")]
+
+
+def _parsed(line: str) -> tuple[str, str, int]:
+    """The path, SHA-256 and size in a line of a RECORD, which is CSV: a path with a comma is quoted."""
+    name, content, size = line.rsplit(",", 2)
+    return name.strip('"'), content.removeprefix("sha256="), int(size)
+
+
+def _content_hash(path: Path) -> str:
+    """The SHA-256 of a file as a RECORD has it."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+@functools.lru_cache(maxsize=64)
+def _file_sizes(folder: Path, built_at: int) -> tuple[tuple[str, int], ...]:
+    """Every file of an environment's packages with its size, by their RECORDs; read again once it is built anew."""
+    return tuple(
+        (f"{record.parent.parent}/{name}", size)
+        for record in _records(folder)
+        for name, _, size in map(_parsed, _recorded_files(record))
+    )

@@ -1,0 +1,116 @@
+"""The step of action.yml that runs the matrix, with another program in its place: what it passes and refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from actions import scripts
+
+from export_core.cli.matrix import matrix
+
+SCRIPT = scripts(Path(__file__).parents[2] / "action.yml")["Matrix"]
+INPUTS = ("readers", "platforms", "cases", "writers", "touching", "shard")
+NARROWING = {f"--{name}" for name in INPUTS}
+ELSEWHERE = {"--results", "--resume", "--help"}
+ACCEPTED = {
+    *("--goldens", "--policy", "--as-of", "--target", "--wheels", "--index", "--executor", "--jobs", "--device-jobs"),
+    *("--timeout", "--memory", "--cache", "--no-cache", "--dump-ir", "--unpromised", "--quiet"),
+}
+STUB = """#!{python}
+import json, pathlib, sys
+pathlib.Path("words.json").write_text(json.dumps(sys.argv[1:]))
+results = pathlib.Path(sys.argv[-1])
+if {finishes}:
+    results.mkdir()
+    (results / "summary.json").write_text('{{"exit_code": {code}}}')
+sys.exit({code})
+"""
+
+
+class Step(NamedTuple):
+    code: int
+    output: str
+    words: list[str] | None
+
+
+@pytest.fixture
+def step(tmp_path) -> Callable[..., Step]:
+    def step(code: int = 0, finishes: bool = True, **inputs: str) -> Step:
+        program = tmp_path / "jaxexport" / "bin" / "jaxexport"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(STUB.format(python=sys.executable, code=code, finishes=finishes))
+        program.chmod(0o755)
+        if not (python := program.with_name("python")).exists():
+            python.symlink_to(sys.executable)
+        given = {name.upper(): inputs.get(name, "") for name in ("options", *INPUTS)}
+        files = {"GITHUB_OUTPUT": str(tmp_path / "output"), "RUNNER_TEMP": str(tmp_path)}
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", SCRIPT],
+            cwd=tmp_path,
+            env={**os.environ, **given, **files, "RESULTS": str(tmp_path / "results")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        words = tmp_path / "words.json"
+        assert f"exit-code={done.returncode}\n" in (tmp_path / "output").read_text()
+        return Step(done.returncode, done.stdout, json.loads(words.read_text()) if words.exists() else None)
+
+    return step
+
+
+@pytest.mark.parametrize("option", sorted(NARROWING))
+@pytest.mark.parametrize("spelling", ["{} 1/7", "{}=1/7", "--quiet\n{}=1/7"])
+def test_an_option_that_leaves_cells_out_is_an_input(step, option, spelling):
+    ran = step(options=spelling.format(option))
+    assert (ran.code, ran.words) == (2, None)
+    assert "::error" in ran.output
+    assert f"Give it as the input '{option[2:]}'." in ran.output
+
+
+@pytest.mark.parametrize("option", ["--help", "-h", "-hh", "--version", "--results=old", "--resume", "--"])
+def test_what_runs_nothing_or_elsewhere_is_refused(step, option):
+    ran = step(options=f"--quiet {option}")
+    assert (ran.code, ran.words) == (2, None)
+    assert f"found {option}. Leave it out." in ran.output
+
+
+def test_every_option_of_the_command_is_refused_or_accepted():
+    context = matrix.make_context("matrix", [])
+    options = {word for option in matrix.get_params(context) for word in (*option.opts, *option.secondary_opts)}
+    assert options - {"-h"} == NARROWING | ELSEWHERE | ACCEPTED, "decide of a new option, here and in action.yml"
+
+
+def test_values_reach_the_command_as_they_are(step, tmp_path):
+    ran = step(
+        options="--timeout  300\n--quiet *",
+        readers="--help",
+        cases="t.f[a b]\n\n  $(touch broken)\n`touch broken`;touch broken",
+        shard="1/7' \"",
+    )
+    assert ran.code == 0
+    assert ran.words == [
+        *("matrix", "--timeout", "300", "--quiet", "*", "--readers=--help", "--shard=1/7' \""),
+        *("--cases=t.f[a b]", "--cases=$(touch broken)", "--cases=`touch broken`;touch broken"),
+        *("--results", str(tmp_path / "results")),
+    ]
+    assert not (tmp_path / "broken").exists()
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 4, 130])
+def test_the_exit_code_of_a_finished_run_is_that_of_the_step(step, code):
+    assert step(code=code).code == code
+
+
+def test_a_run_that_ends_with_0_and_no_summary_fails(step):
+    assert step().code == 0
+    ran = step(finishes=False)
+    assert ran.code == 3, "the summary of the run before is not taken for its own"
+    assert "has no summary that says the same" in ran.output

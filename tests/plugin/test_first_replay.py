@@ -1,0 +1,131 @@
+"""A golden is replayed once, cold, before it is stored: what its own writer cannot replay is its test's fault."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects, Run
+
+TESTS = """
+    import itertools
+    from typing import NamedTuple
+
+    import crashing
+    import jax
+    import jax.export
+    import jax.numpy as jnp
+    import numpy as np
+    import pytest
+
+
+    class Point(NamedTuple):
+        x: jax.Array
+
+
+    jax.export.register_namedtuple_serialization(Point, serialized_name="test_a.Point")
+    double = jax.jit(lambda x: x * 2)
+    calls = itertools.count()
+
+
+    @pytest.mark.export_compat
+    def test_fine(export_golden):
+        export_golden(double, np.ones(3, "float32"))
+
+
+    @pytest.mark.export_compat(symbolic_shapes="b", constraints=("b >= 4",))
+    def test_first_call_outside_the_constraints(export_golden):
+        export_golden(double, np.ones(3, "float32"))
+
+
+    @pytest.mark.export_compat
+    def test_other_call_on_a_fixed_shape(export_golden):
+        export_golden(double, np.ones(3, "float32")).also(np.ones(4, "float32"))
+
+
+    @pytest.mark.export_compat
+    def test_own_tree_node(export_golden):
+        export_golden(jax.jit(lambda point: point.x), Point(np.ones(3, "float32")))
+
+
+    @pytest.mark.export_compat(refused_on=("cpu",), platforms=("cuda",), disabled_checks={"platform": "to see"})
+    def test_refused_on_its_own_platform(export_golden):
+        export_golden(double, np.ones(3, "float32"))
+
+
+    @pytest.mark.export_compat
+    def test_other_numbers_each_time(export_golden):
+        export_golden(jax.jit(lambda x: x + next(calls)), np.ones(3, "float32"))
+
+
+    @pytest.mark.export_compat
+    def test_one_of_two(export_golden):
+        export_golden(double, np.ones(3, "float32"), name="good")
+        export_golden(double, np.ones(3, "float32"), name="bad").also(np.ones(4, "float32"))
+
+
+    @pytest.mark.export_compat(register=("crashing",))
+    def test_crash(export_golden):
+        export_golden(double, np.ones(3, "float32"))
+"""
+CRASHING = """
+    import os
+    import signal
+    import sys
+
+    if "pytest" not in sys.modules:
+        os.kill(os.getpid(), signal.SIGSEGV)
+"""
+
+
+@dataclass(frozen=True)
+class Written:
+    project: Project
+    update: Run
+    again: Run
+
+
+@pytest.fixture(scope="module")
+def written(projects: Projects) -> Written:
+    project = projects(test_a=TESTS, crashing=CRASHING)
+    return Written(project, project.pytest("--update-goldens"), project.pytest())
+
+
+@pytest.mark.parametrize(
+    ("test", "verdict", "message"),
+    [
+        ("test_first_call_outside_the_constraints", "failed", "b >= 4"),
+        ("test_other_call_on_a_fixed_shape", "failed", "call1: ValueError: Shape mismatch"),
+        ("test_own_tree_node", "failed", "test_a.Point"),
+        ("test_refused_on_its_own_platform", "failed", "expected this call to be refused"),
+        ("test_other_numbers_each_time", "ran with different numbers", "3 of 3 elements differ"),
+        ("test_one_of_two", "failed", "Shape mismatch"),
+    ],
+)
+def test_what_its_writer_cannot_replay_is_not_stored(test, verdict, message, written):
+    told = written.update[test]
+    assert told.outcome == "failed"
+    assert f"its own writer cannot replay this golden in a new process: it {verdict}. Nothing was stored" in told.text
+    assert message in told.text
+    assert "BROKEN PROMISE" not in told.text
+    assert not list(written.project.goldens.glob(f"*{test}*"))
+    assert "No golden of this test yet" in written.again[test].text
+
+
+def test_a_golden_that_its_writer_replays_is_stored(written):
+    assert written.update["test_fine"].outcome == written.again["test_fine"].outcome == "passed"
+    assert (written.project.goldens / "test_a.test_fine").is_dir()
+
+
+def test_a_crash_is_the_releases_fault_and_reported(written):
+    assert written.update["test_crash"].outcome == "passed"
+    assert (written.project.goldens / "test_a.test_crash").is_dir()
+    assert "its own writer crashes when it replays it: stage read: died by signal 11 (SIGSEGV)" in written.update.text
+    told = written.again["test_crash"]
+    assert told.outcome == "failed"
+    assert told.text.startswith("NOT REPLAYABLE: test_a.test_crash")
+    assert "This is no broken promise: the golden's own writer cannot replay it." in told.text
+    assert "BROKEN PROMISE" not in written.again.text

@@ -1,0 +1,416 @@
+"""Hostile text in every field of manifests, results and summaries shows only itself, in every format of output.
+
+The fields are found by walking a complete value: every text that the type accepts another one for.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import itertools
+import json
+import re
+import xml.etree.ElementTree as Xml
+from collections.abc import Callable, Iterator, Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import icalendar
+import msgspec
+import pytest
+import yaml
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from making import day, files, golden, manifest, result, rules, summarize
+from rich.console import Console
+
+from export_core.cli.app import jaxexport
+from export_core.cli.output import echo, fail_safe, safe_console
+from export_core.escaping import for_markdown, shown
+from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options
+from export_core.goldens.manifest import check_manifest
+from export_core.goldens.store import INPUTS, OUTPUTS, sha256
+from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
+from export_core.judge.custom_calls import Phase
+from export_core.judge.forecast import forecast
+from export_core.matrix import Selection, Verdict, make_plan
+from export_core.policy import KnownFailure, Policy
+from export_core.releases import Windows, load_calendar
+from export_core.report import print_report
+from export_core.report.first_policy import first_policy
+from export_core.report.forecast_ical import calendar_file
+from export_core.report.forecast_text import forecast_lines, forecast_markdown
+from export_core.report.html import html_page
+from export_core.report.junit import junit_xml
+from export_core.report.markdown import markdown_text
+from export_core.report.plan_report import github_jobs, print_plan_report
+from export_core.report.progress import RunProgress
+from export_core.report.proposal import proposal
+from export_core.runs.results import result_line
+from export_core.worker.protocol import Stage
+from pytest_jaxexport.summary import summary_lines
+
+TODAY = day("2026-11-21")
+HOSTILE = (
+    "::error file=x::forged",
+    "a\n::set-output name=x::y",
+    "a\n  ::stop-commands::z",
+    "x ##[error]forged",
+    "\x1b[2J\x1b]0;title\x07\x9b31m",
+    "\u202e\u2066evil\u2069 \u200e",
+    "\r\n\x00\x08\x7f\x85\u2028\u2029\x0b\x0c",
+    "</script><script>alert(1)</script><!--",
+    "'\"><img src=x onerror=alert(1)>]]>&amp;",
+    "a | b || c \\| `d` ``` ~~~",
+    "![x](https://evil/x.png) [l](javascript:1) @octocat www.evil.com https://evil",
+    "[red]markup[/] [/nothing]",
+    "\ud800\udfff\ufffe\uffff",
+    "- a: b\nknown_failures: [x] # {}&*!%@`",
+    "\n\n# heading\n| a |\n|---|",
+    "{{ 7 * 7 }}{% raw %}",
+    "x" * 400 + " ::error::y" * 40,
+)
+TEXT = st.sampled_from(HOSTILE) | st.text(max_size=40) | st.lists(st.sampled_from(HOSTILE), max_size=3).map(" ".join)
+TEXTS = st.lists(TEXT, min_size=1, max_size=7)
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+COMMAND = re.compile(r"^\s*::|##\[", re.MULTILINE)
+
+ENTRY = KnownFailure(
+    ("t.known",), ("*",), ("*",), "crash", "run", "signal 11", "r", "o", "i", TODAY, ("cpu",), day("2026-12-01")
+)
+RESULT = result(
+    Verdict.CRASH,
+    Judgement.BROKEN,
+    stage=Stage.RUN,
+    message="m",
+    stderr="error: s",
+    signal=11,
+    custom_calls=("c",),
+    flaky="f",
+    device="d",
+    driver="v",
+    foreseen="n",
+)
+JUDGEMENTS = [
+    RESULT,
+    msgspec.structs.replace(RESULT, verdict=Verdict.ERROR, case="t.error"),
+    msgspec.structs.replace(RESULT, judgement=Judgement.KNOWN, case="t.known"),
+    msgspec.structs.replace(RESULT, judgement=Judgement.INCOMPLETE, verdict=Verdict.NOT_RUN, case="t.gone"),
+    msgspec.structs.replace(RESULT, judgement=Judgement.OUTSIDE, promised=False, case="t.outside"),
+    msgspec.structs.replace(RESULT, judgement=Judgement.KEPT, verdict=Verdict.PASS, case="t.kept"),
+]
+SUMMARY = summarize(
+    JUDGEMENTS,
+    planned=7,
+    policy=rules(known=[ENTRY]),
+    as_of=TODAY,
+    selection={"whole": True},
+    accepted=[Accepted("what", "reason", ("case",))],
+    without_cells="w",
+)
+SUMMARY = msgspec.structs.replace(
+    SUMMARY,
+    stale=["stale"],
+    uncovered=["uncovered"],
+    custom_call_changes=[
+        JudgedChange("old", "new", "why", next(iter(Phase)), ("must",), ("broken",), ("g",), ("m",), 1, 0, TODAY)
+    ],
+)
+MANIFEST = manifest(
+    name="n",
+    test="t",
+    options=Options(("cpu",), allow={"target": "reason"}, disabled_checks={"check": "reason"}, constraints=("b >= 2",)),
+    custom_calls=("call",),
+    files={name: sha256(data) for name, data in files().items()},
+    checks=(Check("again", inputs=INPUTS, outputs=OUTPUTS), Check("no", refused="no")),
+    out_shardings=("s",),
+    jaxpr=JaxprSummary({"sin": 1}, ("float32[3]",), ("effect",)),
+)
+
+Place = tuple[Any, ...]
+
+
+def texts_in(value: Any, place: Place = ()) -> Iterator[Place]:
+    """Where a plain value has text, names of its dicts included: these places end in None."""
+    if isinstance(value, str):
+        yield place
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        if isinstance(name, str):
+            yield (*place, name, None)
+        yield from texts_in(part, (*place, name))
+
+
+def replaced(value: Any, place: Place, text: str) -> Any:
+    """The plain value with another text at this place."""
+    if not place:
+        return text
+    name, *rest = place
+    if isinstance(value, list):
+        return [replaced(part, tuple(rest), text) if number == name else part for number, part in enumerate(value)]
+    if rest == [None]:
+        return {text if key == name else key: part for key, part in value.items()}
+    return {key: replaced(part, tuple(rest), text) if key == name else part for key, part in value.items()}
+
+
+def plain(value: msgspec.Struct) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+@functools.cache
+def free_texts(kind: type, encoded: bytes) -> tuple[Place, ...]:
+    """The places where the type takes any text: no field's name, no date, nothing of a fixed list."""
+
+    def is_free(place: Place) -> bool:
+        try:
+            made = msgspec.convert(replaced(value, place, "any text"), kind, strict=False)
+            if isinstance(made, Summary):
+                msgspec.convert(made.policy, Policy)
+        except msgspec.ValidationError:
+            return False
+        return "any text" in json.dumps(plain(made)) and place[0] not in ("verdicts", "judgements")
+
+    value = msgspec.json.decode(encoded)
+    # Names last: the places below one that was renamed would be gone.
+    return tuple(sorted(filter(is_free, texts_in(value)), key=lambda place: place[-1] is None))
+
+
+def filled(value: Any, choose: Callable[[], str]) -> Any:
+    """The value with hostile text in each place that takes any. Surrogates are what no file of JSON or YAML holds."""
+    kind, changed = type(value), plain(value)
+    for place in free_texts(kind, msgspec.json.encode(value)):
+        text = choose().encode(errors="replace").decode()
+        changed = replaced(changed, place, text)
+    return msgspec.convert(changed, kind, strict=False)
+
+
+def on_console(draw: Callable[[Console], object], width: int = 140) -> str:
+    stream = io.StringIO()
+    draw(safe_console(stream, width=width, highlight=False))
+    return stream.getvalue()
+
+
+def printed(text: str) -> str:
+    stream = io.StringIO()
+    fail_safe(stream).write(shown(text))
+    return stream.getvalue()
+
+
+class Tags(HTMLParser):
+    """The elements of a page, and the attributes that could run something."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: dict[str, int] = {}
+        self.attributes: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.elements[tag] = self.elements.get(tag, 0) + 1
+        self.attributes |= {name for name, _ in attrs}
+
+
+def columns(text: str) -> list[set[int]]:
+    """How many columns the rows of each table have, fences left out."""
+    outside, fence = [], ""
+    for line in text.splitlines():
+        if fence:
+            fence = "" if line == fence else fence
+        elif ticks := re.match(r"`{3,}", line):
+            fence = ticks[0]
+        else:
+            outside.append(line)
+    assert not fence, "a fence is open to the end"
+    tables = re.findall(r"(?:^\|.*\n)+", "\n".join(outside) + "\n", re.MULTILINE)
+    return [{len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()} for table in tables]
+
+
+def assert_harmless(name: str, text: str) -> None:
+    assert not CONTROL.search(text), (name, CONTROL.search(text))
+    assert not COMMAND.search(text), (name, COMMAND.search(text), text[:2000])
+
+
+def progress(console: Console, results: Sequence[Result]) -> None:
+    plan = make_plan([golden()], load_calendar(), Windows(), Selection(readers="0.12.0.1"), TODAY)
+    with RunProgress(console, plan) as shows:
+        for one in results:
+            shows._left[f"{one.reader.jaxlib}-jax{one.reader.jax}"] += 2
+            shows.result(one)
+            shows.note(one.message)
+
+
+RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
+    "terminal 80": lambda results, summary: on_console(lambda to: print_report(to, results, summary), 80),
+    "terminal 140": lambda results, summary: on_console(lambda to: print_report(to, results, summary)),
+    "progress": lambda results, summary: on_console(lambda to: progress(to, results)),
+    "Markdown": markdown_text,
+    "JUnit": junit_xml,
+    "HTML": html_page,
+    "JSON lines": lambda results, summary: "\n".join(result_line(one).decode() for one in results),
+    "proposal": lambda results, summary: proposal(
+        results, msgspec.structs.replace(summary, uncovered=[], shard=None, judgements={}, selection={"whole": True})
+    ),
+    "pytest": lambda results, summary: "\n".join(
+        printed(line)
+        for line in summary_lines(
+            [
+                {"case": one.case, "writer": one.writer.jaxlib, "written": "new", "own": False, "elsewhere": 1}
+                | {"judgements": {one.judgement: 1}, "shown": [(one.golden, one.message)]}
+                for one in results
+            ]
+        )
+    ),
+}
+PLAIN_TAGS = {"html", "head", "meta", "title", "style", "body", "header", "h1", "p", "main", "section", "h2", "table"}
+PLAIN_TAGS |= {"thead", "tr", "th", "tbody", "td", "span", "details", "summary", "b", "pre", "form", "label", "select"}
+PLAIN_TAGS |= {"option", "input", "output", "br", "div", "noscript", "footer", "dialog", "button", "dl", "script"}
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@given(texts=TEXTS)
+def test_a_run_shows_only_itself_in_every_format(texts):
+    following = itertools.cycle(texts)
+    check_run([filled(one, lambda: next(following)) for one in JUDGEMENTS], filled(SUMMARY, lambda: next(following)))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_text_everywhere_shows_only_itself(text):
+    check_run([filled(one, lambda: text) for one in JUDGEMENTS], filled(SUMMARY, lambda: text))
+
+
+def check_run(results: list[Result], summary: Summary) -> None:
+    texts = {name: form(results, summary) for name, form in RUN_FORMATS.items()}
+    for name, text in texts.items():
+        assert_harmless(name, text)
+    Xml.fromstring(texts["JUnit"])
+    assert [len(widths) for widths in columns(texts["Markdown"])] == [1, 1]
+    outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", texts["Markdown"])
+    assert not re.search(r"(?<!\\)<(?!br>)|(?<!\\)\[|@\w|https?://|www\.", outside), outside
+    page = Tags(texts["HTML"])
+    assert page.elements.keys() <= PLAIN_TAGS
+    assert page.elements["script"] == 2
+    assert not {name for name in page.attributes if name.startswith("on") or name == "src"}
+    lines = texts["JSON lines"].split("\n")
+    assert [msgspec.json.decode(line, type=Result) for line in lines] == results
+    entries = yaml.safe_load(texts["proposal"])["known_failures"]
+    assert {case for entry in entries for case in entry["cases"]} == {
+        one.case for one in results if one.judgement is Judgement.BROKEN
+    }
+
+
+# --- manifests --------------------------------------------------------------------------------------------------------
+
+
+def stored(root: Path, made: Manifest) -> Golden:
+    """The golden on disk, also where no tool of ours would have written it."""
+    store = GoldenStore(root)
+    store.write(made, files())
+    return store.goldens()[0]
+
+
+def lines_of(*words: str) -> str:
+    ended = CliRunner().invoke(jaxexport, list(words))
+    assert ended.exit_code == 0, ended.output
+    return ended.output
+
+
+def golden_formats(root: Path, made: Golden) -> dict[str, str]:
+    calendar = load_calendar()
+    plan = make_plan([made], calendar, Windows(), Selection(readers="0.12.0.1"), TODAY)
+    ahead = forecast([made], Policy(), calendar, TODAY, 200, ["0.11.0"])
+    return {
+        "goldens list": lines_of("goldens", "list", "--goldens", str(root)),
+        "goldens show": lines_of("goldens", "show", made.id, "--goldens", str(root)),
+        "goldens verify": lines_of("goldens", "verify", "--goldens", str(root)),
+        "plan": on_console(lambda to: print_plan_report(to, plan, Windows()), 60),
+        "plan for GitHub": json.dumps(github_jobs(plan, [])),
+        "policy": first_policy([made], "golden", "schema.json"),
+        "forecast": "\n".join(map(printed, forecast_lines(ahead))),
+        "forecast in Markdown": forecast_markdown(ahead),
+        "iCalendar": calendar_file(ahead).decode().replace("\r\n", "\n"),
+    }
+
+
+def test_every_text_of_a_manifest_is_refused_or_shows_only_itself(tmp_path):
+    """One field at a time: a manifest with two wrong fields is refused for the first."""
+    refused, accepted = set(), set()
+    for place in free_texts(Manifest, msgspec.json.encode(MANIFEST)):
+        for text in (one.encode(errors="replace").decode() for one in HOSTILE):
+            made = msgspec.convert(replaced(plain(MANIFEST), place, text), Manifest, strict=False)
+            try:
+                check_manifest(made, "golden.yaml")
+            except GoldenError as error:
+                assert_harmless(f"error of {place}", str(error))
+                refused.add(place)
+                continue
+            accepted.add(place)
+    assert {("case",), ("writer", "jaxlib"), ("files", INPUTS, None), ("options", "platforms", 0)} <= refused
+    assert {("test",), ("signature", "in_tree"), ("custom_calls", 0), ("options", "allow", "target")} <= accepted
+    assert not accepted & {("writer", "jax"), ("writer", "jaxlib"), ("writer", "platform"), ("comparison", "compare")}
+
+
+@settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
+@given(texts=TEXTS)
+def test_a_manifest_shows_only_itself_in_every_format(tmp_path_factory, texts):
+    following = itertools.cycle(texts)
+    check_golden(tmp_path_factory.mktemp("goldens"), lambda: next(following))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_manifest_shows_only_itself(tmp_path, text):
+    check_golden(tmp_path / "golden", lambda: text)
+
+
+def check_golden(root: Path, choose: Callable[[], str]) -> None:
+    changed = plain(MANIFEST)
+    for place in free_texts(Manifest, msgspec.json.encode(MANIFEST)):
+        if place[0] in ("files", "writer") or place[:2] == ("options", "platforms"):
+            continue  # a missing file, an unknown release, and a golden without a cell are errors of other tests
+        tried = replaced(changed, place, choose().encode(errors="replace").decode())
+        try:
+            check_manifest(msgspec.convert(tried, Manifest, strict=False), "golden.yaml")
+            changed = tried
+        except GoldenError as error:
+            assert_harmless("error", str(error))
+    made = stored(root, msgspec.convert(changed, Manifest, strict=False))
+    texts = golden_formats(root, made)
+    for name, text in texts.items():
+        assert_harmless(name, text)
+    icalendar.Calendar.from_ical(texts["iCalendar"])
+    yaml.safe_load(texts["policy"])
+    assert all(len(widths) == 1 for widths in columns(texts["forecast in Markdown"]))
+
+
+# --- the functions ----------------------------------------------------------------------------------------------------
+
+
+@given(TEXT)
+def test_shown_text_is_harmless_and_stays_as_it_is(text):
+    once = shown(text).replace("\t", " ")
+    assert_harmless("shown", once)
+    assert shown(once) == once
+
+
+@given(TEXT)
+def test_text_in_markdown_is_one_line_without_markup(text):
+    escaped = for_markdown(text)
+    assert "\n" not in escaped
+    assert not re.search(r"(?<!\\)(?:\\\\)*[<|`\[*]", escaped)
+
+
+def test_what_a_command_prints_is_escaped(capsys):
+    echo("a\x1b[2J\n::error::b")
+    assert capsys.readouterr().out == "a\n:\\:error::b\n"
+
+
+def test_commands_print_through_one_function_only():
+    """What goes around it is not escaped. Raw bytes of a report, whose format escapes them, are the one exception."""
+    folder = Path(jaxexport.callback.__code__.co_filename).parent
+    around = {
+        path.name: len(re.findall(r"click\.echo\(|(?<![.\w])print\(|\bConsole\(", path.read_text()))
+        for path in folder.glob("*.py")
+    }
+    assert {name: count for name, count in around.items() if count} == {"output.py": 3, "options.py": 1, "entry.py": 1}

@@ -1,0 +1,114 @@
+"""The temporary folders of a run that was killed are removed by the next run, and no others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from export_core import scratch as module
+from export_core.errors import InfrastructureFault
+from export_core.scratch import remove_abandoned, scratch_folder
+
+OWNER = """
+import sys, time
+from export_core.scratch import scratch_folder
+with scratch_folder() as folder:
+    (folder / "1").mkdir()
+    (folder / "1" / "outputs.npz").write_bytes(bytes(1000))
+    print(folder, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def parent(tmp_path, monkeypatch) -> Path:
+    """The folder for temporary files of this test."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path / "tmp"
+
+
+def owner() -> tuple[subprocess.Popen[str], Path]:
+    process = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    return process, Path(process.stdout.readline().strip())
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def test_a_killed_owners_folder_is_removed_a_living_ones_is_not(parent):
+    (killed, left), (living, used) = owner(), owner()
+    end(killed)
+    try:
+        remove_abandoned()
+        assert not left.exists()
+        assert (used / "1" / "outputs.npz").exists()
+    finally:
+        end(living)
+
+
+def test_what_is_not_of_a_run_is_left_alone(parent, tmp_path, monkeypatch):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "owner.lock").touch()
+    (parent / "jaxexport-link").symlink_to(mine)
+    (parent / "jaxexport-file").touch()
+    (parent / "jaxexport-without-lock").mkdir()
+    (parent / "jaxexport-with-link").mkdir()
+    (parent / "jaxexport-with-link" / "owner.lock").symlink_to(mine / "owner.lock")
+    (parent / "other").mkdir()
+    (parent / "other" / "owner.lock").touch()
+    before = sorted(tmp_path.rglob("*"))
+    remove_abandoned()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_another_users_folder_is_left_alone(parent, monkeypatch):
+    process, left = owner()
+    end(process)
+    monkeypatch.setattr(module.os, "getuid", lambda: os.geteuid() + 1)
+    remove_abandoned()
+    assert left.exists()
+
+
+def test_a_link_in_an_abandoned_folder_is_not_followed(parent, tmp_path):
+    process, left = owner()
+    end(process)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").touch()
+    (left / "2").symlink_to(tmp_path / "mine")
+    remove_abandoned()
+    assert not left.exists()
+    assert (tmp_path / "mine" / "file").exists()
+
+
+def test_a_folder_is_gone_after_its_use(parent):
+    with scratch_folder() as folder:
+        assert folder.parent == parent
+        remove_abandoned()
+        assert folder.exists()
+    assert list(parent.iterdir()) == []
+
+
+def test_no_place_for_a_folder_is_no_verdict(parent, monkeypatch):
+    parent.rmdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(parent))
+    with pytest.raises(InfrastructureFault, match="no temporary folder"), scratch_folder():
+        pass
+
+
+def test_a_run_removes_what_a_killed_one_left(parent, run):
+    process, left = owner()
+    end(process)
+    run("waves")
+    assert not left.exists()

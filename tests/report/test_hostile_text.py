@@ -258,6 +258,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
         for line in summary_lines(
             [
                 {"case": one.case, "writer": one.writer.jaxlib, "written": "new", "own": False, "elsewhere": 1}
+                | {"crash": one.message}
                 | {"judgements": {one.judgement: 1}, "shown": [(one.golden, one.message)]}
                 for one in results
             ]

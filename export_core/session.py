@@ -153,7 +153,7 @@ def run_matrix(
     """
     with ExitStack() as stack:
         user_code = interpreter.user_code if interpreter else None
-        user_code = user_code or stack.enter_context(options.limits.user_code())
+        user_code = user_code or stack.enter_context(options.limits.user_code(policy.environment))
         whole = plan_matrix(policy, selection, _resumed_day(options), goldens, interpreter, user_code, is_run=True)
         plan = part_of(whole, options.shard) if options.shard else whole
         observer.planned(plan, whole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -106,7 +107,8 @@ def user_code(config: pytest.Config) -> UserCode:
     if _USER_CODE not in config.stash:
         from export_core.comparing.user_code import UserCode
 
-        config.stash[_USER_CODE] = UserCode(config.rootpath)
+        # All variables: it runs the code of the same project as this process.
+        config.stash[_USER_CODE] = UserCode(config.rootpath, variables=os.environ)
         config.add_cleanup(config.stash[_USER_CODE].close)
     return config.stash[_USER_CODE]
 

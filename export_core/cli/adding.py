@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import click
-
 from export_core.artifact import Artifact
+from export_core.cli.output import echo
 from export_core.goldens import GoldenError, Manifest, Writer
 from export_core.goldens.store import staged_golden
 from export_core.inspection.describe import find_writer
@@ -47,7 +46,7 @@ def replay_by_writer(manifest: Manifest, files: Mapping[str, bytes], policy: Pol
     writer = manifest.writer
     selection = Selection(readers=f"{writer.jaxlib}-jax{writer.jax}")
     options = RunOptions(results=None, cache=False)
-    observer = Observer(note=lambda text: click.echo(text, err=True))
+    observer = Observer(note=lambda text: echo(text, err=True))
     with staged_golden(manifest, files) as golden:
         try:
             (result,) = run_matrix(policy, selection, options, goldens=[golden], observer=observer).results

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -24,6 +24,8 @@ from export_core.goldens.arrays import Leaf, to_npz
 from export_core.phrases import signal_name
 from export_core.scratch import scratch_folder
 from export_core.tolerances import problem_of_name
+from export_core.untrusted import decode_json
+from export_core.variables import passed_variables
 
 PROGRAM = Path(__file__).with_name("user_program.py")
 START_SECONDS = 120.0
@@ -46,11 +48,13 @@ class UserCode:
 
     It has this process's `sys.path`, with the folder `root` first: a project's own checks are seldom installed. It
     answers one request at a time, and can be asked from several threads. `seconds` is the limit of each answer.
+    `variables` names those that it gets beside what Python needs: a golden may name any function as its comparator.
     """
 
-    def __init__(self, root: Path | None = None, seconds: float = SECONDS) -> None:
+    def __init__(self, root: Path | None = None, seconds: float = SECONDS, variables: Iterable[str] = ()) -> None:
         self._root = (root or Path.cwd()).resolve()
         self._seconds = seconds
+        self._variables = tuple(variables)
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._closed = False
@@ -112,6 +116,7 @@ class UserCode:
                 [sys.executable, "-u", "-P", str(PROGRAM)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                env=passed_variables(self._variables),
                 start_new_session=True,  # Ctrl-C is for the coordinator
             )
         except OSError as error:
@@ -144,7 +149,7 @@ class UserCode:
         finally:
             timer.cancel()
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-            answer = msgspec.json.decode(line, type=_Answer)
+            answer: _Answer = decode_json(line, _Answer)
             if answer.id == number:  # else it is one that user code has made up, or sent twice
                 return answer
         status = self._end()

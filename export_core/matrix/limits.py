@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,9 +29,9 @@ class Limits:
     fork: bool = hasattr(os, "fork")  # Windows has none, and starts an interpreter for each cell
     device_jobs: int = 1
 
-    def user_code(self) -> UserCode:
-        """A process for users' comparators, each answer of which may take as long as a cell."""
-        return UserCode(seconds=max(SECONDS, self.timeout))
+    def user_code(self, variables: Iterable[str]) -> UserCode:
+        """A process for users' comparators, each answer of which may take as long as a cell; with these variables."""
+        return UserCode(seconds=max(SECONDS, self.timeout), variables=variables)
 
 
 @dataclass(frozen=True)

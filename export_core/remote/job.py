@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from export_core.comparing.user_code import UserCode
 from export_core.environments.placement import Mode, Target
 from export_core.goldens import Golden, Manifest
 from export_core.goldens.store import FOR_THE_EYE
@@ -72,7 +73,7 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
         )
         return JobResult(tuple(not_run))
     notes: list[str] = []
-    with scratch_folder() as scratch, job.options.limits.user_code() as user_code:
+    with scratch_folder() as scratch, _comparators(job) as user_code:
         cells = [_unpack(golden, job, scratch / str(number)) for number, golden in enumerate(job.goldens)]
         # They arrive in the order in which they end; what is sent back has the order of the job's goldens.
         outcomes: dict[CellKey, CachedOutcome] = {}
@@ -111,3 +112,7 @@ def _unpack(golden: PackedGolden, job: Job, folder: Path) -> Cell:
     for name, data in golden.files.items():
         (folder / name).write_bytes(data)
     return Cell(Golden(golden.manifest, folder), job.reader, job.platform, golden.mode, job.target)
+
+
+def _comparators(job: Job) -> UserCode:
+    return job.options.limits.user_code(job.options.policy.environment)

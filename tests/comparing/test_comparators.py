@@ -70,6 +70,18 @@ def compared(user_code):
     return compared
 
 
+def test_a_users_function_is_told_no_secret(project, monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", "s3cret")
+    monkeypatch.setenv("MY_SETTING", "1")
+    (project / "our_variables.py").write_text("import os\ndef tells(expected, actual): return repr(dict(os.environ))\n")
+    leaf = leaf_of(np.zeros(1, np.float32))
+    with UserCode(project, variables=("MY_SETTING",)) as code:
+        message = code.compare("our_variables:tells", [leaf], [leaf])
+    assert message
+    assert "'MY_SETTING': '1'" in message
+    assert "s3cret" not in message
+
+
 def test_a_users_function_decides_and_errors_are_still_reported(compared):
     found = compared("Checks.same_set")
     assert (found.ok, found.max_abs_error, found.max_ulp) == (True, 1.0, 1 << 23)

@@ -257,7 +257,14 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
         printed(line)
         for line in summary_lines(
             [
-                {"case": one.case, "writer": one.writer.jaxlib, "written": "new", "own": False, "elsewhere": 1}
+                {
+                    "case": one.case,
+                    "writer": one.writer.jaxlib,
+                    "written": "new",
+                    "crash": one.message,
+                    "own": False,
+                    "elsewhere": 1,
+                }
                 | {"judgements": {one.judgement: 1}, "shown": [(one.golden, one.message)]}
                 for one in results
             ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -107,8 +106,10 @@ def user_code(config: pytest.Config) -> UserCode:
     if _USER_CODE not in config.stash:
         from export_core.comparing.user_code import UserCode
 
-        # All variables: it runs the code of the same project as this process.
-        config.stash[_USER_CODE] = UserCode(config.rootpath, variables=os.environ)
+        # Here: the settings import this module.
+        from pytest_jaxexport.settings import added_variables
+
+        config.stash[_USER_CODE] = UserCode(config.rootpath, variables=added_variables(config))
         config.add_cleanup(config.stash[_USER_CODE].close)
     return config.stash[_USER_CODE]
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from export_core.goldens import Golden, Manifest
     from pytest_jaxexport.settings import Settings
 
+_NEWEST = pytest.StashKey["list[Golden]"]()
+
 
 def rename_hint(
     manifest: Manifest,
@@ -34,7 +36,7 @@ def rename_hint(
     """
     candidates = [
         golden
-        for golden in _newest_of_each_case(GoldenStore(settings.goldens))
+        for golden in _newest_of_each_case(GoldenStore(settings.goldens), config)
         if _is_unused(golden, manifest.test, own, config) and agrees(golden)
     ]
     if len(candidates) != 1:
@@ -49,14 +51,16 @@ def rename_hint(
     return f"\nOr was it renamed? The unused case {old.case} has the same signature and outputs: {shlex.join(words)}"
 
 
-def _newest_of_each_case(store: GoldenStore) -> list[Golden]:
-    newest = []
-    for folder in sorted(store.root.iterdir()) if store.root.is_dir() else []:
-        try:
-            newest += store.generations(folder.name)[-1:]
-        except ExportCompatError:  # a damaged golden fails its own test
-            continue
-    return newest
+def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Golden]:
+    """Read once in a run: many tests may be without goldens."""
+    if _NEWEST not in config.stash:
+        config.stash[_NEWEST] = newest = []
+        for folder in sorted(store.root.iterdir()) if store.root.is_dir() else []:
+            try:
+                newest += store.generations(folder.name)[-1:]
+            except ExportCompatError:  # a damaged golden fails its own test
+                continue
+    return config.stash[_NEWEST]
 
 
 def _is_unused(golden: Golden, test: str, own: Collection[str], config: pytest.Config) -> bool:

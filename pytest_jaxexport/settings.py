@@ -141,6 +141,11 @@ def goldens_folder(config: pytest.Config) -> Path:
     return config.rootpath / (_read_policy(config).goldens if _has_policy(config) else "golden")
 
 
+def added_variables(config: pytest.Config) -> tuple[str, ...]:
+    """The environment variables that the policy adds for code of goldens and comparators."""
+    return _read_policy(config).environment if _has_policy(config) else ()
+
+
 def read_settings(config: pytest.Config) -> Settings:
     """The settings of a run. Raises `pytest.UsageError` for impossible values."""
     return Settings(

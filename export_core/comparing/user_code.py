@@ -47,14 +47,14 @@ class UserCode:
     """The process of users' functions: started when it is first asked, and again after it has died; a context manager.
 
     It has this process's `sys.path`, with the folder `root` first: a project's own checks are seldom installed. It
-    answers one request at a time, and can be asked from several threads. `seconds` is the limit of each answer.
-    `variables` names those that it gets beside what Python needs: a golden may name any function as its comparator.
+    answers one request at a time, and can be asked from several threads. `seconds` is the limit of each answer. It gets
+    the variables of a cell, no token of a CI system: `variables` names those that the policy adds.
     """
 
     def __init__(self, root: Path | None = None, seconds: float = SECONDS, variables: Iterable[str] = ()) -> None:
         self._root = (root or Path.cwd()).resolve()
-        self._seconds = seconds
         self._variables = tuple(variables)
+        self._seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._closed = False

@@ -34,7 +34,10 @@ def own_requirement(package: Distribution | None = None) -> str:
         return f"-e{url2pathname(urlparse(origin['url']).path)}"
     name = f"{package.metadata['Name'].replace('-', '_')}-{package.version}"
     try:
-        wheel = _wheel(f"{name}.dist-info/RECORD", dict(_installed_files(package)))
+        files = dict(_installed_files(package))
+        if not files:
+            raise OSError(f"{name} has no RECORD of its files")
+        wheel = _wheel(f"{name}.dist-info/RECORD", files)
     except OSError as error:
         raise EnvironmentFailed(
             f"backfill installs a copy of this pytest-jaxexport, and one of its files cannot be read: {error}. Install "

@@ -30,7 +30,7 @@ class Limits:
     device_jobs: int = 1
 
     def user_code(self, variables: Iterable[str]) -> UserCode:
-        """A process for users' comparators, each answer of which may take as long as a cell; with these variables."""
+        """A process for users' comparators, with the variables that a policy adds; an answer may take as a cell may."""
         return UserCode(seconds=max(SECONDS, self.timeout), variables=variables)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from export_core.environments.environment import Environment, damage
 from export_core.environments.placement import Placement
@@ -13,22 +14,30 @@ SUSPICIOUS = (Verdict.ERROR, Verdict.CRASH, Verdict.TIMEOUT, Verdict.NUMERICS, V
 """Verdicts that a damaged environment gives too: it is looked at before they count."""
 
 
+@dataclass
+class _Look:
+    """A look at an environment, which it has so that no other one gets its id. `damage` is None before the look."""
+
+    environment: Environment
+    damage: str | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
 class Repairs:
     """Damaged environments of a run. `provider` gives an environment, `notify` reports one that is built again."""
 
     def __init__(self, provider: Callable[[Placement], Environment], notify: Callable[[str], None]) -> None:
         self._provider = provider
         self._notify = notify
-        # By identity, with the environment itself, so that no other one gets its id.
-        self._damages: dict[int, tuple[Environment, str]] = {}
-        self._lock = threading.Lock()
+        self._looks: dict[int, _Look] = {}  # by identity: variables make an environment unhashable
 
     def damage(self, environment: Environment) -> str:
         """What of an environment is damaged, empty for nothing. All of its files are read, so only once."""
-        with self._lock:
-            if id(environment) not in self._damages:
-                self._damages[id(environment)] = environment, damage(environment)
-            return self._damages[id(environment)][1]
+        look = self._looks.setdefault(id(environment), _Look(environment))
+        with look.lock:
+            if look.damage is None:
+                look.damage = damage(environment)
+            return look.damage
 
     def repaired(self, environment: Environment, placement: Placement) -> Environment:
         """An environment, asked for again: what broke of it meanwhile is repaired. Raises `EnvironmentFailed`."""
@@ -37,5 +46,5 @@ class Repairs:
             self._notify(f"the environment of jaxlib {environment.release.jaxlib} is built again: {damaged}")
         repaired = self._provider(placement)
         if damaged:  # what a package still says wrongly of its own files is no damage
-            self._damages[id(repaired)] = repaired, ""
+            self._looks[id(repaired)] = _Look(repaired, "")
         return repaired

@@ -64,6 +64,10 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     return Job(first.reader, first.platform, tuple(map(_pack, cells)), options, tool(), first.target)
 
 
+def _user_code(job: Job) -> UserCode:
+    return job.options.limits.user_code(job.options.policy.environment)
+
+
 def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = replay_here) -> JobResult:
     """Run a job here: build the reader's environment, replay each cell cold. Never raises for what a cell does."""
     if problem := _why_not_here(job):
@@ -73,7 +77,7 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
         )
         return JobResult(tuple(not_run))
     notes: list[str] = []
-    with scratch_folder() as scratch, _comparators(job) as user_code:
+    with scratch_folder() as scratch, _user_code(job) as user_code:
         cells = [_unpack(golden, job, scratch / str(number)) for number, golden in enumerate(job.goldens)]
         # They arrive in the order in which they end; what is sent back has the order of the job's goldens.
         outcomes: dict[CellKey, CachedOutcome] = {}
@@ -112,7 +116,3 @@ def _unpack(golden: PackedGolden, job: Job, folder: Path) -> Cell:
     for name, data in golden.files.items():
         (folder / name).write_bytes(data)
     return Cell(Golden(golden.manifest, folder), job.reader, job.platform, golden.mode, job.target)
-
-
-def _comparators(job: Job) -> UserCode:
-    return job.options.limits.user_code(job.options.policy.environment)

@@ -70,18 +70,6 @@ def compared(user_code):
     return compared
 
 
-def test_a_users_function_is_told_no_secret(project, monkeypatch):
-    monkeypatch.setenv("GITHUB_TOKEN", "s3cret")
-    monkeypatch.setenv("MY_SETTING", "1")
-    (project / "our_variables.py").write_text("import os\ndef tells(expected, actual): return repr(dict(os.environ))\n")
-    leaf = leaf_of(np.zeros(1, np.float32))
-    with UserCode(project, variables=("MY_SETTING",)) as code:
-        message = code.compare("our_variables:tells", [leaf], [leaf])
-    assert message
-    assert "'MY_SETTING': '1'" in message
-    assert "s3cret" not in message
-
-
 def test_a_users_function_decides_and_errors_are_still_reported(compared):
     found = compared("Checks.same_set")
     assert (found.ok, found.max_abs_error, found.max_ulp) == (True, 1.0, 1 << 23)
@@ -245,3 +233,13 @@ def test_closing_ends_a_comparison_that_would_not_end(tmp_path):
     assert len(errors) == 1
     with pytest.raises(CompareError, match="the run was stopped"):
         user_code.check("our_hostile:f")
+
+
+def test_a_comparator_sees_no_token_and_what_the_policy_names(tmp_path, monkeypatch):
+    (tmp_path / "our_spy.py").write_text(
+        "import os\ndef f(expected, actual): return ' '.join({'CI_TOKEN', 'OURS'} & {*os.environ})"
+    )
+    monkeypatch.setenv("CI_TOKEN", "s3cret")
+    monkeypatch.setenv("OURS", "1")
+    with UserCode(tmp_path, variables=["OURS"]) as user_code:
+        assert user_code.compare("our_spy:f", (), ()) == "OURS"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from export_core.releases import Calendar, Release, ReleaseError, Windows
 
 _CHECK = "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)"
 INCOMPLETE = 3
+
+SESSION_ENDED = "JAXEXPORT_SESSION_ENDED"
+"""The environment variable with the path of a file that the plugin makes when a run of pytest ends as it should."""
 
 
 def choose_writers(
@@ -62,7 +66,8 @@ def write_goldens(
         constraints: versions that packages of the environments are held to.
 
     Returns:
-        0 when every writer wrote; 1 when tests failed in one; 3 when an environment could not be built.
+        0 when every writer wrote; 1 when tests failed in one; 3 when an environment could not be built, or pytest was
+        ended by the code that it ran.
     """
     codes = []
     for release in writers.chosen:
@@ -73,14 +78,31 @@ def write_goldens(
                 environment = _build_writer(release, writers, install, constraints, locks)
                 words = ("--update-goldens", "--record-packages", "-m", "export_compat", "-q")
                 command = [str(environment.python), "-m", "pytest", *words]
-                # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
-                code = subprocess.run([*command, *pytest_args], env=writer_variables(), check=False).returncode
+                code = _run_to_its_end([*command, *pytest_args])
         except EnvironmentFailed as error:
             click.echo(shown(f"{PREFIX}jaxlib {release.jaxlib}: {error}"), err=True)
             codes.append(INCOMPLETE)
         else:
-            codes.append(1 if code else 0)
+            codes.append(code)
     return max(codes)
+
+
+def _run_to_its_end(command: Sequence[str]) -> int:
+    """Run pytest: 0, or 1 where it failed. 3 where it ended with 0 before its session did, as `os._exit(0)` ends it."""
+    with tempfile.TemporaryDirectory(prefix="jaxexport-") as folder:
+        ended = Path(folder) / "ended"
+        # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
+        variables = {**writer_variables(), SESSION_ENDED: str(ended)}
+        if subprocess.run(command, env=variables, check=False).returncode:
+            return 1
+        if ended.exists():
+            return 0
+    click.echo(
+        f"{PREFIX}pytest ended with 0 before its session did: a test or a conftest.py has ended its process. Its "
+        "goldens may not be written.",
+        err=True,
+    )
+    return INCOMPLETE
 
 
 def _build_writer(

@@ -7,7 +7,6 @@ where it leaves: in the one function of each format that writes it.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 # Marks that change the direction of the text around them, and what some programs take for the end of a line.
@@ -52,7 +51,7 @@ def for_markdown(text: str) -> str:
     return _LINK.sub("\N{ZERO WIDTH SPACE}", line)
 
 
-def safe_json(value: Any, *, indent: int = -1) -> bytes:
+def safe_json(value: object, *, indent: int = -1) -> bytes:
     """A value as JSON, on one line unless indented. See `for_json`."""
     import msgspec  # here: an error needs none of it
 

@@ -25,7 +25,7 @@ from export_core.goldens.verify import verify_goldens
 from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge, summarize
 from export_core.judge.gate import in_order
 from export_core.judge.known import check_width, promised_scopes
-from export_core.judge.unmatched import Told, unmatched_patterns
+from export_core.judge.unmatched import told_by_run, unmatched_patterns
 from export_core.matrix import Cell, Limits, Outcome, Plan, Selection, make_plan
 from export_core.matrix.limits import GIB, ReplayOptions
 from export_core.matrix.local_replay import replay_here
@@ -115,9 +115,6 @@ class Observer:
 
 SILENT = Observer()
 """An observer that does nothing."""
-
-_TOLD_BY_PART = (Told.BY_EVERY_RUN,)
-_TOLD_BY_WHOLE = (Told.BY_EVERY_RUN, Told.BY_WHOLE_RUN)
 
 
 @dataclass(frozen=True)
@@ -215,9 +212,9 @@ def plan_matrix(
     if goldens is None:
         goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)))
         # Of all goldens, whatever the selection: what a part of them does not match may match the others.
-        silent = () if not is_run else _TOLD_BY_WHOLE if selection.whole and not options.shard else _TOLD_BY_PART
+        told = told_by_run(whole=selection.whole and not options.shard) if is_run else ()
         unmatched = unmatched_patterns(policy, goldens, calendar)
-        warnings = tuple(pattern.text for pattern in unmatched if pattern.told not in silent)
+        warnings = tuple(pattern.text for pattern in unmatched if pattern.told not in told)
     # Before the cells are made: keys of cached outcomes and jobs for other machines take tolerances from the manifests.
     goldens = apply_quirks(goldens, policy.quirks)
     day = options.as_of or datetime.datetime.now(tz=datetime.UTC).date()

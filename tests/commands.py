@@ -20,7 +20,7 @@ from export_core.goldens.store import sha256
 from export_core.judge import Result, Summary
 from export_core.policy import Policy
 from export_core.runs.journal import RESULTS
-from export_core.runs.plan_record import PLAN, PlanRecord, cells_by_place, hash_of
+from export_core.runs.plan_record import PLAN, PlanRecord, cells_by_place, hash_of, policy_hash
 from export_core.runs.results import result_line, write_summary
 
 
@@ -83,7 +83,7 @@ def finished(
         goldens=goldens,
         cells=hash_of(own_cells),
         planned=summary.planned,
-        policy=hash_of(fields.get("policy", Policy()).without_locations()),
+        policy=policy_hash(summary.policy),
         limits={},
         wheels="",
         calendar=summary.calendar,

@@ -49,7 +49,8 @@ def test_deep_results_are_an_error(tmp_path, text):
         list(read_results(tmp_path))
     with pytest.raises(RunError, match=r"summary\.json: not a summary that this version reads: "):
         read_summary(tmp_path)
-    assert recorded_plan(tmp_path) is None
+    with pytest.raises(RunError, match=r"plan\.json: not a plan that this version reads: "):
+        recorded_plan(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "symbolic link", "folder", "socket"])

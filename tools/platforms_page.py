@@ -87,7 +87,10 @@ def failures(results: Sequence[Result]) -> Iterator[str]:
             kind = (case, result.platform, str(result.judgement), str(result.verdict), message)
             kinds.setdefault(kind, set()).add((result.writer.jaxlib, result.reader.jaxlib))
     for (case, platform, judgement, verdict, message), pairs in sorted(kinds.items()):
-        arrows = ", ".join(f"{writer} → {reader}" for writer, reader in sorted(pairs, key=lambda pair: built(pair[1])))
+        arrows = ", ".join(
+            f"{writer} → {reader}"
+            for writer, reader in sorted(pairs, key=lambda pair: (built(pair[1]), built(pair[0])))
+        )
         line = f"- {case} on {platform}, {arrows}: {verdict}, {judgement}: `{message}`"
         yield textwrap.fill(line, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 

@@ -15,6 +15,8 @@ Spec = tuple[str | tuple[str, ...] | None, ...]
 MOST_DEVICES = 4096
 """More than any caller has on one machine: what a file claims must not decide how long its reader counts."""
 
+_MOST_DIMENSIONS = 64
+
 # Numbers of the fields, and kinds of shardings. Source: xla/xla_data.proto, OpSharding.
 _TYPE, _TILES, _DEVICES, _LAST_IS_REPLICATED, _LAST_TILES, _IOTA, _PERMUTATION = 1, 3, 4, 6, 8, 9, 10
 _REPLICATED, _MAXIMAL, _TUPLE, _OTHER, _MANUAL = range(5)
@@ -38,13 +40,13 @@ def tiles_of(proto: bytes, name: str) -> Tiles | None:
         return None
     dims = numbers.get(_TILES, [])
     count = math.prod(dims)
-    if kind != _OTHER or not 0 < count <= MOST_DEVICES:
-        raise ArtifactError("a tiled sharding of an array", f"type {kind}, tiles {dims}", name=name)
+    if kind != _OTHER or not 0 < count <= MOST_DEVICES or len(dims) > _MOST_DIMENSIONS:
+        raise ArtifactError("a tiled sharding of an array", f"type {kind}, tiles {str(dims)[:200]}", name=name)
     # Of the kinds of trailing dimensions, all mean replicas to a caller: a manual one is none that jax.export writes.
     trailing = len(numbers.get(_LAST_TILES, [])) or int(any(numbers.get(_LAST_IS_REPLICATED, [])))
     devices = numbers.get(_DEVICES) or _transposed(numbers.get(_IOTA, [count]), numbers.get(_PERMUTATION, [0]))
     if sorted(devices) != list(range(count)) or trailing > len(dims):
-        raise ArtifactError(f"each of {count} devices once", f"{devices}", name=name)
+        raise ArtifactError(f"each of {count} devices once", f"{str(devices)[:200]}", name=name)
     parts = tuple(dims[: len(dims) - trailing])
     replicas = count // math.prod(parts)
     # The order of replicas is of no meaning.
@@ -91,7 +93,9 @@ def _devices_on(mesh: Mapping[str, int], spec: Sequence[tuple[str, ...]]) -> tup
 
 def _transposed(shape: Sequence[int], permutation: Sequence[int]) -> list[int]:
     """``arange(n).reshape(shape).transpose(permutation).ravel()``; empty where these do not fit."""
-    if sorted(permutation) != list(range(len(shape))) or not 0 < math.prod(shape) <= MOST_DEVICES:
+    if len(shape) > _MOST_DIMENSIONS or sorted(permutation) != list(range(len(shape))):
+        return []
+    if not 0 < math.prod(shape) <= MOST_DEVICES:
         return []
     strides = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
     ranges = [range(0, shape[place] * strides[place], strides[place]) for place in permutation]

@@ -233,7 +233,7 @@ def prune(project: _Project, as_of: str | None, delete: bool, quiet: bool) -> No
         if delete:
             raise PolicyError(f"{' '.join(problems)} Pin what should stay, or remove the pin: nothing was deleted.")
         for problem in problems:
-            echo(problem, err=True)
+            echo(f"warning: {problem}", err=True)
     for decision in decisions:
         if decision.reasons and not quiet:
             echo(f"retains  {decision.golden.id}  {'; '.join(decision.reasons)}")

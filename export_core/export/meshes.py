@@ -10,9 +10,11 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from export_core.artifact import Artifact
 from export_core.export.arguments import Arguments
 from export_core.export.case import Case
 from export_core.export.errors import ExportError
+from export_core.goldens.adopted_mesh import mesh_for
 
 
 def concrete_mesh(test: str, axes: Mapping[str, int]) -> Mesh:
@@ -58,8 +60,8 @@ def abstract_arguments(case: Case, arguments: Arguments) -> Arguments:
     )
 
 
-def mesh_of(case: Case, arguments: Arguments, devices: int) -> dict[str, int]:
-    """The mesh of an artifact for this number of devices: that of the case, that of its arguments, or one axis."""
+def mesh_of(case: Case, arguments: Arguments, artifact: Artifact, devices: int) -> dict[str, int]:
+    """The mesh of an artifact for this number of devices: that of the case, of its arguments, or what it tells."""
     if devices == 1:
         return {}
     if case.options.mesh:
@@ -68,7 +70,26 @@ def mesh_of(case: Case, arguments: Arguments, devices: int) -> dict[str, int]:
         mesh = getattr(getattr(value, "sharding", None), "mesh", None)
         if mesh is not None and math.prod(mesh.shape.values()) == devices:
             return {str(axis): int(size) for axis, size in mesh.shape.items()}
-    return {"devices": devices}
+    return mesh_for(artifact, {})
+
+
+def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Arguments:
+    """The arguments as an artifact wants them on its mesh, unless they are on several devices already.
+
+    `jax.jit` places them by its in_shardings; a call of the artifact does not.
+    """
+    leaves = arguments.flat()
+    if any(len(leaf.sharding.device_set) > 1 for leaf in leaves if isinstance(leaf, jax.Array)):
+        return arguments
+    mesh = concrete_mesh(case.test, axes)
+    try:
+        wanted = exported.in_shardings_jax(mesh)
+    except (AttributeError, ValueError):  # until 0.4.28 it cannot say it; since 0.9.0 arguments may be on other meshes
+        wanted = (None,) * len(leaves)
+    whole = NamedSharding(mesh, PartitionSpec())
+    return arguments.with_flat(
+        [jax.device_put(leaf, sharding or whole) for leaf, sharding in zip(leaves, wanted, strict=True)]
+    )
 
 
 def shard_layout(value: jax.Array) -> str:

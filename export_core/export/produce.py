@@ -96,7 +96,9 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         specs = _specs(case, arguments)
         exported, data = _export(case, specs, writer)
         module, jaxpr = api.module_text(exported), _jaxpr(case, specs)
-    options = _options(case, arguments, _platforms(case, writer), exported.nr_devices)
+    artifact = read_bytes(data, name=case.id)
+    mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
+    options = _options(case, _platforms(case, writer), mesh)
     inputs = leaves_as_declared(arguments, exported)
     outputs = tuple(map(leaf_from, run(case, arguments)))
     files = {
@@ -107,7 +109,6 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         "jaxpr.txt": jaxpr.text.encode(),
         **registration_files(case),
     }
-    artifact = read_bytes(data, name=case.id)
     manifest = structs.replace(_manifest(case, writer, options, artifact, files), jaxpr=jaxpr.summary)
     return ProducedGolden(case, manifest, files, artifact, inputs, outputs, exported, arguments)
 
@@ -196,7 +197,7 @@ def _platforms(case: Case, writer: Writer) -> tuple[str, ...]:
     return tuple(case.options.platforms or (writer.platform,))
 
 
-def _options(case: Case, arguments: Arguments, platforms: tuple[str, ...], devices: int) -> Options:
+def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int]) -> Options:
     """The options as the manifest holds them, in text."""
     options = case.options
     shapes = options.symbolic_shapes
@@ -207,7 +208,7 @@ def _options(case: Case, arguments: Arguments, platforms: tuple[str, ...], devic
         vjp_order=options.vjp_order,
         symbolic_shapes=() if shapes is None else (shapes,) if isinstance(shapes, str) else _texts(shapes),
         constraints=options.constraints,
-        mesh=mesh_of(case, arguments, devices),
+        mesh=mesh,
         in_specs=_texts(options.in_specs),
         calling_convention_version=options.calling_convention_version,
         ignore_forward_compatibility=options.ignore_forward_compatibility,

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of golden.yaml. A newer one is refused: it may mean what this version cannot check."""
 
+UNKNOWN = "unknown"
+"""The Python of a writer that only its artifact tells of."""
+
 _QUOTED_SOURCE = re.compile(r"^.*\n[ \t]*\^[ \t]*$", re.MULTILINE)
 """A line of source above a caret, as XLA quotes it below an error."""
 
@@ -169,6 +172,11 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jaxpr: JaxprSummary | None = None
     packages: dict[str, str] = {}
     format: int = FORMAT
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether it was made of an artifact without its source: nobody knows its writer's Python."""
+        return self.writer.python == UNKNOWN
 
     @property
     def replayed_on(self) -> tuple[str, ...]:

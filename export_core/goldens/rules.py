@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from export_core.goldens.adopted_mesh import parse_specs
+from export_core.goldens.errors import GoldenError
 from export_core.tolerances import problem_of_name, read_amount
 
 if TYPE_CHECKING:
@@ -92,6 +94,13 @@ def _options(manifest: Manifest) -> Problems:
             yield "options.register", f"expected the dotted name of a Python module, found {name!r}."
         elif f"{name}.register.py" not in manifest.files:
             yield "options.register", f"{name}: expected its copy {name}.register.py under `files`, found none."
+    if options.in_specs and manifest.is_adopted:  # a reader places the arguments by them
+        try:
+            fits = len(parse_specs(", ".join(map(str, options.in_specs)))) == len(manifest.signature.inputs)
+        except GoldenError:
+            fits = False
+        if not fits:
+            yield "options.in_specs", f"expected a PartitionSpec or null for each argument, found {options.in_specs}."
     for name, value in manifest.flags.items():
         if isinstance(value, int) and abs(value) >= _LARGEST:
             yield f"flags.{name}", f"expected a number of 64 bits, found one of {len(str(value))} digits."

@@ -9,7 +9,10 @@ from typing import Any, TypedDict
 
 
 class CustomCallFacts(TypedDict):
-    """A custom-call target: its standing in the lists of the possible writers, and where it is called."""
+    """A custom-call target: its standing in the lists of the possible writers, and where it is called.
+
+    With a count of 0, a part of the artifact that this reader does not know.
+    """
 
     target: str
     standing: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 from collections.abc import Iterable, Sequence
 
@@ -10,6 +11,7 @@ import msgspec
 from export_core.goldens import Manifest
 from export_core.matrix.quirks import quirks_of, relaxation
 from export_core.policy import Quirk
+from export_core.releases import load_calendar
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -45,7 +47,16 @@ def merge_accepted(parts: Iterable[Iterable[Accepted]]) -> list[Accepted]:
     merged: dict[tuple[str, str], set[str]] = {}
     for accepted in itertools.chain.from_iterable(parts):
         merged.setdefault((accepted.what, accepted.reason), set()).update(accepted.cases)
-    return [Accepted(what, reason, tuple(sorted(cases))) for (what, reason), cases in sorted(merged.items())]
+    return [
+        Accepted(what, reason, tuple(sorted(cases, key=_order))) for (what, reason), cases in sorted(merged.items())
+    ]
+
+
+def _order(name: str) -> tuple[str, datetime.date, str]:
+    """Sort key of a case, or of a golden: by case, then by the build date of its writer, unknown ones last."""
+    case, _, writer = name.partition("/")
+    known = load_calendar().jaxlib.get(writer.partition("-")[0])
+    return case, known.built if known else datetime.date.max, name
 
 
 def _disabled_check(check: str) -> str:

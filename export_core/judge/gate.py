@@ -7,7 +7,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -134,7 +134,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         stale=stale,
         as_of=facts.as_of,
         selection=facts.selection,
-        policy=msgspec.to_builtins(_without_passwords(policy)),
+        policy=recorded_policy(policy),
         calendar=facts.calendar,
         seconds=round(facts.seconds, 1),
         exit_code=KEPT,  # until `exit_code_of`
@@ -151,12 +151,17 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     return msgspec.structs.replace(summary, exit_code=exit_code_of(summary))
 
 
+def broken_changes(summary: Summary) -> int:
+    """How many declared changes of custom calls some golden makes too early."""
+    return sum(bool(change.broken) for change in summary.custom_call_changes)
+
+
 def exit_code_of(summary: Summary) -> int:
     """The exit code that follows from everything else in a summary."""
     # Incomplete outranks broken: what did not run may be broken too. The report lists both.
     if summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE):
         return INCOMPLETE
-    if summary.judgements.get(Judgement.BROKEN) or any(change.broken for change in summary.custom_call_changes):
+    if summary.judgements.get(Judgement.BROKEN) or broken_changes(summary):
         return BROKEN
     if summary.stale:
         return STALE
@@ -165,10 +170,10 @@ def exit_code_of(summary: Summary) -> int:
     return INCOMPLETE if summary.unpromised and not meant else KEPT
 
 
-def _without_passwords(policy: Policy) -> Policy:
-    """The policy as it is stored: a requirement may be a URL with a password."""
+def recorded_policy(policy: Policy) -> dict[str, Any]:
+    """A policy as a summary holds it: what is installed may name an index with a password."""
     install = tuple(map(without_credentials, policy.backfill_install))
-    return msgspec.structs.replace(policy, backfill_install=install)
+    return cast(dict[str, Any], msgspec.to_builtins(msgspec.structs.replace(policy, backfill_install=install)))
 
 
 def _miscounted(planned: int, results: int, different: int) -> list[str]:

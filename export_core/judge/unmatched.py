@@ -35,6 +35,11 @@ class Unmatched(NamedTuple):
     told: Told = Told.NEVER
 
 
+def told_by_run(*, whole: bool) -> tuple[Told, ...]:
+    """What the report of a run says by itself."""
+    return (Told.BY_EVERY_RUN, Told.BY_WHOLE_RUN) if whole else (Told.BY_EVERY_RUN,)
+
+
 def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
     """Every pattern and name in a policy that matches no golden, reader or target, in the order of the keys.
 

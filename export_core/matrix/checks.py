@@ -42,8 +42,8 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
     """
     golden = cell.golden
     folder, mesh = golden.folder.resolve(), golden.manifest.options.mesh
-    # The artifact of a test was exported with its specs, and says them itself.
-    given = () if golden.manifest.test else golden.manifest.options.in_specs
+    # An artifact that a test exported with specs says them itself.
+    given = golden.manifest.options.in_specs if golden.manifest.is_adopted else ()
     specs = parse_specs(", ".join(map(str, given))) if given else ()
     checks = tuple(
         CheckRequest(

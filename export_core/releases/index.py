@@ -87,7 +87,7 @@ def index_files(index: str, package: str) -> tuple[IndexFile, ...]:
     except ValidationError as error:
         first = error.errors()[0]
         raise _not_a_page(url, f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}") from None
-    except (ValueError, UnsupportedRepoVersionError) as error:
+    except (ValueError, UnsupportedRepoVersionError, RecursionError) as error:
         raise _not_a_page(url, str(error)) from None
     if not page.packages:
         raise ReleaseError(f"{without_credentials(url)}: expected the files of {package}, found none listed there.")

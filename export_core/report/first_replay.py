@@ -48,7 +48,7 @@ def first_replay(result: Result) -> FirstReplay:
     shown = [pair for pair in evidence(result) if pair[0] in ("stage", "message", "stderr")]
     lines = (
         f"{result.golden}: its own writer cannot replay this golden in a new process: it "
-        f"{VERDICT_PHRASES[result.verdict]}. Nothing was stored, since no reader could.",
+        f"{VERDICT_PHRASES[result.verdict]}. The fault is in what was exported, not in a release: nothing was stored.",
         *labelled_lines(shown),
         _ADVICE.get(result.verdict, _GENERAL_ADVICE),
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from export_core.judge.gate import calendar_facts
+from export_core.judge.gate import calendar_facts, recorded_policy
 from export_core.matrix.cell import CellKey
 from export_core.matrix.content_keys import tool
 from export_core.matrix.limits import Limits
@@ -123,7 +123,7 @@ def record_of(plan: Plan, policy: Policy, limits: Limits, shard: str = "", part:
         goldens=goldens,
         cells=hash_of(own_cells),
         planned=len(plan.cells),
-        policy=hash_of(policy.without_locations()),
+        policy=policy_hash(recorded_policy(policy)),
         limits={"timeout": limits.timeout, "memory": float(limits.memory)},  # as it is read back
         wheels=hash_of([plan.sources.content(reader) for reader in plan.readers]),
         calendar=calendar_facts(plan.calendar, plan.as_of),
@@ -169,6 +169,18 @@ def plan_of(folder: Path) -> PlanRecord:
 def hash_of(value: Any) -> str:
     """A hash of data, the same for the same data."""
     return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
+
+
+def policy_hash(policy: Mapping[str, Any]) -> str:
+    """A hash of a policy as summary.json has it, without the lines of its entries: moving one changes nothing.
+
+    Of the keys that are there, so that a later version, which knows more keys, finds the same.
+    """
+    plain = msgspec.json.decode(msgspec.json.encode(policy))
+    for table in ("known_failures", "quirks"):
+        for entry in plain.get(table, ()):
+            entry.pop("place", None)
+    return hash_of(plain)
 
 
 def _place(key: CellKey) -> str:

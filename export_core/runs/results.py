@@ -7,7 +7,6 @@ no signature, since whoever can write the folder can write all of it.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,14 +15,14 @@ import msgspec
 
 from export_core.atomic import write_whole
 from export_core.escaping import safe_json
-from export_core.judge.gate import Summary, exit_code_of
+from export_core.judge.gate import RunFacts, Summary, broken_changes, exit_code_of, summarize
 from export_core.judge.result import Result
 from export_core.phrases import schema_problem
 from export_core.policy import Policy
 from export_core.releases import Calendar
 from export_core.runs.errors import IncompleteResults, ResultsNotWritten, RunError
 from export_core.runs.journal import RESULTS, SUMMARY
-from export_core.runs.plan_record import PLAN, PlanRecord, hash_of, plan_of
+from export_core.runs.plan_record import PLAN, PlanRecord, hash_of, plan_of, policy_hash
 from export_core.untrusted import decode_json
 
 _AGAIN = "Run the matrix again."
@@ -149,7 +148,7 @@ def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
         "as_of": str(summary.as_of) == plan.as_of,
         "selection": selection == plan.selection,
         "planned": bool(shard) or summary.planned == plan.planned,
-        "policy": hash_of(policy_of(summary).without_locations()) == plan.policy,
+        "policy": policy_hash(summary.policy) == plan.policy,
         "calendar": summary.calendar == plan.calendar,
         "cells": bool(shard) or has_gap or hash_of(plan.own_cells) == plan.cells,
     }
@@ -161,10 +160,15 @@ def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
 
 
 def _check_counts(path: Path, summary: Summary, results: Sequence[Result]) -> None:
+    """Raise `RunError` for a summary that does not follow from its results and its policy."""
+    again = summarize(results, policy_of(summary), RunFacts.from_summary(summary))
+    # Whether there is something to say, and not its words: another version may say it in other ones.
     same = {
-        "results": summary.results == len(results),
-        "verdicts": summary.verdicts == Counter(str(result.verdict) for result in results),
-        "judgements": summary.judgements == Counter(str(result.judgement) for result in results),
+        **{name: getattr(summary, name) == getattr(again, name) for name in ("results", "verdicts", "judgements")},
+        **{name: bool(getattr(summary, name)) == bool(getattr(again, name)) for name in ("uncovered", "unpromised")},
+        # What was added in the future is stale only until that day has come.
+        "stale": bool(summary.stale) or not again.stale,
+        "custom_call_changes": broken_changes(summary) == broken_changes(again),
         "exit_code": summary.exit_code == exit_code_of(summary),
     }
     if changed := [name for name, is_same in same.items() if not is_same]:

@@ -270,7 +270,7 @@ def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str
     mesh = Mesh(np.array(chosen).reshape(sizes), tuple(names))
     wanted = [None] * len(leaves)
     if check["place"] == "own":
-        given = [None if spec is None else NamedSharding(mesh, spec_of(spec)) for spec in check["specs"]]
+        given = [None if spec is None else NamedSharding(mesh, spec_of(spec)) for spec in check.get("specs", ())]
         own = artifact_shardings(exported, mesh) or wanted
         wanted = [at or other for at, other in zip(own, given or wanted, strict=True)]
     elif check["place"] == "spread":

@@ -17,13 +17,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kept import FILES
+from kept import DATA, FILES
 from mutants import Mutants
 
 from export_core.artifact import ArtifactError, read, read_bytes
@@ -142,18 +142,13 @@ class Check:
             )
 
 
-def seeds_of(interpreter: Interpreter) -> Mutants:
-    """The modules that mutants are made of: kept ones and goldens, and some as `interpreter` writes them again."""
-    modules = [
-        module.serialized()
-        for path in (*FILES, *sorted(GOLDEN.glob("*/*/*.jaxexport")))
-        for module in read(path).modules
-    ]
+def rewritten(interpreter: Interpreter) -> dict[str, bytes]:
+    """Some modules as a jaxlib writes them again: as VHLO for older versions, as StableHLO in each bytecode."""
     with tempfile.TemporaryDirectory() as scratch:
         names = []
         for name in REWRITTEN:
             path = Path(scratch) / name.replace("/", "-")
-            path.write_bytes(read(FILES[0].parents[1] / f"{name}.jaxexport").module.serialized())
+            path.write_bytes(read(DATA / f"{name}.jaxexport").module.serialized())
             names.append(str(path))
         out = Path(scratch) / "out"
         out.mkdir()
@@ -161,14 +156,18 @@ def seeds_of(interpreter: Interpreter) -> Mutants:
         done = subprocess.run(command, env=dict(interpreter.variables), capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"jaxlib {interpreter.name} cannot write seeds:\n{done.stderr[-2000:]}")
-        modules += [path.read_bytes() for path in sorted(out.iterdir())]
+        return {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+
+
+def mutants_of(more: Iterable[bytes]) -> Mutants:
+    """Mutants of kept artifacts, goldens and some more modules: all that make custom calls, and a few others."""
+    paths = (*FILES, *sorted(GOLDEN.glob("*/*/*.jaxexport")))
+    modules = [*(module.serialized() for path in paths for module in read(path).modules), *more]
     small = list(dict.fromkeys(data for data in modules if len(data) <= LARGEST))
     calling = [data for data in small if b"custom_call" in data]
     others = [data for data in small if b"custom_call" not in data]
-    return Mutants(
-        [*calling, *others[:: 1 + len(others) // 20]],
-        [path.read_bytes() for path in FILES if path.stat().st_size <= 3 * LARGEST],
-    )
+    artifacts = [path.read_bytes() for path in FILES if path.stat().st_size <= 3 * LARGEST]
+    return Mutants([*calling, *others[:: 1 + len(others) // 20]], artifacts)
 
 
 def lane(
@@ -223,7 +222,7 @@ def main() -> int:
     options = parser.parse_args()
     jaxlibs = options.jaxlibs.split(",")
     interpreters = interpreters_of(jaxlibs)
-    mutants = seeds_of(interpreters[-1])
+    mutants = mutants_of(rewritten(interpreters[-1]).values())
     started = printed = time.monotonic()
     queue: Any = multiprocessing.Queue()
     lanes = [

@@ -50,12 +50,18 @@ def targets_of(module):
         op = waiting.pop()
         name = op.name
         if "custom_call" in name:
-            has_target = "call_target_name" in op.attributes
-            targets.add(ir.StringAttr(op.attributes["call_target_name"]).value if has_target else name)
+            targets.add(text_of(op.attributes["call_target_name"]) if "call_target_name" in op.attributes else name)
         elif name.partition(".")[0] not in KNOWN:
             targets.add(name)
         waiting += [child.operation for region in op.regions for block in region for child in block]
     return sorted(targets)
+
+
+def text_of(attribute):
+    try:
+        return ir.StringAttr(attribute).value
+    except UnicodeDecodeError:
+        return "no UTF-8 text"  # an audit names no such target
 
 
 def found_in(kind, data):

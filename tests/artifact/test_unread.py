@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 from forge import varint
 from kept import DATA, FILES, NAMES, jax_goldens
-from taken_apart import ATTRS, Operation, TakenApart, take_apart
+from taken_apart import ATTRS, Block, Operation, TakenApart, take_apart
 
-from export_core.artifact import read, read_bytes
+from export_core.artifact import ArtifactError, read, read_bytes
 from export_core.artifact.audit import audit
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan, UnknownField
@@ -115,7 +118,13 @@ def test_content_of_the_resource_sections_is_refused():
     assert problems(parts) == {"resources": "foreign"}
 
 
-@pytest.mark.parametrize("name", ["call_target_name", "api_version", "backend_config", "called_computations"])
+def test_the_target_named_is_the_one_that_jaxlib_takes():
+    parts = module()
+    with_entry(parts, call_of(parts), b"call_target_name", parts.target(b"evil"))
+    assert problems(parts) == {"call_target_name of vhlo.custom_call_v2": "conflict", "evil": "unlisted"}
+
+
+@pytest.mark.parametrize("name", ["api_version", "backend_config", "called_computations", "has_side_effect"])
 def test_an_attribute_that_overrides_a_property_is_refused(name):
     parts = module()
     with_entry(parts, call_of(parts), name.encode(), parts.target(b"evil"))
@@ -149,7 +158,7 @@ def test_two_targets_in_old_bytecode_are_refused():
 def test_attributes_with_a_name_that_is_no_string_are_refused():
     parts = module()
     call = call_of(parts)
-    call.attributes = parts.dictionary([(parts.target(b"call_target_name"), parts.text(b"y"))])
+    call.attributes = parts.dictionary([(parts.target(b"mhlo.sharding"), parts.text(b"y"))])
     call.mask |= ATTRS
     assert problems(parts) == {"vhlo.custom_call_v2": "foreign"}
 
@@ -160,6 +169,43 @@ def test_attributes_that_are_no_dictionary_are_refused():
     other.attributes = parts.target(b"evil")
     other.mask |= ATTRS
     assert problems(parts) == {"vhlo.select_v1": "foreign"}
+
+
+def test_calls_in_a_nested_module_are_named():
+    parts = module()
+    (outer,) = parts.block.operations
+    inner = Operation(outer.name, outer.mask & ~ATTRS, outer.location, properties=outer.properties)
+    inner.regions, inner.values, inner.isolated = outer.regions, outer.values, outer.isolated
+    outer.regions, outer.values = [[Block([inner])]], [0]
+    parts.strings[parts.strings.index(b"lapack_spotrf_ffi")] = b"hidden"
+    assert problems(parts) == {"hidden": "unlisted"}
+
+
+def _more_properties(parts: TakenApart) -> bytes:
+    parts.properties[call_of(parts).properties] += varint(parts.target(b"evil"))
+    return parts.encode()
+
+
+REFUSED: dict[str, Callable[[TakenApart], bytes]] = {
+    "properties with a number more": _more_properties,
+    "a second module behind the first": lambda parts: parts.encode() * 2,
+    "text": lambda _: b"module { stablehlo.custom_call @evil() : () -> () }",
+    "a target that is not UTF-8": lambda parts: parts.encode().replace(b"lapack_spotrf_ffi", b"lapack_\xffpotrf_ffi"),
+    "bytecode 7": lambda parts: replace(parts, version=7).encode(),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_read_is_refused_in_any_place(what: str):
+    data = REFUSED[what](module())
+    span = ByteSpan(data, 0, len(data))
+    envelope = CHOLESKY.envelope
+    for whole in (
+        envelope._replace(module_source=span),
+        envelope._replace(vjp=envelope.vjp._replace(module_source=span)),
+    ):
+        with pytest.raises(ArtifactError):
+            audit(read_bytes(encode(whole)), STABLE)
 
 
 def test_what_a_vjp_hides_is_found_and_placed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from pathlib import Path
@@ -21,6 +22,7 @@ from export_core.environments.environment import this_interpreter
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.goldens.adopt import adopt_artifact
 from export_core.goldens.adopted_mesh import mesh_for, parse_mesh, parse_specs, specs_for
+from export_core.goldens.manifest import dump_manifest, load_manifest
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.checks import request_of
 from export_core.matrix.limits import Limits
@@ -130,6 +132,19 @@ def test_a_sharding_that_is_damaged_or_no_arrays_is_refused(data):
         tiles_of(data, "x")
 
 
+@given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda tail: b"\x08\x03\x1a\x02\x02\x02" + tail))
+def test_any_bytes_are_a_sharding_or_refused(data):
+    with contextlib.suppress(ArtifactError):
+        spec_on({"x": 2, "y": 2}, tiles_of(data, "x"))
+
+
+def test_a_sharding_of_many_dimensions_is_refused_at_once():
+    ones = bytes([0xC0, 0x84, 0x3D]) + b"\x01" * 1_000_000  # the length as a varint
+    for field in (3, 9):
+        with pytest.raises(ArtifactError):
+            tiles_of(bytes([8, 3, field << 3 | 2]) + ones, "x")
+
+
 @given(st.data())
 def test_each_spec_on_a_mesh_is_found_again(data):
     sizes = data.draw(st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=3))
@@ -153,10 +168,23 @@ def test_specs_are_for_arguments_that_have_none(tmp_path):
     assert specs == ("PartitionSpec(('data', 'model'))", None)
     golden = stored("test_four_devices", "0.6.2")
     options = msgspec.structs.replace(golden.manifest.options, in_specs=specs)
-    adopted = Golden(msgspec.structs.replace(golden.manifest, test="", options=options), golden.folder)
+    writer = msgspec.structs.replace(golden.manifest.writer, python="unknown")
+    adopted = Golden(msgspec.structs.replace(golden.manifest, writer=writer, options=options), golden.folder)
     request = request_of(Cell(adopted, None, "cpu"), tmp_path, Limits())  # type: ignore[arg-type]
     assert request.checks[0].specs == ((("data", "model"),), None)
     assert json.loads(msgspec.json.encode(request))["checks"][0]["specs"] == [[["data", "model"]], None]
+
+
+@pytest.mark.parametrize("specs", [("__import__('os')", None), ("P('x')",)])
+def test_a_manifest_with_other_specs_is_refused(specs, tmp_path):
+    golden = stored("test_four_devices", "0.6.2")
+    writer = msgspec.structs.replace(golden.manifest.writer, python="unknown")
+    options = msgspec.structs.replace(golden.manifest.options, in_specs=specs)
+    (tmp_path / "golden.yaml").write_bytes(
+        dump_manifest(msgspec.structs.replace(golden.manifest, writer=writer, options=options))
+    )
+    with pytest.raises(GoldenError, match=r"options\.in_specs: expected a PartitionSpec or null for each argument"):
+        load_manifest(tmp_path / "golden.yaml")
 
 
 @pytest.mark.parametrize(

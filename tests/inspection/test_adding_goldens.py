@@ -205,6 +205,15 @@ def test_where_its_writer_cannot_be_built_it_is_stored(add, tmp_path, monkeypatc
     the_golden(tmp_path).verify()
 
 
+def test_an_artifact_for_other_platforms_is_stored_unreplayed(add, tmp_path):
+    golden = GOLDENS / "tests.compat.test_accelerators.test_cholesky" / "0.6.2-cpu"
+    arrays = golden / "inputs.npz", golden / "outputs.npz"
+    ended = add(golden / "artifact.jaxexport", *arrays, "--writer", "0.6.2", replay=True)
+    assert ended.code == 0, ended.err
+    assert "\nnot replayed: " in ended.out
+    the_golden(tmp_path).verify()
+
+
 @pytest.mark.matrix
 def test_what_its_writer_replays_otherwise_is_not_stored(add, tmp_path):
     ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "inputs.npz", replay=True)

@@ -9,6 +9,7 @@ from commands import finished
 from making import result, rules
 
 from export_core.judge import Judgement
+from export_core.judge.accepted import Accepted, merge_accepted
 from export_core.judge.coverage import uncovered
 from export_core.judge.result import by_build_date
 from export_core.matrix import Verdict
@@ -34,6 +35,12 @@ def test_goldens_are_listed_by_case_and_build_date():
     results = [crashes(writer=writer) for writer in sorted(ORDER)]
     listed = re.findall(r"/([\d.]+)-cpu", goldens_and_readers(results))
     assert listed == ORDER
+
+
+def test_what_was_accepted_lists_goldens_by_build_date():
+    parts = [Accepted("quirk: rtol 1", "r", (f"t.a/{version}-cpu",)) for version in sorted(ORDER)]
+    (accepted,) = merge_accepted([parts])
+    assert accepted.cases == tuple(f"t.a/{version}-cpu" for version in ORDER)
 
 
 def test_what_a_run_does_not_cover_lists_by_build_date():

@@ -23,7 +23,7 @@ from export_core.matrix import Verdict
 from export_core.matrix import local_replay as local
 from export_core.policy import ExtraReleases, Policy, Required
 from export_core.releases import JaxlibRelease
-from export_core.runs.plan_record import PlanRecord, hash_of
+from export_core.runs.plan_record import PlanRecord, policy_hash
 from export_core.worker.protocol import Stage
 
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
@@ -106,7 +106,7 @@ def redated(project: Path) -> None:
     path = project / "out" / "summary.json"
     made = msgspec.json.decode(path.read_bytes())
     plan = msgspec.json.decode((project / "out" / "plan.json").read_bytes(), type=PlanRecord)
-    plan = msgspec.structs.replace(plan, policy=hash_of(Policy(releases=releases)))
+    plan = msgspec.structs.replace(plan, policy=policy_hash(fields))
     (project / "out" / "plan.json").write_bytes(msgspec.json.encode(plan))
     path.write_bytes(msgspec.json.encode({**made, "policy": fields, "plan": plan.digest}))
 
@@ -277,6 +277,15 @@ def test_a_cell_without_end_is_broken(running, tmp_path):
     ended = running("timeout", "--timeout", "0.5")
     assert ended.code == 1
     assert "still in stage" in ended.out
+
+
+def test_a_run_outside_every_window_is_0_only_where_it_is_meant(running):
+    ended = running("crash")
+    assert (ended.code, "NOTHING PROMISED: every cell is outside its window" in ended.out) == (3, True), ended
+    meant = running("crash", "--unpromised", "an archive")
+    assert (meant.code, "NOTHING PROMISED: every cell is outside its window" in meant.out) == (0, True), meant
+    assert "The policy says that such a run is meant: an archive" in meant.out
+    assert running("crash", "--unpromised", " ").code == 2
 
 
 def test_a_platform_without_a_cell_is_incomplete(running):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-import nox
 import pytest
 from commands import finished
-from making import day, manifest, result, summarize, write_golden
+from making import day, result, summarize
 
-from export_core.goldens import GoldenStore
 from export_core.judge import Judgement, ShardOf
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
@@ -17,7 +15,6 @@ from export_core.report.html import html_page
 from export_core.report.junit import junit_xml
 from export_core.report.markdown import markdown_text
 from export_core.report.wording import headline
-from pytest_jaxexport import sessions
 from pytest_jaxexport.summary import summary_lines
 
 BONUS = result(judgement=Judgement.BONUS, promised=False, reader="0.8.1")
@@ -103,28 +100,6 @@ def test_the_policy_says_that_such_a_run_is_meant(tmp_path, jaxexport, monkeypat
     (tmp_path / "export_compat.yaml").write_text("unpromised: ' '\n")
     ended = jaxexport("judge", "out")
     assert (ended.code, "export_compat.yaml:1: unpromised: expected text, found none." in ended.err) == (2, True)
-
-
-def test_a_session_of_a_reader_outside_says_that_it_is_meant(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_golden(GoldenStore(tmp_path / "golden"), manifest("t.f", "0.9.2"))
-    ran: dict[str, tuple[str, ...]] = {}
-
-    def session(function=None, *, name="", **_):
-        def define(function):
-            ran[name] = ()
-            monkeypatch.setattr(sessions, "_jaxexport", lambda _, *words: ran.__setitem__(name, words))
-            if name:
-                function(type("Session", (), {"posargs": []})())
-            return function
-
-        return define(function) if function else define
-
-    monkeypatch.setattr(nox, "session", session)
-    sessions.register()
-    meant = {name for name, words in ran.items() if "--unpromised" in words}
-    assert "compat_matrix(reader='0.12.0.1', platform='cpu')" in meant, "216 days after the writer"
-    assert "compat_matrix(reader='0.9.2', platform='cpu')" in ran.keys() - meant
 
 
 def test_the_last_lines_of_pytest_say_that_nothing_was_promised():

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from making import day, make_wheel
 
+from export_core import backfill
 from export_core.backfill import choose_writers
 from export_core.environments.environment import requirements
 from export_core.releases import JaxlibRelease, ReleaseError, load_calendar
@@ -62,6 +63,25 @@ def test_an_older_writers_golden_is_written_replayed_and_judged(
     assert shown in held.text
     place = str(project.folder.parent).encode()
     assert [name for name, data in older.items() if place in data] == []
+
+
+@pytest.mark.parametrize(
+    ("conftest", "code", "said"),
+    [
+        ("", 0, ""),
+        ("import sys; sys.exit(0)", 3, "pytest ended with 0 before its session did"),
+        ("import os; os._exit(0)", 3, "pytest ended with 0 before its session did"),
+        ("import os; os._exit(5)", 1, ""),
+    ],
+)
+def test_a_pytest_that_is_ended_by_its_tests_is_incomplete(
+    projects: Projects, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    conftest: str, code: int, said: str,
+) -> None:  # fmt: skip
+    project = projects(test_a="def test_f(): pass", conftest=conftest)
+    monkeypatch.chdir(project.folder)
+    assert backfill._run_to_its_end([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]) == code
+    assert said in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("named", ["", " , ", "window", "0.10.2,all"])

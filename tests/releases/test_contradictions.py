@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from making import day
+from making import day, make_wheel
 
+from export_core.matrix.errors import MatrixError
+from export_core.matrix.selection import Selection, known_releases
 from export_core.policy import ExtraReleases, Policy, PolicyError, find_policy
 from export_core.releases import JaxlibRelease, ReleaseError, load_calendar
 from export_core.releases.contradictions import contradiction
@@ -73,3 +75,26 @@ def test_a_policy_that_no_file_was_read_for_is_checked_too():
     policy = Policy(releases=ExtraReleases({"0.12.0.1": JaxlibRelease(day("2025-10-20"))}))
     with pytest.raises(ReleaseError, match=r"releases.jaxlib.0.12.0.1: expected built: 2026-10-20"):
         policy.calendar()
+
+
+@pytest.mark.parametrize(
+    ("version", "stamp", "dated", "refused"),
+    [
+        ("0.9.2", "2026-03-18", None, False),
+        ("0.9.2", "2020-03-18", None, True),
+        ("0.13.0", "2026-11-20", "2026-11-20", False),
+        ("0.13.0", "2026-11-21", "2026-11-20", False),
+        ("0.13.0", "2026-11-20", "2026-11-01", True),
+        ("0.13.0", "2026-11-20", None, False),
+    ],
+)
+def test_a_wheel_in_a_folder_dates_its_release(version, stamp, dated, refused, tmp_path):
+    make_wheel(tmp_path, "jaxlib", version, stamps=(stamp,))
+    calendar = CALENDAR.extended({version: JaxlibRelease(day(dated))}, {}) if dated else CALENDAR
+    selection = Selection(wheels=(str(tmp_path),))
+    if refused:
+        with pytest.raises(MatrixError, match=f"this wheel was built on {stamp}, and jaxlib {version} of the release"):
+            known_releases(selection, calendar)
+    else:
+        known = known_releases(selection, calendar).calendar.built(version)
+        assert known == (day(dated) if dated else CALENDAR.jaxlib[version].built if version == "0.9.2" else day(stamp))

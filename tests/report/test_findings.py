@@ -102,12 +102,12 @@ def test_what_its_own_writer_cannot_replay_breaks_no_promise():
     found = findings([own, newer, other], summary([own, newer, other]))
     assert [(finding.title, finding.results) for finding in found] == [
         ("BROKEN PROMISE", (other,)),
-        ("NOT REPLAYABLE", (newer,)),
         ("NOT REPLAYABLE", (own,)),
+        ("NOT REPLAYABLE", (newer,)),
     ]
     sentence = " This is no broken promise: the golden's own writer cannot replay it"
-    assert found[1].text.splitlines()[0].endswith(f"crashed.{sentence} either.")
-    assert found[2].text.splitlines()[0].endswith(f"crashed.{sentence}.")
+    assert found[1].text.splitlines()[0].endswith(f"crashed.{sentence}.")
+    assert found[2].text.splitlines()[0].endswith(f"crashed.{sentence} either.")
 
 
 def test_broken_comes_before_incomplete_stale_known_and_outside():

@@ -11,16 +11,20 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from making import day, golden
+from making import day, golden, result
 
 from export_core.goldens import Comparison
-from export_core.matrix import Limits, Selection, content_keys, make_plan
+from export_core.judge import Judgement, gate
+from export_core.judge.result import ReaderOf, WriterOf
+from export_core.matrix import Limits, Selection, Verdict, content_keys, make_plan
 from export_core.matrix.cell import CellKey
 from export_core.policy import Policy, WindowDays
 from export_core.releases import Windows, load_calendar
 from export_core.runs.errors import IncompleteResults, RunError
 from export_core.runs.journal import RESULTS, SUMMARY, Journal
-from export_core.runs.plan_record import PLAN, PlanRecord, cells_by_place, record_of, recorded_plan
+from export_core.runs.plan_record import PLAN, PlanRecord, cells_by_place, policy_hash, record_of, recorded_plan
+from export_core.runs.results import result_line
+from export_core.runs.resume import results_so_far
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 
@@ -223,3 +227,35 @@ def test_a_place_where_no_results_can_be_written_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match=r"--results .*: cannot write there"):
         Journal(tmp_path / "file", record())
+
+
+@pytest.mark.parametrize(
+    ("changes", "continues"),
+    [
+        ({}, True),
+        ({"judgement": Judgement.OUTSIDE, "promised": False, "days": 999}, True),
+        ({"case": "t.z"}, False),
+        ({"custom_calls": ("ours",)}, False),
+        ({"writer": WriterOf("0.9.2", "0.9.2", "cpu", day("2020-01-01"))}, False),
+        ({"reader": ReaderOf("0.12.0.1", "0.12.0.1", day("2020-01-01"))}, False),
+        ({"golden": "t.z/0.9.2-cpu"}, False),
+    ],
+)
+def test_an_unfinished_run_believes_no_date_or_judgement(tmp_path, changes, continues):
+    goldens = [golden("t.a", "0.9.2")]
+    plan = make_plan(goldens, load_calendar(), Windows(300, 21), Selection("0.12.0.1"), day("2026-11-21"))
+    made = record_of(plan, Policy(windows=WindowDays(300, 21)), Limits())
+    line = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", reader="0.12.0.1")
+    begun(tmp_path, result_line(msgspec.structs.replace(line, **changes)), made=made)
+    with Journal(tmp_path, made, resume=True) as journal:
+        found = results_so_far(journal, plan, Policy(windows=WindowDays(300, 21)))
+    assert len(found) == continues
+    assert all((one.judgement, one.days) == (Judgement.BROKEN, 216) for one in found)
+
+
+def test_a_password_in_a_policy_is_neither_stored_nor_missed():
+    secret = "--index-url=https://user:secret@example.org/simple"
+    made = record(policy=Policy(backfill_install=(secret,)))
+    stored = gate.recorded_policy(Policy(backfill_install=(secret,)))
+    assert "secret" not in str(stored)
+    assert policy_hash(stored) == made.policy != record().policy

@@ -127,6 +127,10 @@ def other(folder: Path, **changes: object) -> None:
     [
         ({"as_of": "2026-01-01"}, "another --as-of: DAY, now 2026-01-01"),
         ({"policy": "0" * 64}, "another policy"),
+        (
+            {"calendar": {"newest_jaxlib": "0.12.0.1", "releases": 1, "sha256": "0" * 64}},
+            "another calendar of releases",
+        ),
         ({"goldens": {"t.other": "0" * 64}}, "other goldens"),
         ({"cells": "0" * 64}, "other cells"),
         ({"selection": {"readers": "all"}}, "another selection"),

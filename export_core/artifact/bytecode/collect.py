@@ -102,7 +102,9 @@ class ModuleContents:
         numbers = self.tables.properties(op.properties, len(names))
         if name in PROPERTIES and len(numbers) != len(names):
             raise ArtifactError(f"{len(names)} properties of {name}", str(len(numbers)), op.at, name=self.name)
-        return dict(zip(names, numbers, strict=False))
+        # In MLIR an attribute of the dictionary overrides the property of its name (jaxlib 0.6.2 to 0.12.0.1).
+        overriding = self._named(op.attributes)
+        return {key: overriding.get(key, number) for key, number in zip(names, numbers, strict=False)}
 
     def _named(self, attributes: int) -> dict[str, int]:
         """Return the numbers of the attributes in a dictionary, by name."""

@@ -19,6 +19,8 @@ def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     for event in written:
         if event["crash"]:
             yield f"  {event['case']}/{event['writer']}: its own writer crashes when it replays it: {event['crash']}"
+        if event["renamed"]:
+            yield f"  {event['case']}: {event['renamed']}, after deleting what was just written"
     checked = [event for event in events if "judgements" in event]
     if checked:
         judgements: Counter[str] = sum((Counter(event["judgements"]) for event in checked), Counter())

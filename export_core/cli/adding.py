@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import click
 import msgspec
 
 from export_core.artifact import Artifact
+from export_core.cli.output import echo
 from export_core.goldens import GoldenError, Manifest, Writer
 from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import staged_golden
@@ -49,7 +49,7 @@ def replay_by_writer(manifest: Manifest, files: Mapping[str, bytes], policy: Pol
     writer = manifest.writer
     selection = Selection(readers=f"{writer.jaxlib}-jax{writer.jax}")
     options = RunOptions(results=None, cache=False)
-    observer = Observer(note=lambda text: click.echo(text, err=True))
+    observer = Observer(note=lambda text: echo(text, err=True))
     with staged_golden(manifest, files) as golden:
         try:
             # Known failures are left out: their globs are checked against the width of a whole plan.

@@ -16,11 +16,14 @@ def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
         goldens = [f"{event['case']}/{event['writer']}" for event in written if event["written"] == change]
         if goldens:
             yield f"{plural(len(goldens), 'golden')} {change}: {few(goldens, most=3)}"
+    crashed: dict[str, list[str]] = {}
     for event in written:
-        if event["crash"]:
-            yield f"  {event['case']}/{event['writer']}: its own writer crashes when it replays it: {event['crash']}"
+        crashed.setdefault(event["crash"], []).append(f"{event['case']}/{event['writer']}")
         if event["renamed"]:
             yield f"  {event['case']}: {event['renamed']}, after deleting what was just written"
+    for text, goldens in crashed.items():
+        if text:
+            yield f"  {few(goldens, most=3)}: its own writer crashes when it replays it: {text}"
     checked = [event for event in events if "judgements" in event]
     if checked:
         judgements: Counter[str] = sum((Counter(event["judgements"]) for event in checked), Counter())

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from export_core.artifact import Artifact, Envelope, HloSharding, NamedSharding
 from export_core.artifact.hlo_sharding import MOST_DEVICES, Spec, spec_on, tiles_of
 from export_core.goldens.errors import GoldenError
+from export_core.phrases import few
 
 Mesh = dict[str, int]
 """Sizes of the axes by name, in order."""
@@ -127,9 +128,18 @@ def _problem(artifact: Artifact, envelope: Envelope, mesh: Mesh) -> str:
     for what, shardings in (("argument", envelope.in_shardings), ("result", envelope.out_shardings)):
         for number, sharding in enumerate(shardings):
             if isinstance(sharding, HloSharding) and _own_spec(sharding, mesh, artifact.name) is None:
-                tiles = tiles_of(sharding.proto, artifact.name)
-                return f"{what} {number} cannot be placed on a mesh {_as_option(mesh)}: it has {tiles}."
+                return (
+                    f"{what} {number} cannot be placed on a mesh {_as_option(mesh)}: {_parts(sharding, artifact.name)}."
+                )
     return ""
+
+
+def _parts(sharding: HloSharding, name: str) -> str:
+    """Into how many parts XLA splits an array, and the devices in their order."""
+    tiles = tiles_of(sharding.proto, name)
+    assert tiles is not None  # what is replicated fits each mesh
+    devices = few([str(device) for device in tiles.devices], most=16)
+    return f"it is in {' × '.join(map(str, tiles.parts))} parts, on the devices {devices}"
 
 
 def _own_spec(sharding: object, mesh: Mapping[str, int], name: str) -> Spec | None:

@@ -93,7 +93,10 @@ def test_an_adopted_artifact_for_four_devices_runs(case, writer, tmp_path, here,
         ("data=2,data=2", "--mesh data=2,data=2: expected axes and their sizes"),
         ("data", "--mesh data: expected axes and their sizes, such as data=2,model=4"),
         ("data=0", "--mesh data=0: expected axes and their sizes"),
-        ("devices=4", "argument 0 cannot be placed on a mesh devices=4"),
+        (
+            "devices=4",
+            "argument 0 cannot be placed on a mesh devices=4: it is in 2 × 2 parts, on the devices 0, 2, 1, 3. Say",
+        ),
     ],
 )
 def test_a_mesh_that_does_not_fit_is_refused(text, problem, tmp_path):

@@ -262,6 +262,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
                     "writer": one.writer.jaxlib,
                     "written": "new",
                     "crash": one.message,
+                    "renamed": one.message,
                     "own": False,
                     "elsewhere": 1,
                 }

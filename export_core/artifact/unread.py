@@ -113,7 +113,7 @@ def _operation(name: str, registered: bool) -> Iterator[Unread]:
     known = tables()["ops"] if dialect == "vhlo" else _OPERATIONS[dialect]
     if operation not in known:
         yield Unread(name, "operation", UNKNOWN, "is in no table, so nothing is known of what it calls")
-    elif not registered:
+    if not registered:
         # The properties of such an operation are an attribute, whatever the properties section has.
         yield Unread(
             name, "operation", FOREIGN, "is marked as unregistered, so jaxlib reads its properties in another way"

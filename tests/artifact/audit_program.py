@@ -31,8 +31,8 @@ except ImportError:
 
 MODULE, ARTIFACT = b"m", b"a"
 KNOWN = ("stablehlo", "func", "builtin", "sdy", "chlo", "shape")  # dialects in which only a custom call calls by name
-SECONDS = 3.0  # of the processor, for one mutant
-WALL_SECONDS = 120
+SECONDS = 1.0  # of the processor, for one mutant
+WALL_SECONDS = 60
 CONTEXT_EVERY = 64  # mutants for which one context is used: making one takes longer than reading a small module
 
 

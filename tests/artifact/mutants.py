@@ -232,6 +232,21 @@ CHANGES: tuple[tuple[int, Change], ...] = (
 _WEIGHTED = [change for weight, change in CHANGES for _ in range(weight)]
 
 
+def shifted(data: bytes, choose: random.Random) -> bytes:
+    """An artifact with one to three offsets or numbers of the flatbuffer changed by a little."""
+    changed = bytearray(data)
+    for _ in range(choose.choice((1, 1, 2, 3))):
+        size = choose.choice((2, 4))
+        at = choose.randrange(len(data) // size) * size
+        if any(data.find(b"ML\xefR", at - back, at) >= 0 for back in (64, 1024) if at > back):
+            at = choose.randrange(min(len(data), 400) // size) * size  # in the module: others change that
+        number = int.from_bytes(changed[at : at + size], "little") + choose.choice(
+            (-16, -8, -4, -2, -1, 1, 2, 4, 8, 16)
+        )
+        changed[at : at + size] = (number % (1 << 8 * size)).to_bytes(size, "little")
+    return bytes(changed)
+
+
 class Mutants:
     """Makes mutants of seeds: modules, and whole artifacts with derivatives."""
 
@@ -245,8 +260,10 @@ class Mutants:
         """Whether the mutant is a whole artifact, and its bytes. The same for the same seed and number."""
         choose = random.Random(f"{seed} {number}")
         kind = choose.random()
-        if kind < 0.08:
+        if kind < 0.05:
             return True, damaged(self._artifacts, choose)
+        if kind < 0.09:
+            return True, shifted(choose.choice(self._artifacts), choose)
         if kind < 0.16:
             return True, self._artifact(choose)
         return False, self._module(choose)

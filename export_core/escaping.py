@@ -13,7 +13,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 _MISLEADING = "\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 # Control characters, surrogates, and what XML 1.0 forbids.
 _UNPRINTABLE = re.compile(rf"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[{_MISLEADING}]")
-_IN_JSON = re.compile(rf"[\x7f-\x9f{_MISLEADING}]|(?<=##)\[")
+_IN_JSON = re.compile(rf"[\x7f-\x9f{_MISLEADING}]")
 
 # For GitHub's runner, a line that begins with ::, after spaces too, is a command, and so is ##[ anywhere in a line.
 _COMMAND = re.compile(r"(?m)(^[^\S\n]*:)(?=:)|##(?=\[)")
@@ -56,10 +56,15 @@ def safe_json(value: object, *, indent: int = -1) -> bytes:
     import msgspec  # here: an error needs none of it
 
     data = msgspec.json.encode(value)
-    return for_json((data if indent < 0 else msgspec.json.format(data, indent=indent)).decode()).encode()
+    if indent >= 0:
+        data = msgspec.json.format(data, indent=indent)
+    # Nearly all results of a run are plain: reading them letter by letter would take ten times as long as writing them.
+    if data.isascii() and b"\x7f" not in data and b"##[" not in data:
+        return data
+    return for_json(data.decode()).encode()
 
 
 def for_json(text: str) -> str:
     """JSON that means the same, with every letter escaped that is more than a letter to a terminal or a log."""
     # Such letters are in strings only, where the escape means the same.
-    return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text).replace("##[", "##\\u005b")

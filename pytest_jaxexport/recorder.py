@@ -160,10 +160,12 @@ class Recorder:
         return "".join(replay.crash for replay in replays)
 
     def _write(self, produced: ProducedGolden, crash: str) -> None:
+        is_first = not self._store.generations(produced.manifest.case)
+        renamed = self._rename_hint(produced) if is_first else ""
         packages = installed_packages() if self._settings.record_packages else {}
         written = self._store.write(msgspec.structs.replace(produced.manifest, packages=packages), produced.files)
         case, writer = produced.manifest.case, produced.manifest.writer.id
-        self.events.append({"case": case, "writer": writer, "written": written, "crash": crash})
+        self.events.append({"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed})
 
     def _case(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
@@ -207,7 +209,7 @@ class Recorder:
             self._fail(
                 f"No golden of this test yet: expected one in {self._store.root / manifest.case}.\n"
                 f"Write it: {self._remedy(manifest.test)}"
-                + rename_hint(manifest, self.cases, partial(self._agrees, produced), self._settings, self._item.config)
+                + (f"\n{hint}" if (hint := self._rename_hint(produced)) else "")
             )
         # Before anything of it is used: a damaged file must not look like a change of the function.
         for golden in generations:
@@ -239,6 +241,10 @@ class Recorder:
         wrong = [result for result in results if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE)]
         if wrong:
             self._fail("\n\n".join(_described(result) for result in wrong))
+
+    def _rename_hint(self, produced: ProducedGolden) -> str:
+        agrees = partial(self._agrees, produced)
+        return rename_hint(produced.manifest, self.cases, agrees, self._settings, self._item.config)
 
     def _agrees(self, produced: ProducedGolden, golden: Golden) -> bool:
         """Whether this golden, of another case, is what the test exports."""

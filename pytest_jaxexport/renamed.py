@@ -29,7 +29,7 @@ def rename_hint(
     settings: Settings,
     config: pytest.Config,
 ) -> str:
-    """What to do where a test was renamed, as a line; empty unless exactly one unused case can be this one.
+    """What to do where a test was renamed, a sentence; empty unless exactly one unused case can be this one.
 
     `manifest` is that of the missing golden, `own` are the cases of its test, and `agrees` compares what the test
     exports with a golden.
@@ -48,7 +48,7 @@ def rename_hint(
     folder = Path(os.path.relpath(settings.goldens, settings.directory)).as_posix()
     if folder != Path(settings.policy.goldens).as_posix():
         words += ["--goldens", folder]
-    return f"\nOr was it renamed? The unused case {old.case} has the same signature and outputs: {shlex.join(words)}"
+    return f"Was it renamed? The unused case {old.case} has the same signature and outputs: {shlex.join(words)}"
 
 
 def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Golden]:

@@ -19,6 +19,8 @@ def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     crashed: dict[str, list[str]] = {}
     for event in written:
         crashed.setdefault(event.get("crash", ""), []).append(f"{event['case']}/{event['writer']}")
+        if event.get("renamed"):
+            yield f"  {event['case']}: {event['renamed']}, after deleting what was just written"
     for text, goldens in crashed.items():
         if text:
             yield f"  {few(goldens, most=3)}: its own writer crashes when it replays it: {text}"

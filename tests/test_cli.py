@@ -267,9 +267,9 @@ def test_a_pin_without_a_golden_is_reported_and_deletes_nothing(jaxexport, proje
     (project / "export_compat.yaml").write_text(
         "retention: {pinned: [{goldens: [t.mispelled/*], reason: in production}]}"
     )
-    said = "warning: retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
+    said = "retention.pinned[0] (in production): 't.mispelled/*' matches no golden."
     dry = jaxexport("goldens", "prune", "--as-of", "2027-04-01")
-    assert (dry.code, dry.err.strip()) == (0, said)
+    assert (dry.code, dry.err.strip()) == (0, f"warning: {said}")
     done = jaxexport("goldens", "prune", "--as-of", "2027-04-01", "--delete")
     assert_bad_input(done, said)
     assert jaxexport("goldens", "prune", "--as-of", "2027-04-01").out == dry.out

@@ -24,6 +24,7 @@ from export_core.goldens.arrays import Leaf, to_npz
 from export_core.phrases import signal_name
 from export_core.scratch import scratch_folder
 from export_core.tolerances import problem_of_name
+from export_core.untrusted import decode_json
 from export_core.variables import passed_variables
 
 PROGRAM = Path(__file__).with_name("user_program.py")
@@ -148,7 +149,7 @@ class UserCode:
         finally:
             timer.cancel()
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-            answer = msgspec.json.decode(line, type=_Answer)
+            answer: _Answer = decode_json(line, _Answer)
             if answer.id == number:  # else it is one that user code has made up, or sent twice
                 return answer
         status = self._end()

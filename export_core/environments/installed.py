@@ -6,12 +6,14 @@ import base64
 import functools
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 READY = "ready.json"
 """The file that says that an environment is complete."""
-_OF_THE_ENVIRONMENT = ("__pycache__", "_virtualenv.py", "_virtualenv.pth")
-"""What the installer puts beside the packages."""
+_OF_THE_ENVIRONMENT = ("_virtualenv.py", "_virtualenv.pth")
+"""What some versions of the installer put beside the packages."""
+_IMPORTED = (".py", ".pyc", ".pth", ".so", ".pyd")
 
 
 def interpreter_in(folder: Path) -> Path:
@@ -53,23 +55,25 @@ def changed_in(folder: Path) -> str:
     """
     try:
         for site in sorted({record.parent.parent for record in _records(folder)}):
-            listed = set(_OF_THE_ENVIRONMENT)
+            listed = {str(site / name) for name in _OF_THE_ENVIRONMENT}
             for record in (record for record in _records(folder) if record.parent.parent == site):
-                listed |= {line.strip('"').partition("/")[0].partition(",")[0] for line in _lines(record)}
+                listed |= {f"{site}/{_name(line)}" for line in _lines(record)}
                 for name, expected, _ in map(_parsed, _recorded_files(record)):
                     if _content_hash(site / name) != expected:
                         return f"{site / name}: expected the content that its package says, found another"
-            # Such as sitecustomize.py or a .pth file, which Python runs in every process.
-            if others := {path.name for path in site.iterdir() if _is_imported(path)} - listed:
-                return f"{site / min(others)}: expected files of packages only, found one of none"
+            # Such as sitecustomize.py or a .pth file, which Python runs in every process, or a plugin, which jax loads.
+            if other := next((path for path in _imported(site) if path not in listed), ""):
+                return f"{other}: expected files of packages only, found one of none"
     except (OSError, ValueError) as error:
         return str(error)
     return ""
 
 
-def _is_imported(path: Path) -> bool:
-    """Whether Python may run this: a module, a package, or a .pth file. Others, such as ml_dtypes.libs, are data."""
-    return path.suffix in (".py", ".pyc", ".pth", ".so", ".pyd") or path.name.isidentifier()
+def _imported(site: Path) -> Iterator[str]:
+    """Every file that Python may run, but for compiled bytecode, which is made here."""
+    for folder, folders, names in os.walk(site):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        yield from (f"{folder}/{name}" for name in names if name.endswith(_IMPORTED))
 
 
 def _records(folder: Path) -> list[Path]:
@@ -90,8 +94,12 @@ def _recorded_files(record: Path) -> list[str]:
 
 def _parsed(line: str) -> tuple[str, str, int]:
     """The path, SHA-256 and size in a line of a RECORD, which is CSV: a path with a comma is quoted."""
-    name, content, size = line.rsplit(",", 2)
-    return name.strip('"'), content.removeprefix("sha256="), int(size)
+    _, content, size = line.rsplit(",", 2)
+    return _name(line), content.removeprefix("sha256="), int(size)
+
+
+def _name(line: str) -> str:
+    return line.rsplit(",", 2)[0].strip('"')
 
 
 def _content_hash(path: Path) -> str:

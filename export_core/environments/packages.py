@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import distributions
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -18,22 +18,22 @@ _DECIDED = ("jax", "jaxlib", "pytest-jaxexport")
 
 def installed_packages() -> dict[str, str]:
     """The version of every package that this interpreter finds, by name, sorted."""
-    found: dict[str, str] = {}
-    for package in distributions():  # the first of a name is the one that is imported
-        found.setdefault(canonicalize_name(package.metadata["Name"]), package.version)
-    return dict(sorted(found.items()))
+    return {name: package.version for name, package in _installed().items()}
 
 
 def installed_constraints() -> tuple[str, ...]:
     """The versions that are installed here, as constraints, but for packages from a folder, a file or a repository."""
-    elsewhere = {
-        canonicalize_name(package.metadata["Name"])
-        for package in distributions()
-        if package.read_text("direct_url.json")
-    }
-    return _constraints(
-        {name: [f"=={version}"] for name, version in installed_packages().items() if name not in elsewhere}
-    )
+    from_index = {name: package for name, package in _installed().items() if not package.read_text("direct_url.json")}
+    return _constraints({name: [f"=={package.version}"] for name, package in from_index.items()})
+
+
+def _installed() -> dict[str, Distribution]:
+    found: dict[str, Distribution] = {}
+    for package in distributions():
+        # What an interrupted uninstallation left has no name. The first of a name is the one that is imported.
+        if name := package.metadata["Name"]:
+            found.setdefault(canonicalize_name(name), package)
+    return dict(sorted(found.items()))
 
 
 def constraints_of(path: Path) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def nothing_promised(results: Sequence[Result], policy: Policy) -> str:
         "it shows nothing about the promise. "
     )
     if policy.unpromised:
-        return f"{what}The policy says that such a run is meant: {policy.unpromised}"
+        return f"{what}Such a run is meant: {policy.unpromised}"
     return (
         f"{what}Choose readers of the window (--readers window), write goldens with newer releases, or say why such a "
         "run is meant: unpromised: REASON in the policy, or --unpromised REASON."

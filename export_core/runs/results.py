@@ -19,7 +19,7 @@ from export_core.judge.gate import RunFacts, Summary, broken_changes, exit_code_
 from export_core.judge.result import Result
 from export_core.phrases import schema_problem
 from export_core.policy import Policy
-from export_core.releases import Calendar
+from export_core.releases import Calendar, ReleaseError
 from export_core.runs.errors import IncompleteResults, ResultsNotWritten, RunError
 from export_core.runs.journal import RESULTS, SUMMARY
 from export_core.runs.plan_record import PLAN, PlanRecord, hash_of, plan_of, policy_hash
@@ -77,7 +77,11 @@ def read_run(folder: Path) -> RecordedRun:
     if hashlib.sha256(data).hexdigest() != summary.results_sha256:
         raise RunError(f"{path}: expected the file whose SHA-256 is in {SUMMARY}, found a changed one. {_AGAIN}")
     _check_counts(folder / SUMMARY, summary, results)
-    _check_dates(path, results, policy_of(summary).calendar())
+    try:
+        calendar = policy_of(summary).calendar()
+    except ReleaseError as error:
+        raise RunError(f"{folder / SUMMARY}: policy: {error} {_AGAIN}") from None
+    _check_dates(path, results, calendar)
     return RecordedRun(results, summary, plan)
 
 

@@ -258,3 +258,26 @@ def test_a_message_of_uv_shows_no_password(cache, tmp_path):
         module.build(nowhere, locks)
     assert "127.0.0.1:9" in str(raised.value)
     assert "s3" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_damage"),
+    [
+        ("sitecustomize.py", True),
+        ("evil.pth", True),
+        ("evil/__init__.py", True),
+        ("tiny/evil.py", True),
+        ("sitecustomize.pyc", True),
+        ("evil-1.0.dist-info/entry_points.txt", True),
+        ("tiny/__pycache__/other.pyc", False),
+        ("tiny.libs/notes.txt", False),
+    ],
+)
+def test_a_file_of_no_package_that_python_may_run_is_damage(cache, tmp_path, name, is_damage):
+    tiny = (str(make_wheel(tmp_path, "tiny", "1.0")),)
+    folder = build("tiny", sys.executable, tiny, "import tiny").folder
+    assert module.changed_in(folder) == ""
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / name).parent.mkdir(parents=True, exist_ok=True)
+    (site / name).write_text("")
+    assert (name.partition("/")[0] in module.changed_in(folder)) is is_damage

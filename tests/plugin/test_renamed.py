@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ TESTS = """
     def test_cos(export_golden, size):
         export_golden(jax.jit(jnp.cos), jnp.arange(float(size)), name="call")
 """
-HINT = re.compile(r"Or was it renamed\? .*: jaxexport (goldens rename .*)")
+HINT = re.compile(r"Was it renamed\? .*: jaxexport (goldens rename [^,\n]*)")
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +115,15 @@ def test_nothing_is_suggested_where_two_cases_fit(project: Project) -> None:
     )
     project.write(test_a=TESTS.replace("test_sin", "test_sine"))
     assert hints(project.pytest()) == []
+
+
+def test_an_update_suggests_it_too_and_what_it_wrote_is_replaced(project: Project) -> None:
+    project.add_older_generation("test_a.test_sin")
+    project.write(test_a=TESTS.replace("test_sin", "test_sine"))
+    run = project.pytest("--update-goldens")
+    assert hints(run) == ["goldens rename test_a.test_sin test_a.test_sine"]
+    assert "after deleting what was just written" in run.text
+    shutil.rmtree(project.goldens / "test_a.test_sine")
+    subprocess.run([sys.executable, "-m", "export_core", *shlex.split(hints(run)[0])], cwd=project.folder, check=True)
+    assert len(list((project.goldens / "test_a.test_sine").iterdir())) == 2
+    assert hints(project.pytest("--update-goldens")) == []

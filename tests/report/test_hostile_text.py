@@ -257,7 +257,14 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
         printed(line)
         for line in summary_lines(
             [
-                {"case": one.case, "writer": one.writer.jaxlib, "written": "new", "own": False, "elsewhere": 1}
+                {
+                    "case": one.case,
+                    "writer": one.writer.jaxlib,
+                    "written": "new",
+                    "crash": one.message,
+                    "own": False,
+                    "elsewhere": 1,
+                }
                 | {"judgements": {one.judgement: 1}, "shown": [(one.golden, one.message)]}
                 for one in results
             ]
@@ -336,7 +343,7 @@ def golden_formats(root: Path, made: Golden) -> dict[str, str]:
     }
 
 
-def test_every_text_of_a_manifest_is_refused_or_shows_only_itself(tmp_path):
+def test_each_text_of_a_manifest_is_refused_or_shows_only_itself(tmp_path):
     """One field at a time: a manifest with two wrong fields is refused for the first."""
     refused, accepted = set(), set()
     for place in free_texts(Manifest, msgspec.json.encode(MANIFEST)):

@@ -29,12 +29,13 @@ def _shown(rest: str) -> str:
 
 
 def _hidden(query: str) -> str:
-    """A query and a fragment without their values. The hash of a file is no secret."""
+    """A query and a fragment without their values."""
     return re.sub(r"([?#&;])([^&;#\s\"'<>`)]+)", _hidden_part, query)
 
 
 def _hidden_part(match: re.Match[str]) -> str:
     name, equals, _ = match[2].partition("=")
-    if match[1] == "#" and re.fullmatch(r"sha256=[0-9a-f]{64}\W*", match[2]):
+    # A place in a page, as jax's own messages name it, and the hash of a file are no secrets.
+    if match[1] == "#" and re.fullmatch(r"[\w.-]+|sha256=[0-9a-f]{64}\W*", match[2]):
         return match[0]
     return f"{match[1]}{name}={HIDDEN}" if equals else f"{match[1]}{HIDDEN}" if name else match[0]

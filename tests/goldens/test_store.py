@@ -142,8 +142,8 @@ def test_a_golden_in_the_wrong_place_is_refused(store):
 # --- killed at any moment ---------------------------------------------------------------------------------------------
 
 # A process that has imported everything forks a writer, which kills itself before one of its operations on files, each
-# time a later one, and looks at what is left. The writer swaps a golden of zeros for one of ones and back. Steps and not
-# moments: on a busy machine, a writer gets nowhere in any number of milliseconds.
+# time a later one, and looks at what is left. The writer swaps a golden of zeros for one of ones and back. Not at a
+# random moment: on a busy machine, a writer gets nowhere in any number of milliseconds.
 KILLER = textwrap.dedent("""
     import itertools, json, os, signal, sys
     sys.path.insert(0, sys.argv[1])
@@ -155,7 +155,7 @@ KILLER = textwrap.dedent("""
 
     root, kills, exchange = Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "exchange"
     if not exchange:
-        module._exchange = lambda first, second: False  # a platform without renameat2
+        module.exchange_folders = lambda first, second: False  # a platform without renameat2
     os.fsync = lambda descriptor: None  # a killed process loses nothing that the kernel has
     store = GoldenStore(root)
     versions = []
@@ -215,7 +215,7 @@ def test_a_reader_restores_a_golden_killed_between_two_renames(store):
 
 
 def test_a_writer_clears_what_was_left_after_two_renames(store, monkeypatch):
-    monkeypatch.setattr(store_module, "_exchange", lambda first, second: False)
+    monkeypatch.setattr(store_module, "exchange_folders", lambda first, second: False)
     golden = write_golden(store, manifest(), files(1))
     shutil.copytree(golden.folder, golden.folder.with_name(".old-0.12.0.1-cpu"))
     assert write_golden(store, manifest(), files(2)).outputs()[0].numpy().tolist() == [2, 2]

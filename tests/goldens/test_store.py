@@ -14,8 +14,7 @@ import msgspec
 import pytest
 from making import files, manifest, write_golden, writer
 
-from export_core.goldens import GoldenError, GoldenStore, WriteStatus
-from export_core.goldens import store as store_module
+from export_core.goldens import GoldenError, GoldenStore, WriteStatus, staging
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.goldens.strays import delete_leftovers, strays
 
@@ -150,7 +149,7 @@ KILLER = textwrap.dedent("""
     from pathlib import Path
     import msgspec
     from making import files, manifest
-    from export_core.goldens import GoldenStore, store as module
+    from export_core.goldens import GoldenStore, staging as module
     from export_core.goldens.store import sha256
 
     root, kills, exchange = Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "exchange"
@@ -215,7 +214,7 @@ def test_a_reader_restores_a_golden_killed_between_two_renames(store):
 
 
 def test_a_writer_clears_what_was_left_after_two_renames(store, monkeypatch):
-    monkeypatch.setattr(store_module, "exchange_folders", lambda first, second: False)
+    monkeypatch.setattr(staging, "exchange_folders", lambda first, second: False)
     golden = write_golden(store, manifest(), files(1))
     shutil.copytree(golden.folder, golden.folder.with_name(".old-0.12.0.1-cpu"))
     assert write_golden(store, manifest(), files(2)).outputs()[0].numpy().tolist() == [2, 2]

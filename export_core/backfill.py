@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from export_core.errors import PREFIX
 from export_core.escaping import shown
 from export_core.matrix.selection import GROUPS, Readers, Selection, choose_readers, known_releases
 from export_core.releases import Calendar, Release, ReleaseError, Windows
+from export_core.scratch import scratch_folder
 
 _CHECK = "import jax, jaxlib.version, pytest_jaxexport; print(jax.__version__, jaxlib.version.__version__)"
 INCOMPLETE = 3
@@ -89,8 +89,8 @@ def write_goldens(
 
 def _run_to_its_end(command: Sequence[str]) -> int:
     """Run pytest: 0, or 1 where it failed. 3 where it ended with 0 before its session did, as `os._exit(0)` ends it."""
-    with tempfile.TemporaryDirectory(prefix="jaxexport-") as folder:
-        ended = Path(folder) / "ended"
+    with scratch_folder() as folder:
+        ended = folder / "ended"
         # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
         variables = {**writer_variables(), SESSION_ENDED: str(ended)}
         if subprocess.run(command, env=variables, check=False).returncode:

@@ -196,7 +196,7 @@ def rename(project: _Project, old: str, new: str, test: str | None) -> None:
     from export_core.goldens.rename import rename_case
     from export_core.judge.renamed import entries_that_name
 
-    old, new = (name.rstrip("/").removeprefix(f"{project.store.root.as_posix()}/") for name in (old, new))
+    old, new = _inside(project.store, old), _inside(project.store, new)
     renamed = rename_case(project.store, old, new, test)
     writers = [golden.manifest.writer.id for golden in renamed]
     echo(f"{old} is now {new}: {plural(len(renamed), 'golden')} ({', '.join(writers)})")
@@ -252,18 +252,19 @@ def prune(project: _Project, as_of: str | None, delete: bool, quiet: bool) -> No
 def _find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
     """The goldens of a case, and the named one of them: the newest, or that of a writer.
 
-    The path of a golden's folder, as a shell completes it, is a name too. Raises `GoldenError` for an unknown case or
-    writer.
+    Raises `GoldenError` for an unknown case or writer.
     """
     from export_core.goldens import GoldenError
 
-    # A case such as `..` must not lead out of the folder of goldens.
-    case, _, writer = name.rstrip("/").removeprefix(f"{store.root.as_posix()}/").partition("/")
-    generations = store.generations(case) if case not in ("", ".", "..") else []
-    if not generations:
-        raise GoldenError(f"{store.root}: no case is called {case!r}. `jaxexport goldens list` shows all.")
+    case, _, writer = _inside(store, name).partition("/")
+    generations = store.existing(case)
     for golden in reversed(generations):
         if writer in ("", golden.manifest.writer.id):
             return generations, golden
     known = ", ".join(golden.manifest.writer.id for golden in generations)
     raise GoldenError(f"{store.root / case}: no writer is called {writer!r}. There are goldens by {known}.")
+
+
+def _inside(store: GoldenStore, name: str) -> str:
+    """A name without the folder of goldens: a path, as a shell completes it, is a name too."""
+    return name.rstrip("/").removeprefix(f"{store.root.as_posix()}/")

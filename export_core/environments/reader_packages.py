@@ -37,10 +37,12 @@ def import_problems(files: Mapping[str, bytes], packages: Sequence[str]) -> list
 
 
 def _missing(source: bytes, packages: tuple[str, ...], registered: Collection[str]) -> set[str]:
-    imported = {name for name in _imports(ast.parse(source)) if name not in registered}
-    return {name for name in imported if name.partition(".")[0] not in sys.stdlib_module_names}.difference(
-        name for name in imported if _is_brought(name.partition(".")[0], packages)
-    )
+    imported = {name: name.partition(".")[0] for name in _imports(ast.parse(source)) if name not in registered}
+    return {
+        name
+        for name, package in imported.items()
+        if package not in sys.stdlib_module_names and not _is_brought(package, packages)
+    }
 
 
 def _imports(node: ast.AST) -> Iterator[str]:

@@ -11,7 +11,8 @@ import msgspec
 
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import Manifest, dump_manifest
-from export_core.goldens.store import MANIFEST, Golden, GoldenStore
+from export_core.goldens.rules import is_plain_name
+from export_core.goldens.store import MANIFEST, Golden, GoldenStore, content_of
 
 _DIGEST = re.compile(r"-[0-9a-f]{8}$")
 
@@ -27,7 +28,7 @@ class _Move:
     def is_done(self, store: GoldenStore) -> bool:
         """Whether the new case has exactly this golden."""
         folder = store.root / self.manifest.case / self.manifest.writer.id
-        return folder.is_dir() and _files(folder) == {MANIFEST: dump_manifest(self.manifest), **self.files}
+        return folder.is_dir() and content_of(folder) == {MANIFEST: dump_manifest(self.manifest), **self.files}
 
 
 def rename_case(store: GoldenStore, old: str, new: str, test: str | None = None) -> list[Golden]:
@@ -37,12 +38,9 @@ def rename_case(store: GoldenStore, old: str, new: str, test: str | None = None)
     the new case; without it, it follows from the name where it can, and is else left out: such goldens never count as
     unused. Raises `GoldenError` where the new case has other goldens.
     """
-    for name in (old, new):
-        if not name or Path(name).name != name or name.startswith(".") or "\\" in name:
-            raise GoldenError(f"{name!r}: expected the name of a case, such as tests.test_a.test_f.")
-    goldens = store.generations(old)
-    if not goldens:
-        raise GoldenError(f"{store.root}: no case is called {old!r}. `jaxexport goldens list` shows all.")
+    if not is_plain_name(new):
+        raise GoldenError(f"{new!r}: expected the name of a case, such as tests.test_a.test_f.")
+    goldens = store.existing(old)
     # Also by a name that only differs in its letters' case, where the disk makes no difference between them.
     if (store.root / new).exists() and (store.root / old).samefile(store.root / new):
         raise GoldenError(f"{new}: expected another name than {old}; nothing was renamed.")
@@ -61,7 +59,7 @@ def rename_case(store: GoldenStore, old: str, new: str, test: str | None = None)
 
 def _move(golden: Golden, new: str, test: str) -> _Move:
     golden.verify()
-    files = {name: data for name, data in _files(golden.folder).items() if name != MANIFEST}
+    files = {name: data for name, data in content_of(golden.folder).items() if name != MANIFEST}
     return _Move(golden, msgspec.structs.replace(golden.manifest, case=new, test=test), files)
 
 
@@ -106,7 +104,3 @@ def _files_of(manifest: Manifest, case: str) -> Iterator[str]:
 
 def _module(file: str) -> str:
     return file.removesuffix(".py").replace("/", ".")
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}

@@ -15,6 +15,7 @@ from export_core.goldens.errors import GoldenError
 from export_core.tolerances import problem_of_name, read_amount
 
 if TYPE_CHECKING:
+    from export_core.artifact.hlo_sharding import Spec
     from export_core.goldens.manifest import Check, Manifest
 
 MOST_DEVICES = 1 << 16
@@ -94,9 +95,9 @@ def _options(manifest: Manifest) -> Problems:
             yield "options.register", f"expected the dotted name of a Python module, found {name!r}."
         elif f"{name}.register.py" not in manifest.files:
             yield "options.register", f"{name}: expected its copy {name}.register.py under `files`, found none."
-    if options.in_specs and manifest.is_adopted:  # a reader places the arguments by them
+    if options.in_specs and manifest.is_adopted:
         try:
-            fits = len(parse_specs(", ".join(map(str, options.in_specs)))) == len(manifest.signature.inputs)
+            fits = len(adopted_specs(manifest)) == len(manifest.signature.inputs)
         except GoldenError:
             fits = False
         if not fits:
@@ -104,6 +105,13 @@ def _options(manifest: Manifest) -> Problems:
     for name, value in manifest.flags.items():
         if isinstance(value, int) and abs(value) >= _LARGEST:
             yield f"flags.{name}", f"expected a number of 64 bits, found one of {len(str(value))} digits."
+
+
+def adopted_specs(manifest: Manifest) -> tuple[Spec | None, ...]:
+    """How a reader places each flat argument where that is given beside the artifact; empty where it is not."""
+    # An artifact that a test exported with specs says them itself.
+    given = manifest.options.in_specs if manifest.is_adopted else ()
+    return parse_specs(", ".join(map(str, given))) if given else ()
 
 
 def _comparison(manifest: Manifest) -> Problems:

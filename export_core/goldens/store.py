@@ -1,17 +1,13 @@
 """The folder of goldens: ``<root>/<case>/<writer>/`` holds one golden, written and deleted all or nothing.
 
-A golden is written into a hidden folder beside its place and swapped in by one rename, so that a process killed at any
-moment leaves the old golden or the new one.
+See `staging` for how: a process killed at any moment leaves the old golden or the new one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import hashlib
-import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.artifact import Artifact, read_bytes
-from export_core.atomic import write_whole
+from export_core.goldens import staging
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import (
@@ -32,6 +28,7 @@ from export_core.goldens.manifest import (
     load_manifest,
     refuse_newer_format,
 )
+from export_core.goldens.rules import is_plain_name
 from export_core.scratch import scratch_folder
 from export_core.untrusted import read_regular
 
@@ -40,11 +37,6 @@ ARTIFACT = "artifact.jaxexport"
 INPUTS = "inputs.npz"
 OUTPUTS = "outputs.npz"
 FOR_THE_EYE = ("module.mlir", "jaxpr.txt")
-
-# Hidden folders in a case's folder, by the step at which a killed process leaves them. The first and the last end in
-# -PID-RANDOM, so that another process can tell whether their owner is still alive; the second is found again by its
-# golden's name.
-STAGED, SWAPPED_OUT, REMOVED = ".new-", ".old-", ".gone-"
 
 
 class WriteStatus(StrEnum):
@@ -127,9 +119,17 @@ class GoldenStore:
 
     def generations(self, case: str) -> list[Golden]:
         """The goldens of one case, oldest writer first."""
-        self._recover(self.root / case)
+        staging.recover(self.root / case)
         goldens = [self._load(folder) for folder in self._folders(self.root / case)]
         return sorted(goldens, key=lambda golden: (golden.manifest.writer.built, golden.manifest.writer.id))
+
+    def existing(self, case: str) -> list[Golden]:
+        """The same, for a name that a person gives. Raises `GoldenError` where no case has it."""
+        # A case such as `..` must not lead out of the folder of goldens.
+        goldens = self.generations(case) if is_plain_name(case) else []
+        if not goldens:
+            raise GoldenError(f"{self.root}: no case is called {case!r}. `jaxexport goldens list` shows all.")
+        return goldens
 
     def write(self, manifest: Manifest, files: Mapping[str, bytes]) -> WriteStatus:
         """Write one golden atomically. A stored golden with the same bytes is not touched, whatever packages it names.
@@ -139,33 +139,22 @@ class GoldenStore:
         """
         check_manifest(manifest, f"{self.root / manifest.case}")  # first: `..` as a case would lead out of the root
         target = self.root / manifest.case / manifest.writer.id
-        self._recover(target.parent)  # first, or a golden that waits to be put back would count as missing
+        staging.recover(target.parent)  # first, or a golden that waits to be put back would count as missing
         content = {MANIFEST: dump_manifest(manifest), **files}
         replaced = target.exists()
-        if replaced and self._content(target) in (content, self._with_stored_packages(manifest, target, content)):
+        if replaced and content_of(target) in (content, self._with_stored_packages(manifest, target, content)):
             return WriteStatus.UNCHANGED
         if replaced:
             refuse_newer_format(target / MANIFEST)
-        staged = _hidden(STAGED, target)  # beside its place, since a rename works within one file system only
-        _clear_abandoned(target)
         try:
-            staged.mkdir(parents=True)
-            for name, data in content.items():
-                write_whole(staged / name, [data])
-            _sync_folder(staged)  # files and names are on disk before the rename that makes them a golden
-            if replaced:  # a rename onto a folder that is not empty fails, so the two have to change places
-                _swap(staged, target)
-            else:
-                staged.rename(target)
+            staging.put_folder(target, content)
         except OSError as error:
             raise GoldenError(
                 f"{target}: cannot write this golden: {error.strerror or error}. Nothing stored was changed; "
                 "make room or fix the permissions, then run `pytest --update-goldens` again."
             ) from error
-        finally:
-            shutil.rmtree(staged, ignore_errors=True)  # after a swap, this is the old golden
         try:
-            _sync_folder(target.parent)
+            staging.sync_folder(target.parent)
         except OSError as error:
             raise GoldenError(
                 f"{target}: this golden is written and complete, but the disk did not confirm it: "
@@ -179,10 +168,10 @@ class GoldenStore:
 
         Raises `GoldenError` when the disk refuses; then the golden is as it was.
         """
-        removed = _hidden(REMOVED, golden.folder)
+        removed = staging.hidden_name(staging.REMOVED, golden.folder)
         try:
             golden.folder.rename(removed)
-            _sync_folder(golden.folder.parent)
+            staging.sync_folder(golden.folder.parent)
         except OSError as error:
             raise GoldenError(
                 f"{golden.folder}: cannot delete this golden: {error.strerror or error}. It is as it was."
@@ -218,20 +207,6 @@ class GoldenStore:
         if parent.is_dir():
             yield from sorted(path for path in parent.iterdir() if path.is_dir() and not path.name.startswith("."))
 
-    @staticmethod
-    def _content(folder: Path) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-
-    @staticmethod
-    def _recover(case: Path) -> None:
-        """Put back goldens whose replacement was killed between its two renames, where there is no atomic swap."""
-        for old in sorted(case.glob(f"{SWAPPED_OUT}*")):
-            place = case / old.name.removeprefix(SWAPPED_OUT)
-            if place.exists():  # killed after the second rename: only the deletion is missing
-                shutil.rmtree(old, ignore_errors=True)
-            else:
-                old.rename(place)
-
 
 @contextlib.contextmanager
 def staged_golden(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Golden]:
@@ -243,66 +218,11 @@ def staged_golden(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Go
         yield golden
 
 
+def content_of(folder: Path) -> dict[str, bytes]:
+    """The bytes of every file in a golden's folder, whether or not its manifest lists them."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
 def sha256(data: bytes) -> str:
     """The SHA-256 of a file's content, as hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
-
-
-def _hidden(prefix: str, folder: Path) -> Path:
-    """A hidden name beside a golden's folder that no other process or thread takes."""
-    # The process id is for `is_abandoned`, the random part for threads and for ids that are used again.
-    return folder.with_name(f"{prefix}{folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make renames in a folder last: without it a power failure may undo them."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _clear_abandoned(target: Path) -> None:
-    """Remove what a killed process staged for this golden."""
-    for staged in target.parent.glob(f"{STAGED}{target.name}-*-*"):
-        if is_abandoned(staged):
-            shutil.rmtree(staged, ignore_errors=True)
-
-
-def is_abandoned(hidden: Path) -> bool:
-    """Whether the process that made this hidden folder is gone.
-
-    False where the name holds no process id: a user's own folder.
-    """
-    try:
-        os.kill(int(hidden.name.rsplit("-", 2)[1]), 0)  # signal 0 only asks whether the process exists
-    except ProcessLookupError:
-        return True
-    except (ValueError, IndexError, OverflowError, PermissionError):  # the last: it exists, and is another user's
-        return False
-    return False
-
-
-def _swap(staged: Path, target: Path) -> None:
-    """Exchange two folders: in one system call where the kernel can, else by two renames that `_recover` completes."""
-    if _exchange(staged, target):
-        return
-    old = target.with_name(f"{SWAPPED_OUT}{target.name}")
-    target.rename(old)
-    staged.rename(target)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _exchange(first: Path, second: Path) -> bool:
-    """Exchange two folders by renameat2(2), in Linux since 3.15. False where the system or the file system lacks it."""
-    at_working_folder, rename_exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of linux/fcntl.h and linux/fs.h
-    # os has no such call, and a folder cannot be replaced by os.replace.
-    try:
-        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError):
-        return False
-    result: int = renameat2(
-        at_working_folder, os.fsencode(first), at_working_folder, os.fsencode(second), rename_exchange
-    )
-    return result == 0

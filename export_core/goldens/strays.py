@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_core.goldens.store import MANIFEST, REMOVED, STAGED, SWAPPED_OUT, GoldenStore, is_abandoned
+from export_core.goldens.staging import REMOVED, STAGED, SWAPPED_OUT, is_abandoned
+from export_core.goldens.store import MANIFEST, GoldenStore
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import msgspec
 from export_core.comparing.compare import Difference, compare_leaves
 from export_core.environments.placement import Mode
 from export_core.goldens import Check, Comparison, Golden
-from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.arrays import from_npz
+from export_core.goldens.rules import adopted_specs
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.matrix.cell import Cell
 from export_core.matrix.dump import cell_dump_folder
@@ -42,9 +42,7 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
     """
     golden = cell.golden
     folder, mesh = golden.folder.resolve(), golden.manifest.options.mesh
-    # An artifact that a test exported with specs says them itself.
-    given = golden.manifest.options.in_specs if golden.manifest.is_adopted else ()
-    specs = parse_specs(", ".join(map(str, given))) if given else ()
+    specs = adopted_specs(golden.manifest)
     checks = tuple(
         CheckRequest(
             name=check.name,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from export_core.comparing.user_code import UserCode
 from export_core.environments.placement import Mode, Target
 from export_core.goldens import Golden, Manifest
 from export_core.goldens.store import FOR_THE_EYE
@@ -64,10 +63,6 @@ def make_job(cells: Sequence[Cell], options: ReplayOptions) -> Job:
     return Job(first.reader, first.platform, tuple(map(_pack, cells)), options, tool(), first.target)
 
 
-def _user_code(job: Job) -> UserCode:
-    return job.options.limits.user_code(job.options.policy.environment)
-
-
 def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = replay_here) -> JobResult:
     """Run a job here: build the reader's environment, replay each cell cold. Never raises for what a cell does."""
     if problem := _why_not_here(job):
@@ -77,7 +72,8 @@ def run_job(job: Job, replay: Callable[..., Generator[Outcome, None, None]] = re
         )
         return JobResult(tuple(not_run))
     notes: list[str] = []
-    with scratch_folder() as scratch, _user_code(job) as user_code:
+    own_user_code = job.options.limits.user_code(job.options.policy.environment)
+    with scratch_folder() as scratch, own_user_code as user_code:
         cells = [_unpack(golden, job, scratch / str(number)) for number, golden in enumerate(job.goldens)]
         # They arrive in the order in which they end; what is sent back has the order of the job's goldens.
         outcomes: dict[CellKey, CachedOutcome] = {}

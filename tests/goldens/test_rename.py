@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from making import manifest, write_golden
 
-from export_core.goldens import GoldenError, GoldenStore
-from export_core.goldens import store as store_module
+from export_core.goldens import GoldenError, GoldenStore, staging
 from export_core.goldens.rename import rename_case
 
 OLD, NEW, TEST = "tests.test_a.test_old", "tests.test_a.test_new", "tests/test_a.py::test_old"
@@ -57,7 +56,7 @@ def test_a_killed_rename_loses_nothing_and_is_completed(store, monkeypatch, step
 
     with monkeypatch.context() as patched:
         # Before and after the rename that stores a golden, after the one that removes it: six steps for two goldens.
-        patched.setattr(store_module, "_sync_folder", killed)
+        patched.setattr(staging, "sync_folder", killed)
         with pytest.raises(KilledError):
             rename_case(store, OLD, NEW)
     assert {**content(store, OLD), **content(store, NEW)}.items() >= before.items()

@@ -13,8 +13,7 @@ import msgspec
 import pytest
 from making import files, manifest, write_golden, writer
 
-from export_core.goldens import Check, Comparison, GoldenError, GoldenStore, Manifest, Options, rules
-from export_core.goldens import store as store_module
+from export_core.goldens import Check, Comparison, GoldenError, GoldenStore, Manifest, Options, rules, staging
 from export_core.goldens.manifest import check_manifest, dump_manifest, load_manifest
 from export_core.goldens.rules import found_in
 from export_core.goldens.store import INPUTS, OUTPUTS, sha256
@@ -186,7 +185,7 @@ def test_a_write_that_only_the_disk_doubts_says_so(store, monkeypatch):
         if len(calls) == 2:
             raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(store_module, "_sync_folder", fails_at_last)
+    monkeypatch.setattr(staging, "sync_folder", fails_at_last)
     with pytest.raises(GoldenError, match="is written and complete, but the disk did not confirm it") as raised:
         store.write(made, content)
     assert "Nothing stored was changed" not in str(raised.value)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterator, Sequence
 
 from export_core.judge.known import entry_name
+from export_core.judge.patterns import matches
 from export_core.policy import Policy
 
 
@@ -23,8 +23,4 @@ def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]
 
 
 def _lost(pattern: str, old: str, new: str) -> bool:
-    return _matches(pattern, old) and not _matches(pattern, new)
-
-
-def _matches(pattern: str, name: str) -> bool:
-    return pattern == name or fnmatch.fnmatchcase(name, pattern)
+    return matches(old, pattern) and not matches(new, pattern)

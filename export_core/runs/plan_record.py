@@ -18,7 +18,7 @@ from export_core.matrix.limits import Limits
 from export_core.matrix.plan import Plan
 from export_core.phrases import few, schema_problem
 from export_core.policy import Policy
-from export_core.runs.errors import IncompleteResults, RunError
+from export_core.runs.errors import AGAIN, IncompleteResults, RunError, not_readable
 from export_core.untrusted import decode_json
 
 PLAN = "plan.json"
@@ -92,7 +92,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
             else:
                 unplanned.append(str(key))
         if unplanned:
-            raise RunError(f"{where}: expected results of cells in {PLAN}, found also {few(unplanned)}. {_AGAIN}")
+            raise RunError(f"{where}: expected results of cells in {PLAN}, found also {few(unplanned)}. {AGAIN}")
         # 1 is left of a cell without a result, -1 of one with two.
         open_cells = [
             (f"{names[number]} in {place}", results)
@@ -107,7 +107,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
             if cells:
                 raise IncompleteResults(
                     f"{where}: expected one result for each of {count} planned cells, found {found} for {len(cells)}: "
-                    f"{few(cells)}. {_AGAIN}"
+                    f"{few(cells)}. {AGAIN}"
                 )
 
 
@@ -153,17 +153,14 @@ def recorded_plan(folder: Path) -> PlanRecord | None:
     except OSError:
         return None
     except msgspec.MsgspecError as error:
-        raise RunError(
-            f"{path}: not a plan that this version reads: {schema_problem(error)}. Another version of pytest-jaxexport "
-            f"may have written it. {_AGAIN}"
-        ) from None
+        raise not_readable(path, "a plan", schema_problem(error)) from None
 
 
 def plan_of(folder: Path) -> PlanRecord:
     """The plan of the run in a results folder. Raises `RunError` where there is none that this version can read."""
     if record := recorded_plan(folder):
         return record
-    raise RunError(f"{folder / PLAN}: expected the plan of a matrix run, found none. {_AGAIN}")
+    raise RunError(f"{folder / PLAN}: expected the plan of a matrix run, found none. {AGAIN}")
 
 
 def hash_of(value: Any) -> str:
@@ -202,6 +199,3 @@ def _numbers(ranges: str) -> Iterator[int]:
     for part in ranges.split(","):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
-
-
-_AGAIN = "Run the matrix again."

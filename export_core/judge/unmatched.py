@@ -55,13 +55,7 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
 
     `goldens` are all of the project: of a part of them, most patterns match nothing.
     """
-    names = _Names(
-        cases={golden.manifest.case for golden in goldens},
-        writers={golden.manifest.writer.jaxlib for golden in goldens},
-        readers={*calendar.versions()},
-        platforms={platform for golden in goldens for platform in golden.manifest.replayed_on},
-        targets={target for golden in goldens for target in golden.manifest.custom_calls},
-    )
+    names = _names_in(goldens, calendar)
     unmatched = [
         Unmatched(f"platforms: no golden was exported for {name}.", Told.BY_EVERY_RUN)
         for name in policy.platforms or ()
@@ -95,6 +89,16 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
         Unmatched(f"The project's releases say that jaxlib {name} was withdrawn: no window has it as a reader.")
         for name in withdrawn_by_project(load_calendar(), calendar)
     ]
+
+
+def _names_in(goldens: Sequence[Golden], calendar: Calendar) -> _Names:
+    return _Names(
+        cases={golden.manifest.case for golden in goldens},
+        writers={golden.manifest.writer.jaxlib for golden in goldens},
+        readers={*calendar.versions()},
+        platforms={platform for golden in goldens for platform in golden.manifest.replayed_on},
+        targets={target for golden in goldens for target in golden.manifest.custom_calls},
+    )
 
 
 def _required(required: Required, names: _Names) -> Iterator[Unmatched]:
@@ -142,3 +146,20 @@ def _matching_none(key: str, patterns: Sequence[str], names: _Names) -> list[str
         if not (key == "readers" and _UNPUBLISHED.search(pattern))
         and not any(matches(name, pattern) for name in getattr(names, key))
     ]
+
+
+def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]) -> Iterator[str]:
+    """The entries that are about a case and not about the same case by its new name; `writers` are its goldens'."""
+    for number, entry in enumerate(policy.known_failures):
+        if any(_lost(pattern, old, new) for pattern in entry.cases):
+            yield entry_name("known_failures", number, entry)
+    for number, quirk in enumerate(policy.quirks):
+        if quirk.case == old:
+            yield entry_name("quirks", number, quirk)
+    for number, pin in enumerate(policy.retention.pinned):
+        if any(_lost(pattern, f"{old}/{by}", f"{new}/{by}") for pattern in pin.goldens for by in writers):
+            yield f"retention.pinned[{number}] ({pin.reason})"
+
+
+def _lost(pattern: str, old: str, new: str) -> bool:
+    return matches(old, pattern) and not matches(new, pattern)

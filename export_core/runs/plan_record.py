@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -81,33 +80,28 @@ class PlanRecord(msgspec.Struct, frozen=True):
         Raises `IncompleteResults` for cells without a result or with two, and `RunError` for a result of another cell.
         """
         names = sorted(self.goldens)
-        numbers = {name: number for number, name in enumerate(names)}
-        left = {place: Counter(_numbers(ranges)) for place, ranges in self.own_cells.items()}
-        count = sum(map(len, left.values()))
+        places = self.own_cells.items()
+        try:
+            counts = {(names[number], place): 0 for place, ranges in places for number in _numbers(ranges)}
+        except (ValueError, IndexError):
+            raise RunError(f"{where}: expected the cells of {PLAN}, which has numbers of no golden. {AGAIN}") from None
         unplanned = []
         for key in keys:
-            planned, number = left.get(_place(key), Counter[int]()), numbers.get(key.golden, -1)
-            if number in planned:
-                planned[number] -= 1
+            cell = key.golden, _place(key)
+            if cell in counts:
+                counts[cell] += 1
             else:
                 unplanned.append(str(key))
         if unplanned:
             raise RunError(f"{where}: expected results of cells in {PLAN}, found also {few(unplanned)}. {AGAIN}")
-        # 1 is left of a cell without a result, -1 of one with two.
-        open_cells = [
-            (f"{names[number]} in {place}", results)
-            for place, planned in left.items()
-            for number, results in planned.items()
-            if results
-        ]
         for found, cells in (
-            ("none", [name for name, results in open_cells if results > 0]),
-            ("more", [name for name, results in open_cells if results < 0]),
+            ("none", [cell for cell, count in counts.items() if not count]),
+            ("more", [cell for cell, count in counts.items() if count > 1]),
         ):
             if cells:
                 raise IncompleteResults(
-                    f"{where}: expected one result for each of {count} planned cells, found {found} for {len(cells)}: "
-                    f"{few(cells)}. {AGAIN}"
+                    f"{where}: expected one result for each of {len(counts)} planned cells, found {found} for "
+                    f"{len(cells)}: {few([' in '.join(cell) for cell in cells])}. {AGAIN}"
                 )
 
 

@@ -13,8 +13,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
-
 from export_core.comparing.user_code import UserCode
 from export_core.environments.environment import this_interpreter
 from export_core.goldens import Golden, GoldenStore
@@ -23,7 +21,7 @@ from export_core.goldens.verify import verify_goldens
 from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge, summarize
 from export_core.judge.gate import in_order
 from export_core.judge.known import check_width, promised_scopes
-from export_core.judge.unmatched import told_by_run, unmatched_patterns
+from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.local_replay import replay_here
@@ -37,7 +35,7 @@ from export_core.remote.dispatch import cluster_at, replay_on
 from export_core.run_options import RunOptions, reproduce_command, reproduce_options
 from export_core.runs.journal import Journal
 from export_core.runs.plan_record import record_of, recorded_plan
-from export_core.runs.results import result_line, write_summary
+from export_core.runs.results import finish_run, result_line
 from export_core.runs.resume import cells_left, results_so_far
 from export_core.worker.client import start_worker
 from export_core.worker.protocol import WorkerStarter
@@ -148,9 +146,7 @@ def run_matrix(
         results = in_order(results)
         summary = summarize(results, policy, replace(facts, seconds=time.monotonic() - started))
         if journal and options.results:
-            digest = journal.finish(result_line(result) for result in results)
-            summary = msgspec.structs.replace(summary, results_sha256=digest)
-            write_summary(options.results, summary)
+            summary = finish_run(journal, options.results, results, summary)
         observer.ended(summary)
     return MatrixRun(plan, results, summary)
 
@@ -175,9 +171,9 @@ def plan_matrix(
     if goldens is None:
         goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)))
         # Of all goldens, whatever the selection: what a part of them does not match may match the others.
-        told = told_by_run(whole=selection.whole and not options.shard) if is_run else ()
+        whole = selection.whole and not options.shard
         unmatched = unmatched_patterns(policy, goldens, calendar)
-        warnings = tuple(pattern.text for pattern in unmatched if pattern.told not in told)
+        warnings = tuple(pattern.text for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole)))
     # Before the cells are made: keys of cached outcomes and jobs for other machines take tolerances from the manifests.
     goldens = apply_quirks(goldens, policy.quirks)
     day = options.as_of or datetime.datetime.now(tz=datetime.UTC).date()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from export_core.goldens import Golden
 from export_core.judge.known import entry_name
@@ -20,14 +19,6 @@ _UNPUBLISHED = re.compile(r"dev|rc|\+")
 """In a pattern of readers: releases of --index and --wheels, which only a run with those options knows."""
 
 
-class Told(StrEnum):
-    """Which runs say by themselves, at their end, that something matches nothing."""
-
-    NEVER = "never"
-    BY_WHOLE_RUN = "by whole run"
-    BY_EVERY_RUN = "by every run"
-
-
 class _Names(NamedTuple):
     """What the patterns of a policy can match in this project, by the keys of a policy."""
 
@@ -39,15 +30,14 @@ class _Names(NamedTuple):
 
 
 class Unmatched(NamedTuple):
-    """One pattern that matches nothing, in a sentence."""
+    """One pattern that matches nothing, in a sentence. `reported`: which runs say so themselves, at their end."""
 
     text: str
-    told: Told = Told.NEVER
+    reported: Literal["by none", "by whole runs", "by all"] = "by none"
 
-
-def told_by_run(*, whole: bool) -> tuple[Told, ...]:
-    """What the report of a run says by itself."""
-    return (Told.BY_EVERY_RUN, Told.BY_WHOLE_RUN) if whole else (Told.BY_EVERY_RUN,)
+    def is_reported(self, *, whole: bool) -> bool:
+        """Whether the report of a run says so, of all cells (`whole`) or of a part of them."""
+        return self.reported == "by all" or (whole and self.reported == "by whole runs")
 
 
 def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
@@ -57,7 +47,7 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     """
     names = _names_in(goldens, calendar)
     unmatched = [
-        Unmatched(f"platforms: no golden was exported for {name}.", Told.BY_EVERY_RUN)
+        Unmatched(f"platforms: no golden was exported for {name}.", "by all")
         for name in policy.platforms or ()
         if name not in names.platforms
     ]
@@ -75,7 +65,7 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     for number, entry in enumerate(policy.known_failures):
         unmatched += _known_failure(entry_name("known_failures", number, entry), entry, names)
     unmatched += [
-        Unmatched(f"custom_call_changes[{number}].old: no golden calls {change.old!r}.", Told.BY_EVERY_RUN)
+        Unmatched(f"custom_call_changes[{number}].old: no golden calls {change.old!r}.", "by all")
         for number, change in enumerate(policy.custom_call_changes)
         if change.old not in names.targets
     ]
@@ -106,19 +96,19 @@ def _required(required: Required, names: _Names) -> Iterator[Unmatched]:
         # A platform is a name, and readers and writers are releases.
         kind = "golden's platform" if key == "platforms" else key.removesuffix("s")
         for pattern in _matching_none(key, getattr(required, key), names):
-            yield Unmatched(f"required.{key}: {pattern!r} matches no {kind}.", Told.BY_EVERY_RUN)
+            yield Unmatched(f"required.{key}: {pattern!r} matches no {kind}.", "by all")
 
 
 def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
     writers = [golden.manifest.writer for golden in goldens if golden.manifest.case == quirk.case]
     if not writers:
-        yield Unmatched(f"{name}: no golden is of case {quirk.case!r}.", Told.BY_WHOLE_RUN)
+        yield Unmatched(f"{name}: no golden is of case {quirk.case!r}.", "by whole runs")
         return
     own = [golden for golden in goldens if quirks_of(golden.manifest, [quirk])]
     if not own:
         known = ", ".join(dict.fromkeys(writer.id for writer in sorted(writers, key=lambda writer: writer.built)))
         yield Unmatched(
-            f"{name}: writer {quirk.writer!r} matches no golden of its case, which has {known}.", Told.BY_WHOLE_RUN
+            f"{name}: writer {quirk.writer!r} matches no golden of its case, which has {known}.", "by whole runs"
         )
         return
     targets = {target for golden in own for target in golden.manifest.custom_calls}
@@ -132,10 +122,11 @@ def _known_failure(name: str, entry: KnownFailure, names: _Names) -> Iterator[Un
         patterns = getattr(entry, key)
         without = _matching_none(key, patterns, names)
         # One that is left matches nothing; an entry without one that matches is about no cell at all.
-        told = Told.BY_WHOLE_RUN if len(without) == len(patterns) else Told.NEVER
+        is_void = len(without) == len(patterns)
         noun = "reader" if key == "readers" else "golden"
         for pattern in without:
-            yield Unmatched(f"{name}: {key}: {pattern!r} matches no {noun}.", told)
+            text = f"{name}: {key}: {pattern!r} matches no {noun}."
+            yield Unmatched(text, "by whole runs" if is_void else "by none")
 
 
 def _matching_none(key: str, patterns: Sequence[str], names: _Names) -> list[str]:

@@ -21,7 +21,7 @@ from export_core.phrases import schema_problem
 from export_core.policy import Policy
 from export_core.releases import Calendar, ReleaseError
 from export_core.runs.errors import AGAIN, IncompleteResults, ResultsNotWritten, RunError, not_readable
-from export_core.runs.journal import RESULTS, SUMMARY
+from export_core.runs.journal import RESULTS, SUMMARY, Journal
 from export_core.runs.plan_record import PLAN, PlanRecord, hash_of, plan_of, policy_hash
 from export_core.untrusted import decode_json
 
@@ -37,6 +37,14 @@ class RecordedRun(NamedTuple):
 def result_line(result: Result) -> bytes:
     """A result as its line of results.jsonl, without the line break."""
     return safe_json(result)
+
+
+def finish_run(journal: Journal, folder: Path, results: Sequence[Result], summary: Summary) -> Summary:
+    """Write the files of a run that has ended: its results in order, and its summary with their hash."""
+    digest = journal.finish(map(result_line, results))
+    summary = msgspec.structs.replace(summary, results_sha256=digest)
+    write_summary(folder, summary)
+    return summary
 
 
 def write_summary(folder: Path, summary: Summary) -> None:

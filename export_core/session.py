@@ -40,7 +40,7 @@ from export_core.runs.resume import cells_left, results_so_far
 from export_core.worker.client import start_worker
 from export_core.worker.protocol import WorkerStarter
 
-__all__ = ["SILENT", "Interpreter", "MatrixRun", "Observer", "RunOptions", "plan_matrix", "run_matrix"]
+__all__ = ["Interpreter", "MatrixRun", "Observer", "RunOptions", "plan_matrix", "run_matrix"]
 
 
 @dataclass(frozen=True)

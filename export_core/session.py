@@ -7,15 +7,11 @@ interpreter that runs pytest as the only reader.
 from __future__ import annotations
 
 import datetime
-import os
-import shlex
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import msgspec
 
 from export_core.comparing.user_code import UserCode
 from export_core.environments.environment import this_interpreter
@@ -25,61 +21,26 @@ from export_core.goldens.verify import verify_goldens
 from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge, summarize
 from export_core.judge.gate import in_order
 from export_core.judge.known import check_width, promised_scopes
-from export_core.judge.unmatched import told_by_run, unmatched_patterns
-from export_core.matrix import Cell, Limits, Outcome, Plan, Selection, make_plan
-from export_core.matrix.limits import GIB, ReplayOptions
+from export_core.judge.unmatched import unmatched_patterns
+from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
+from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.local_replay import replay_here
 from export_core.matrix.quirks import apply_quirks
 from export_core.matrix.replay import replay
-from export_core.matrix.shards import Shard, part_of
+from export_core.matrix.shards import part_of
 from export_core.policy import Policy
 from export_core.releases import Release, parse_day
 from export_core.remote.cluster import Cluster
 from export_core.remote.dispatch import cluster_at, replay_on
+from export_core.run_options import RunOptions, reproduce_command, reproduce_options
 from export_core.runs.journal import Journal
 from export_core.runs.plan_record import record_of, recorded_plan
-from export_core.runs.results import result_line, write_summary
+from export_core.runs.results import finish_run, result_line
 from export_core.runs.resume import cells_left, results_so_far
-from export_core.urls import without_credentials
 from export_core.worker.client import start_worker
 from export_core.worker.protocol import WorkerStarter
 
-RESULTS = Path(".jaxexport")
-"""The folder of results unless another is named."""
-REPRODUCED = "reproduced"
-"""The folder, inside `RESULTS`, for the results of a command that runs one cell again."""
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How a matrix is run: the options of `jaxexport matrix` beside those of a `Selection`.
-
-    `results` is the folder for results.jsonl and summary.json; None writes nothing. `goldens` is the folder of goldens
-    and `policy_file` the file of the policy; None leaves them to the policy and the project. `as_of` is the day for
-    which cells are judged, None is today; `shard` a part of the plan. `executor` is ``local`` or ``dask:ADDRESS``.
-    `timeout` is in seconds and `memory` in bytes, each for one cell. `jobs` is how many cells run at once; None is the
-    number of cores here, and 1 in each task on a cluster. `dump_ir` is a folder for modules as text.
-    """
-
-    results: Path | None = RESULTS
-    goldens: Path | None = None
-    policy_file: str | None = None
-    as_of: datetime.date | None = None
-    shard: Shard | None = None
-    executor: str = "local"
-    jobs: int | None = None
-    device_jobs: int = 1
-    timeout: float = 120.0
-    memory: int = 8 * GIB
-    resume: bool = False
-    cache: bool = True
-    dump_ir: Path | None = None
-
-    @property
-    def limits(self) -> Limits:
-        """The limits of each cell."""
-        cores = 1 if self.executor != "local" else os.cpu_count() or 1
-        return Limits(self.jobs or cores, self.timeout, self.memory, device_jobs=self.device_jobs)
+__all__ = ["Interpreter", "MatrixRun", "Observer", "RunOptions", "plan_matrix", "run_matrix"]
 
 
 @dataclass(frozen=True)
@@ -185,9 +146,7 @@ def run_matrix(
         results = in_order(results)
         summary = summarize(results, policy, replace(facts, seconds=time.monotonic() - started))
         if journal and options.results:
-            digest = journal.finish(result_line(result) for result in results)
-            summary = msgspec.structs.replace(summary, results_sha256=digest)
-            write_summary(options.results, summary)
+            summary = finish_run(journal, options.results, results, summary)
         observer.ended(summary)
     return MatrixRun(plan, results, summary)
 
@@ -212,9 +171,9 @@ def plan_matrix(
     if goldens is None:
         goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)))
         # Of all goldens, whatever the selection: what a part of them does not match may match the others.
-        told = told_by_run(whole=selection.whole and not options.shard) if is_run else ()
+        whole = selection.whole and not options.shard
         unmatched = unmatched_patterns(policy, goldens, calendar)
-        warnings = tuple(pattern.text for pattern in unmatched if pattern.told not in told)
+        warnings = tuple(pattern.text for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole)))
     # Before the cells are made: keys of cached outcomes and jobs for other machines take tolerances from the manifests.
     goldens = apply_quirks(goldens, policy.quirks)
     day = options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
@@ -227,48 +186,6 @@ def plan_matrix(
     plan = make_plan(goldens, calendar, windows, selection, day, user_code)
     check_width(policy.known_failures, promised_scopes(plan.cells, windows))
     return replace(plan, warnings=warnings)
-
-
-def command_options(selection: Selection, options: RunOptions) -> list[str]:
-    """The command-line options with which other cells of the same goldens would run just as these do.
-
-    Options that choose among the cells are left out, and so is the folder of results.
-    """
-    defaults = RunOptions()
-    words = [
-        ("--goldens", options.goldens),
-        ("--policy", options.policy_file),
-        ("--as-of", options.as_of),
-        *(("--target", target) for target in selection.targets),
-        *(("--wheels", folder) for folder in selection.wheels),
-        *(("--index", without_credentials(url)) for url in selection.indexes),
-        ("--executor", without_credentials(options.executor) if options.executor != defaults.executor else None),
-        ("--timeout", f"{options.timeout:g}" if options.timeout != defaults.timeout else None),
-        ("--memory", f"{options.memory / GIB:g}" if options.memory != defaults.memory else None),
-    ]
-    return [word for option, value in words if value is not None for word in (option, str(value))]
-
-
-def reproduce_options(selection: Selection, options: RunOptions) -> list[str]:
-    """What the commands that reproduce the cells of a run have in common.
-
-    Their results have a folder of their own, since a run replaces what is in its folder.
-    """
-    results = RESULTS / REPRODUCED
-    if options.results and options.results.resolve() == results.resolve():  # this run reproduces another one
-        results /= REPRODUCED
-    # An outcome from the cache would reproduce nothing.
-    return [*command_options(selection, options), "--no-cache", "--results", str(results)]
-
-
-def reproduce_command(plan: Plan, cell: Cell, options: Sequence[str]) -> str:
-    """The shell command that runs one cell of a plan again, just as it was run; `options` of `reproduce_options`."""
-    golden = cell.golden.manifest
-    reader = plan.spelled.get(cell.reader, cell.reader.jaxlib)
-    # Without the mode, another machine would run what this one compiled, or the other way round.
-    platform = cell.platform if cell.platform == "cpu" else f"{cell.platform}:{cell.mode}"
-    words = ["jaxexport", "matrix", "--cases", golden.case, "--writers", golden.writer.jaxlib]
-    return shlex.join([*words, "--readers", reader, "--platforms", platform, *options])
 
 
 def _resumed_day(options: RunOptions) -> RunOptions:

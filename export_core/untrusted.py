@@ -56,7 +56,9 @@ def decode_yaml(data: bytes, kind: Any = Any) -> Any:
         _check_shape(data)
     try:
         return msgspec.yaml.decode(data, type=kind)
-    except (RecursionError, UnicodeDecodeError, ValueError, TypeError) as error:
+    except msgspec.MsgspecError:
+        raise
+    except (RecursionError, ValueError, TypeError) as error:
         raise _decode_error(error) from None
 
 
@@ -91,9 +93,7 @@ def _line(event: Any) -> int:
     return int(event.start_mark.line) + 1
 
 
-def _decode_error(error: Exception) -> msgspec.MsgspecError:
-    if isinstance(error, msgspec.MsgspecError):
-        return error
+def _decode_error(error: Exception) -> msgspec.DecodeError:
     if isinstance(error, RecursionError):
         return msgspec.DecodeError("it is nested deeper than any such file needs to be")
     return msgspec.DecodeError(f"it cannot be decoded: {error}")

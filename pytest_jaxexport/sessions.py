@@ -15,7 +15,7 @@ import nox
 from export_core.errors import PREFIX, ExportCompatError
 from export_core.goldens import GoldenError, GoldenStore
 from export_core.matrix.selection import window_readers
-from export_core.policy import find_policy
+from export_core.policy import Policy, find_policy
 from export_core.releases import promise
 
 
@@ -54,17 +54,26 @@ def register(*, policy: str | None = None) -> None:
             chosen = ["--readers", reader, "--platforms", platform, "--results", results]
             _jaxexport(session, "matrix", *options, *chosen, *more, *session.posargs)
 
+    readers = _readers(rules)
+    for platform in rules.spelled_platforms():
+        for reader, promised in readers.items():
+            define(reader, platform, [] if promised else ["--unpromised", "this reader is outside every window"])
+
+
+def _readers(rules: Policy) -> dict[str, bool]:
+    """The readers of the goldens' window, and whether something is promised of each.
+
+    Nothing may be of the newest release, and of the one before each writer.
+    """
     try:
         writers = [golden.manifest.writer.built for golden in GoldenStore(Path(rules.goldens)).goldens()]
     except GoldenError:
         writers = []  # the sessions report what is wrong with the goldens; nox --list has to work without them
     calendar, windows = rules.calendar(), rules.window_lengths()
-    for platform in rules.spelled_platforms():
-        for reader in window_readers(writers, calendar, windows):
-            # The newest release, and the one before each writer, may be outside every window: that is meant here.
-            built = calendar.built(reader)
-            promised = any(promise(writer, built, windows).promised for writer in writers)
-            define(reader, platform, [] if promised else ["--unpromised", "this reader is outside every window"])
+    return {
+        reader: any(promise(writer, calendar.built(reader), windows).promised for writer in writers)
+        for reader in window_readers(writers, calendar, windows)
+    }
 
 
 def _jaxexport(session: nox.Session, *words: str) -> None:

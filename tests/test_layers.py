@@ -20,7 +20,7 @@ ROOMS = (
     ("export", "environments", "comparing"),
     ("worker",),
     ("matrix",),
-    ("remote", "judge"),
+    ("remote", "judge", "run_options"),
     ("runs",),
     ("inspection",),
     ("report",),

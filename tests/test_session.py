@@ -15,7 +15,7 @@ from export_core.matrix import Cell, Plan, Selection
 from export_core.matrix.limits import GIB
 from export_core.matrix.shards import Shard
 from export_core.releases import load_calendar
-from export_core.session import RunOptions, command_options, reproduce_command, reproduce_options
+from export_core.run_options import RunOptions, command_options, reproduce_command, reproduce_options
 
 CELL = Cell(golden("t.test_f[a b;$(rm)]", "0.9.2"), release("0.10.2"), "cpu")
 

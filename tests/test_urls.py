@@ -13,7 +13,7 @@ from export_core.cli.output import echo, safe_console
 from export_core.errors import ExportCompatError
 from export_core.matrix import Selection
 from export_core.policy import Policy
-from export_core.session import RunOptions, command_options
+from export_core.run_options import RunOptions, command_options
 from export_core.urls import without_credentials
 
 HASH = "a" * 64

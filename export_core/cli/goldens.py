@@ -194,7 +194,7 @@ def rename(project: _Project, old: str, new: str, test: str | None) -> None:
     Artifacts and arrays stay as they are. A rename that was interrupted is completed by the same command.
     """
     from export_core.goldens.rename import rename_case
-    from export_core.judge.renamed import entries_that_name
+    from export_core.judge.unmatched import entries_that_name
 
     old, new = _inside(project.store, old), _inside(project.store, new)
     renamed = rename_case(project.store, old, new, test)

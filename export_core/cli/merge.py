@@ -27,12 +27,10 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     A shard that is missing or did not finish makes the run incomplete. A shard that is given twice is refused, and so
     are shards of different plans. Exit codes are those of `jaxexport matrix`.
     """
-    import msgspec
-
     from export_core.report import print_report
     from export_core.runs.journal import Journal
     from export_core.runs.merge import merge_shards
-    from export_core.runs.results import result_line, write_summary
+    from export_core.runs.results import finish_run
 
     # `.jaxexport` is the default of both --results: a shard is easily named by mistake.
     if results.resolve() in {folder.resolve() for folder in folders}:
@@ -41,8 +39,7 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
         )
     merged = merge_shards(folders)
     with Journal(results, merged.record) as journal:
-        digest = journal.finish(result_line(result) for result in merged.results)
-        write_summary(results, msgspec.structs.replace(merged.summary, results_sha256=digest))
+        finish_run(journal, results, merged.results, merged.summary)
     print_report(console(), merged.results, merged.summary)
     if merged.missing:
         echo(

@@ -25,7 +25,7 @@ from export_core.cli.output import echo_json
 if TYPE_CHECKING:
     from export_core.matrix import Selection
     from export_core.policy import Policy
-    from export_core.session import RunOptions
+    from export_core.run_options import RunOptions
 
 _OPTIONS = (
     goldens_option,
@@ -128,7 +128,7 @@ def run_options(values: Mapping[str, Any]) -> RunOptions:
     from export_core.matrix.dump import make_dump_folder
     from export_core.matrix.limits import GIB
     from export_core.matrix.shards import parse_shard
-    from export_core.session import RunOptions
+    from export_core.run_options import RunOptions
 
     defaults = RunOptions()
     dump, executor = values.get("dump_ir"), values.get("executor", defaults.executor)
@@ -154,7 +154,7 @@ def run_options(values: Mapping[str, Any]) -> RunOptions:
 
 def _job_options(selection: Selection, options: RunOptions) -> list[str]:
     """The options by which each job of a CI system makes the same plan."""
-    from export_core.session import command_options
+    from export_core.run_options import command_options
 
     words = ["--readers", selection.readers, "--platforms", ",".join(selection.platforms)]
     words += [word for case in selection.cases for word in ("--cases", case)]

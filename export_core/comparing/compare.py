@@ -122,11 +122,10 @@ def compare_leaves(
         for number, (leaf, want, got) in enumerate(zip(expected, wanted, given, strict=True))
     ]
     difference = _worst_of(elementwise)
-    if ":" not in name:
-        return difference
-    with opened(user_code) as code:
-        message = code.compare(name, expected, actual)
-    return _as_judged(name, message, difference)
+    if ":" in name:
+        with opened(user_code) as code:
+            return _judged_by_user(name, code.compare(name, expected, actual), difference)
+    return difference
 
 
 def _mismatch_of_types(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Difference | None:
@@ -139,7 +138,7 @@ def _mismatch_of_types(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Diff
     return None
 
 
-def _as_judged(name: str, message: str | None, elementwise: Difference) -> Difference:
+def _judged_by_user(name: str, message: str | None, elementwise: Difference) -> Difference:
     """The difference as a user's own function judged it. It decides alone; the errors are only reported."""
     problem = "" if message is None else f"{name}: {message}"
     errors = elementwise.max_abs_error, elementwise.max_rel_error, elementwise.max_ulp

@@ -28,14 +28,14 @@ def python_for(pythons: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class Interpreter:
-    """A CPython: its path, or its version if uv has it. `note` says which it is where another one is preferred."""
+class CPython:
+    """One CPython: its path, or its version if uv has it. `note` says which it is where another one is preferred."""
 
     python: str
     note: str = ""
 
 
-def interpreter_for(pythons: tuple[str, ...], uv: str) -> Interpreter:
+def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
     """The CPython on which a release with wheels for `pythons` runs here.
 
     That is the one of `python_for`, downloaded if need be; where this is not possible, the newest other one that is on
@@ -43,11 +43,11 @@ def interpreter_for(pythons: tuple[str, ...], uv: str) -> Interpreter:
     """
     preferred = python_for(pythons)
     try:
-        return Interpreter(find_python(preferred, uv))
+        return CPython(find_python(preferred, uv))
     except EnvironmentFailed as error:
         for version in sorted({*pythons} - {preferred}, key=Version, reverse=True):
             if path := _installed(version):
-                return Interpreter(path, f"runs on CPython {version}, since CPython {preferred} was not found here")
+                return CPython(path, f"runs on CPython {version}, since CPython {preferred} was not found here")
         raise EnvironmentFailed(f"{error} The release has wheels for {', '.join(pythons)}; none is here.") from error
 
 

@@ -5,10 +5,10 @@ Also what a run is only a part of, and whether anything was promised in it.
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from export_core.judge.patterns import matches
 from export_core.judge.result import Judgement, Result, by_build_date
 from export_core.matrix import Verdict
 from export_core.matrix.selection import Selection
@@ -20,8 +20,8 @@ def must_run(result: Result, required: Required) -> bool:
     """Whether a cell that was planned counts as incomplete when it was not run, though it is outside the window."""
     return (
         required.outside
-        or any(fnmatch.fnmatchcase(result.reader.jaxlib, pattern) for pattern in required.readers)
-        or any(fnmatch.fnmatchcase(result.writer.jaxlib, pattern) for pattern in required.writers)
+        or any(matches(result.reader.jaxlib, pattern) for pattern in required.readers)
+        or any(matches(result.writer.jaxlib, pattern) for pattern in required.writers)
     )
 
 
@@ -49,7 +49,7 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
         missing += [
             f"required.{name}: expected a cell that ran for {pattern}, found {', '.join(values) or 'none'}."
             for pattern in getattr(required, name)
-            if not fnmatch.filter(values, pattern)
+            if not any(matches(value, pattern) for value in values)
         ]
     return missing
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import fnmatch
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from export_core.environments.placement import Mode
+from export_core.judge.patterns import matches
 from export_core.judge.result import Judgement, Result
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.quirks import is_about
@@ -39,10 +39,9 @@ def matching_entry(result: Result, known: Sequence[KnownFailure]) -> KnownFailur
 def covers(entry: KnownFailure, scope: Scope) -> bool:
     """Whether an entry is about this cell."""
     return (
-        # Equal first: the brackets of a parametrized test's id are a character class to fnmatch.
-        any(scope.case == pattern or fnmatch.fnmatchcase(scope.case, pattern) for pattern in entry.cases)
-        and any(fnmatch.fnmatchcase(scope.writer, pattern) for pattern in entry.writers)
-        and any(fnmatch.fnmatchcase(scope.reader, pattern) for pattern in entry.readers)
+        any(matches(scope.case, pattern) for pattern in entry.cases)
+        and any(matches(scope.writer, pattern) for pattern in entry.writers)
+        and any(matches(scope.reader, pattern) for pattern in entry.readers)
         and scope.platform in entry.platforms
     )
 

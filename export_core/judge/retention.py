@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import fnmatch
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from export_core.goldens import Golden
 from export_core.judge.custom_calls import status_of
+from export_core.judge.patterns import matches
 from export_core.policy import CustomCallChange, Policy
 from export_core.releases import Calendar, Windows, promise
 
@@ -86,7 +86,7 @@ def retention_status(
         reasons += [
             f"pinned: {pin.reason}"
             for pin in policy.retention.pinned
-            if any(_matches(pattern, golden) for pattern in pin.goldens)
+            if any(matches(golden.id, pattern) for pattern in pin.goldens)
         ]
         platform = golden.manifest.writer.platform
         if newest[golden.manifest.case, platform] is golden:
@@ -101,12 +101,8 @@ def unmatched_pins(goldens: Sequence[Golden], policy: Policy) -> list[str]:
         f"retention.pinned[{number}] ({pin.reason}): {pattern!r} matches no golden."
         for number, pin in enumerate(policy.retention.pinned)
         for pattern in pin.goldens
-        if not any(_matches(pattern, golden) for golden in goldens)
+        if not any(matches(golden.id, pattern) for golden in goldens)
     ]
-
-
-def _matches(pattern: str, golden: Golden) -> bool:
-    return fnmatch.fnmatchcase(golden.id, pattern) or golden.id == pattern
 
 
 def _window_reasons(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from enum import StrEnum
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
 from export_core.goldens import Golden
 from export_core.judge.known import entry_name
+from export_core.judge.patterns import matches
 from export_core.judge.retention import unmatched_pins
-from export_core.matrix.quirks import is_about
-from export_core.policy import KnownFailure, Policy, Quirk
+from export_core.matrix.quirks import quirks_of
+from export_core.policy import KnownFailure, Policy, Quirk, Required
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.contradictions import withdrawn_by_project
 
@@ -20,24 +19,25 @@ _UNPUBLISHED = re.compile(r"dev|rc|\+")
 """In a pattern of readers: releases of --index and --wheels, which only a run with those options knows."""
 
 
-class Told(StrEnum):
-    """Which runs say by themselves, at their end, that something matches nothing."""
+class _Names(NamedTuple):
+    """What the patterns of a policy can match in this project, by the keys of a policy."""
 
-    NEVER = "never"
-    BY_WHOLE_RUN = "by whole run"
-    BY_EVERY_RUN = "by every run"
+    cases: set[str]
+    writers: set[str]
+    readers: set[str]
+    platforms: set[str]
+    targets: set[str]
 
 
 class Unmatched(NamedTuple):
-    """One pattern that matches nothing, in a sentence."""
+    """One pattern that matches nothing, in a sentence. `reported`: which runs say so themselves, at their end."""
 
     text: str
-    told: Told = Told.NEVER
+    reported: Literal["by none", "by whole runs", "by all"] = "by none"
 
-
-def told_by_run(*, whole: bool) -> tuple[Told, ...]:
-    """What the report of a run says by itself."""
-    return (Told.BY_EVERY_RUN, Told.BY_WHOLE_RUN) if whole else (Told.BY_EVERY_RUN,)
+    def is_reported(self, *, whole: bool) -> bool:
+        """Whether the report of a run says so, of all cells (`whole`) or of a part of them."""
+        return self.reported == "by all" or (whole and self.reported == "by whole runs")
 
 
 def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> list[Unmatched]:
@@ -45,33 +45,34 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
 
     `goldens` are all of the project: of a part of them, most patterns match nothing.
     """
-    platforms = {platform for golden in goldens for platform in golden.manifest.replayed_on}
-    targets = {target for golden in goldens for target in golden.manifest.custom_calls}
+    names = _names_in(goldens, calendar)
     unmatched = [
-        Unmatched(f"platforms: no golden was exported for {name}.", Told.BY_EVERY_RUN)
+        Unmatched(f"platforms: no golden was exported for {name}.", "by all")
         for name in policy.platforms or ()
-        if name not in platforms
+        if name not in names.platforms
     ]
-    unmatched += _required(policy, goldens, calendar)
+    unmatched += _required(policy.required, names)
     unmatched += [
         Unmatched(f"tolerances.{name}: no golden was exported for {name}.")
         for name in policy.tolerances
-        if name not in platforms
+        if name not in names.platforms
     ]
-    unmatched += [Unmatched(f"allow: no golden calls {target!r}.") for target in policy.allow if target not in targets]
+    unmatched += [
+        Unmatched(f"allow: no golden calls {target!r}.") for target in policy.allow if target not in names.targets
+    ]
     for number, quirk in enumerate(policy.quirks):
         unmatched += _quirk(entry_name("quirks", number, quirk), quirk, goldens)
     for number, entry in enumerate(policy.known_failures):
-        unmatched += _known_failure(entry_name("known_failures", number, entry), entry, goldens, calendar)
+        unmatched += _known_failure(entry_name("known_failures", number, entry), entry, names)
     unmatched += [
-        Unmatched(f"custom_call_changes[{number}].old: no golden calls {change.old!r}.", Told.BY_EVERY_RUN)
+        Unmatched(f"custom_call_changes[{number}].old: no golden calls {change.old!r}.", "by all")
         for number, change in enumerate(policy.custom_call_changes)
-        if change.old not in targets
+        if change.old not in names.targets
     ]
     unmatched += [
         Unmatched(f"retention.deployed: {version!r} is no release of the calendar that can be installed.")
         for version in policy.retention.deployed
-        if version not in calendar.versions()
+        if version not in names.readers
     ]
     unmatched += [Unmatched(problem) for problem in unmatched_pins(goldens, policy)]
     return unmatched + [
@@ -80,34 +81,34 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
     ]
 
 
-def _required(policy: Policy, goldens: Sequence[Golden], calendar: Calendar) -> Iterator[Unmatched]:
-    required = policy.required
-    names = {
-        "readers": calendar.versions(),
-        "writers": [golden.manifest.writer.jaxlib for golden in goldens],
-        "platforms": [platform for golden in goldens for platform in golden.manifest.replayed_on],
-    }
-    for key, known in names.items():
-        for pattern in _matching_none(_checkable(key, getattr(required, key)), known):
-            # A platform is a name, and readers and writers are releases.
-            kind = "golden's platform" if key == "platforms" else key.removesuffix("s")
-            yield Unmatched(f"required.{key}: {pattern!r} matches no {kind}.", Told.BY_EVERY_RUN)
+def _names_in(goldens: Sequence[Golden], calendar: Calendar) -> _Names:
+    return _Names(
+        cases={golden.manifest.case for golden in goldens},
+        writers={golden.manifest.writer.jaxlib for golden in goldens},
+        readers={*calendar.versions()},
+        platforms={platform for golden in goldens for platform in golden.manifest.replayed_on},
+        targets={target for golden in goldens for target in golden.manifest.custom_calls},
+    )
+
+
+def _required(required: Required, names: _Names) -> Iterator[Unmatched]:
+    for key in ("readers", "writers", "platforms"):
+        # A platform is a name, and readers and writers are releases.
+        kind = "golden's platform" if key == "platforms" else key.removesuffix("s")
+        for pattern in _matching_none(key, getattr(required, key), names):
+            yield Unmatched(f"required.{key}: {pattern!r} matches no {kind}.", "by all")
 
 
 def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
     writers = [golden.manifest.writer for golden in goldens if golden.manifest.case == quirk.case]
     if not writers:
-        yield Unmatched(f"{name}: no golden is of case {quirk.case!r}.", Told.BY_WHOLE_RUN)
+        yield Unmatched(f"{name}: no golden is of case {quirk.case!r}.", "by whole runs")
         return
-    own = [
-        golden
-        for golden in goldens
-        if is_about(quirk, golden.manifest.case, golden.manifest.writer.jaxlib, golden.manifest.writer.id)
-    ]
+    own = [golden for golden in goldens if quirks_of(golden.manifest, [quirk])]
     if not own:
         known = ", ".join(dict.fromkeys(writer.id for writer in sorted(writers, key=lambda writer: writer.built)))
         yield Unmatched(
-            f"{name}: writer {quirk.writer!r} matches no golden of its case, which has {known}.", Told.BY_WHOLE_RUN
+            f"{name}: writer {quirk.writer!r} matches no golden of its case, which has {known}.", "by whole runs"
         )
         return
     targets = {target for golden in own for target in golden.manifest.custom_calls}
@@ -116,29 +117,40 @@ def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmat
             yield Unmatched(f"{name}: allow: its goldens do not call {target!r}.")
 
 
-def _known_failure(
-    name: str, entry: KnownFailure, goldens: Sequence[Golden], calendar: Calendar
-) -> Iterator[Unmatched]:
-    lists: dict[str, tuple[Sequence[str], Iterable[str]]] = {
-        "cases": (entry.cases, {golden.manifest.case for golden in goldens}),
-        "writers": (entry.writers, {golden.manifest.writer.jaxlib for golden in goldens}),
-        "readers": (entry.readers, calendar.versions()),
-        "platforms": (entry.platforms, {name for golden in goldens for name in golden.manifest.replayed_on}),
-    }
-    for key, (patterns, known) in lists.items():
-        without = _matching_none(_checkable(key, patterns), known)
+def _known_failure(name: str, entry: KnownFailure, names: _Names) -> Iterator[Unmatched]:
+    for key in ("cases", "writers", "readers", "platforms"):
+        patterns = getattr(entry, key)
+        without = _matching_none(key, patterns, names)
         # One that is left matches nothing; an entry without one that matches is about no cell at all.
-        told = Told.BY_WHOLE_RUN if len(without) == len(patterns) else Told.NEVER
+        is_void = len(without) == len(patterns)
         noun = "reader" if key == "readers" else "golden"
         for pattern in without:
-            yield Unmatched(f"{name}: {key}: {pattern!r} matches no {noun}.", told)
+            text = f"{name}: {key}: {pattern!r} matches no {noun}."
+            yield Unmatched(text, "by whole runs" if is_void else "by none")
 
 
-def _matching_none(patterns: Sequence[str], known: Iterable[str]) -> list[str]:
-    """The patterns that match none of these names. Equal counts first: an id may have brackets."""
-    names = set(known)
-    return [pattern for pattern in patterns if pattern not in names and not fnmatch.filter(names, pattern)]
+def _matching_none(key: str, patterns: Sequence[str], names: _Names) -> list[str]:
+    """The patterns that match none of the names that a key of the policy is about."""
+    return [
+        pattern
+        for pattern in patterns
+        if not (key == "readers" and _UNPUBLISHED.search(pattern))
+        and not any(matches(name, pattern) for name in getattr(names, key))
+    ]
 
 
-def _checkable(key: str, patterns: Sequence[str]) -> list[str]:
-    return [pattern for pattern in patterns if key != "readers" or not _UNPUBLISHED.search(pattern)]
+def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]) -> Iterator[str]:
+    """The entries that are about a case and not about the same case by its new name; `writers` are its goldens'."""
+    for number, entry in enumerate(policy.known_failures):
+        if any(_lost(pattern, old, new) for pattern in entry.cases):
+            yield entry_name("known_failures", number, entry)
+    for number, quirk in enumerate(policy.quirks):
+        if quirk.case == old:
+            yield entry_name("quirks", number, quirk)
+    for number, pin in enumerate(policy.retention.pinned):
+        if any(_lost(pattern, f"{old}/{by}", f"{new}/{by}") for pattern in pin.goldens for by in writers):
+            yield f"retention.pinned[{number}] ({pin.reason})"
+
+
+def _lost(pattern: str, old: str, new: str) -> bool:
+    return matches(old, pattern) and not matches(new, pattern)

@@ -6,7 +6,6 @@ import datetime
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -17,7 +16,6 @@ from export_core.releases.contradictions import contradiction
 from export_core.releases.errors import ReleaseError
 from export_core.untrusted import decode_yaml
 
-Package = Literal["jaxlib", "jax"]
 FILE = "export_releases.yaml"
 HEADER = """\
 # Releases of jaxlib and jax that the calendar of the installed pytest-jaxexport does not have: `jaxexport releases
@@ -48,9 +46,8 @@ def additions(shipped: Calendar, releases: CalendarFile, path: Path) -> Calendar
 
     Raises `ReleaseError`, with its line, for a release whose date cannot be right: see `contradiction`.
     """
-    for package, version, entry in _entries(releases.jaxlib, releases.jax):
-        if problem := contradiction(getattr(shipped, package), version, entry):
-            raise ReleaseError(f"{path}{_line_of(path, package, version)}: {package} {version}: {problem}")
+    for package, version, problem in _contradictions(shipped, releases.jaxlib, releases.jax):
+        raise ReleaseError(f"{path}{_line_of(path, package, version)}: {package} {version}: {problem}")
     extended = project_calendar(shipped, releases.jaxlib, releases.jax)
     jaxlib = {version: extended.jaxlib[version] for version in releases.jaxlib}
     return CalendarFile(jaxlib, {version: extended.jax[version] for version in releases.jax})
@@ -62,9 +59,8 @@ def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax
     A shipped line was measured; what may have come since is that it was withdrawn, or built for another CPython. Raises
     `ReleaseError` for a release whose date cannot be right.
     """
-    for package, version, entry in _entries(jaxlib, jax):
-        if problem := contradiction(getattr(shipped, package), version, entry):
-            raise ReleaseError(f"releases.{package}.{version}: {problem}")
+    for package, version, problem in _contradictions(shipped, jaxlib, jax):
+        raise ReleaseError(f"releases.{package}.{version}: {problem}")
     merged = dict(jaxlib)
     for version in jaxlib.keys() & shipped.jaxlib.keys():
         known, entry = shipped.jaxlib[version], jaxlib[version]
@@ -142,11 +138,12 @@ def _put_line(lines: list[str], section: str, version: str, line: str) -> None:
     lines.insert(at, line)
 
 
-def _entries(
-    jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]
-) -> Iterator[tuple[Package, str, JaxlibRelease | JaxRelease]]:
-    yield from (("jaxlib", version, entry) for version, entry in jaxlib.items())
-    yield from (("jax", version, jax_entry) for version, jax_entry in jax.items())
+def _contradictions(
+    shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]
+) -> Iterator[tuple[str, str, str]]:
+    """Package, version and problem of each release whose date cannot be right: see `contradiction`."""
+    yield from (("jaxlib", name, why) for name in jaxlib if (why := contradiction(shipped.jaxlib, name, jaxlib[name])))
+    yield from (("jax", name, why) for name in jax if (why := contradiction(shipped.jax, name, jax[name])))
 
 
 def _wrong_entry(path: Path, data: object) -> str:

@@ -72,20 +72,23 @@ def merge_shards(folders: Sequence[Path]) -> MergedRun:
             f"{len(results)} results, and not of these cells. Run the shards again."
         )
     summaries = [run.summary for run in runs]
+    # By the policy of any of them: all have the hash that is in the plan.
+    summary = summarize(results, policy_of(summaries[0]), _merged_facts(summaries, first, whole=not missing))
+    return MergedRun(msgspec.structs.replace(first, shard="", own_cells=own_cells), results, summary, missing)
+
+
+def _merged_facts(summaries: Sequence[Summary], plan: PlanRecord, *, whole: bool) -> RunFacts:
+    """The facts of a run from those of its shards. If one is missing, not every golden was in every reader."""
     facts = RunFacts.from_summary(summaries[0])
-    facts = replace(
+    return replace(
         facts,
-        planned=first.planned,
-        # If a shard is missing, not every golden has been in every reader of its window.
-        selection={**facts.selection, "whole": facts.selection["whole"] and not missing},
+        planned=plan.planned,
+        selection={**facts.selection, "whole": facts.selection["whole"] and whole},
         seconds=sum(summary.seconds for summary in summaries),
         accepted=merge_accepted(summary.accepted for summary in summaries),
-        plan=first.digest,
+        plan=plan.digest,
         shard=None,
     )
-    # By the policy of any of them: all have the hash that is in the plan.
-    summary = summarize(results, policy_of(summaries[0]), facts)
-    return MergedRun(msgspec.structs.replace(first, shard="", own_cells=own_cells), results, summary, missing)
 
 
 def _shard_in(folder: Path) -> _FinishedShard:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from export_core.matrix.limits import Limits
 from export_core.matrix.plan import Plan
 from export_core.phrases import few, schema_problem
 from export_core.policy import Policy
-from export_core.runs.errors import IncompleteResults, RunError
+from export_core.runs.errors import AGAIN, IncompleteResults, RunError, not_readable
 from export_core.untrusted import decode_json
 
 PLAN = "plan.json"
@@ -81,33 +80,28 @@ class PlanRecord(msgspec.Struct, frozen=True):
         Raises `IncompleteResults` for cells without a result or with two, and `RunError` for a result of another cell.
         """
         names = sorted(self.goldens)
-        numbers = {name: number for number, name in enumerate(names)}
-        left = {place: Counter(_numbers(ranges)) for place, ranges in self.own_cells.items()}
-        count = sum(map(len, left.values()))
+        places = self.own_cells.items()
+        try:
+            counts = {(names[number], place): 0 for place, ranges in places for number in _numbers(ranges)}
+        except (ValueError, IndexError):
+            raise RunError(f"{where}: expected the cells of {PLAN}, which has numbers of no golden. {AGAIN}") from None
         unplanned = []
         for key in keys:
-            planned, number = left.get(_place(key), Counter[int]()), numbers.get(key.golden, -1)
-            if number in planned:
-                planned[number] -= 1
+            cell = key.golden, _place(key)
+            if cell in counts:
+                counts[cell] += 1
             else:
                 unplanned.append(str(key))
         if unplanned:
-            raise RunError(f"{where}: expected results of cells in {PLAN}, found also {few(unplanned)}. {_AGAIN}")
-        # 1 is left of a cell without a result, -1 of one with two.
-        open_cells = [
-            (f"{names[number]} in {place}", results)
-            for place, planned in left.items()
-            for number, results in planned.items()
-            if results
-        ]
+            raise RunError(f"{where}: expected results of cells in {PLAN}, found also {few(unplanned)}. {AGAIN}")
         for found, cells in (
-            ("none", [name for name, results in open_cells if results > 0]),
-            ("more", [name for name, results in open_cells if results < 0]),
+            ("none", [cell for cell, count in counts.items() if not count]),
+            ("more", [cell for cell, count in counts.items() if count > 1]),
         ):
             if cells:
                 raise IncompleteResults(
-                    f"{where}: expected one result for each of {count} planned cells, found {found} for {len(cells)}: "
-                    f"{few(cells)}. {_AGAIN}"
+                    f"{where}: expected one result for each of {len(counts)} planned cells, found {found} for "
+                    f"{len(cells)}: {few([' in '.join(cell) for cell in cells])}. {AGAIN}"
                 )
 
 
@@ -153,17 +147,14 @@ def recorded_plan(folder: Path) -> PlanRecord | None:
     except OSError:
         return None
     except msgspec.MsgspecError as error:
-        raise RunError(
-            f"{path}: not a plan that this version reads: {schema_problem(error)}. Another version of pytest-jaxexport "
-            f"may have written it. {_AGAIN}"
-        ) from None
+        raise not_readable(path, "a plan", schema_problem(error)) from None
 
 
 def plan_of(folder: Path) -> PlanRecord:
     """The plan of the run in a results folder. Raises `RunError` where there is none that this version can read."""
     if record := recorded_plan(folder):
         return record
-    raise RunError(f"{folder / PLAN}: expected the plan of a matrix run, found none. {_AGAIN}")
+    raise RunError(f"{folder / PLAN}: expected the plan of a matrix run, found none. {AGAIN}")
 
 
 def hash_of(value: Any) -> str:
@@ -202,6 +193,3 @@ def _numbers(ranges: str) -> Iterator[int]:
     for part in ranges.split(","):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
-
-
-_AGAIN = "Run the matrix again."

@@ -20,12 +20,10 @@ from export_core.judge.result import Result
 from export_core.phrases import schema_problem
 from export_core.policy import Policy
 from export_core.releases import Calendar, ReleaseError
-from export_core.runs.errors import IncompleteResults, ResultsNotWritten, RunError
-from export_core.runs.journal import RESULTS, SUMMARY
+from export_core.runs.errors import AGAIN, IncompleteResults, ResultsNotWritten, RunError, not_readable
+from export_core.runs.journal import RESULTS, SUMMARY, Journal
 from export_core.runs.plan_record import PLAN, PlanRecord, hash_of, plan_of, policy_hash
 from export_core.untrusted import decode_json
-
-_AGAIN = "Run the matrix again."
 
 
 class RecordedRun(NamedTuple):
@@ -39,6 +37,14 @@ class RecordedRun(NamedTuple):
 def result_line(result: Result) -> bytes:
     """A result as its line of results.jsonl, without the line break."""
     return safe_json(result)
+
+
+def finish_run(journal: Journal, folder: Path, results: Sequence[Result], summary: Summary) -> Summary:
+    """Write the files of a run that has ended: its results in order, and its summary with their hash."""
+    digest = journal.finish(map(result_line, results))
+    summary = msgspec.structs.replace(summary, results_sha256=digest)
+    write_summary(folder, summary)
+    return summary
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
@@ -73,14 +79,14 @@ def read_run(folder: Path) -> RecordedRun:
     results = list(_results_in(path, data))
     plan.check_keys((result.key for result in results), str(path))
     if not results:
-        raise IncompleteResults(f"{path}: Nothing was planned: expected at least one cell. {_AGAIN}")
+        raise IncompleteResults(f"{path}: Nothing was planned: expected at least one cell. {AGAIN}")
     if hashlib.sha256(data).hexdigest() != summary.results_sha256:
-        raise RunError(f"{path}: expected the file whose SHA-256 is in {SUMMARY}, found a changed one. {_AGAIN}")
+        raise RunError(f"{path}: expected the file whose SHA-256 is in {SUMMARY}, found a changed one. {AGAIN}")
     _check_counts(folder / SUMMARY, summary, results)
     try:
         calendar = policy_of(summary).calendar()
     except ReleaseError as error:
-        raise RunError(f"{folder / SUMMARY}: policy: {error} {_AGAIN}") from None
+        raise RunError(f"{folder / SUMMARY}: policy: {error} {AGAIN}") from None
     _check_dates(path, results, calendar)
     return RecordedRun(results, summary, plan)
 
@@ -106,22 +112,15 @@ def read_summary(folder: Path) -> Summary:
         )
         raise RunError(f"{path}: expected the summary of a finished matrix run, found {found}.") from None
     except msgspec.MsgspecError as error:
-        raise _not_a_summary(path, schema_problem(error)) from None
+        raise not_readable(path, "a summary", schema_problem(error)) from None
     # All that a later command will use is checked here, where the message can name the file.
     try:
         policy_of(summary)
     except msgspec.MsgspecError as error:
-        raise _not_a_summary(path, f"policy: {schema_problem(error)}") from None
+        raise not_readable(path, "a summary", f"policy: {schema_problem(error)}") from None
     if not isinstance(whole := summary.selection.get("whole"), bool):
-        raise _not_a_summary(path, f"`selection.whole`: expected true or false, found {whole!r}")
+        raise not_readable(path, "a summary", f"`selection.whole`: expected true or false, found {whole!r}")
     return summary
-
-
-def _not_a_summary(path: Path, problem: str) -> RunError:
-    return RunError(
-        f"{path}: not a summary that this version reads: {problem}. Another version of pytest-jaxexport may have "
-        f"written it. {_AGAIN}"
-    )
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -137,7 +136,7 @@ def _results_in(path: Path, data: bytes) -> Iterator[Result]:
         try:
             yield decode_json(line, Result)
         except msgspec.MsgspecError as error:
-            raise RunError(f"{path}:{number}: not a result: {schema_problem(error)}. {_AGAIN}") from None
+            raise RunError(f"{path}:{number}: not a result: {schema_problem(error)}. {AGAIN}") from None
 
 
 def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
@@ -159,7 +158,7 @@ def _check_summary(path: Path, summary: Summary, plan: PlanRecord) -> None:
     if changed := [name for name, is_same in same.items() if not is_same]:
         raise RunError(
             f"{path}: {', '.join(changed)}: expected what {PLAN} beside it has, found something else: they are of "
-            f"different runs, or one was changed. {_AGAIN}"
+            f"different runs, or one was changed. {AGAIN}"
         )
 
 
@@ -176,7 +175,7 @@ def _check_counts(path: Path, summary: Summary, results: Sequence[Result]) -> No
         "exit_code": summary.exit_code == exit_code_of(summary),
     }
     if changed := [name for name, is_same in same.items() if not is_same]:
-        raise RunError(f"{path}: {', '.join(changed)}: expected what {RESULTS} says, found something else. {_AGAIN}")
+        raise RunError(f"{path}: {', '.join(changed)}: expected what {RESULTS} says, found something else. {AGAIN}")
 
 
 def _check_dates(path: Path, results: Sequence[Result], calendar: Calendar) -> None:
@@ -186,5 +185,5 @@ def _check_dates(path: Path, results: Sequence[Result], calendar: Calendar) -> N
         known = calendar.jaxlib.get(jaxlib)
         if known and known.built != built:
             raise RunError(
-                f"{path}: jaxlib {jaxlib}: expected built: {known.built}, as in the calendar, found {built}. {_AGAIN}"
+                f"{path}: jaxlib {jaxlib}: expected built: {known.built}, as in the calendar, found {built}. {AGAIN}"
             )

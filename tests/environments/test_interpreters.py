@@ -123,7 +123,7 @@ def test_a_release_runs_on_another_cpython_that_is_there(machine):
     assert chosen.note == "runs on CPython 3.76, since CPython 3.77 was not found here"
 
 
-def test_another_cpython_is_used_only_where_uv_has_not_the_preferred(machine):
+def test_a_cpython_that_uv_has_comes_before_another_one(machine):
     python(machine / "path" / "python3.76", "3.76.1")
     script(machine / "uv-command", f'echo "$*" >> {machine}/asked')
     chosen = interpreter_for(("3.76", WANTED), str(machine / "uv-command"))
@@ -141,7 +141,7 @@ def test_uv_is_asked_once_for_what_it_cannot_download(machine):
     assert (machine / "asked").read_text() == f"python install {WANTED}\n"
 
 
-def test_the_environment_of_another_cpython_is_another_one_and_says_so(machine, monkeypatch):
+def test_another_cpython_has_another_environment_and_says_so(machine, monkeypatch):
     recipes: list[Recipe] = []
 
     def build(recipe: Recipe, *_: object, **__: object) -> Built:

@@ -117,7 +117,7 @@ def test_the_new_test_follows_from_the_name(tmp_path, monkeypatch, test, name, n
     assert renamed.manifest.test == expected
 
 
-def test_the_command_says_what_it_did_and_what_names_the_old_case(store, jaxexport):
+def test_the_command_says_what_it_did_and_what_it_leaves(store, jaxexport):
     entry = "reason: r, owner: o, issue: i, added: 2026-11-01, expires: 2026-12-01"
     Path("export_compat.yaml").write_text(
         f"quirks:\n  - {{case: {OLD}, writer: 0.9.2, rtol: 0.1, {entry}}}\n"

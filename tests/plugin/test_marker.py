@@ -68,6 +68,7 @@ GONE = "ModuleNotFoundError: No module named 'gone_away'. It must be installed, 
         ("compare='gone_away:f'", f"compare='gone_away:f': cannot import gone_away: {GONE}"),
         ("compare='json:gone'", f"compare='json:gone': json ({json.__file__}) has no gone."),
         ("compare='json:__name__'", "compare='json:__name__': expected a function (expected, actual), found str."),
+        ("nothing_to_compare=True", "nothing_to_compare=True: expected the reason as text"),
         ("allow=['my_target']", "allow=['my_target']: expected a dict of custom-call targets, each with its reason"),
         (
             "allow={'my_target': ''}",

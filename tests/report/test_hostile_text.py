@@ -277,7 +277,7 @@ PLAIN_TAGS |= {"thead", "tr", "th", "tbody", "td", "span", "details", "summary",
 PLAIN_TAGS |= {"option", "input", "output", "br", "div", "noscript", "footer", "dialog", "button", "dl", "script"}
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
 @given(texts=TEXTS)
 def test_a_run_shows_only_itself_in_every_format(texts):
     following = itertools.cycle(texts)
@@ -362,7 +362,7 @@ def test_each_text_of_a_manifest_is_refused_or_shows_only_itself(tmp_path):
     assert not accepted & {("writer", "jax"), ("writer", "jaxlib"), ("writer", "platform"), ("comparison", "compare")}
 
 
-@settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=10, suppress_health_check=list(HealthCheck))
 @given(texts=TEXTS)
 def test_a_manifest_shows_only_itself_in_every_format(tmp_path_factory, texts):
     following = itertools.cycle(texts)

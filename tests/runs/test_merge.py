@@ -199,6 +199,15 @@ def test_shards_that_invent_a_plan_of_their_own_are_refused(shards):
         merge_shards(shards)
 
 
+@pytest.mark.parametrize("numbers", ["0-999999999", "9" * 5000, "-1", "some"])
+def test_a_plan_with_numbers_of_no_golden_is_refused(shards, numbers):
+    plan = json.loads((shards[0] / PLAN).read_text())
+    plan["own_cells"] = dict.fromkeys(plan["own_cells"], numbers)
+    (shards[0] / PLAN).write_text(json.dumps(plan))
+    with pytest.raises(RunError, match=r"the cells of plan.json, which has numbers of no golden"):
+        merge_shards(shards)
+
+
 def test_a_shard_is_never_written_over(shards, capsys):
     before = timeless(shards[0])
     assert jaxexport("merge", *shards, "--results", shards[0]) == 2

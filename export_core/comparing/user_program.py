@@ -74,7 +74,7 @@ def _load(name: str, root: str) -> Callable[..., object]:
     except BaseException as error:
         raise _UserError(
             f"{where}: cannot import {module_name}: {_described(error)}. "
-            f"It must be installed, or be found from the folder {root}."
+            f"It must be installed, or be found from the folder {root} or through PYTHONPATH."
         ) from error
     file = getattr(value, "__file__", "")
     for attribute in path.split("."):

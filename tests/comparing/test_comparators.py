@@ -125,6 +125,8 @@ def test_a_missing_function_is_an_error_with_the_searched_folder(user_code, name
     with pytest.raises(CompareError) as told:
         user_code.check(name)
     assert str(told.value).startswith(message)
+    if "cannot import" in message:
+        assert "through PYTHONPATH" in str(told.value)
 
 
 def test_a_plan_imports_from_the_working_folder_or_fails(project, monkeypatch):

@@ -126,6 +126,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             "test": full_name(item),
             "cases": called.cases if called else [],
             "events": called.events if called else [],
+            "renamed": called.renamed if called else [],
         }
         setattr(report, _ATTACHED, json.dumps(attached))
     return report

@@ -37,6 +37,10 @@ def report_unused(
                 f"unused here: {name}: {test} does not export it here; delete its folder if no other machine does"
             )
             continue
+        # The same run tells its user to rename them, which needs them.
+        if delete and golden.manifest.case in reported.renamed:
+            lines.append(f"not deleted: {name}: its test may have been renamed: rename the case, or delete its folder")
+            continue
         deletable = True
         if delete:
             try:

@@ -72,7 +72,11 @@ class Exported:
 
 
 class Recorder:
-    """The `export_golden` of one test: `cases` that it exported, and `events`, plain data for the terminal summary."""
+    """The `export_golden` of one test.
+
+    `cases` are those that it exported, `renamed` the unused ones that they may have been before, and `events` plain
+    data for the terminal summary.
+    """
 
     def __init__(self, item: pytest.Item, marked: MarkerOptions, settings: Settings, replayer: Replayer) -> None:
         self._item = item
@@ -84,6 +88,7 @@ class Recorder:
         self._names: set[str | None] = set()
         self.events: list[dict[str, Any]] = []
         self.cases: list[str] = []
+        self.renamed: list[str] = []
 
     @property
     def called(self) -> bool:
@@ -244,7 +249,10 @@ class Recorder:
 
     def _rename_hint(self, produced: ProducedGolden) -> str:
         agrees = partial(self._agrees, produced)
-        return rename_hint(produced.manifest, self.cases, agrees, self._settings, self._item.config)
+        hint = rename_hint(produced.manifest, self.cases, agrees, self._settings, self._item.config)
+        if hint.case:
+            self.renamed.append(hint.case)
+        return hint.text
 
     def _agrees(self, produced: ProducedGolden, golden: Golden) -> bool:
         """Whether this golden, of another case, is what the test exports."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,14 +23,22 @@ if TYPE_CHECKING:
 _NEWEST = pytest.StashKey["list[Golden]"]()
 
 
+@dataclass(frozen=True)
+class RenameHint:
+    """The unused case that a test without goldens may have had before, and what to do; both empty if there is none."""
+
+    case: str = ""
+    text: str = ""
+
+
 def rename_hint(
     manifest: Manifest,
     own: Collection[str],
     agrees: Callable[[Golden], bool],
     settings: Settings,
     config: pytest.Config,
-) -> str:
-    """What to do where a test was renamed, a sentence; empty unless exactly one unused case can be this one.
+) -> RenameHint:
+    """What to do where a test was renamed; empty unless exactly one unused case can be this one.
 
     `manifest` is that of the missing golden, `own` are the cases of its test, and `agrees` compares what the test
     exports with a golden.
@@ -40,7 +49,7 @@ def rename_hint(
         if _is_unused(golden, manifest.test, own, config) and agrees(golden)
     ]
     if len(candidates) != 1:
-        return ""
+        return RenameHint()
     old = candidates[0].manifest
     words = ["jaxexport", "goldens", "rename", old.case, manifest.case]
     if exporting_test(old, manifest.case) != manifest.test:
@@ -48,7 +57,8 @@ def rename_hint(
     folder = Path(os.path.relpath(settings.goldens, settings.directory)).as_posix()
     if folder != Path(settings.policy.goldens).as_posix():
         words += ["--goldens", folder]
-    return f"Was it renamed? The unused case {old.case} has the same signature and outputs: {shlex.join(words)}"
+    text = f"Was it renamed? The unused case {old.case} has the same signature and outputs: {shlex.join(words)}"
+    return RenameHint(old.case, text)
 
 
 def _newest_of_each_case(store: GoldenStore, config: pytest.Config) -> list[Golden]:

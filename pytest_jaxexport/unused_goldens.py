@@ -71,17 +71,22 @@ class CollectionListener:
 
 @dataclass(eq=False, repr=False)
 class ReportedTests:
-    """What the reports of marked tests say: which ran, which passed, what they exported, and on which platforms."""
+    """What the reports of marked tests say: which ran, which passed, what they exported, and on which platforms.
+
+    `renamed` are the unused cases that a test without goldens may have had before.
+    """
 
     tests: set[str] = field(default_factory=set)
     passed: set[str] = field(default_factory=set)
     cases: set[str] = field(default_factory=set)
     platforms: set[str] = field(default_factory=set)
+    renamed: set[str] = field(default_factory=set)
 
     def add(self, report: pytest.TestReport, attached: Mapping[str, Any]) -> None:
         """Add the report of a marked test, with what the plugin attached to it."""
         self.tests.add(attached["test"])
         self.cases |= set(attached["cases"])
+        self.renamed |= set(attached["renamed"])
         self.platforms |= {event["writer"].rpartition("-")[2] for event in attached["events"]}
         if report.when == "call" and report.passed:
             self.passed.add(attached["test"])

@@ -74,8 +74,13 @@ def _load(name: str, root: str) -> Callable[..., object]:
     except BaseException as error:
         raise _UserError(
             f"{where}: cannot import {module_name}: {_described(error)}. "
-            f"It must be installed, or be found from the folder {root}."
+            f"It must be installed, or be found from the folder {root} or through PYTHONPATH."
         ) from error
+    if _is_pythons_own(value):
+        raise _UserError(
+            f"{where}: expected a function that compares outputs, found one of Python's own module {module_name}: "
+            "`print` too returns None, whatever it is given."
+        )
     file = getattr(value, "__file__", "")
     for attribute in path.split("."):
         if not hasattr(value, attribute):
@@ -85,6 +90,15 @@ def _load(name: str, root: str) -> Callable[..., object]:
         raise _UserError(f"{where}: expected a function (expected, actual), found {type(value).__name__}.")
     function: Callable[..., object] = value
     return function
+
+
+def _is_pythons_own(module: Any) -> bool:
+    """Whether a module is of the standard library. A project may have one with such a name, as `test`."""
+    file = getattr(module, "__file__", None)
+    if module.__name__.partition(".")[0] not in sys.stdlib_module_names:
+        return False
+    installed = {"site-packages", "dist-packages"} & set(Path(file or "").parts)
+    return not file or (Path(file).is_relative_to(Path(os.__file__).parent) and not installed)
 
 
 def _call(name: str, function: Callable[..., object], expected: list[Any], actual: list[Any]) -> str | None:

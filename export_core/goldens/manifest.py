@@ -13,6 +13,7 @@ import yaml
 
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.rules import found_in, problems
+from export_core.phrases import schema_problem
 from export_core.untrusted import decode_yaml, read_regular
 
 if TYPE_CHECKING:
@@ -223,8 +224,7 @@ def load_manifest(path: Path) -> Manifest:
         _refuse_newer(path, fields)
         manifest = msgspec.convert(fields, Manifest, builtin_types=(datetime.date,))
     except msgspec.MsgspecError as error:
-        problem = " ".join(str(error).split())  # an error of YAML has several lines
-        raise GoldenError(f"{path}: not a golden's manifest: {problem}. {RESTORE}") from None
+        raise GoldenError(f"{path}: not a golden's manifest: {schema_problem(error)}. {RESTORE}") from None
     check_manifest(manifest, f"{path}")
     return manifest
 

@@ -93,8 +93,13 @@ class Golden:
         listed.
         """
         for name, expected in self.manifest.files.items():
-            if (actual := sha256(self.content(name))) != expected:
+            if (actual := sha256(content := self.content(name))) != expected:
                 path = self.folder / name
+                if sha256(content.replace(b"\r\n", b"\n")) == expected:
+                    raise GoldenError(
+                        f"{path}: damaged: its line ends were converted to CR LF, as git's core.autocrlf does. Put "
+                        "`* -text` into a file .gitattributes in the folder of goldens, and check them out again."
+                    )
                 raise GoldenError(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
         for name in (ARTIFACT, INPUTS, OUTPUTS):
             if name not in self.manifest.files:

@@ -87,8 +87,8 @@ class KnownReleases:
 def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
     """The calendar, extended by the wheels and the nightlies of a selection.
 
-    Raises `MatrixError` where no reader is named, or a wheel has another date than the calendar, and `ReleaseError` for
-    a wheel that cannot be dated.
+    Raises `MatrixError` where no reader is named, an index is neither a URL nor a folder, or a wheel has another date
+    than the calendar, and `ReleaseError` for a wheel that cannot be dated.
     """
     if not selection.named:
         raise MatrixError(
@@ -105,6 +105,13 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
         own = [wheel for wheel in wheels if (wheel.name, wheel.version) == ("jaxlib", version)]
         if not any(abs((wheel.built - calendar.built(version)).days) <= NIGHTLY_DAYS for wheel in own):
             _check_date(own[0], calendar)
+    for index in selection.indexes:
+        # uv ignores a folder that does not exist, and a password is cut from URLs only.
+        if "://" not in index and not Path(index).is_dir():
+            raise MatrixError(
+                "--index: expected a URL such as https://nightlies.example/simple or a folder, found neither in "
+                f"{index.rpartition('@')[2]!r}."
+            )
     if selection.indexes:
         known = _with_nightlies(known, [text for text in named if text not in files])
     return KnownReleases(known, files, wheels)

@@ -18,6 +18,10 @@ _GENERAL_ADVICE = (
     "Each call must fit the exported shapes and constraints, the first one too; tree nodes, effects and custom calls "
     "of your own must be registered by a module that the golden holds (register)."
 )
+_COMPARATOR_ADVICE = (
+    "A comparator of your own takes (expected, actual), lists of NumPy arrays, and returns None where they agree, else "
+    "text that says what is wrong."
+)
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,16 @@ def first_replay(result: Result) -> FirstReplay:
         return FirstReplay()
     if result.verdict is Verdict.NOT_RUN and result.stage is Stage.ENVIRONMENT:
         return FirstReplay(unknown=result.message)
+    unrun = result.verdict is Verdict.NOT_RUN
+    fault = "Nobody knows what a reader would do" if unrun else "The fault is in what was exported, not in a release"
+    advice = _ADVICE.get(result.verdict, "" if unrun else _GENERAL_ADVICE)
+    if unrun and result.stage is Stage.COMPARE:
+        advice = _COMPARATOR_ADVICE
     shown = [pair for pair in evidence(result) if pair[0] in ("stage", "message", "stderr")]
     lines = (
         f"{result.golden}: its own writer cannot replay this golden in a new process: it "
-        f"{VERDICT_PHRASES[result.verdict]}. The fault is in what was exported, not in a release: nothing was stored.",
+        f"{VERDICT_PHRASES[result.verdict]}. {fault}: nothing was stored.",
         *labelled_lines(shown),
-        _ADVICE.get(result.verdict, _GENERAL_ADVICE),
+        advice,
     )
-    return FirstReplay(problem="\n".join(lines))
+    return FirstReplay(problem="\n".join(line for line in lines if line))

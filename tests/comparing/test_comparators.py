@@ -118,6 +118,8 @@ def test_a_function_that_fails_or_returns_something_is_an_error(compared, name, 
         ("..our_checks:f", "compare='..our_checks:f': cannot import ..our_checks: TypeError"),
         ("our_checks:assert", "compare='our_checks:assert': our_checks ("),
         ("our_checks:Checks.other", "compare='our_checks:Checks.other': our_checks ("),
+        ("builtins:print", "compare='builtins:print': expected a function that compares outputs,"),
+        ("logging:debug", "compare='logging:debug': expected a function that compares outputs,"),
         ("our_checks:LIMIT", "compare='our_checks:LIMIT': expected a function (expected, actual), found int."),
     ],
 )  # fmt: skip
@@ -125,6 +127,8 @@ def test_a_missing_function_is_an_error_with_the_searched_folder(user_code, name
     with pytest.raises(CompareError) as told:
         user_code.check(name)
     assert str(told.value).startswith(message)
+    if "cannot import" in message:
+        assert "through PYTHONPATH" in str(told.value)
 
 
 def test_a_plan_imports_from_the_working_folder_or_fails(project, monkeypatch):

@@ -85,13 +85,13 @@ def test_a_future_format_is_refused_and_says_to_upgrade(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("case:", "sace: 1\ncase:", "unknown field `sace`"),
-        ("  jaxlib:", "  jaxlab: 1\n  jaxlib:", r"unknown field `jaxlab` - at `\$.writer`"),
-        ("case: tests.test_a.test_f\n", "", "missing required field `case`"),
-        ("built: 2026-10-20", "built: soon", r"`\$.writer.built`"),
-        ("format: 1", "format: one", r"`\$.format`"),
+        ("case:", "sace: 1\ncase:", "`sace`: unknown key"),
+        ("  jaxlib:", "  jaxlab: 1\n  jaxlib:", r"`writer\.jaxlab`: unknown key"),
+        ("case: tests.test_a.test_f\n", "", "expected the key `case`, found none"),
+        ("built: 2026-10-20", "built: soon", r"`writer\.built`"),
+        ("format: 1", "format: one", "`format`: expected a whole number"),
         ("format: 1", "{[", "while parsing"),
-        ("format: 1\n", "", "missing required field `format`"),
+        ("format: 1\n", "", "expected the key `format`, found none"),
         ("custom_calls: []", "custom_calls: none", "custom_calls"),
     ],
 )
@@ -101,6 +101,21 @@ def test_a_bad_manifest_is_refused_in_one_line_with_its_field(tmp_path, old, new
         load_manifest(path)
     assert str(path) in str(told.value)
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("rtol: null", "rtol: 1.0e308", "`comparison.rtol`: expected a number or a table or nothing, found text"),
+        ("format: 1", "format: '1'", "`format`: expected a whole number, found text"),
+    ],
+)
+def test_a_value_of_another_type_is_told_in_plain_words(tmp_path, old, new, problem):
+    path = tmp_path / "golden.yaml"
+    path.write_text(dump_manifest(manifest()).decode().replace(old, new))
+    with pytest.raises(GoldenError) as told:
+        load_manifest(path)
+    assert f"not a golden's manifest: {problem}. Restore" in str(told.value)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe\x00", b"\x00", b"- 1", b"a\n  b: [", b"\x80abc"])

@@ -115,6 +115,13 @@ def test_a_flipped_bit_anywhere_is_found(store, name):
     golden.verify()
 
 
+def test_converted_line_ends_are_named_with_what_prevents_them(store):
+    golden = write_golden(store, manifest(), {"module.mlir": b"module {\n}\n"})
+    (golden.folder / "module.mlir").write_bytes(b"module {\r\n}\r\n")
+    with pytest.raises(GoldenError, match=r"module\.mlir: damaged: its line ends were converted .*\.gitattributes"):
+        golden.verify()
+
+
 @pytest.mark.parametrize("name", [ARTIFACT, INPUTS, OUTPUTS])
 def test_a_missing_file_is_found(store, name):
     golden = write_golden(store, manifest())

@@ -186,5 +186,11 @@ def test_an_unknown_reader_without_index_or_date_is_an_error():
         planned(readers="0.13.0rc1", indexes=("https://nightlies.example",))
 
 
+def test_an_index_without_a_scheme_is_refused_without_its_password():
+    with pytest.raises(MatrixError, match=r"expected a URL such as https.* in 'nightlies\.example/simple'") as error:
+        planned(indexes=("user:secret@nightlies.example/simple",))
+    assert "secret" not in str(error.value)
+
+
 def test_an_index_is_written_down_without_its_password():
     assert without_credentials("https://a:b@c/d") == "https://c/d"

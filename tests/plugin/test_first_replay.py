@@ -67,9 +67,18 @@ TESTS = """
         export_golden(double, np.ones(3, "float32"), name="bad").also(np.ones(4, "float32"))
 
 
+    @pytest.mark.export_compat(compare="comparing:says_yes")
+    def test_comparator_that_says_yes(export_golden):
+        export_golden(double, np.ones(3, "float32"))
+
+
     @pytest.mark.export_compat(register=("crashing",))
     def test_crash(export_golden):
         export_golden(double, np.ones(3, "float32"))
+"""
+COMPARING = """
+    def says_yes(expected, actual):
+        return True
 """
 CRASHING = """
     import os
@@ -90,7 +99,7 @@ class Written:
 
 @pytest.fixture(scope="module")
 def written(projects: Projects) -> Written:
-    project = projects(test_a=TESTS, crashing=CRASHING)
+    project = projects(test_a=TESTS, crashing=CRASHING, comparing=COMPARING)
     return Written(project, project.pytest("--update-goldens"), project.pytest())
 
 
@@ -113,6 +122,15 @@ def test_what_its_writer_cannot_replay_is_not_stored(test, verdict, message, wri
     assert "BROKEN PROMISE" not in told.text
     assert not list(written.project.goldens.glob(f"*{test}*"))
     assert "No golden of this test yet" in written.again[test].text
+
+
+def test_a_comparators_mistake_is_not_called_one_of_the_export(written):
+    told = written.update["test_comparator_that_says_yes"].text
+    assert "returned True: expected None" in told
+    assert "Nobody knows what a reader would do: nothing was stored." in told
+    assert "A comparator of your own takes (expected, actual)" in told
+    assert "The fault is in" not in told
+    assert "Each call must fit" not in told
 
 
 def test_a_golden_that_its_writer_replays_is_stored(written):

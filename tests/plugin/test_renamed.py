@@ -79,6 +79,18 @@ def test_the_suggested_command_makes_the_test_pass(project: Project, old: str, n
         }
 
 
+@pytest.mark.parametrize("more", [[], ["--update-goldens"]])
+def test_what_may_have_been_renamed_is_not_pruned(project: Project, more: list[str]) -> None:
+    older = project.add_older_generation(next(path.name for path in project.goldens.iterdir() if "sin" in path.name))
+    stored = project.stored("test_a.test_sin")
+    project.write(test_a=TESTS.replace("test_sin", "test_sine"))
+    run = project.pytest("--prune-goldens", *more)
+    assert hints(run)
+    assert project.stored("test_a.test_sin") == stored
+    assert f"not deleted: test_a.test_sin/{older.name}: its test may have been renamed" in run.text
+    assert "deleted: test_a.test_gone/" in run.text
+
+
 def test_a_moved_test_is_found_from_another_folder(project: Project) -> None:
     (project.folder / "test_a.py").rename(project.folder / "test_b.py")
     (project.folder / "sub").mkdir()

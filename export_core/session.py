@@ -40,8 +40,6 @@ from export_core.runs.resume import cells_left, results_so_far
 from export_core.worker.client import start_worker
 from export_core.worker.protocol import WorkerStarter
 
-__all__ = ["Interpreter", "MatrixRun", "Observer", "RunOptions", "plan_matrix", "run_matrix"]
-
 
 @dataclass(frozen=True)
 class Interpreter:

@@ -13,7 +13,8 @@ from export_core.judge import Result
 from export_core.matrix import Selection
 from export_core.policy import policy_file
 from export_core.releases import Release
-from export_core.session import Interpreter, RunOptions, run_matrix
+from export_core.run_options import RunOptions
+from export_core.session import Interpreter, run_matrix
 from export_core.worker.warm_workers import WarmWorkers
 from pytest_jaxexport.settings import Settings
 

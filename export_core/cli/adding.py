@@ -17,7 +17,8 @@ from export_core.policy import Policy
 from export_core.releases import Calendar, ReleaseError
 from export_core.releases.entries import calendar_entries
 from export_core.report import first_replay
-from export_core.session import Observer, RunOptions, run_matrix
+from export_core.run_options import RunOptions
+from export_core.session import Observer, run_matrix
 
 
 def writer_of(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Writer:

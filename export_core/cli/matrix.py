@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from export_core.matrix import Plan
     from export_core.releases import Release
     from export_core.report.progress import RunProgress
-    from export_core.session import Observer, RunOptions
+    from export_core.run_options import RunOptions
+    from export_core.session import Observer
 
 
 @click.command()

@@ -29,7 +29,8 @@ from export_core.judge import Result
 from export_core.matrix import Selection, Verdict
 from export_core.policy import Policy
 from export_core.releases import load_calendar
-from export_core.session import RunOptions, run_matrix
+from export_core.run_options import RunOptions
+from export_core.session import run_matrix
 
 PROGRAMS = Path(__file__).parent / "data" / "sharded_programs.py"
 VERSIONS = ("0.6.2", "0.7.2", "0.9.2", "0.10.2", "0.12.0.1")

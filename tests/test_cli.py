@@ -60,6 +60,16 @@ def test_a_flipped_byte_is_bad_input(command, name, jaxexport, project):
     assert not (project / ".jaxexport").exists(), "nothing ran"
 
 
+@pytest.mark.parametrize("option", ["--timeout", "--memory"])
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_a_limit_that_is_not_finite_is_bad_input(jaxexport, option, value):
+    assert_bad_input(jaxexport("matrix", option, value), f"'{option}': expected a finite number, found {value}")
+
+
+def test_a_limit_of_more_memory_than_any_system_counts_is_bad_input(jaxexport):
+    assert_bad_input(jaxexport("matrix", "--memory", "1e300"), "'--memory': 1e+300 is not in the range")
+
+
 def test_a_missing_file_of_a_golden_is_bad_input(jaxexport, project):
     (project / "golden" / "t.test_f[a]" / "0.9.2-cpu" / "inputs.npz").unlink()
     assert_bad_input(jaxexport("matrix"), "inputs.npz: expected a file of this golden, found none")

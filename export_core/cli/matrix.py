@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from export_core.cli.options import console, policy_of
+from export_core.cli.options import FiniteRange, console, policy_of
 from export_core.cli.plan import run_options, selecting_options, selection_of
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.1),
+    type=FiniteRange(min=0.1),
     default=120.0,
     show_default=True,
     help="Time limit of one cell, in seconds.",
 )
 @click.option(
     "--memory",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0, max=2**20),
     default=8.0,
     show_default=True,
     help="Memory limit of one cell, in GiB; 0 is no limit.",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,6 +39,16 @@ index_option = click.option(
 )
 
 STDOUT = "-"
+
+
+class FiniteRange(click.FloatRange):
+    """Numbers of a range without inf, and without NaN, which no range of click's refuses: a limit of NaN is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number. Raises `click.BadParameter`."""
+        if not math.isfinite(click.FLOAT.convert(value, param, ctx)):
+            self.fail(f"expected a finite number, found {value}.", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def policy_of(named: str | None) -> Policy:

@@ -46,10 +46,9 @@ class FiniteRange(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number. Raises `click.BadParameter`."""
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
+        if not math.isfinite(click.FLOAT.convert(value, param, ctx)):
             self.fail(f"expected a finite number, found {value}.", param, ctx)
-        return number
+        return super().convert(value, param, ctx)
 
 
 def policy_of(named: str | None) -> Policy:

@@ -18,7 +18,7 @@ from export_core.matrix.plan import Plan
 from export_core.phrases import few, schema_problem
 from export_core.policy import Policy
 from export_core.runs.errors import AGAIN, IncompleteResults, RunError, not_readable
-from export_core.untrusted import decode_json
+from export_core.untrusted import decode_json, read_regular
 
 PLAN = "plan.json"
 
@@ -142,7 +142,7 @@ def recorded_plan(folder: Path) -> PlanRecord | None:
     """
     path = folder / PLAN
     try:
-        record: PlanRecord = decode_json(path.read_bytes(), PlanRecord)
+        record: PlanRecord = decode_json(read_regular(path.resolve()), PlanRecord)
         return record
     except OSError:
         return None

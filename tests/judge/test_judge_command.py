@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import msgspec
 import pytest
@@ -65,6 +66,15 @@ def test_results_that_cannot_be_read_are_bad_input(broken, jaxexport, tmp_path, 
             file.write("{}\n")
         said = "results.jsonl:2: not a result"
     assert_bad_input(jaxexport("judge", "out"), said)
+
+
+@pytest.mark.parametrize("name", ["plan.json", "results.jsonl", "summary.json"])
+def test_a_fifo_among_the_files_of_a_run_is_not_waited_for(name, jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path, result())
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    assert_bad_input(jaxexport("judge", "."), name)
 
 
 def test_json_of_a_summary_is_for_people_too(tmp_path):

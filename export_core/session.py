@@ -167,7 +167,7 @@ def plan_matrix(
     warnings: tuple[str, ...] = ()
     calendar = policy.calendar()
     if goldens is None:
-        goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)))
+        goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)), calendar, all_known=False)
         # Of all goldens, whatever the selection: what a part of them does not match may match the others.
         whole = selection.whole and not options.shard
         unmatched = unmatched_patterns(policy, goldens, calendar)

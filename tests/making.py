@@ -85,14 +85,20 @@ def golden(case: str = "tests.test_a.test_f", jaxlib: str = NEWEST, **changes: A
     return Golden(made, Path("nowhere") / case / made.writer.id)
 
 
-def files(fill: float = 1.0, size: int = 2) -> dict[str, bytes]:
+def files(fill: float = 1.0, size: int = 2, jaxlib: str = NEWEST) -> dict[str, bytes]:
     arrays = to_npz([leaf_of(np.full(size, fill, np.float32))])
-    return {ARTIFACT: (ARTIFACTS / NEWEST / "mlp.jaxexport").read_bytes(), INPUTS: arrays, OUTPUTS: arrays}
+    return {ARTIFACT: artifact_by(jaxlib), INPUTS: arrays, OUTPUTS: arrays}
+
+
+def artifact_by(jaxlib: str) -> bytes:
+    """An artifact that this jaxlib can have written, where there is one."""
+    path = ARTIFACTS / jaxlib / "mlp.jaxexport"
+    return (path if path.exists() else ARTIFACTS / NEWEST / "mlp.jaxexport").read_bytes()
 
 
 def write_golden(store: GoldenStore, made: Manifest, content: dict[str, bytes] | None = None) -> Golden:
     """Write a complete golden with a real artifact."""
-    content = files() if content is None else content
+    content = files(jaxlib=made.writer.jaxlib) if content is None else content
     hashed = msgspec.structs.replace(made, files={name: sha256(data) for name, data in content.items()})
     store.write(hashed, content)
     return next(golden for golden in store.generations(made.case) if golden.manifest.writer == made.writer)

@@ -35,14 +35,37 @@ def writers(artifact: Artifact, stablehlo: Mapping[str, Sequence[str | None]]) -
     Raises:
         ArtifactError: the module's header cannot be read.
     """
-    written = artifact.module.stablehlo_version
-    fitting = []
-    for version, (_, week_4, week_12) in stablehlo.items():
-        # jax.export takes the version of 4 weeks ago; a writer whose backend is a plugin, that of 12 weeks ago.
-        fits = written in (week_4, week_12) if week_4 else written == "0.9.0"
-        if fits and _format_fits(artifact, version):
-            fitting.append(version)
-    return tuple(fitting)
+    return tuple(
+        version
+        for version, versions in stablehlo.items()
+        if artifact.module.stablehlo_version in _written(versions) and _format_fits(artifact, version)
+    )
+
+
+def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence[str | None]) -> str:
+    """Return why this jax and jaxlib cannot have written it, as a sentence; empty where they can.
+
+    `stablehlo` has the versions of that jaxlib, as for `writers`; nothing is said where they are unknown.
+
+    Raises:
+        ArtifactError: the module's header cannot be read.
+    """
+    envelope = artifact.envelope
+    named = envelope.jax_version if envelope is not None else None
+    if named is not None and named != jax:
+        return f"expected an artifact by jax {jax}, found one by jax {named}."
+    if not _format_fits(artifact, jax):
+        return f"expected an artifact in a format that jax {jax} writes, found another."
+    written, possible = artifact.module.stablehlo_version, _written(stablehlo)
+    if any(stablehlo) and written not in possible:
+        return f"expected a module for StableHLO {' or '.join(possible)}, as jaxlib {jaxlib} writes, found {written}."
+    return ""
+
+
+def _written(versions: Sequence[str | None]) -> tuple[str, ...]:
+    """The StableHLO versions that a jaxlib writes for, of its current one, that of 4 and that of 12 weeks ago."""
+    # jax.export takes the version of 4 weeks ago; a writer whose backend is a plugin, that of 12 weeks ago.
+    return tuple(dict.fromkeys(filter(None, versions[1:]))) or ("0.9.0",)
 
 
 def _format_fits(artifact: Artifact, version: str) -> bool:

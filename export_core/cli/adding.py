@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from export_core.artifact import Artifact
+from export_core.artifact.writers import contradiction
 from export_core.cli.output import echo
 from export_core.goldens import GoldenError, Manifest, Writer
 from export_core.goldens.manifest import UNKNOWN
@@ -34,10 +35,14 @@ def writer_of(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Wri
             f"{artifact.name}: expected an artifact that names its writer, found one that several releases can have "
             f"written. Name the jaxlib with --writer; these fit: {candidates}."
         )
+    # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.
+    jax = clues["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax)
+    known = calendar.jaxlib.get(jaxlib)
+    if known and (problem := contradiction(artifact, jax, jaxlib, known.stablehlo)):
+        raise GoldenError(f"{artifact.name}: --writer {jaxlib}: {problem}")
     platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
     return Writer(
-        # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.
-        jax=clues["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax),
+        jax=jax,
         jaxlib=jaxlib,
         built=calendar.built(jaxlib),
         python=UNKNOWN,

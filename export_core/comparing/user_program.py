@@ -11,9 +11,12 @@ import os
 import queue
 import sys
 import threading
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
+
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 
 
 class _UserError(Exception):
@@ -76,16 +79,18 @@ def _load(name: str, root: str) -> Callable[..., object]:
             f"{where}: cannot import {module_name}: {_described(error)}. "
             f"It must be installed, or be found from the folder {root} or through PYTHONPATH."
         ) from error
-    if _is_pythons_own(value):
-        raise _UserError(
-            f"{where}: expected a function that compares outputs, found one of Python's own module {module_name}: "
-            "`print` too returns None, whatever it is given."
-        )
     file = getattr(value, "__file__", "")
     for attribute in path.split("."):
         if not hasattr(value, attribute):
             raise _UserError(f"{where}: {module_name} ({file}) has no {path}.")
         value = getattr(value, attribute)
+    # Also through another module, which imports it.
+    own = sys.modules.get(value.__module__ or "") if isinstance(value, _FUNCTIONS) else sys.modules[module_name]
+    if own and _is_pythons_own(own):
+        raise _UserError(
+            f"{where}: expected a function that compares outputs, found one of Python's own module {own.__name__}: "
+            "`print` too returns None, whatever it is given."
+        )
     if not callable(value):
         raise _UserError(f"{where}: expected a function (expected, actual), found {type(value).__name__}.")
     function: Callable[..., object] = value

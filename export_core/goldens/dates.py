@@ -1,9 +1,11 @@
-"""The check that goldens have the build dates of the calendar: no window may count from a date that a golden claims."""
+"""The check that goldens have the writer and the build date that they claim: windows count from them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from export_core.artifact import Artifact
+from export_core.artifact.writers import contradiction
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import RESTORE
 from export_core.goldens.store import MANIFEST, Golden
@@ -32,6 +34,17 @@ def check_dates(goldens: Iterable[Golden], calendar: Calendar, *, all_known: boo
             )
     if problems:
         raise GoldenError("\n".join(problems))
+
+
+def check_writer(golden: Golden, artifact: Artifact, calendar: Calendar) -> None:
+    """Raise `GoldenError` where the artifact's own bytes show that the claimed writer did not write it.
+
+    By another writer's name a golden would leave its window early. Raises `ArtifactError` for one without a header.
+    """
+    writer = golden.manifest.writer
+    entry = calendar.jaxlib.get(writer.jaxlib)
+    if entry and (problem := contradiction(artifact, writer.jax, writer.jaxlib, entry.stablehlo)):
+        raise GoldenError(f"{_line(golden, 'jaxlib')}: writer: {problem} {RESTORE}")
 
 
 def _line(golden: Golden, key: str) -> str:

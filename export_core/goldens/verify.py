@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from export_core.artifact import Artifact, ArtifactError
 from export_core.artifact.audit import unread_findings
-from export_core.goldens.dates import check_dates
+from export_core.goldens.dates import check_dates, check_writer
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.store import Golden, GoldenStore
 from export_core.releases import Calendar
@@ -23,11 +23,16 @@ def check_read_whole(artifact: Artifact, allow: Mapping[str, str]) -> None:
 
 
 def verify_goldens(
-    store: GoldenStore, calendar: Calendar | None = None, allow: Mapping[str, str] | None = None
+    store: GoldenStore,
+    calendar: Calendar | None = None,
+    allow: Mapping[str, str] | None = None,
+    *,
+    all_known: bool = True,
 ) -> list[Golden]:
     """Every golden of the store. Raises `GoldenError` naming all that are not complete, or when there is none.
 
-    With a calendar, dates that are not the calendar's are an error too: see `check_dates`. With the policy's `allow`,
+    With a calendar, a writer that cannot have written the artifact is an error too, and a date that is not the
+    calendar's: see `check_dates`. With the policy's `allow`,
     also an artifact that is not read whole; a matrix says that of each cell itself.
     """
     goldens = store.goldens()
@@ -42,6 +47,8 @@ def verify_goldens(
         try:
             golden.verify()
             artifact = golden.read_artifact()
+            if calendar is not None:
+                check_writer(golden, artifact, calendar)
             if allow is not None:
                 check_read_whole(artifact, {**golden.manifest.options.allow, **allow})
         except (GoldenError, ArtifactError) as error:
@@ -49,5 +56,5 @@ def verify_goldens(
     if problems:
         raise GoldenError("\n".join(problems))
     if calendar is not None:
-        check_dates(goldens, calendar)
+        check_dates(goldens, calendar, all_known=all_known)
     return goldens

@@ -20,7 +20,7 @@ from export_core.escaping import safe_json
 from export_core.phrases import schema_problem
 from export_core.runs.errors import ResultsNotWritten, RunError
 from export_core.runs.plan_record import PLAN, PlanRecord, recorded_plan
-from export_core.untrusted import decode_json
+from export_core.untrusted import decode_json, read_regular
 
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"
@@ -131,11 +131,11 @@ class Journal:
         if not path.exists():
             return
         try:
-            finished: _Finished = decode_json(path.read_bytes(), _Finished)
+            finished: _Finished = decode_json(read_regular(path), _Finished)
         except msgspec.MsgspecError as error:
             raise RunError(f"--resume: {path}: {schema_problem(error)}. Start again without --resume.") from None
         results = self._folder / RESULTS
-        if not results.exists() or hashlib.sha256(results.read_bytes()).hexdigest() != finished.results_sha256:
+        if not results.exists() or hashlib.sha256(read_regular(results)).hexdigest() != finished.results_sha256:
             raise RunError(
                 f"--resume: {results}: expected the file whose SHA-256 is in {SUMMARY}, found another or none. Start "
                 "again without --resume."
@@ -163,7 +163,7 @@ class Journal:
 
 def _complete_lines(path: Path) -> tuple[list[bytes], bytes]:
     """The lines that end with a line break, and what comes after the last of them."""
-    *lines, rest = path.read_bytes().split(b"\n")
+    *lines, rest = read_regular(path).split(b"\n")
     return lines, rest
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from making import NEWEST, day, manifest, release, write_golden
+from making import NEWEST, day, files, manifest, release, write_golden
 
 from export_core.goldens import Golden, GoldenError, GoldenStore
 from export_core.matrix import Selection
@@ -77,3 +77,19 @@ def test_a_release_of_the_project_dates_its_goldens(claims):
     assert planned("2026-11-20") == golden.id
     with pytest.raises(GoldenError, match=r"expected 2026-11-19, the build date of jaxlib 0\.13\.0"):
         planned("2026-11-19")
+
+
+@pytest.mark.parametrize(
+    ("writer", "message"),
+    [
+        ("0.12.0.1", "writer: expected an artifact in a format that jax 0.12.0.1 writes, found another."),
+        ("0.6.2", "writer: expected an artifact in a format that jax 0.6.2 writes, found another."),
+        ("0.9.0", "writer: expected a module for StableHLO 1.13.4 or 1.13.0, as jaxlib 0.9.0 writes, found 1.13.7."),
+    ],
+)
+@pytest.mark.parametrize("words", [("goldens", "verify"), ("plan",), ("matrix", "--no-cache")])
+def test_a_golden_cannot_claim_another_writer(words, writer, message, jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_golden(GoldenStore(tmp_path / "golden"), manifest("t.a", writer), files(jaxlib="0.9.2"))
+    ended = jaxexport(*words)
+    assert (ended.code, f"golden/t.a/{writer}-cpu/golden.yaml:7: {message}" in ended.err) == (2, True), ended

@@ -257,3 +257,10 @@ def test_outputs_of_only_nan_need_a_reason(add, tmp_path):
     assert add(SYMBOLIC, zeros((3, 4)), nan, "--nothing-to-compare", " ").code == 2
     assert add(SYMBOLIC, zeros((3, 4)), nan, "--nothing-to-compare", "what it gave then").code == 0
     assert add(SYMBOLIC, zeros((0, 4)), zeros((0, 0))).code == 2
+
+
+def test_a_writer_that_cannot_have_written_it_is_refused(add, tmp_path):
+    ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz", "--writer", "0.12.0.1")
+    assert ended.code == 2
+    assert "artifact.jaxexport: --writer 0.12.0.1: expected an artifact in a format that" in ended.err
+    assert not (tmp_path / "golden").exists()

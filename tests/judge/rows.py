@@ -6,8 +6,9 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from making import ARTIFACTS
 
+from export_core.artifact import read_bytes
+from export_core.artifact.envelope.encode import encode
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
@@ -47,7 +48,9 @@ def write_rows(root: Path) -> None:
 
     write("pass")
     write("numerics", outputs=other)
-    write("refused", artifact=(ARTIFACTS / "0.4.30" / "mlp.jaxexport").read_bytes())
+    envelope = read_bytes(plain[ARTIFACT]).envelope
+    assert envelope
+    write("refused", artifact=encode(envelope._replace(platforms=("tpu",))))
     write("error", inputs=to_npz([leaf_of(np.zeros(3, np.float32))]))
     write("crash", ITS_OWN)
     write("timeout", WITHOUT_END)

@@ -216,7 +216,7 @@ def test_a_comparators_module_that_exits_is_bad_input(words, code, project, jaxe
 
 
 def test_an_exit_from_anywhere_but_a_command_is_incomplete(project, jaxexport, monkeypatch):
-    monkeypatch.setattr("export_core.session.verify_goldens", lambda store: sys.exit(0))
+    monkeypatch.setattr("export_core.session.verify_goldens", lambda *_, **__: sys.exit(0))
     ended = jaxexport("plan")
     assert ended.code == 3
     assert "SystemExit(0) ended `jaxexport plan` before it was done. Nothing was judged." in ended.err

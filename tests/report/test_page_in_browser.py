@@ -160,7 +160,7 @@ def test_without_javascript_the_table_and_the_findings_are_there(browser, opened
     page = context.new_page()
     page.goto((tmp_path / "report.html").as_uri())
     assert page.locator("#matrix td.broken").inner_text() == "sig11!"
-    assert "BROKEN PROMISE" in page.locator("details").first.inner_text()
+    assert "NOT REPLAYABLE" in page.locator("details").first.inner_text()
     assert not page.locator("#filter").is_visible()
     context.close()
 

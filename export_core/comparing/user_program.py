@@ -84,6 +84,8 @@ def _load(name: str, root: str) -> Callable[..., object]:
         if not hasattr(value, attribute):
             raise _UserError(f"{where}: {module_name} ({file}) has no {path}.")
         value = getattr(value, attribute)
+    if not callable(value):
+        raise _UserError(f"{where}: expected a function (expected, actual), found {type(value).__name__}.")
     # Also through another module, which imports it.
     own = sys.modules.get(value.__module__ or "") if isinstance(value, _FUNCTIONS) else sys.modules[module_name]
     if own and _is_pythons_own(own):
@@ -91,8 +93,6 @@ def _load(name: str, root: str) -> Callable[..., object]:
             f"{where}: expected a function that compares outputs, found one of Python's own module {own.__name__}: "
             "`print` too returns None, whatever it is given."
         )
-    if not callable(value):
-        raise _UserError(f"{where}: expected a function (expected, actual), found {type(value).__name__}.")
     function: Callable[..., object] = value
     return function
 

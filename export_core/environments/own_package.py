@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import io
 import json
 import zipfile
 from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
@@ -52,11 +53,13 @@ def own_requirement(package: Distribution | None = None) -> str:
 
 def _installed_files(package: Distribution) -> Iterator[tuple[str, bytes]]:
     """The files that a wheel had, as they are now: not the commands, which name an interpreter, and no bytecode."""
-    for file in sorted(package.files or (), key=str):
+    # Not `package.files`, which leaves out what is lost since CPython 3.12.
+    for name in sorted(row[0] for row in csv.reader((package.read_text("RECORD") or "").splitlines()) if row):
+        file = PurePosixPath(name)
         is_info = file.parent.name.endswith(".dist-info")
         if ".." in file.parts or file.suffix == ".pyc" or (is_info and file.name in _OF_THE_INSTALLER):
             continue
-        yield file.as_posix(), Path(str(file.locate())).read_bytes()
+        yield name, Path(str(package.locate_file(name))).read_bytes()
 
 
 def _wheel(record: str, files: dict[str, bytes]) -> bytes:

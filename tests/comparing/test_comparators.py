@@ -19,6 +19,7 @@ from export_core.matrix import Selection, make_plan
 from export_core.releases import Windows, load_calendar
 
 CHECKS = """
+from logging import debug
 import numpy as np
 
 LIMIT = 3
@@ -120,7 +121,7 @@ def test_a_function_that_fails_or_returns_something_is_an_error(compared, name, 
         ("our_checks:Checks.other", "compare='our_checks:Checks.other': our_checks ("),
         ("builtins:print", "compare='builtins:print': expected a function that compares outputs,"),
         ("logging:debug", "compare='logging:debug': expected a function that compares outputs,"),
-        ("numpy:sys.exc_info", "compare='numpy:sys.exc_info': expected a function that compares outputs,"),
+        ("our_checks:debug", "compare='our_checks:debug': expected a function that compares outputs,"),
         ("our_checks:LIMIT", "compare='our_checks:LIMIT': expected a function (expected, actual), found int."),
     ],
 )  # fmt: skip

@@ -91,7 +91,7 @@ def test_broken_promise_exits_1_and_reproduces_one_cell(real):
     words = ["--as-of", "2026-11-21", "--jobs", "2", "--quiet"]
     ended = process("matrix", "--cases", "other_numbers", "--cases", "waves", "--readers", "0.12.0.1", *words, cwd=real)
     assert ended.code == 1, ended.out
-    assert "BROKEN PROMISE  other_numbers, written by jax 0.12.0.1 with jaxlib 0.12.0.1 (built 2026-10-20)" in ended.out
+    assert "NOT REPLAYABLE  other_numbers, written by jax 0.12.0.1 with jaxlib 0.12.0.1 (built 2026-10-20)" in ended.out
     command = next(line.split("reproduce  ")[1] for line in ended.out.splitlines() if "reproduce  " in line)
     program, *rest = command.split()
     assert program == "jaxexport"

@@ -34,7 +34,10 @@ def project(tmp_path_factory) -> Path:
 
 
 class Run:
-    """A matrix as a process, with a mark in the environment of all that it starts, and one folder for its scratch."""
+    """A matrix as a process, with a mark in the environment of all that it starts, and one folder for its scratch.
+
+    The mark has the name of a locale, which cells get.
+    """
 
     def __init__(self, project: Path, tmp_path: Path, *words: str, stdout: int = subprocess.PIPE, **variables: str):
         self.results = tmp_path / "results"
@@ -44,10 +47,10 @@ class Run:
         if not home.exists():
             home.mkdir()
             (home / "environments").symlink_to(cache_folder() / "environments")
-        self.mark = f"JAXEXPORT_TEST_RUN={tmp_path}".encode()
+        self.mark = f"LC_JAXEXPORT_TEST_RUN={tmp_path}".encode()
         chosen = [word for case in CASES for word in ("--cases", case)]
         words = (*chosen, "--readers", "0.12.0.1", "--jobs", "2", "--results", str(self.results), *words)
-        mark = {"JAXEXPORT_TEST_RUN": str(tmp_path), "JAXEXPORT_CACHE": str(home), "TMPDIR": str(self.scratch)}
+        mark = {"LC_JAXEXPORT_TEST_RUN": str(tmp_path), "JAXEXPORT_CACHE": str(home), "TMPDIR": str(self.scratch)}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "export_core", "matrix", *words],
             cwd=project,
@@ -221,4 +224,4 @@ def test_a_log_has_plain_lines_and_quiet_only_the_report(project, tmp_path):
     assert code == 1
     assert "is ready" not in quiet
     assert "so far" not in quiet
-    assert "BROKEN: at least one promise is broken." in quiet
+    assert "BROKEN: at least one promise is broken; partial: only cases " in quiet

@@ -56,8 +56,9 @@ def additions(shipped: Calendar, releases: CalendarFile, path: Path) -> Calendar
 def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> Calendar:
     """The shipped calendar with a project's releases, which change nothing of its own: see `contradiction`.
 
-    A shipped line was measured; what may have come since is that it was withdrawn, or built for another CPython. Raises
-    `ReleaseError` for a release whose date cannot be right.
+    A shipped line was measured; what may have come since is that it was withdrawn, or built for another CPython. Which
+    jaxlib a jax is paired with decides no promise, and is the project's choice. Raises `ReleaseError` for a release
+    whose date cannot be right.
     """
     for package, version, problem in _contradictions(shipped, jaxlib, jax):
         raise ReleaseError(f"releases.{package}.{version}: {problem}")
@@ -66,11 +67,7 @@ def project_calendar(shipped: Calendar, jaxlib: Mapping[str, JaxlibRelease], jax
         known, entry = shipped.jaxlib[version], jaxlib[version]
         pythons = tuple(sorted({*known.python, *entry.python}, key=version_key))
         merged[version] = msgspec.structs.replace(known, yanked=entry.yanked, python=pythons)
-    own_jax = {
-        version: msgspec.structs.replace(shipped.jax.get(version, entry), yanked=entry.yanked)
-        for version, entry in jax.items()
-    }
-    return shipped.extended(merged, own_jax)
+    return shipped.extended(merged, jax)
 
 
 def with_entries(text: str, jaxlib: Mapping[str, JaxlibRelease], jax: Mapping[str, JaxRelease]) -> str:

@@ -58,6 +58,7 @@ def write_goldens(store: Path, folder: Path, libraries: dict[str, Path]) -> None
                 writer,
                 "--goldens",
                 str(store),
+                "--no-replay",  # its writer needs the library of its day
             ],
             standalone_mode=False,
         )

@@ -40,7 +40,10 @@ def test_markers_lists_the_whole_signature(pytester: pytest.Pytester) -> None:
     assert f"compare: {', '.join(COMPARATORS)}, or your own function" in SIGNATURE
 
 
-GONE = "ModuleNotFoundError: No module named 'gone_away'. It must be installed, or be found from the folder {root} or through PYTHONPATH."
+GONE = (
+    "ModuleNotFoundError: No module named 'gone_away'. It must be installed, or be found from the folder {root} or "
+    "through PYTHONPATH."
+)
 
 
 @pytest.mark.parametrize(

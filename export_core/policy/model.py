@@ -289,7 +289,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
         Raises `ReleaseError` for one whose date cannot be right.
         """
-        # Here too, and not only where a file is read: summary.json holds a policy that nobody has checked.
+        # Here too, and not only where a file is read: the policy in summary.json has not been checked.
         return project_calendar(load_calendar(), self.releases.jaxlib, self.releases.jax)
 
     def window_lengths(self) -> Windows:

@@ -45,7 +45,7 @@ def reader() -> Iterator[Reader]:
 
 @pytest.fixture(scope="module")
 def checked(written_again: dict[str, bytes], reader: Reader) -> Callable[[int], Counter[str]]:
-    """Checks so many mutants, and counts what came of it."""
+    """Checks so many mutants, and counts the answers by kind."""
     mutants = mutants_of(written_again.values())
 
     def run(mutants_made: int) -> Counter[str]:

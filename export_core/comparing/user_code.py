@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import secrets
-import signal
 import subprocess
 import sys
 import threading
@@ -22,6 +20,7 @@ import msgspec
 from export_core.comparing.errors import CompareError
 from export_core.goldens.arrays import Leaf, to_npz
 from export_core.phrases import signal_name
+from export_core.process_groups import kill_group
 from export_core.scratch import scratch_folder
 from export_core.tolerances import problem_of_name
 from export_core.untrusted import decode_json
@@ -91,7 +90,7 @@ class UserCode:
         self._closed = True
         # Without the lock, which a thread that waits for an answer holds.
         if process := self._process:
-            _kill(process)
+            kill_group(process)
         with self._lock:
             self._end()
 
@@ -135,7 +134,7 @@ class UserCode:
 
         def give_up() -> None:
             late.set()
-            _kill(process)
+            kill_group(process)
 
         timer = threading.Timer(seconds, give_up)
         timer.daemon = True
@@ -172,7 +171,7 @@ class UserCode:
             process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=1)
-        _kill(process)
+        kill_group(process)
         return process.wait()
 
 
@@ -184,11 +183,3 @@ def opened(user_code: UserCode | None) -> Iterator[UserCode]:
         return
     with UserCode() as own:
         yield own
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process, and what it has started itself."""
-    if process.poll() is None and hasattr(os, "killpg"):
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.kill()

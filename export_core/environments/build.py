@@ -22,6 +22,7 @@ from export_core.atomic import write_whole
 from export_core.environments.errors import EnvironmentFailed, tried_twice
 from export_core.environments.installed import READY, changed_in, damage_in, hash_of_installed, interpreter_in
 from export_core.environments.locks import EnvironmentLocks
+from export_core.process_groups import kill_group
 from export_core.urls import without_credentials
 from export_core.variables import passed_variables
 
@@ -256,7 +257,11 @@ def _run(
             except subprocess.TimeoutExpired:
                 late = time.monotonic() > until
                 if late or stopping.is_set():
-                    process.kill()
+                    kill_group(process)
+                    # What it had started may have left the group, and hold the pipes: nobody waits for their end.
+                    if process.poll() is not None:
+                        out = err = ""
+                        break
     if stopping.is_set():
         raise EnvironmentFailed(f"{doing}: the run was stopped")
     if late:

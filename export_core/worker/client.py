@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import msgspec
 
 from export_core.environments.environment import Environment
+from export_core.process_groups import kill_group
 from export_core.worker import processes
 from export_core.worker.errors import WorkerDied
 from export_core.worker.preloading import notes_file, remove_notes
@@ -64,7 +65,7 @@ class ForkingWorker:
             self._pending[number] = future
         # The worker enforces the limit of a cell; one that is stuck itself (stopped, or its requests lost) must not
         # hang the run. Twice the limit, since a cell may have waited for the first one, which goes alone.
-        watch = threading.Timer(2 * request.timeout + GRACE_SECONDS, processes.kill, (self._process,))
+        watch = threading.Timer(2 * request.timeout + GRACE_SECONDS, kill_group, (self._process,))
         watch.daemon = True
         watch.start()
         future.add_done_callback(lambda _: watch.cancel())
@@ -87,7 +88,7 @@ class ForkingWorker:
             self._process.stdin.close()
             self._process.wait(timeout=CLOSE_SECONDS)
         except (OSError, subprocess.TimeoutExpired):
-            processes.kill(self._process)
+            kill_group(self._process)
             self._process.wait()
         processes.close(self._process, self._reader, self._stderr)
 
@@ -103,7 +104,7 @@ class ForkingWorker:
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError):
                 # Nobody knows whose reply this was, and which others are lost in it.
                 self._garbage = f"there was garbage in the pipe of its replies: {line[:80]!r}"
-                processes.kill(self._process)
+                kill_group(self._process)
                 break
         # In this order: a cell that is submitted from now on sees `ended`, or is among those that fail here.
         self.ended = True
@@ -207,7 +208,7 @@ def _wait_until_ended(process: subprocess.Popen[bytes], request: Request, closin
         elif request.memory and resident_bytes(process.pid) > request.memory:
             killed_for = "memory"
         if killed_for or closing.is_set():
-            processes.kill(process)
+            kill_group(process)
 
 
 class _Numbered(msgspec.Struct, frozen=True):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
-import signal
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -37,14 +35,6 @@ def start(environment: Environment, *words: str) -> subprocess.Popen[bytes]:
         )
     except OSError as error:
         raise WorkerDied(f"cannot start {environment.python}: {error.strerror}") from error
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process that was started here, and what it has started itself."""
-    if process.poll() is None and hasattr(os, "killpg"):
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
 
 
 class StderrTail(threading.Thread):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from pathlib import Path
 
@@ -184,6 +185,18 @@ def test_a_build_that_nobody_wants_any_more_ends_at_once(cache, tiny, tmp_path):
         build("slow", sys.executable, tiny, slow, stopping=stopping)
     assert not to_its_end.exists()
     assert [path for path in cache.iterdir() if path.is_dir()] == []
+
+
+@pytest.mark.parametrize("start_new_session", [False, True])
+def test_a_build_ends_though_what_it_started_holds_its_pipes(cache, tiny, start_new_session):
+    stopping = threading.Event()
+    threading.Timer(1.0, stopping.set).start()
+    sleeper = f"[sys.executable, '-c', 'import time; time.sleep(20)'], start_new_session={start_new_session}"
+    code = f"import subprocess, sys, time; subprocess.Popen({sleeper}); time.sleep(60)"
+    started = time.monotonic()
+    with pytest.raises(EnvironmentFailed, match="the run was stopped"):
+        build("held", sys.executable, tiny, code, stopping=stopping)
+    assert time.monotonic() - started < 15
 
 
 def test_a_check_that_hangs_fails_the_environment(cache, tiny, monkeypatch):

@@ -59,6 +59,10 @@ class Run:
         return names
 
 
+# Where one of these is set, pytest prints whole messages in its summary too, so that each appears twice.
+SEEN_BY_PYTEST = frozenset({"CI", "BUILD_NUMBER"})
+
+
 @dataclass(frozen=True)
 class Project:
     """A folder with tests in it."""
@@ -82,7 +86,11 @@ class Project:
         report = self.folder.parent / f"{self.folder.name}.xml"
         report.unlink(missing_ok=True)
         foreign = ("PYTEST_", "PYTHONDONTWRITEBYTECODE", "JAX_", "XLA_", "COV_")
-        variables = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        variables = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(foreign) and name not in SEEN_BY_PYTEST
+        }
         done = subprocess.run(
             [sys.executable, "-m", "pytest", f"--junitxml={report}", *words],
             cwd=cwd or self.folder,

@@ -47,7 +47,8 @@ class Difference:
     finite; `max_ulp`, in units in the last place, over the floats that are finite on both sides, None where there is
     none). The rest describes the first output that is out of tolerance: its name, how many of its elements differ, the
     worst element and the first few, and in `masks` where one side is NaN or infinite and the other is not. `problem` is
-    set instead where shapes, dtypes or the number of outputs differ, and by a user's own comparator.
+    set instead where shapes, dtypes or the number of outputs differ, and by a user's own comparator. `max_noise_error`
+    is the largest error in units of the noise that the golden's writer measured, None where it measured none.
     """
 
     ok: bool
@@ -63,6 +64,7 @@ class Difference:
     rows: tuple[DifferingElement, ...] = ()
     masks: tuple[str, ...] = ()
     tolerance: str = ""
+    max_noise_error: float | None = None
 
     def __str__(self) -> str:
         if self.problem:

@@ -36,7 +36,7 @@ from export_core.export import (
 )
 from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
-from export_core.goldens.store import staged_golden
+from export_core.goldens.store import OUTPUTS, staged_golden
 from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
@@ -308,7 +308,7 @@ class Recorder:
             if [leaf.data.tobytes() for leaf in produced.inputs] != [leaf.data.tobytes() for leaf in inputs]:
                 # The test makes other inputs now, perhaps random ones: compare the outputs for the golden's inputs.
                 values = outputs_for(produced, inputs)
-            difference = self._compared(produced, reference, "", reference.outputs(), values, now.comparison)
+            difference = self._compared(produced, reference, OUTPUTS, reference.outputs(), values, now.comparison)
             if not difference.ok:
                 changes.append(f"numbers: {difference}")
             changes += self._changed_checks(produced, reference)
@@ -326,7 +326,7 @@ class Recorder:
                 continue
             how = comparison_of(check, produced.manifest.comparison)
             difference = self._compared(
-                produced, reference, check.name, from_npz(reference.folder / check.outputs), from_npz(outputs), how
+                produced, reference, check.outputs, from_npz(reference.folder / check.outputs), from_npz(outputs), how
             )
             if not difference.ok:
                 changes.append(f"numbers of {check.name}: {difference}")
@@ -336,17 +336,17 @@ class Recorder:
         self,
         produced: ProducedGolden,
         reference: Golden,
-        call: str,
+        file: str,
         expected: Sequence[Leaf],
         actual: Sequence[Leaf],
         how: Comparison,
     ) -> Difference:
-        """Outputs of a call in this process against those of a golden."""
+        """Outputs of this process against those of a golden, which has them in this file."""
         return compare_leaves(
             expected,
             actual,
             how,
-            noise=call_noise(reference).get(call, NO_NOISE),
+            noise=call_noise(reference).get(file, NO_NOISE),
             platforms=(reference.manifest.writer.platform, produced.manifest.writer.platform),
             tolerances=self._settings.policy.tolerances,
             user_code=self._replayer.user_code,

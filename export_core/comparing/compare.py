@@ -8,7 +8,7 @@ in sign.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,17 @@ from export_core.comparing.user_code import UserCode, opened
 from export_core.goldens import Comparison, Leaf
 from export_core.goldens.arrays import Array
 from export_core.phrases import plural
-from export_core.tolerances import FLOATS, Tolerance, Tolerances, problem_of_name, tolerance_for
+from export_core.tolerances import (
+    FLOATS,
+    GOLDEN,
+    Allowed,
+    Sources,
+    Tolerance,
+    Tolerances,
+    amount_for,
+    problem_of_name,
+    tolerance_for,
+)
 
 FIRST_ROWS = 5  # differing elements that a message lists
 
@@ -90,6 +100,7 @@ def compare_leaves(
     *,
     platforms: Sequence[str] = (),
     tolerances: Tolerances | None = None,
+    sources: Sources | None = None,
     user_code: UserCode | None = None,
 ) -> Difference:
     """Compare flat outputs.
@@ -100,6 +111,7 @@ def compare_leaves(
         comparison: comparator and tolerances, as the golden holds them.
         platforms: where the two ran, the writer's and the reader's.
         tolerances: those of the policy, by platform.
+        sources: what set the parts of `comparison`.
         user_code: runs a user's own comparator; None starts a process for it alone.
 
     Raises `CompareError` when the outputs cannot be compared in this way, or a user's own comparator fails.
@@ -110,17 +122,18 @@ def compare_leaves(
     if problem := problem_of_name(name):
         raise CompareError(problem)
 
-    def allowed(dtype: str) -> Tolerance | None:
+    def allowed(dtype: str) -> Allowed | None:
         if name == "exact" or dtype not in FLOATS:
             return None
-        rtol, atol, ulp = (_amount_for(dtype, item) for item in (comparison.rtol, comparison.atol, comparison.ulp))
-        return tolerance_for(dtype, Tolerance(rtol, atol, ulp), platforms, tolerances)
+        rtol, atol, ulp = (amount_for(dtype, item) for item in (comparison.rtol, comparison.atol, comparison.ulp))
+        return tolerance_for(dtype, Tolerance(rtol, atol, ulp), platforms, tolerances, sources)
 
     wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, actual))
     if name in FACTORIZATIONS:
         return _worst_of([_compare_part(name, part, allowed(part.dtype)) for part in parts_of(name, wanted, given)])
+    bits = str((sources or {}).get("compare", GOLDEN)) if name == "exact" else ""
     elementwise = [
-        replace(_compare(str(leaf), want, got, allowed(leaf.dtype), bits=name == "exact"), output=number)
+        replace(_compare(str(leaf), want, got, allowed(leaf.dtype), bits=bits), output=number)
         for number, (leaf, want, got) in enumerate(zip(expected, wanted, given, strict=True))
     ]
     difference = _worst_of(elementwise)
@@ -147,11 +160,6 @@ def _judged_by_user(name: str, message: str | None, elementwise: Difference) -> 
     return Difference(message is None, *errors, problem=problem)
 
 
-def _amount_for(dtype: str, amount: Any) -> Any:
-    """What a field of `Comparison` says for a dtype: it is one number for all, or a mapping."""
-    return amount.get(dtype) if isinstance(amount, Mapping) else amount
-
-
 def _worst_of(differences: Sequence[Difference]) -> Difference:
     """The first difference that is not ok, or else the first, with the largest errors of all."""
     if not differences:
@@ -166,15 +174,18 @@ def _worst_of(differences: Sequence[Difference]) -> Difference:
     )
 
 
-def _compare_part(name: str, part: Part, allowed: Tolerance | None) -> Difference:
+def _compare_part(name: str, part: Part, allowed: Allowed | None) -> Difference:
     """Compare a part of a factorization, such as the matrix that the factors make.
 
     Parts are computed in double precision, so distances in ULPs of their elements mean nothing. Units in the last place
     are those of the part's largest element in the outputs' own dtype, and count as relative error.
     """
     if allowed is not None and allowed.ulp is not None:
-        rtol = max(allowed.rtol or 0.0, allowed.ulp * float(np.finfo(part.dtype).eps))
-        allowed = Tolerance(rtol, allowed.atol)
+        units = allowed.ulp * float(np.finfo(part.dtype).eps)
+        if units >= allowed.rtol:
+            by = {**allowed.sources, "rtol": allowed.sources["ulp"]}
+            allowed = allowed._replace(rtol=units, sources=by)
+        allowed = allowed._replace(ulp=None)
     difference = _compare(part.what, part.expected, part.actual, allowed, scale=part.scale)
     return replace(difference, of_type=f"{name}: {part.what}", max_ulp=None)
 
@@ -183,16 +194,19 @@ def _compare(
     what: str,
     expected: Array,
     actual: Array,
-    allowed: Tolerance | None,
+    allowed: Allowed | None,
     *,
-    bits: bool = False,
+    bits: str = "",
     scale: Array | None = None,
 ) -> Difference:
-    """Compare two arrays of one shape and dtype: within `allowed`, without it as equal values, or as equal bits."""
+    """Compare two arrays of one shape and dtype: within `allowed`, without it as equal values, or as equal bits.
+
+    `bits` says what set that bits must be equal; empty where they need not.
+    """
     floating = expected.dtype.name in FLOATS
     units = ulp_distance(expected, actual) if floating else None
     if bits:
-        bad, tolerance = (_bytes(expected) != _bytes(actual)).any(axis=-1), "equal bits"
+        bad, tolerance = (_bytes(expected) != _bytes(actual)).any(axis=-1), f"equal bits ({bits})"
     elif allowed is None:
         bad, tolerance = ~_same(expected, actual) if floating else expected != actual, "equal values"
     else:
@@ -229,11 +243,11 @@ def _with_elements(difference: Difference, bad: Array, absolute: Array, expected
 
 
 def _beyond(
-    expected: Array, actual: Array, allowed: Tolerance, units: Array | None, scale: Array | None
+    expected: Array, actual: Array, allowed: Allowed, units: Array | None, scale: Array | None
 ) -> tuple[Array, str]:
     """Which elements are out of tolerance, and the tolerance as text."""
     want, got = to_double(expected), to_double(actual)
-    rtol = allowed.rtol or 0.0
+    rtol = allowed.rtol
     # Without an atol of its own an array is measured by its largest element. A fixed atol of 1e-5 would accept anything
     # in an array of 1e-6s; none would reject what cancellation leaves where exactly 0 is expected, beside elements of
     # size 1.
@@ -241,12 +255,11 @@ def _beyond(
     atol = np.asarray(rtol * scale if allowed.atol is None else allowed.atol)
     with np.errstate(all="ignore"):
         close = np.abs(got - want) <= atol + rtol * np.abs(want)
-    words = f"rtol {rtol:.3g}, atol {atol.max(initial=0.0):.3g}"
     if allowed.ulp is not None and units is not None:
         close |= units <= allowed.ulp
-        words = f"{allowed.ulp} ulp" if rtol == 0 and not allowed.atol else f"{words}, or {allowed.ulp} ulp"
     # No tolerance extends beyond what is finite: an infinity next to the largest number is still a wrong result.
-    return ~np.where(np.isfinite(want) & np.isfinite(got), close, _same(want, got)), words
+    beyond = ~np.where(np.isfinite(want) & np.isfinite(got), close, _same(want, got))
+    return beyond, allowed.in_words(float(atol.max(initial=0.0)))
 
 
 def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:

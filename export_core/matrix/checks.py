@@ -125,6 +125,7 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
             comparison_of(check, manifest.comparison),
             platforms=(manifest.writer.platform, cell.platform),
             tolerances=options.policy.tolerances,
+            sources=cell.golden.sources,
             user_code=options.user_code,
         )
         differences.append(difference)

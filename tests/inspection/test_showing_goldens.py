@@ -11,6 +11,7 @@ import pytest
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.arrays import from_npz
 from export_core.inspection.golden import golden_screen
+from export_core.policy import Policy
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CASE = "tests.compat.test_programs.test_random"
@@ -87,7 +88,7 @@ def test_fields_of_the_manifest_that_come_later_are_shown_too(copied):
     manifest = later(
         **msgspec.structs.asdict(golden.manifest), trials=trials, remark={"platform": "no TPU\x1b[2J here"}
     )
-    out = golden_screen(Golden(manifest, golden.folder), [])
+    out = golden_screen(Golden(manifest, golden.folder), [], Policy())
     assert "trials        name: vjp 0, shapes: 4, 2, refused: null\n" in out
     assert "and 1 more\n" in out
     assert "remark        platform: no TPU\\x1b[2J here\n" in out

@@ -55,6 +55,7 @@ def test_commented_parts_of_a_first_policy_are_valid(jaxexport, here):
     path.write_text(taken.replace("TODO", "filled in"))
     policy = load_policy(path)
     assert (policy.rtol, list(policy.allow), list(policy.tolerances)) == ({"float32": 1e-5}, ["my_target"], ["tpu"])
+    assert [rule.cases for rule in policy.numbers] == [("tests.test_model.*",)]
     assert [quirk.case for quirk in policy.quirks] == ["tests.test_model.test_attention"]
 
 

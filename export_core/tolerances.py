@@ -13,7 +13,7 @@ import msgspec
 
 from export_core.phrases import did_you_mean
 
-COMPARATORS = ("allclose", "exact", "eigh", "eig", "svd", "qr", "lu", "schur")
+COMPARATORS = ("allclose", "exact", "shape", "eigh", "eig", "svd", "qr", "lu", "schur")
 """What `compare` may name. Anything else is a user's own function, as ``module:function``."""
 
 WITHOUT_TOLERANCE = ("exact", "shape")
@@ -105,6 +105,14 @@ class Allowed(NamedTuple):
         groups = itertools.groupby(parts, key=lambda part: part[1])
         return ", ".join(f"{', '.join(text for text, _ in group)} ({source})" for source, group in groups)
 
+    def with_ulp_as_rtol(self, eps: float) -> Allowed:
+        """The same with units in the last place, each of `eps`, as relative error."""
+        if self.ulp is None:
+            return self
+        rtol = self.ulp * eps
+        sources = {**self.sources, "rtol": self.sources["ulp"]} if rtol >= self.rtol else self.sources
+        return self._replace(rtol=max(self.rtol, rtol), ulp=None, sources=sources)
+
 
 def tolerance_for(
     dtype: str,
@@ -141,6 +149,14 @@ def amount_for(dtype: str, amount: Any) -> Any:
 def takes_tolerances(compare: str) -> bool:
     """Whether a comparator looks at tolerances."""
     return compare not in WITHOUT_TOLERANCE and ":" not in compare
+
+
+def is_asked_for(
+    dtype: str, golden: Tolerance, platforms: Sequence[str] = (), tolerances: Tolerances | None = None
+) -> bool:
+    """Whether the golden, or the policy for one of these platforms, has a tolerance of this dtype."""
+    policy = tolerances or {}
+    return golden != Tolerance() or any(dtype in policy.get(name, {}) for name in platforms)
 
 
 def default_rtol(dtype: str, platforms: Iterable[str] = ()) -> float:

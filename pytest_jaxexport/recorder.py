@@ -6,6 +6,7 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,6 +17,8 @@ import pytest
 from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
 from export_core.comparing.compare import Difference, compare_leaves
+from export_core.comparing.rules import NO_NOISE
+from export_core.environments.hardware import instruction_set
 from export_core.environments.packages import installed_packages
 from export_core.environments.reader_packages import import_problems
 from export_core.errors import ExportCompatError
@@ -31,13 +34,15 @@ from export_core.export import (
     produce,
     require_values,
 )
-from export_core.goldens import Check, Golden, GoldenStore, Leaf, Options
+from export_core.goldens import Check, Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import staged_golden
+from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
-from export_core.matrix.checks import comparison_of
+from export_core.matrix.checks import call_noise, comparison_of
 from export_core.matrix.comparisons import under_policy
+from export_core.matrix.noise_runs import with_noise
 from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken_cell, first_replay, outcome_line
 from pytest_jaxexport.comparisons import correction, marked_now
@@ -142,12 +147,26 @@ class Recorder:
             if not self._marked.nothing_to_compare:
                 for produced in whole:
                     require_values(produced)
+            whole = [self._with_noise(produced) for produced in whole]
             # All are replayed before one is stored, for the same reason.
             crashes = [self._first_crash(produced) for produced in whole]
             for produced, crash in zip(whole, crashes, strict=True):
                 self._write(produced, crash)
         except ExportCompatError as error:
             self._fail(str(error))
+
+    def _with_noise(self, produced: ProducedGolden) -> ProducedGolden:
+        """The golden with its noise. Fails the test where its numbers prove nothing and it is compared by them."""
+        __tracebackhide__ = True
+        manifest = msgspec.structs.replace(produced.manifest, instruction_set=instruction_set())
+        with staged_golden(manifest, produced.files) as golden:
+            measured = self._replayer.noise(golden)
+        if isinstance(measured, str):  # a call that fails shows that in the first replay
+            return replace(produced, manifest=manifest)
+        if measured.proves_nothing and manifest.comparison == Comparison():
+            self._fail(f"{manifest.case}: nothing was stored: {PROVES_NOTHING}")
+        manifest, files = with_noise(manifest, produced.files, measured)
+        return replace(produced, manifest=manifest, files=files)
 
     def _first_crash(self, produced: ProducedGolden) -> str:
         """How this release dies when it replays its own golden in a new process; empty where it replays it.
@@ -172,7 +191,11 @@ class Recorder:
         packages = installed_packages() if self._settings.record_packages else {}
         written = self._store.write(msgspec.structs.replace(produced.manifest, packages=packages), produced.files)
         case, writer = produced.manifest.case, produced.manifest.writer.id
-        self.events.append({"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed})
+        noise = produced.manifest.noise
+        named = outputs_to_name(noise) if noise else []
+        self.events.append(
+            {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
+        )
 
     def _case(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
@@ -325,6 +348,7 @@ class Recorder:
             expected,
             actual,
             comparison_of(check, how) if check else how,
+            noise=call_noise(reference).get(check.name if check else "", NO_NOISE),
             platforms=(reference.manifest.writer.platform, produced.manifest.writer.platform),
             tolerances=self._settings.policy.tolerances,
             sources=reference.sources,

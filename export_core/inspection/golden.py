@@ -77,7 +77,7 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[tuple[str, str]]:
     elif manifest.comparison != Comparison():
         rules.append(f"as the golden recorded: {comparison_in_words(manifest.comparison)}")
     else:
-        rules.append("by the default")
+        rules.append("by the noise that its writer measured" if manifest.noise else "by the default of each dtype")
     platforms = dict.fromkeys((manifest.writer.platform, *manifest.options.platforms))
     rules += [f"or wider, by tolerances.{name} of the policy" for name in platforms if name in policy.tolerances]
     for number, text in enumerate(rules):

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.comparing.compare import Difference, compare_leaves
+from export_core.comparing.rules import NO_NOISE, CallNoise
 from export_core.environments.placement import Mode
 from export_core.goldens import Check, Comparison, Golden
 from export_core.goldens.arrays import from_npz
@@ -91,6 +92,12 @@ def comparison_of(check: Check, how: Comparison) -> Comparison:
     return msgspec.structs.replace(how, compare="allclose") if check.vjp else how
 
 
+def call_noise(golden: Golden) -> dict[str, CallNoise]:
+    """The noise of each call of a golden by its name, the plain one's empty; nothing where none was measured."""
+    record = golden.manifest.noise
+    return {name: CallNoise(noise, record.narrowest_float) for name, noise in golden.noise().items()} if record else {}
+
+
 @dataclass(frozen=True)
 class CallResults:
     """What the calls of a cell gave: the largest errors of all.
@@ -109,6 +116,7 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
     """
     manifest = cell.golden.manifest
     differences: list[Difference] = []
+    noise = {} if cell.mode is Mode.COMPILE else call_noise(cell.golden)
     for number, check in enumerate(checks_of(cell)):
         prefix = f"{check.name}: " if check.name else ""
         if check.outputs is None:
@@ -123,6 +131,7 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
             from_npz(cell.golden.folder / check.outputs),
             from_npz(scratch / f"{number}.npz"),
             comparison_of(check, manifest.comparison),
+            noise=noise.get(check.name, NO_NOISE),
             platforms=(manifest.writer.platform, cell.platform),
             tolerances=options.policy.tolerances,
             sources=cell.golden.sources,
@@ -156,4 +165,7 @@ def _largest(differences: list[Difference]) -> Difference:
         max_abs_error=max(difference.max_abs_error or 0.0 for difference in differences),
         max_rel_error=max(difference.max_rel_error or 0.0 for difference in differences),
         max_ulp=max((units for difference in differences if (units := difference.max_ulp) is not None), default=None),
+        max_noise_error=max(
+            (error for difference in differences if (error := difference.max_noise_error) is not None), default=None
+        ),
     )

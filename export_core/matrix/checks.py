@@ -134,6 +134,7 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
             noise=noise.get(check.outputs, NO_NOISE),
             platforms=(manifest.writer.platform, cell.platform),
             tolerances=options.policy.tolerances,
+            sources=cell.golden.sources,
             user_code=options.user_code,
         )
         differences.append(difference)

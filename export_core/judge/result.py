@@ -72,6 +72,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """A judged cell.
 
     `days` are those between the two build dates; `seconds` are wall time; errors are None if nothing was compared.
+    `max_noise_error` is in units of the noise that the golden's writer measured, None if it measured none. `outputs` is
+    a digest of the bits of all outputs, empty if nothing was compared: two readers of a golden with the same one gave
+    the same bits. `as_written` says whether they are those that the writer saw.
 
     `flaky` says which other verdict the same content had the last time, ``was crash on 2026-11-20``; the judgement is
     of this one. `device` is the kind of device that it ran on or, in mode `compile`, was compiled for; `driver` what
@@ -103,6 +106,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     device: str = ""
     driver: str = ""
     foreseen: str = ""
+    max_noise_error: float | None = None
+    outputs: str = ""
+    as_written: bool = False
 
     @property
     def golden_order(self) -> tuple[str, datetime.date, str]:

@@ -47,6 +47,11 @@ class ReaderOf(msgspec.Struct, frozen=True, gc=False):
     jaxlib: str
     built: datetime.date
 
+    @property
+    def date_order(self) -> tuple[datetime.date, str, str]:
+        """Sort key: by build date; one jaxlib may be read with several jax."""
+        return self.built, self.jaxlib, self.jax
+
 
 def by_build_date(releases: Iterable[WriterOf | ReaderOf]) -> list[str]:
     """The jaxlib versions of releases, each once, oldest build first, as every list of releases is."""

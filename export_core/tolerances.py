@@ -11,7 +11,7 @@ import msgspec
 
 from export_core.phrases import did_you_mean
 
-COMPARATORS = ("allclose", "exact", "eigh", "eig", "svd", "qr", "lu", "schur")
+COMPARATORS = ("allclose", "exact", "shape", "eigh", "eig", "svd", "qr", "lu", "schur")
 """What `compare` may name. Anything else is a user's own function, as ``module:function``."""
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
@@ -83,6 +83,14 @@ def tolerance_for(
     if rtol is None:
         rtol = default_rtol(dtype, platforms) if ulp is None else 0.0
     return Tolerance(rtol, atol, ulp)
+
+
+def is_asked_for(
+    dtype: str, golden: Tolerance, platforms: Sequence[str] = (), tolerances: Tolerances | None = None
+) -> bool:
+    """Whether the golden, or the policy for one of these platforms, has a tolerance of this dtype."""
+    policy = tolerances or {}
+    return golden != Tolerance() or any(dtype in policy.get(name, {}) for name in platforms)
 
 
 def default_rtol(dtype: str, platforms: Iterable[str] = ()) -> float:

@@ -23,7 +23,7 @@ SIGNATURE = (
     "vjp_order: how many orders of derivatives to serialize; each is checked against jax.vjp. "
     "rtol, atol, ulp: tolerances of floating-point outputs, each a number or {dtype: number}; default: by dtype. "
     "ulp counts units in the last place, and can be given without rtol and atol. "
-    "compare: allclose, exact, eigh, eig, svd, qr, lu, schur, or your own function as 'module:function'. "
+    "compare: allclose, exact, shape, eigh, eig, svd, qr, lu, schur, or your own function as 'module:function'. "
     "allow: {custom-call target: reason} for targets outside JAX's stable list. "
     "disabled_checks: {'platform', 'ALL' or a custom-call target: reason}, safety checks that jax.export leaves out; "
     "the audit still requires that every target is allowed. "

@@ -6,6 +6,7 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,6 +17,8 @@ import pytest
 from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
 from export_core.comparing.compare import Difference, compare_leaves
+from export_core.comparing.rules import NO_NOISE
+from export_core.environments.hardware import instruction_set
 from export_core.environments.packages import installed_packages
 from export_core.environments.reader_packages import import_problems
 from export_core.errors import ExportCompatError
@@ -34,9 +37,11 @@ from export_core.export import (
 from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import staged_golden
+from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
-from export_core.matrix.checks import comparison_of
+from export_core.matrix.checks import call_noise, comparison_of
+from export_core.matrix.noise_runs import with_noise
 from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken_cell, first_replay, outcome_line
 from pytest_jaxexport.location import full_name, locate
@@ -140,12 +145,26 @@ class Recorder:
             if not self._marked.nothing_to_compare:
                 for produced in whole:
                     require_values(produced)
+            whole = [self._with_noise(produced) for produced in whole]
             # All are replayed before one is stored, for the same reason.
             crashes = [self._first_crash(produced) for produced in whole]
             for produced, crash in zip(whole, crashes, strict=True):
                 self._write(produced, crash)
         except ExportCompatError as error:
             self._fail(str(error))
+
+    def _with_noise(self, produced: ProducedGolden) -> ProducedGolden:
+        """The golden with its noise. Fails the test where its numbers prove nothing and it is compared by them."""
+        __tracebackhide__ = True
+        manifest = msgspec.structs.replace(produced.manifest, instruction_set=instruction_set())
+        with staged_golden(manifest, produced.files) as golden:
+            measured = self._replayer.noise(golden)
+        if isinstance(measured, str):  # a call that fails shows that in the first replay
+            return replace(produced, manifest=manifest)
+        if measured.proves_nothing and manifest.comparison == Comparison():
+            self._fail(f"{manifest.case}: nothing was stored: {PROVES_NOTHING}")
+        manifest, files = with_noise(manifest, produced.files, measured)
+        return replace(produced, manifest=manifest, files=files)
 
     def _first_crash(self, produced: ProducedGolden) -> str:
         """How this release dies when it replays its own golden in a new process; empty where it replays it.
@@ -170,7 +189,11 @@ class Recorder:
         packages = installed_packages() if self._settings.record_packages else {}
         written = self._store.write(msgspec.structs.replace(produced.manifest, packages=packages), produced.files)
         case, writer = produced.manifest.case, produced.manifest.writer.id
-        self.events.append({"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed})
+        noise = produced.manifest.noise
+        named = outputs_to_name(noise) if noise else []
+        self.events.append(
+            {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
+        )
 
     def _case(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
@@ -285,7 +308,7 @@ class Recorder:
             if [leaf.data.tobytes() for leaf in produced.inputs] != [leaf.data.tobytes() for leaf in inputs]:
                 # The test makes other inputs now, perhaps random ones: compare the outputs for the golden's inputs.
                 values = outputs_for(produced, inputs)
-            difference = self._compared(produced, reference, reference.outputs(), values, now.comparison)
+            difference = self._compared(produced, reference, "", reference.outputs(), values, now.comparison)
             if not difference.ok:
                 changes.append(f"numbers: {difference}")
             changes += self._changed_checks(produced, reference)
@@ -303,7 +326,7 @@ class Recorder:
                 continue
             how = comparison_of(check, produced.manifest.comparison)
             difference = self._compared(
-                produced, reference, from_npz(reference.folder / check.outputs), from_npz(outputs), how
+                produced, reference, check.name, from_npz(reference.folder / check.outputs), from_npz(outputs), how
             )
             if not difference.ok:
                 changes.append(f"numbers of {check.name}: {difference}")
@@ -313,15 +336,17 @@ class Recorder:
         self,
         produced: ProducedGolden,
         reference: Golden,
+        call: str,
         expected: Sequence[Leaf],
         actual: Sequence[Leaf],
         how: Comparison,
     ) -> Difference:
-        """Outputs of this process against those of a golden."""
+        """Outputs of a call in this process against those of a golden."""
         return compare_leaves(
             expected,
             actual,
             how,
+            noise=call_noise(reference).get(call, NO_NOISE),
             platforms=(reference.manifest.writer.platform, produced.manifest.writer.platform),
             tolerances=self._settings.policy.tolerances,
             user_code=self._replayer.user_code,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from export_core.comparing.user_code import UserCode
+from export_core.environments.environment import this_interpreter
 from export_core.export import installed_writer
 from export_core.goldens import Golden
 from export_core.judge import Result
-from export_core.matrix import Selection
+from export_core.matrix import Limits, Selection
+from export_core.matrix.noise_runs import MeasuredNoise, measure_noise
 from export_core.policy import policy_file
 from export_core.releases import Release
 from export_core.run_options import RunOptions
@@ -29,11 +32,23 @@ class Replayer:
         self._options = run_options(settings)
         self.calendar = settings.policy.calendar()
 
+    @functools.cached_property
+    def _release(self) -> Release:
+        writer = installed_writer(self.calendar)
+        return Release(jaxlib=writer.jaxlib, jax=writer.jax, built=writer.built)
+
+    def noise(self, golden: Golden) -> MeasuredNoise | str:
+        """The noise of a golden that this interpreter has just made, or why there is none."""
+        if "cpu" not in golden.manifest.replayed_on:
+            return "it was exported for other platforms than cpu"
+        environment = this_interpreter(self._release, self._policy.environment)
+        limits = Limits()
+        worker = self._workers.start(environment, limits.jobs, fork=limits.fork)
+        return measure_noise(golden, environment, worker, limits)
+
     def replay(self, goldens: Sequence[Golden]) -> list[Result]:
         """Judge every golden that was exported for cpu, each in a cold process."""
-        writer = installed_writer(self.calendar)
-        release = Release(jaxlib=writer.jaxlib, jax=writer.jax, built=writer.built)
-        interpreter = Interpreter(release, self._workers.start, self.user_code)
+        interpreter = Interpreter(self._release, self._workers.start, self.user_code)
         run = run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=interpreter)
         return run.results
 

@@ -24,6 +24,8 @@ def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     for text, goldens in crashed.items():
         if text:
             yield f"  {few(goldens, most=3)}: its own writer crashes when it replays it: {text}"
+    for event in written:
+        yield from (f"  {event['case']}/{event['writer']}: {text}" for text in event["named"])
     checked = [event for event in events if "judgements" in event]
     if checked:
         judgements: Counter[str] = sum((Counter(event["judgements"]) for event in checked), Counter())

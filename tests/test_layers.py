@@ -24,7 +24,7 @@ ROOMS = (
     ("runs",),
     ("inspection",),
     ("report",),
-    ("backfill", "session"),
+    ("backfill", "session", "measuring"),
     ("cli",),
     ("__main__",),
 )

@@ -1,19 +1,23 @@
-"""`jaxexport goldens add`: who wrote an artifact, and whether its writer replays the golden that is made of it."""
+"""`jaxexport goldens add` and `noise`: who wrote an artifact, whether its writer replays it, and its noise."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from export_core.artifact import Artifact
 from export_core.artifact.writers import contradiction
 from export_core.cli.output import echo
-from export_core.goldens import GoldenError, Manifest, Writer
+from export_core.goldens import Golden, GoldenError, GoldenStore, Manifest, Writer
 from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import staged_golden
 from export_core.inspection.describe import find_writer
-from export_core.matrix import MatrixError, Selection
+from export_core.inspection.noise_text import PROVES_NOTHING, noise_text
+from export_core.matrix import Limits, MatrixError, Selection
+from export_core.matrix.noise_runs import with_noise
+from export_core.measuring import measure_goldens
+from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.releases import Calendar, ReleaseError
 from export_core.releases.entries import calendar_entries
@@ -55,7 +59,7 @@ def replay_by_writer(manifest: Manifest, files: Mapping[str, bytes], policy: Pol
     writer = manifest.writer
     selection = Selection(readers=f"{writer.jaxlib}-jax{writer.jax}")
     options = RunOptions(results=None, cache=False)
-    observer = Observer(note=lambda text: echo(text, err=True))
+    observer = Observer(note=_note)
     with staged_golden(manifest, files) as golden:
         try:
             # Known failures are left out: their globs are checked against the width of a whole plan.
@@ -71,3 +75,36 @@ def replay_by_writer(manifest: Manifest, files: Mapping[str, bytes], policy: Pol
     if replay.crash:
         return f"its own writer crashes when it replays it: {replay.crash}"
     return "its own writer replays it"
+
+
+def with_own_noise(
+    manifest: Manifest, files: dict[str, bytes], policy: Policy
+) -> tuple[Manifest, dict[str, bytes], str]:
+    """A golden with its noise, and what was measured, in a sentence.
+
+    Raises `GoldenError` for one that may not be stored, since its numbers prove nothing.
+    """
+    with staged_golden(manifest, files) as golden:
+        ((_, measured),) = measure_goldens([golden], policy, Limits(), _note)
+    if isinstance(measured, str):
+        return manifest, files, f"its noise is not known: {measured}"
+    if measured.proves_nothing:
+        raise GoldenError(f"{manifest.case}: {PROVES_NOTHING}")
+    return *with_noise(manifest, files, measured), noise_text(measured.record)
+
+
+def add_noise(store: GoldenStore, goldens: Sequence[Golden], policy: Policy) -> None:
+    """Measure the noise of stored goldens and store it with them."""
+    known = 0
+    for golden, measured in measure_goldens(goldens, policy, Limits(), _note):
+        if isinstance(measured, str):
+            echo(f"{golden.id}  no noise: {measured}")
+            continue
+        known += 1
+        store.write(*with_noise(golden.manifest, golden.files(), measured))
+        echo(f"{golden.id}  {noise_text(measured.record)}")
+    echo(f"noise of {known} of {plural(len(goldens), 'golden')} measured")
+
+
+def _note(text: str) -> None:
+    echo(text, err=True)

@@ -1,4 +1,4 @@
-"""The commands on goldens: list, show, verify, add, rename, prune. They never run the code in a golden."""
+"""The commands on goldens: list, show, verify, add, noise, rename, prune."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _project_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(name="goldens")
 def goldens_group() -> None:
-    """List, show, verify, add, rename and prune goldens."""
+    """List, show, verify, add, rename and prune goldens, and measure their noise."""
 
 
 @goldens_group.command(name="list")
@@ -153,10 +153,11 @@ def add_golden(
     """Make a golden from an artifact whose source code is lost.
 
     It is replayed once by its own writer first, and not stored where that fails or gives other numbers. Where the
-    writer's environment cannot be built, it is stored without.
+    writer's environment cannot be built, it is stored without. The noise of its outputs is measured there too, or in
+    the oldest later release that can be installed.
     """
     from export_core.artifact import read
-    from export_core.cli.adding import replay_by_writer, writer_of
+    from export_core.cli.adding import replay_by_writer, with_own_noise, writer_of
     from export_core.environments.reader_packages import import_problems
     from export_core.goldens import GoldenError
     from export_core.goldens.adopt import Given, adopt_artifact
@@ -175,12 +176,36 @@ def add_golden(
     manifest, files = adopt_artifact(artifact, Path(inputs), Path(outputs), case, by, given)
     if problems := import_problems(files, project.policy.reader_packages):
         raise GoldenError("\n".join(problems))
-    remark = "not replayed, as --no-replay says" if no_replay else replay_by_writer(manifest, files, project.policy)
+    remarks = ["not replayed, as --no-replay says"]
+    if not no_replay:
+        manifest, files, noise_remark = with_own_noise(manifest, files, project.policy)
+        remarks = [replay_by_writer(manifest, files, project.policy), noise_remark]
     status = project.store.write(manifest, files)
     golden = next(golden for golden in project.store.generations(case) if golden.manifest.writer == manifest.writer)
     golden.verify()
     echo(f"{golden.folder}: {status}, by jaxlib {manifest.writer.jaxlib}; every file is as it was written")
-    echo(remark)
+    for remark in remarks:
+        echo(remark)
+
+
+@goldens_group.command()
+@click.argument("names", metavar="[CASE[/WRITER]]...", nargs=-1)
+@click.option("--again", is_flag=True, help="Measure those too whose noise is known.")
+@_project_options
+def noise(project: _Project, names: Sequence[str], again: bool) -> None:
+    """Measure the noise of stored goldens: how far their outputs move when they are run in other ways.
+
+    Each is run on moved inputs and compiled with other options, in the environment of its writer, or of the oldest
+    later release where that cannot be built. Artifact, inputs and outputs stay as they are. Without names, those of all
+    goldens that have none.
+    """
+    from export_core.cli.adding import add_noise
+    from export_core.goldens.verify import verify_goldens
+
+    goldens = [golden for name in names for golden in _named(project.store, name)] if names else project.store.goldens()
+    verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
+    wanted = [golden for golden in goldens if again or golden.manifest.noise is None]
+    add_noise(project.store, wanted, project.policy)
 
 
 @goldens_group.command()
@@ -263,6 +288,12 @@ def _find_golden(store: GoldenStore, name: str) -> tuple[list[Golden], Golden]:
             return generations, golden
     known = ", ".join(golden.manifest.writer.id for golden in generations)
     raise GoldenError(f"{store.root / case}: no writer is called {writer!r}. There are goldens by {known}.")
+
+
+def _named(store: GoldenStore, name: str) -> list[Golden]:
+    """All goldens of a case, or the one of a writer. Raises `GoldenError` for an unknown name."""
+    generations, golden = _find_golden(store, name)
+    return [golden] if "/" in _inside(store, name) else generations
 
 
 def _inside(store: GoldenStore, name: str) -> str:

@@ -1,28 +1,29 @@
-"""Comparing outputs with those that the writer saw: whether they agree within tolerance, and how far off they are.
+"""Comparing outputs with those that the writer saw: whether they agree, and how far off they are.
 
 Shapes and dtypes must be the same. Integers, booleans, PRNG keys and float0 must be equal; floats and complex numbers
-may differ by ``atol + rtol * abs(expected)``, or by some units in the last place; NaN equals NaN, infinities must agree
-in sign.
+may differ by some times the noise that the writer measured, or, where somebody asked for that, by ``atol + rtol *
+abs(expected)`` or by some units in the last place; NaN equals NaN, infinities must agree in sign.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from export_core.comparing.algebra import largest, to_double
+from export_core.comparing.algebra import to_double
 from export_core.comparing.errors import CompareError
 from export_core.comparing.factors import FACTORIZATIONS, Part, parts_of
+from export_core.comparing.rules import NO_NOISE, CallNoise, Rule, Rules, same
 from export_core.comparing.ulp import ulp_distance
 from export_core.comparing.user_code import UserCode, opened
 from export_core.goldens import Comparison, Leaf
 from export_core.goldens.arrays import Array
 from export_core.phrases import plural
-from export_core.tolerances import FLOATS, Tolerance, Tolerances, problem_of_name, tolerance_for
+from export_core.tolerances import FLOATS, Tolerance, Tolerances, problem_of_name
 
 FIRST_ROWS = 5  # differing elements that a message lists
 
@@ -72,6 +73,8 @@ class Difference:
         errors = f"max abs error {self.max_abs_error:.3g}, max rel error {self.max_rel_error:.3g}"
         if self.max_ulp is not None:
             errors += f", max ulp {self.max_ulp}"
+        if self.max_noise_error is not None:
+            errors += f", max {self.max_noise_error:.3g} times the noise"
         if self.ok:
             return errors
         name = self.of_type if self.output is None else f"output {self.output} {self.of_type}"
@@ -88,6 +91,7 @@ def compare_leaves(
     actual: Sequence[Leaf],
     comparison: Comparison,
     *,
+    noise: CallNoise = NO_NOISE,
     platforms: Sequence[str] = (),
     tolerances: Tolerances | None = None,
     user_code: UserCode | None = None,
@@ -98,6 +102,7 @@ def compare_leaves(
         expected: the outputs that the writer saw.
         actual: the outputs now.
         comparison: comparator and tolerances, as the golden holds them.
+        noise: what the writer measured; floats are compared by it unless a tolerance of their dtype is asked for.
         platforms: where the two ran, the writer's and the reader's.
         tolerances: those of the policy, by platform.
         user_code: runs a user's own comparator; None starts a process for it alone.
@@ -109,18 +114,15 @@ def compare_leaves(
     name = comparison.compare
     if problem := problem_of_name(name):
         raise CompareError(problem)
-
-    def allowed(dtype: str) -> Tolerance | None:
-        if name == "exact" or dtype not in FLOATS:
-            return None
-        rtol, atol, ulp = (_amount_for(dtype, item) for item in (comparison.rtol, comparison.atol, comparison.ulp))
-        return tolerance_for(dtype, Tolerance(rtol, atol, ulp), platforms, tolerances)
-
+    if name == "shape":
+        return Difference(True)
+    rules = Rules(comparison, noise, platforms, tolerances or {})
     wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, actual))
     if name in FACTORIZATIONS:
-        return _worst_of([_compare_part(name, part, allowed(part.dtype)) for part in parts_of(name, wanted, given)])
+        parts = parts_of(name, wanted, given)
+        return _worst_of([_compare_part(name, part, rules) for part in parts])
     elementwise = [
-        replace(_compare(str(leaf), want, got, allowed(leaf.dtype), bits=name == "exact"), output=number)
+        replace(_compare(str(leaf), want, got, rules.of(leaf.dtype, number)), output=number)
         for number, (leaf, want, got) in enumerate(zip(expected, wanted, given, strict=True))
     ]
     difference = _worst_of(elementwise)
@@ -144,12 +146,7 @@ def _judged_by_user(name: str, message: str | None, elementwise: Difference) -> 
     """The difference as a user's own function judged it. It decides alone; the errors are only reported."""
     problem = "" if message is None else f"{name}: {message}"
     errors = elementwise.max_abs_error, elementwise.max_rel_error, elementwise.max_ulp
-    return Difference(message is None, *errors, problem=problem)
-
-
-def _amount_for(dtype: str, amount: Any) -> Any:
-    """What a field of `Comparison` says for a dtype: it is one number for all, or a mapping."""
-    return amount.get(dtype) if isinstance(amount, Mapping) else amount
+    return Difference(message is None, *errors, problem=problem, max_noise_error=elementwise.max_noise_error)
 
 
 def _worst_of(differences: Sequence[Difference]) -> Difference:
@@ -158,58 +155,51 @@ def _worst_of(differences: Sequence[Difference]) -> Difference:
         return Difference(True, 0.0, 0.0)
     shown = next((difference for difference in differences if not difference.ok), differences[0])
     ulps = [difference.max_ulp for difference in differences if difference.max_ulp is not None]
+    noise = [difference.max_noise_error for difference in differences if difference.max_noise_error is not None]
     return replace(
         shown,
         max_abs_error=max(difference.max_abs_error or 0.0 for difference in differences),
         max_rel_error=max(difference.max_rel_error or 0.0 for difference in differences),
         max_ulp=max(ulps, default=None),
+        max_noise_error=max(noise, default=None),
     )
 
 
-def _compare_part(name: str, part: Part, allowed: Tolerance | None) -> Difference:
+def _compare_part(name: str, part: Part, rules: Rules) -> Difference:
     """Compare a part of a factorization, such as the matrix that the factors make.
 
     Parts are computed in double precision, so distances in ULPs of their elements mean nothing. Units in the last place
     are those of the part's largest element in the outputs' own dtype, and count as relative error.
     """
-    if allowed is not None and allowed.ulp is not None:
-        rtol = max(allowed.rtol or 0.0, allowed.ulp * float(np.finfo(part.dtype).eps))
-        allowed = Tolerance(rtol, allowed.atol)
-    difference = _compare(part.what, part.expected, part.actual, allowed, scale=part.scale)
+    rule = rules.of(part.dtype, part.output)
+    if rule.tolerance is not None and rule.tolerance.ulp is not None:
+        rtol = max(rule.tolerance.rtol or 0.0, rule.tolerance.ulp * float(np.finfo(part.dtype).eps))
+        rule = replace(rule, tolerance=Tolerance(rtol, rule.tolerance.atol))
+    difference = _compare(part.what, part.expected, part.actual, rule, part.scale)
     return replace(difference, of_type=f"{name}: {part.what}", max_ulp=None)
 
 
-def _compare(
-    what: str,
-    expected: Array,
-    actual: Array,
-    allowed: Tolerance | None,
-    *,
-    bits: bool = False,
-    scale: Array | None = None,
-) -> Difference:
-    """Compare two arrays of one shape and dtype: within `allowed`, without it as equal values, or as equal bits."""
-    floating = expected.dtype.name in FLOATS
-    units = ulp_distance(expected, actual) if floating else None
-    if bits:
-        bad, tolerance = (_bytes(expected) != _bytes(actual)).any(axis=-1), "equal bits"
-    elif allowed is None:
-        bad, tolerance = ~_same(expected, actual) if floating else expected != actual, "equal values"
-    else:
-        bad, tolerance = _beyond(expected, actual, allowed, units, scale)
+def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array | None = None) -> Difference:
+    """Compare two arrays of one shape and dtype by a rule."""
+    units = ulp_distance(expected, actual) if expected.dtype.name in FLOATS else None
+    verdicts = rule.judge(expected, actual, scale)
     absolute, relative = _errors(expected, actual)
     difference = Difference(
-        ok=not bad.any(),
+        ok=not verdicts.bad.any(),
         max_abs_error=float(absolute.max(initial=0.0)),
         max_rel_error=float(relative.max(initial=0.0)),
         max_ulp=None if units is None else _largest_finite_ulp(units, expected, actual),
         of_type=what,
-        tolerance=tolerance,
+        tolerance=verdicts.words,
+        max_noise_error=None if verdicts.in_noise is None else float(verdicts.in_noise.max(initial=0.0)),
     )
-    return difference if difference.ok else _with_elements(difference, bad, absolute, expected, actual)
+    if difference.ok:
+        return difference
+    errors = absolute if verdicts.in_noise is None else verdicts.in_noise
+    return _with_elements(difference, verdicts.bad, errors, expected, actual)
 
 
-def _with_elements(difference: Difference, bad: Array, absolute: Array, expected: Array, actual: Array) -> Difference:
+def _with_elements(difference: Difference, bad: Array, errors: Array, expected: Array, actual: Array) -> Difference:
     """The difference with the elements that are bad: their number, the worst, the first few, NaN on one side only."""
 
     def element(index: Sequence[Any]) -> DifferingElement:
@@ -217,7 +207,7 @@ def _with_elements(difference: Difference, bad: Array, absolute: Array, expected
         return DifferingElement(place, str(expected[place]), str(actual[place]))
 
     indices = np.argwhere(bad)
-    ranked = np.where(bad, absolute, -1.0)  # a bad one even where no bad one has an error: -0.0 for 0.0
+    ranked = np.where(bad, errors, -1.0)  # a bad one even where no bad one has an error: -0.0 for 0.0
     return replace(
         difference,
         mismatched=len(indices),
@@ -226,27 +216,6 @@ def _with_elements(difference: Difference, bad: Array, absolute: Array, expected
         rows=tuple(element(index) for index in indices[:FIRST_ROWS]),
         masks=_masks(expected, actual, bad),
     )
-
-
-def _beyond(
-    expected: Array, actual: Array, allowed: Tolerance, units: Array | None, scale: Array | None
-) -> tuple[Array, str]:
-    """Which elements are out of tolerance, and the tolerance as text."""
-    want, got = to_double(expected), to_double(actual)
-    rtol = allowed.rtol or 0.0
-    # Without an atol of its own an array is measured by its largest element. A fixed atol of 1e-5 would accept anything
-    # in an array of 1e-6s; none would reject what cancellation leaves where exactly 0 is expected, beside elements of
-    # size 1.
-    scale = largest(want, want.ndim) if scale is None else scale
-    atol = np.asarray(rtol * scale if allowed.atol is None else allowed.atol)
-    with np.errstate(all="ignore"):
-        close = np.abs(got - want) <= atol + rtol * np.abs(want)
-    words = f"rtol {rtol:.3g}, atol {atol.max(initial=0.0):.3g}"
-    if allowed.ulp is not None and units is not None:
-        close |= units <= allowed.ulp
-        words = f"{allowed.ulp} ulp" if rtol == 0 and not allowed.atol else f"{words}, or {allowed.ulp} ulp"
-    # No tolerance extends beyond what is finite: an infinity next to the largest number is still a wrong result.
-    return ~np.where(np.isfinite(want) & np.isfinite(got), close, _same(want, got)), words
 
 
 def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
@@ -258,7 +227,7 @@ def _errors(expected: Array, actual: Array) -> tuple[Array, Array]:
         if expected.dtype.kind in "iu":
             distance = np.maximum(expected, actual).astype(np.uint64) - np.minimum(expected, actual).astype(np.uint64)
         else:
-            distance = np.where(_same(want, got), 0.0, np.abs(got - want))
+            distance = np.where(same(want, got), 0.0, np.abs(got - want))
         absolute = np.where(np.isnan(distance), np.inf, distance.astype(np.float64))
         relative = np.where(absolute == 0.0, 0.0, absolute / np.abs(want))  # 0 for equal zeros, not 0 / 0
     return absolute, np.where(np.isnan(relative), np.inf, relative)
@@ -283,18 +252,6 @@ def _kind(values: Array) -> Array:
     """For each element its index in `_KINDS`."""
     wide = to_double(values)
     return np.where(np.isnan(wide), 1, np.where(np.isinf(wide), 2, 0))
-
-
-def _same(want: Array, got: Array) -> Array:
-    """Equal, or both NaN: a complex number is NaN when either part is, as in NumPy."""
-    same: Array = (want == got) | (np.isnan(want) & np.isnan(got))
-    return same
-
-
-def _bytes(values: Array) -> Array:
-    """The bytes of each element, in a last axis of their own."""
-    # ascontiguousarray makes a zero-dimensional array one-dimensional, which view needs.
-    return np.ascontiguousarray(values).view(np.uint8).reshape(*values.shape, values.dtype.itemsize)
 
 
 def _largest_finite_ulp(units: Array, expected: Array, actual: Array) -> int | None:

@@ -31,7 +31,8 @@ from export_core.goldens.arrays import Array
 class Part:
     """Two arrays to be compared, with the tolerance of `dtype`, that of the outputs; for equality where it is no float.
 
-    `scale` is multiplied by `rtol` for the absolute tolerance; None means the largest expected element.
+    `scale` is multiplied by `rtol` for the absolute tolerance; None means the largest expected element. `output` is the
+    number of the output that the part is itself, whose noise it has.
     """
 
     what: str
@@ -39,6 +40,7 @@ class Part:
     actual: Array
     dtype: str
     scale: Array | None = None
+    output: int | None = None
 
 
 Factors = Sequence[Array]
@@ -56,7 +58,7 @@ def eigh(expected: Factors, actual: Factors) -> list[Part]:
 
     return [
         *_masks(expected, actual),
-        _vector("eigenvalues", expected[values], actual[values]),
+        _vector("eigenvalues", expected, actual, values),
         _matrix("V diag(w) V^H", rebuilt, expected, actual, vectors),
         _matrix("V^H V", lambda outputs: gram(outputs[vectors]), expected, actual, vectors),
     ]
@@ -72,7 +74,7 @@ def svd(expected: Factors, actual: Factors) -> list[Part]:
 
     return [
         *_masks(expected, actual),
-        _vector("singular values", expected[1], actual[1]),
+        _vector("singular values", expected, actual, 1),
         _matrix("U diag(s) V^H", rebuilt, expected, actual),
         _matrix("U^H U", lambda outputs: gram(outputs[0]), expected, actual),
         _matrix("V^H V", lambda outputs: gram(adjoint(outputs[2])), expected, actual),
@@ -199,7 +201,7 @@ def eig(expected: Factors, actual: Factors) -> list[Part]:
     worst = np.maximum.reduce(conditions)[..., 0] if conditions else np.asarray(1.0)
     parts = [
         *_masks(expected, matched),
-        Part("eigenvalues", to_double(expected[0]), to_double(matched[0]), name, worst * largest(expected[0], 1)),
+        Part("eigenvalues", to_double(expected[0]), to_double(matched[0]), name, worst * largest(expected[0], 1), 0),
     ]
     # strict=False: left and right vectors are both optional.
     # The norms as well: V diag(w) V^-1 is the same for vectors of any length.
@@ -261,8 +263,9 @@ def _zero_if_finite(values: Array) -> Array:
     return np.where(np.isfinite(values), np.zeros((), values.dtype), values)
 
 
-def _vector(what: str, expected: Array, actual: Array) -> Part:
-    return Part(what, to_double(expected), to_double(actual), expected.dtype.name, largest(expected, 1))
+def _vector(what: str, expected: Factors, actual: Factors, of: int) -> Part:
+    want = expected[of]
+    return Part(what, to_double(want), to_double(actual[of]), want.dtype.name, largest(want, 1), of)
 
 
 def _matrix(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors, of: int = 0) -> Part:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
+import platform
 import subprocess
 import sys
+from pathlib import Path
 
 from export_core.environments.placement import Mode, Placement
 
@@ -78,3 +80,31 @@ def resolve_mode(mode: Mode, platform: str) -> Mode:
 def shares_device(placement: Placement) -> bool:
     """Whether cells there share a device that has memory for one at a time."""
     return placement.platform != "cpu" and placement.mode is Mode.RUN
+
+
+# What XLA's option xla_cpu_max_isa calls them, each with the flag of Linux that it needs, widest first.
+_INSTRUCTION_SETS = {
+    "AMX_FP16": "amx_fp16",
+    "AMX": "amx_tile",
+    "AVX512_BF16": "avx512_bf16",
+    "AVX512_VNNI": "avx512_vnni",
+    "AVX512": "avx512f",
+    "AVX2": "avx2",
+    "AVX": "avx",
+    "SSE4_2": "sse4_2",
+}
+
+
+@functools.cache
+def instruction_set() -> str:
+    """The processor and the widest instruction set of it that XLA compiles for: ``x86_64 AVX512_BF16``.
+
+    Only the processor where the system does not say more.
+    """
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())
+    widest = next((name for name, flag in _INSTRUCTION_SETS.items() if flag in flags), "")
+    return f"{platform.machine()} {widest}".strip()

@@ -12,6 +12,7 @@ import msgspec
 import yaml
 
 from export_core.goldens.errors import GoldenError
+from export_core.goldens.noise_record import NoiseRecord
 from export_core.goldens.rules import found_in, problems
 from export_core.phrases import schema_problem
 from export_core.untrusted import decode_yaml, read_regular
@@ -152,10 +153,13 @@ class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of golden.yaml.
 
-    `files` maps each file beside it to its SHA-256; nothing in it depends on the machine or the time.
+    `files` maps each file beside it to its SHA-256; nothing in it depends on the time, and on the machine only by the
+    instruction set of its processor, which outputs and noise depend on.
 
     `out_shardings` says for more than one device which part of each output is on which device. `packages` has the
     version of every package that was installed where `jaxexport backfill` wrote it; for others it is not written down.
+    `instruction_set` is that of the processor that computed the outputs, as XLA calls it (``x86_64 AVX2``), empty where
+    nobody knows; `noise` says how the noise of the outputs was measured, None where it was not.
     """
 
     case: str
@@ -172,6 +176,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     out_shardings: tuple[str, ...] = ()
     jaxpr: JaxprSummary | None = None
     packages: dict[str, str] = {}
+    instruction_set: str = ""
+    noise: NoiseRecord | None = None
     format: int = FORMAT
 
     @property
@@ -205,8 +211,9 @@ _Dumper.add_representer(str, _Dumper.text)
 def dump_manifest(manifest: Manifest) -> bytes:
     """golden.yaml as bytes, the same for the same manifest: fields in order, `format` first, where readers look."""
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
-    if not manifest.packages:  # a new field does not change the bytes of goldens without it
-        del data["packages"]
+    for field in ("packages", "instruction_set", "noise"):
+        if not data[field]:  # a new field does not change the bytes of goldens without it
+            del data[field]
     ordered = {"format": data.pop("format"), **data}
     return yaml.dump(ordered, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120).encode()
 

@@ -28,6 +28,7 @@ from export_core.goldens.manifest import (
     load_manifest,
     refuse_newer_format,
 )
+from export_core.goldens.noise import Noise, noise_from_npz
 from export_core.goldens.rules import is_plain_name
 from export_core.scratch import scratch_folder
 from export_core.untrusted import read_regular
@@ -36,6 +37,7 @@ MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
 INPUTS = "inputs.npz"
 OUTPUTS = "outputs.npz"
+NOISE = "noise.npz"
 FOR_THE_EYE = ("module.mlir", "jaxpr.txt")
 
 
@@ -74,6 +76,10 @@ class Golden:
         except OSError as error:
             raise GoldenError(f"{path}: cannot read this file: {error.strerror}. {RESTORE}") from None
 
+    def files(self) -> dict[str, bytes]:
+        """The bytes of every file that its manifest lists, by name."""
+        return {name: self.content(name) for name in self.manifest.files}
+
     def read_artifact(self) -> Artifact:
         """The artifact, read. Raises `GoldenError` or `ArtifactError`."""
         return read_bytes(self.content(ARTIFACT), str(self.artifact))
@@ -85,6 +91,17 @@ class Golden:
     def outputs(self) -> tuple[Leaf, ...]:
         """The flat results that the writer saw."""
         return from_npz(self.folder / OUTPUTS)
+
+    def noise(self) -> dict[str, Noise]:
+        """The noise of the outputs of each call, by its name, the plain one's empty; no call where none was measured.
+
+        Raises `GoldenError` for a noise.npz that does not belong to the outputs.
+        """
+        if self.manifest.noise is None:
+            return {}
+        files = {"": OUTPUTS} | {check.name: check.outputs for check in self.manifest.checks if check.outputs}
+        outputs = [from_npz(self.folder / file) for file in files.values()]
+        return dict(zip(files, noise_from_npz(self.content(NOISE), f"{self.folder / NOISE}", outputs), strict=True))
 
     def verify(self) -> None:
         """Compare each file with its SHA-256.
@@ -101,7 +118,7 @@ class Golden:
                         "`* -text` into a file .gitattributes in the folder of goldens, and check them out again."
                     )
                 raise GoldenError(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
-        for name in (ARTIFACT, INPUTS, OUTPUTS):
+        for name in (ARTIFACT, INPUTS, OUTPUTS, *((NOISE,) if self.manifest.noise else ())):
             if name not in self.manifest.files:
                 raise GoldenError(f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {RESTORE}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import msgspec
 
 from export_core.comparing.bits import bits_of, bits_of_calls
 from export_core.comparing.compare import Difference, compare_leaves
+from export_core.comparing.rules import NO_NOISE, CallNoise
 from export_core.environments.placement import Mode
 from export_core.goldens import Check, Comparison, Golden, Leaf
 from export_core.goldens.arrays import from_npz
@@ -93,6 +94,12 @@ def comparison_of(check: Check, how: Comparison) -> Comparison:
     return msgspec.structs.replace(how, compare="allclose") if check.vjp else how
 
 
+def call_noise(golden: Golden) -> dict[str, CallNoise]:
+    """The noise of each call of a golden by its name, the plain one's empty; nothing where none was measured."""
+    record = golden.manifest.noise
+    return {name: CallNoise(noise, record.narrowest_float) for name, noise in golden.noise().items()} if record else {}
+
+
 @dataclass(frozen=True)
 class CallResults:
     """What the calls of a cell gave: the largest errors of all.
@@ -116,6 +123,7 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
     differences: list[Difference] = []
     written: list[bytes] = []
     found: list[bytes] = []
+    noise = {} if cell.mode is Mode.COMPILE else call_noise(cell.golden)
     for number, check in enumerate(checks_of(cell)):
         prefix = f"{check.name}: " if check.name else ""
         if check.outputs is None:
@@ -128,7 +136,7 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
             found.append(bits_of(actual))
             if problem:
                 continue  # only the bits of later calls are still of interest
-            differences.append(difference := _compared(cell, check, expected, actual, options))
+            differences.append(difference := _compared(cell, check, expected, actual, noise, options))
             problem = "" if difference.ok else f"{prefix}{difference}"
     return CallResults(
         _largest(differences),
@@ -139,7 +147,12 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
 
 
 def _compared(
-    cell: Cell, check: Check, expected: Sequence[Leaf], actual: Sequence[Leaf], options: ReplayOptions
+    cell: Cell,
+    check: Check,
+    expected: Sequence[Leaf],
+    actual: Sequence[Leaf],
+    noise: Mapping[str, CallNoise],
+    options: ReplayOptions,
 ) -> Difference:
     """The difference of one call's outputs from the golden's."""
     manifest = cell.golden.manifest
@@ -147,6 +160,7 @@ def _compared(
         expected,
         actual,
         comparison_of(check, manifest.comparison),
+        noise=noise.get(check.name, NO_NOISE),
         platforms=(manifest.writer.platform, cell.platform),
         tolerances=options.policy.tolerances,
         user_code=options.user_code,

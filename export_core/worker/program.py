@@ -13,10 +13,11 @@ or old.
 Requests come as JSON lines on stdin, replies leave as JSON lines on the descriptor that stdout was at the start:
 
     {"id": 1, "artifact": PATH, "checks": [CHECK, ...], "register": [[MODULE, PATH], ...], "devices": 1, "x64": false,
-     "timeout": 60.0, "memory": BYTES, "platform": "cpu", "described": {"name": ..., "options": {...}} or null}
+     "timeout": 60.0, "memory": BYTES, "platform": "cpu", "described": {"name": ..., "options": {...}} or null,
+     "warm": false}
     {"id": 1, "stage": "run", "check": "", "end": "ok"|"error"|"fault"|"crash"|"timeout"|"memory", "type": ...,
-     "message": ..., "refusals": {NAME: MESSAGE}, "shardings": [...], "device": ..., "driver": ..., "signal": ...,
-     "stderr": ..., "seconds": ...}
+     "message": ..., "refusals": {NAME: MESSAGE}, "failed": {NAME: MESSAGE}, "variant": ..., "shardings": [...],
+     "device": ..., "driver": ..., "signal": ..., "stderr": ..., "seconds": ...}
 
 With a described device the cell ends when it is compiled for such devices: nothing runs. An error in the stage
 "environment", in which the devices are looked for, is no fault of the artifact. A "fault" is one of the machine: it
@@ -26,7 +27,13 @@ A CHECK is one call of the artifact, in this order, the plain one first and with
 
     {"name": "vjp1", "vjp": 1, "inputs": PATH, "outputs": PATH or null where the call must be refused,
      "mesh": [[AXIS, SIZE], ...], "place": "own"|"whole"|"spread", "specs": [[AXIS, ...] or null, ...],
-     "dump": a folder for the modules as text, or null}
+     "dump": a folder for the modules as text, or null, "variants": [VARIANT, ...]}
+
+A VARIANT is the same call once more, with other inputs or other options of the compiler, after the plain one:
+
+    {"name": "fast_math", "inputs": PATH, "outputs": PATH, "options": {NAME: VALUE, ...}}
+
+One that raises is reported as {"failed": {NAME: MESSAGE}}, and the next one follows.
 """
 
 from __future__ import annotations
@@ -93,6 +100,8 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
     exported = export.deserialize(data)
     say({"stage": "module"})
     exported.mlir_module()
+    if request.get("warm"):
+        trace_linear_algebra()
 
     def call(check: dict[str, Any], say: Say, *, learn: bool = False) -> None:
         if request["described"]:
@@ -160,22 +169,52 @@ def run_check(export: Any, exported: Any, check: dict[str, Any], say: Say, *, le
     import jax
 
     exported, leaves = derivative_and_arguments(exported, check)
-    if check["mesh"]:
-        shardings = shardings_on(jax.devices(), exported, leaves, check)
-        leaves = [leaf if at is None else jax.device_put(leaf, at) for leaf, at in zip(leaves, shardings, strict=True)]
-    args, kwargs = jax.tree_util.tree_unflatten(exported.in_tree, leaves)
+    args, kwargs = placed_arguments(exported, leaves, check)
     lowered = jax.jit(call_of(export, exported)).lower(*args, **kwargs)
     compiled = compile_lowered(lowered, check, say, learn=learn)
     say({"stage": "run"})
     results = jax.tree_util.tree_leaves(compiled(*args, **kwargs))
     if check["outputs"] is None:
         return
-    try:
-        save_leaves(check["outputs"], results)
-    except OSError as error:  # numpy raises some without an errno, by which `is_machine_fault` knows them
-        raise NotWrittenError("the outputs could not be written: %s" % error) from error
+    save_outputs(check["outputs"], results)
     if not check["name"] and check["mesh"]:
         say({"shardings": [parts(value) for value in results]})
+    for variant in check.get("variants", ()):
+        say({"variant": variant["name"]})
+        try:
+            program = lowered.compile(compiler_options=variant["options"]) if variant["options"] else compiled
+            args, kwargs = placed_arguments(exported, load_leaves(variant["inputs"]), check)
+            save_outputs(variant["outputs"], jax.tree_util.tree_leaves(program(*args, **kwargs)))
+        except Exception as error:
+            if is_machine_fault(error):
+                raise
+            say({"failed": {variant["name"]: "%s: %s" % (type(error).__name__, whole_message(error))}})
+
+
+def trace_linear_algebra() -> None:
+    """Make this process one that has traced linear algebra. Until 0.9.2 LAPACK calls die in any other one."""
+    import jax
+    import numpy as np
+
+    jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
+
+
+def placed_arguments(exported: Any, leaves: list[Any], check: dict[str, Any]) -> Any:
+    """The arguments of a call, positional and by keyword, on the devices of its mesh."""
+    import jax
+
+    if check["mesh"]:
+        shardings = shardings_on(jax.devices(), exported, leaves, check)
+        leaves = [leaf if at is None else jax.device_put(leaf, at) for leaf, at in zip(leaves, shardings, strict=True)]
+    return jax.tree_util.tree_unflatten(exported.in_tree, leaves)
+
+
+def save_outputs(path: str, values: list[Any]) -> None:
+    """Write outputs. Raises `NotWrittenError` where the disk refuses."""
+    try:
+        save_leaves(path, values)
+    except OSError as error:  # numpy raises some without an errno, by which `is_machine_fault` knows them
+        raise NotWrittenError("the outputs could not be written: %s" % error) from error
 
 
 def compile_check(
@@ -492,7 +531,7 @@ class Transcript:
     """
 
     def __init__(self) -> None:
-        self.fields: dict[str, Any] = {"stage": "read", "refusals": {}}
+        self.fields: dict[str, Any] = {"stage": "read", "refusals": {}, "failed": {}}
         self.end: dict[str, Any] = {}
         self.modules: list[str] | None = None
         self.pages: list[int] | None = None
@@ -542,13 +581,14 @@ class Transcript:
             return
         self._messages += 1
         self.fields.update((key, message[key]) for key in REPLIED if key in message)
-        self.fields["refusals"].update(message.get("refusals", {}))
+        for name in ("refusals", "failed"):
+            self.fields[name].update(message.get(name, {}))
         self.modules = message.get("modules", self.modules)
         self.pages = message.get("pages", self.pages)
         self.end = message if "end" in message else {}
 
 
-REPLIED = ("stage", "check", "shardings", "device", "driver")
+REPLIED = ("stage", "check", "variant", "shardings", "device", "driver")
 """What of a cell's messages goes into its reply, the latest of each."""
 STAGES = ("environment", "read", "deserialize", "module", "lower", "compile", "run")
 
@@ -556,10 +596,10 @@ STAGES = ("environment", "read", "deserialize", "module", "lower", "compile", "r
 FORMS: dict[str, Callable[[Any], bool]] = {
     "stage": lambda value: value in STAGES,
     "end": lambda value: value in ("ok", "error", "fault"),
-    **dict.fromkeys(("check", "device", "driver", "type", "message"), lambda value: isinstance(value, str)),
+    **dict.fromkeys(("check", "variant", "device", "driver", "type", "message"), lambda value: isinstance(value, str)),
     **dict.fromkeys(("modules", "shardings"), lambda value: isinstance(value, list) and are_all(value, str)),
     "pages": lambda value: isinstance(value, list) and are_all(value, int) and len(value) % 2 == 0,
-    "refusals": lambda value: isinstance(value, dict) and are_all(value.values(), str),
+    **dict.fromkeys(("refusals", "failed"), lambda value: isinstance(value, dict) and are_all(value.values(), str)),
 }
 """What a cell's messages hold, and in which form."""
 

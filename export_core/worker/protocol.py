@@ -26,11 +26,20 @@ class Stage(StrEnum):
     COMPARE = "compare"
 
 
+class VariantRequest(msgspec.Struct, frozen=True):
+    """A call once more, with other inputs or with other options of XLA's compiler (see program.py), in paths."""
+
+    name: str
+    inputs: str
+    outputs: str
+    options: dict[str, str | int | bool] = {}
+
+
 class CheckRequest(msgspec.Struct, frozen=True):
     """One call of the artifact (see program.py), in paths.
 
     Without `outputs` it must be refused; `specs` says for each argument how it is sharded where the artifact does not;
-    `dump` is a folder that exists.
+    `dump` is a folder that exists. `variants` run after the call.
     """
 
     name: str
@@ -41,13 +50,15 @@ class CheckRequest(msgspec.Struct, frozen=True):
     place: Literal["own", "whole", "spread"]
     specs: tuple[tuple[str | tuple[str, ...] | None, ...] | None, ...] = ()
     dump: str | None = None
+    variants: tuple[VariantRequest, ...] = ()
 
 
 class Request(msgspec.Struct, frozen=True):
     """A cell as its worker gets it. `timeout` in seconds; `memory` in bytes of resident size, 0 for no limit.
 
     `checks` are the calls in order, the plain one first; `register` names modules and the files they are imported from.
-    `described` is a device of the platform to compile for, None to run where it is.
+    `described` is a device of the platform to compile for, None to run where it is. `warm` asks for a process that has
+    traced linear algebra before, without which releases until 0.9.2 crash in LAPACK.
     """
 
     artifact: str
@@ -59,19 +70,23 @@ class Request(msgspec.Struct, frozen=True):
     memory: int
     platform: str = "cpu"
     described: Described | None = None
+    warm: bool = False
 
 
 class Reply(msgspec.Struct, frozen=True):
     """What a worker answers: the stage and the check reached, and how the process ended (see program.py).
 
-    `refusals` are the messages of the calls that had to be refused; `shardings` says where the outputs of the plain
-    call were; `device` and `driver` what a platform other than the CPU had.
+    `refusals` are the messages of the calls that had to be refused, `failed` those of the variants that raised, and
+    `variant` is the last one that began; `shardings` says where the outputs of the plain call were; `device` and
+    `driver` what a platform other than the CPU had.
     """
 
     stage: Stage
     end: Literal["ok", "error", "fault", "crash", "timeout", "memory"]
     check: str = ""
     refusals: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    variant: str = ""
     shardings: tuple[str, ...] = ()
     device: str = ""
     driver: str = ""

@@ -430,7 +430,7 @@ def test_an_unknown_comparator_is_an_error_with_the_nearest_name():
     with pytest.raises(CompareError) as told:
         compared([np.zeros(1)], [np.zeros(1)], "scur")
     assert str(told.value) == (
-        "compare='scur': expected one of allclose, exact, eigh, eig, svd, qr, lu, schur, or your own function as "
-        "'module:function'. Did you mean 'schur'?"
+        "compare='scur': expected one of allclose, exact, shape, eigh, eig, svd, qr, lu, schur, or your own function "
+        "as 'module:function'. Did you mean 'schur'?"
     )
-    assert set(COMPARATORS) == {"allclose", "exact", *FACTORIZATIONS}
+    assert set(COMPARATORS) == {"allclose", "exact", "shape", *FACTORIZATIONS}

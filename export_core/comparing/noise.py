@@ -1,0 +1,112 @@
+"""Noise as the measure of numbers: how far a correct reader may be from the outputs that the writer saw.
+
+The writer runs its artifact several times, on inputs moved by up to one unit in the last place and compiled in other
+ways; what an element moves by is its noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from export_core.comparing.algebra import to_double
+from export_core.goldens import Leaf
+from export_core.goldens.arrays import KEYS, Array
+from export_core.goldens.noise import Noise
+from export_core.tolerances import FLOATS
+
+FACTOR = 4.0
+"""How many times its noise an element may be off. docs/comparing.md has the curve of false alarms and misses."""
+
+UNITS = 1.0
+"""Noise that every element has, in units in the last place of its value."""
+
+LARGE = 0.1
+"""Noise above this part of the largest number that goes in or comes out: the element shows nothing."""
+
+
+def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
+    """The noise of each output: how far its elements move between the plain run and any other.
+
+    An element that is not finite in another run is left out there: moving an input across a pole says nothing of a
+    reader, whose inputs are exact.
+    """
+    wanted = [leaf.numpy() for leaf in plain]
+    noises = [np.zeros(leaf.shape) if leaf.dtype in FLOATS else None for leaf in plain]
+    for variant in variants:
+        for noise, want, leaf in zip(noises, wanted, variant, strict=True):
+            if noise is not None:
+                with np.errstate(all="ignore"):
+                    moved = np.abs(to_double(leaf.numpy()) - to_double(want))
+                np.maximum(noise, np.where(np.isfinite(moved), moved, 0.0), out=noise)
+    return tuple(noises)
+
+
+def moved_by_an_ulp(leaf: Leaf, generator: np.random.Generator) -> Leaf:
+    """Floats, each moved by one unit in the last place up or down or not at all; all else as it is.
+
+    Zeros stay: they are masks and padding, which no rounding makes anything else. So does what is not finite.
+    """
+    if leaf.dtype not in FLOATS:
+        return leaf
+    values = leaf.numpy()
+    width = values.dtype.itemsize // (2 if values.dtype.kind == "c" else 1)
+    steps = np.ascontiguousarray(leaf.data).view(f"i{width}")
+    direction = generator.integers(-1, 2, steps.shape, dtype=np.int8).astype(steps.dtype)
+    # Below the sign bit the integer counts the numbers up from zero: the next one is the next number.
+    moved = (steps + direction).view(leaf.data.dtype).reshape(leaf.data.shape)
+    as_moved = Leaf(leaf.dtype, moved).numpy()
+    stays = (values == 0) | ~np.isfinite(values) | ~np.isfinite(as_moved) | (as_moved == 0)
+    return Leaf(leaf.dtype, np.where(stays, leaf.data, moved))
+
+
+def count_undecided(noise: Array, scale: float) -> int:
+    """How many elements cannot tell right from wrong: their noise is large beside all that goes in and comes out."""
+    return int((noise > LARGE * scale).sum()) if scale else 0
+
+
+def count_changed(plain: Leaf, other: Leaf) -> int:
+    """How many elements of an output that must be equal are not the same in another run."""
+    changed = plain.data != other.data
+    return int((changed.any(axis=-1) if plain.dtype in KEYS else changed).sum())
+
+
+def scale_of(leaves: Iterable[Leaf]) -> float:
+    """The largest finite magnitude of floats."""
+    magnitudes = [np.abs(to_double(leaf.numpy())) for leaf in leaves if leaf.dtype in FLOATS]
+    return max((float(values[np.isfinite(values)].max(initial=0.0)) for values in magnitudes), default=0.0)
+
+
+def noise_with_floors(
+    expected: Array, noise: Array, dtype: str, narrowest: str = "", scale: Array | None = None
+) -> Array:
+    """The noise that elements are judged by: what was measured, or lent by others, and at least that of rounding.
+
+    Args:
+        expected: the outputs that the writer saw, or what was made of them in double precision.
+        noise: what was measured of each element.
+        dtype: that of the outputs.
+        narrowest: the narrowest float type of the module, which may be narrower than that of the outputs.
+        scale: the magnitude whose last place counts where it is larger than the element; it broadcasts with them.
+    """
+    magnitudes = np.abs(to_double(expected))
+    magnitudes = np.where(np.isfinite(magnitudes), magnitudes, 0.0)
+    if scale is not None:
+        magnitudes = np.maximum(magnitudes, scale)
+    info = _finfo(dtype)
+    eps = max(float(info.eps), float(_finfo(narrowest).eps) if narrowest else 0.0)
+    floor = UNITS * eps * magnitudes + float(info.smallest_subnormal)
+    return np.maximum(np.maximum(noise, _lent(noise)), floor)
+
+
+def _lent(noise: Array) -> Array:
+    """What other elements lend to one whose few samples were lucky: a quarter of an output has less noise than this."""
+    return np.asarray(np.quantile(noise, 0.25) if noise.size else 0.0)
+
+
+def _finfo(dtype: str) -> np.finfo[np.floating]:
+    import ml_dtypes  # it comes with jax; NumPy knows nothing of narrow floats
+
+    info: np.finfo[np.floating] = ml_dtypes.finfo(dtype)
+    return info

@@ -1,0 +1,157 @@
+"""By which rule the elements of an array are judged: equal bits, equal values, a tolerance, or the writer's noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from export_core.comparing.algebra import largest, to_double
+from export_core.comparing.noise import FACTOR, noise_with_floors
+from export_core.comparing.ulp import ulp_distance
+from export_core.goldens import Comparison
+from export_core.goldens.arrays import Array
+from export_core.goldens.noise import Noise
+from export_core.tolerances import (
+    FLOATS,
+    PLATFORM_RTOL,
+    Tolerance,
+    Tolerances,
+    default_rtol,
+    is_asked_for,
+    tolerance_for,
+)
+
+
+@dataclass(frozen=True)
+class CallNoise:
+    """The noise of a call's outputs, as its golden has it. `narrowest_float` is the narrowest type of its module."""
+
+    outputs: Noise = ()
+    narrowest_float: str = ""
+
+
+NO_NOISE = CallNoise()
+"""That of a golden whose writer measured none."""
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What a rule says of each element.
+
+    `bad` are those that it refuses, `words` what it allows. `in_noise` are the errors in units of the noise, None where
+    there is no noise.
+    """
+
+    bad: Array
+    words: str
+    in_noise: Array | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How the elements of one array are judged.
+
+    `dtype` is that of the outputs, which the array may only be made of. Without `tolerance` values must be equal, with
+    `bits` all bits too. With `noise` that decides, and the tolerance is None.
+    """
+
+    dtype: str
+    bits: bool = False
+    tolerance: Tolerance | None = None
+    noise: Array | None = None
+    narrowest_float: str = ""
+    rtol_of_platform: float = 0.0
+
+    def judge(self, expected: Array, actual: Array, scale: Array | None = None) -> Verdicts:
+        """Judge each element of arrays of one shape and dtype.
+
+        `scale` is multiplied by relative tolerances for the absolute one; None means the largest expected element.
+        """
+        if self.bits:
+            return Verdicts((_bytes(expected) != _bytes(actual)).any(axis=-1), "equal bits")
+        if self.noise is not None:
+            return self._by_noise(expected, actual, self.noise, scale)
+        if self.tolerance is not None:
+            return Verdicts(*_beyond(expected, actual, self.tolerance, scale))
+        unequal = ~same(expected, actual) if expected.dtype.name in FLOATS else expected != actual
+        return Verdicts(unequal, "equal values")
+
+    def _by_noise(self, expected: Array, actual: Array, noise: Array, scale: Array | None) -> Verdicts:
+        want, got = to_double(expected), to_double(actual)
+        unit = noise_with_floors(expected, noise, self.dtype, self.narrowest_float, scale)
+        limit, words = FACTOR * unit, f"{FACTOR:g} times the noise of each"
+        if self.rtol_of_platform:
+            # The noise is that of the writer's processor, which multiplies in full precision.
+            rtol = self.rtol_of_platform
+            limit = np.maximum(limit, rtol * (np.abs(want) + largest(want, want.ndim)))
+            words += f", or rtol {rtol:.3g} as its platform needs"
+        with np.errstate(all="ignore"):
+            error = np.abs(got - want)
+            close, in_noise = error <= limit, error / unit
+        finite = np.isfinite(want) & np.isfinite(got)
+        bad = ~np.where(finite, close, same(want, got))
+        return Verdicts(bad, words, np.where(finite, in_noise, np.where(bad, np.inf, 0.0)))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a comparison between two platforms, the writer's and the reader's, under a policy's tolerances."""
+
+    comparison: Comparison
+    noise: CallNoise
+    platforms: Sequence[str]
+    tolerances: Tolerances
+
+    def of(self, dtype: str, output: int | None = None) -> Rule:
+        """The rule for an array of this dtype: an output, or for None something that is made of outputs."""
+        if self.comparison.compare == "exact":
+            return Rule(dtype, bits=True)
+        if dtype not in FLOATS:
+            return Rule(dtype)
+        comparison = self.comparison
+        given = Tolerance(*(_amount_for(dtype, item) for item in (comparison.rtol, comparison.atol, comparison.ulp)))
+        noise = None if output is None or not self.noise.outputs else self.noise.outputs[output]
+        if noise is not None and not is_asked_for(dtype, given, self.platforms, self.tolerances):
+            is_wider = any(platform in PLATFORM_RTOL for platform in self.platforms)
+            rtol = default_rtol(dtype, self.platforms) if is_wider else 0.0
+            return Rule(dtype, noise=noise, narrowest_float=self.noise.narrowest_float, rtol_of_platform=rtol)
+        return Rule(dtype, tolerance=tolerance_for(dtype, given, self.platforms, self.tolerances))
+
+
+def same(want: Array, got: Array) -> Array:
+    """Equal, or both NaN: a complex number is NaN when either part is, as in NumPy."""
+    equal: Array = (want == got) | (np.isnan(want) & np.isnan(got))
+    return equal
+
+
+def _beyond(expected: Array, actual: Array, allowed: Tolerance, scale: Array | None) -> tuple[Array, str]:
+    """Which elements are out of tolerance, and the tolerance as text."""
+    want, got = to_double(expected), to_double(actual)
+    rtol = allowed.rtol or 0.0
+    # Without an atol of its own an array is measured by its largest element. A fixed atol of 1e-5 would accept anything
+    # in an array of 1e-6s; none would reject what cancellation leaves where exactly 0 is expected, beside elements of
+    # size 1.
+    scale = largest(want, want.ndim) if scale is None else scale
+    atol = np.asarray(rtol * scale if allowed.atol is None else allowed.atol)
+    with np.errstate(all="ignore"):
+        close = np.abs(got - want) <= atol + rtol * np.abs(want)
+    words = f"rtol {rtol:.3g}, atol {atol.max(initial=0.0):.3g}"
+    if allowed.ulp is not None and expected.dtype.name in FLOATS:
+        close |= ulp_distance(expected, actual) <= allowed.ulp
+        words = f"{allowed.ulp} ulp" if rtol == 0 and not allowed.atol else f"{words}, or {allowed.ulp} ulp"
+    # No tolerance extends beyond what is finite: an infinity next to the largest number is still a wrong result.
+    return ~np.where(np.isfinite(want) & np.isfinite(got), close, same(want, got)), words
+
+
+def _amount_for(dtype: str, amount: Any) -> Any:
+    """What a field of `Comparison` says for a dtype: it is one number for all, or a mapping."""
+    return amount.get(dtype) if isinstance(amount, Mapping) else amount
+
+
+def _bytes(values: Array) -> Array:
+    """The bytes of each element, in a last axis of their own."""
+    # ascontiguousarray makes a zero-dimensional array one-dimensional, which view needs.
+    return np.ascontiguousarray(values).view(np.uint8).reshape(*values.shape, values.dtype.itemsize)

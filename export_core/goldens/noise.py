@@ -1,0 +1,61 @@
+"""noise.npz: how far each output element moved when its writer ran the artifact again, coarsely.
+
+The file has an array for each output of each call that has outputs, in order: the logarithm of the noise in steps of an
+eighth of an octave, rounded up (int16), of outputs of one byte an element in octaves (int8), so that it takes no more
+than the outputs do. An array is empty where no element of the output has noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from export_core.goldens.arrays import Array, Leaf, from_npz, to_npz
+from export_core.goldens.errors import GoldenError
+from export_core.tolerances import FLOATS
+
+Noise = tuple["Array | None", ...]
+"""For each output its noise as float64 of the same shape; None where elements must be equal."""
+
+_STEPS = {"int16": 8, "int8": 1}
+
+
+def noise_to_npz(calls: Iterable[tuple[Sequence[Leaf], Noise]]) -> bytes:
+    """The bytes of noise.npz, from the outputs of each call and their noise."""
+    return to_npz(
+        _encoded(leaf, noise) for outputs, noises in calls for leaf, noise in zip(outputs, noises, strict=True)
+    )
+
+
+def noise_from_npz(data: bytes, where: str, outputs: Sequence[Sequence[Leaf]]) -> list[Noise]:
+    """The noise of each call, whose outputs are given. Raises `GoldenError` for a file that does not belong to them."""
+    stored = from_npz(data)
+    expected = [leaf for call in outputs for leaf in call]
+    if len(stored) != len(expected):
+        raise GoldenError(f"{where}: expected an array for each of {len(expected)} outputs, found {len(stored)}.")
+    decoded = iter([_decoded(code, leaf, where) for code, leaf in zip(stored, expected, strict=True)])
+    return [tuple(next(decoded) for _ in call) for call in outputs]
+
+
+def _encoded(leaf: Leaf, noise: Array | None) -> Leaf:
+    dtype = "int8" if leaf.data.itemsize == 1 else "int16"
+    if noise is None or not noise.any():
+        return Leaf(dtype, np.zeros(0, dtype))
+    limits = np.iinfo(dtype)
+    with np.errstate(divide="ignore"):
+        steps = np.ceil(np.log2(noise) * _STEPS[dtype])
+    # The smallest code is for zero: log2 of it is minus infinity.
+    return Leaf(dtype, np.where(noise > 0, np.clip(steps, limits.min + 1, limits.max), limits.min).astype(dtype))
+
+
+def _decoded(code: Leaf, leaf: Leaf, where: str) -> Array | None:
+    if code.dtype not in _STEPS or (code.data.size and code.shape != leaf.shape):
+        raise GoldenError(f"{where}: expected int16[{','.join(map(str, leaf.shape))}] for {leaf}, found {code}.")
+    if leaf.dtype not in FLOATS:
+        return None
+    if not code.data.size:
+        return np.zeros(leaf.shape)
+    exponents = code.data.astype(np.float64) / _STEPS[code.dtype]
+    with np.errstate(over="ignore"):
+        return np.where(code.data == np.iinfo(code.dtype).min, 0.0, np.exp2(exponents))

@@ -1,0 +1,169 @@
+"""The measurement of a golden's noise: its calls once more, on moved inputs and compiled in other ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from export_core.artifact.float_types import narrowest_float
+from export_core.comparing.noise import count_changed, count_undecided, moved_by_an_ulp, scale_of, spread
+from export_core.environments.environment import Environment
+from export_core.environments.hardware import instruction_set
+from export_core.goldens import Golden, Leaf, Manifest
+from export_core.goldens.arrays import from_npz, to_npz
+from export_core.goldens.noise import Noise, noise_to_npz
+from export_core.goldens.noise_record import NoiseRecord
+from export_core.goldens.store import NOISE, sha256
+from export_core.matrix.cell import Cell
+from export_core.matrix.checks import request_of
+from export_core.matrix.limits import Limits
+from export_core.phrases import signal_name
+from export_core.scratch import scratch_folder
+from export_core.tolerances import FLOATS
+from export_core.worker.protocol import CheckRequest, Reply, Request, VariantRequest, Worker
+
+MOVED = 6
+"""Runs with moved inputs."""
+
+LONGEST_REASON = 200
+"""Characters of why a variant failed, in golden.yaml."""
+
+COMPILED: dict[str, dict[str, str | int | bool]] = {
+    "unoptimized": {"xla_backend_optimization_level": 0},
+    "fast_math": {"xla_cpu_enable_fast_math": True},
+    "one_thread": {"xla_cpu_multi_thread_eigen": False},
+    "short_vectors": {"xla_cpu_prefer_vector_width": 128},
+    "sse4_2": {"xla_cpu_max_isa": "SSE4_2"},
+    "no_fusion": {"xla_disable_hlo_passes": "fusion,algsimp"},
+}
+"""Options of XLA's compiler under which it rounds in other orders. A release that lacks one says so by an error."""
+
+
+@dataclass(frozen=True)
+class MeasuredNoise:
+    """What was measured of a golden: the record for its manifest, and noise.npz.
+
+    `proves_nothing` says that the noise of every output is so large that no wrong number would be seen.
+    """
+
+    record: NoiseRecord
+    data: bytes
+    proves_nothing: bool
+
+
+def with_noise(
+    manifest: Manifest, files: Mapping[str, bytes], measured: MeasuredNoise
+) -> tuple[Manifest, dict[str, bytes]]:
+    """The manifest and the files of a golden, with its noise."""
+    hashes = {**manifest.files, NOISE: sha256(measured.data)}
+    return msgspec.structs.replace(manifest, noise=measured.record, files=hashes), {**files, NOISE: measured.data}
+
+
+def measure_noise(golden: Golden, environment: Environment, worker: Worker, limits: Limits) -> MeasuredNoise | str:
+    """Run the calls of a golden in each variant, in cold processes of a worker in this environment.
+
+    A variant that raises or ends its process is left out, and recorded with what it said.
+
+    Returns:
+        The noise, or why there is none: the call itself fails, or the golden has no call with outputs.
+
+    Raises:
+        WorkerDied: the worker was lost.
+    """
+    with scratch_folder() as scratch:
+        request = _with_variants(request_of(Cell(golden, environment.release, "cpu"), scratch, limits), scratch)
+        calls = [check for check in request.checks if check.variants]
+        if not calls:
+            return "no call of it has outputs"
+        failed: dict[str, str] = {}
+        while (reply := worker.submit(_without(request, failed)).result()).end != "ok":
+            if not reply.variant or reply.variant in failed:
+                return _ending(reply)
+            # It took its process along, so the others run again without it.
+            failed |= reply.failed | {reply.variant: _ending(reply)}
+        failed |= reply.failed
+        return _measured(golden, environment.release.jaxlib, calls, failed)
+
+
+def _with_variants(request: Request, scratch: Path) -> Request:
+    checks = (
+        check
+        if check.outputs is None
+        else msgspec.structs.replace(check, variants=tuple(_variants(check, scratch / f"variants {number}")))
+        for number, check in enumerate(request.checks)
+    )
+    # Warm: this asks how exact the numbers are, and not whether a cold process survives.
+    return msgspec.structs.replace(request, checks=tuple(checks), warm=True)
+
+
+def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
+    """The variants of a call, each with a name of its own: ``moved 0``, ``vjp1/fast_math``."""
+    folder.mkdir(parents=True)
+    prefix = f"{check.name}/" if check.name else ""
+    inputs = from_npz(Path(check.inputs))
+    for seed in range(MOVED if any(leaf.dtype in FLOATS for leaf in inputs) else 0):
+        generators = (np.random.default_rng([seed, number]) for number in range(len(inputs)))
+        path = folder / f"inputs {seed}.npz"
+        path.write_bytes(to_npz(map(moved_by_an_ulp, inputs, generators)))
+        yield VariantRequest(f"{prefix}moved {seed}", str(path), str(folder / f"moved {seed}.npz"))
+    for name, options in COMPILED.items():
+        yield VariantRequest(f"{prefix}{name}", check.inputs, str(folder / f"{name}.npz"), options)
+
+
+def _without(request: Request, failed: Mapping[str, str]) -> Request:
+    """The request without the variants that failed."""
+    checks = (
+        msgspec.structs.replace(
+            check, variants=tuple(variant for variant in check.variants if variant.name not in failed)
+        )
+        for check in request.checks
+    )
+    return msgspec.structs.replace(request, checks=tuple(checks))
+
+
+def _ending(reply: Reply) -> str:
+    """How a process ended that did not say "ok", in a line."""
+    if reply.end in ("timeout", "memory"):
+        return {"timeout": "timed out", "memory": "used more memory than a cell may"}[reply.end]
+    text = f"{reply.type}: {reply.message}" if reply.type else reply.message
+    return _line(text or f"died by {signal_name(reply.signal)}")
+
+
+def _line(text: str) -> str:
+    return text.strip().partition("\n")[0][:LONGEST_REASON]
+
+
+def _measured(golden: Golden, jaxlib: str, calls: Sequence[CheckRequest], failed: Mapping[str, str]) -> MeasuredNoise:
+    """The noise of each call, from the files that it and its variants wrote."""
+    noises: list[tuple[Sequence[Leaf], Noise]] = []
+    large: dict[str, int] = {}
+    unstable: dict[str, int] = {}
+    shows_something = False
+    for check in calls:
+        plain = from_npz(Path(check.outputs or ""))
+        variants = [from_npz(Path(variant.outputs)) for variant in check.variants if variant.name not in failed]
+        noise = spread(plain, variants)
+        noises.append((plain, noise))
+        scale = scale_of((*from_npz(Path(check.inputs)), *plain))
+        for number, (leaf, own) in enumerate(zip(plain, noise, strict=True)):
+            name = f"{check.name}/{number}".removeprefix("/")
+            if own is None:
+                unstable[name] = max((count_changed(leaf, variant[number]) for variant in variants), default=0)
+            else:
+                large[name] = count_undecided(own, scale)
+            shows_something |= 2 * large.get(name, 0) < leaf.data.size
+    record = NoiseRecord(
+        jaxlib=jaxlib,
+        instruction_set=instruction_set(),
+        moved=MOVED,
+        compiled=tuple(name for name in COMPILED if not any(one.rpartition("/")[2] == name for one in failed)),
+        failed={name: _line(text) for name, text in sorted(failed.items())},
+        narrowest_float=narrowest_float(golden.read_artifact()),
+        undecided={name: count for name, count in large.items() if count},
+        unstable={name: count for name, count in unstable.items() if count},
+    )
+    return MeasuredNoise(record, noise_to_npz(noises), bool(record.undecided) and not shows_something)

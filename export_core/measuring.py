@@ -1,0 +1,62 @@
+"""The noise of stored goldens, each measured in the environment of its writer, or of the oldest reader that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.placement import Placement
+from export_core.errors import InfrastructureFault
+from export_core.goldens import Golden
+from export_core.matrix.limits import Limits
+from export_core.matrix.noise_runs import MeasuredNoise, measure_noise
+from export_core.policy import Policy
+from export_core.releases import Calendar, Release, ReleaseError
+from export_core.worker.client import start_worker
+
+Measured = tuple[Golden, "MeasuredNoise | str"]
+
+
+def measure_goldens(
+    goldens: Sequence[Golden], policy: Policy, limits: Limits, notify: Callable[[str], None]
+) -> Iterator[Measured]:
+    """Each golden with its noise, or with the reason why there is none, those of one writer after the other."""
+    calendar = policy.calendar()
+    by_writer: dict[Release, list[Golden]] = {}
+    for golden in goldens:
+        writer = golden.manifest.writer
+        by_writer.setdefault(Release(writer.jaxlib, writer.jax, writer.built), []).append(golden)
+    with ReaderEnvironments(
+        calendar, packages=policy.reader_packages, variables=policy.environment, notify=notify
+    ) as environments:
+        for writer_release, group in by_writer.items():
+            yield from _of_writer(group, [writer_release, *_later(writer_release, calendar)], environments, limits)
+
+
+def _of_writer(
+    goldens: Sequence[Golden], releases: Sequence[Release], environments: ReaderEnvironments, limits: Limits
+) -> Iterator[Measured]:
+    """The noise of one writer's goldens in the first of these releases whose environment can be built."""
+    problem = ""
+    for release in releases:
+        try:
+            environment = environments.build(Placement(release))
+            worker = start_worker(environment, limits.jobs, fork=limits.fork)
+        except (InfrastructureFault, ReleaseError) as error:
+            problem = problem or str(error)
+            continue
+        try:
+            with ThreadPoolExecutor(limits.jobs, thread_name_prefix="noise") as pool:
+                measured = pool.map(lambda golden: measure_noise(golden, environment, worker, limits), goldens)  # noqa: B023
+                yield from zip(goldens, measured, strict=True)
+        finally:
+            worker.close()
+        return
+    yield from ((golden, problem) for golden in goldens)
+
+
+def _later(writer: Release, calendar: Calendar) -> list[Release]:
+    """The releases built after a writer, oldest first."""
+    versions = [version for version in calendar.versions() if calendar.built(version) > writer.built]
+    return [calendar.release(version) for version in versions]

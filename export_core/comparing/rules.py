@@ -41,12 +41,13 @@ NO_NOISE = CallNoise()
 class Verdicts:
     """What a rule says of each element.
 
-    `bad` are those that it refuses, `words` what it allows. `in_noise` are the errors in units of the noise, None where
-    there is no noise.
+    `bad` are those that it refuses, `words` what it allows. `limit` is the error that each may have, None where it must
+    be equal. `in_noise` are the errors in units of the noise, None where there is no noise.
     """
 
     bad: Array
     words: str
+    limit: Array | None = None
     in_noise: Array | None = None
 
 
@@ -75,7 +76,7 @@ class Rule:
         if self.noise is not None:
             return self._by_noise(expected, actual, self.noise, scale)
         if self.tolerance is not None:
-            return Verdicts(*_beyond(expected, actual, self.tolerance, scale))
+            return _beyond(expected, actual, self.tolerance, scale)
         unequal = ~same(expected, actual) if expected.dtype.name in FLOATS else expected != actual
         return Verdicts(unequal, "equal values")
 
@@ -93,7 +94,7 @@ class Rule:
             close, in_noise = error <= limit, error / unit
         finite = np.isfinite(want) & np.isfinite(got)
         bad = ~np.where(finite, close, same(want, got))
-        return Verdicts(bad, words, np.where(finite, in_noise, np.where(bad, np.inf, 0.0)))
+        return Verdicts(bad, words, limit, np.where(finite, in_noise, np.where(bad, np.inf, 0.0)))
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,8 @@ def same(want: Array, got: Array) -> Array:
     return equal
 
 
-def _beyond(expected: Array, actual: Array, allowed: Tolerance, scale: Array | None) -> tuple[Array, str]:
-    """Which elements are out of tolerance, and the tolerance as text."""
+def _beyond(expected: Array, actual: Array, allowed: Tolerance, scale: Array | None) -> Verdicts:
+    """Which elements are out of tolerance."""
     want, got = to_double(expected), to_double(actual)
     rtol = allowed.rtol or 0.0
     # Without an atol of its own an array is measured by its largest element. A fixed atol of 1e-5 would accept anything
@@ -137,13 +138,17 @@ def _beyond(expected: Array, actual: Array, allowed: Tolerance, scale: Array | N
     scale = largest(want, want.ndim) if scale is None else scale
     atol = np.asarray(rtol * scale if allowed.atol is None else allowed.atol)
     with np.errstate(all="ignore"):
-        close = np.abs(got - want) <= atol + rtol * np.abs(want)
+        limit = atol + rtol * np.abs(want)
+        close = np.abs(got - want) <= limit
     words = f"rtol {rtol:.3g}, atol {atol.max(initial=0.0):.3g}"
     if allowed.ulp is not None and expected.dtype.name in FLOATS:
-        close |= ulp_distance(expected, actual) <= allowed.ulp
+        units = ulp_distance(expected, actual)
+        close |= units <= allowed.ulp
+        with np.errstate(all="ignore"):  # as if the units of each element had one size
+            limit = np.maximum(limit, allowed.ulp * np.abs(got - want) / np.maximum(units, 1))
         words = f"{allowed.ulp} ulp" if rtol == 0 and not allowed.atol else f"{words}, or {allowed.ulp} ulp"
     # No tolerance extends beyond what is finite: an infinity next to the largest number is still a wrong result.
-    return ~np.where(np.isfinite(want) & np.isfinite(got), close, same(want, got)), words
+    return Verdicts(~np.where(np.isfinite(want) & np.isfinite(got), close, same(want, got)), words, limit)
 
 
 def _amount_for(dtype: str, amount: Any) -> Any:

@@ -99,10 +99,11 @@ def _shifts(places: Places, axis: int) -> Iterator[Pattern]:
         if step:
             by = step if step <= size // 2 else step - size
             text, cost = f"shifted by {by} along axis {axis}", float(np.log2(4 * size))
-            source = np.arange(size) - by
-            # As a rotation, and else as a shift: its edge is something else.
-            yield _moved_along(places, text, cost, axis, source % size)
-            yield _moved_along(places, text, cost, axis, np.where((source >= 0) & (source < size), source, -1))
+            rotated = np.roll(np.arange(size), by)
+            yield _moved_along(places, text, cost, axis, rotated)
+            # As a shift: its edge is something else.
+            rotated[slice(by) if by > 0 else slice(by, None)] = -1
+            yield _moved_along(places, text, cost, axis, rotated)
 
 
 def other_orders(places: Places) -> Iterator[Pattern]:

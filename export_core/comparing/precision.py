@@ -40,7 +40,7 @@ def lost_precision(places: Places, dtype: str) -> str:
     for name, bits in types:
         if want.size >= _ENOUGH and _is_rounded(want, got, bits):
             return f"rounded to {name}"
-    return _rounding(places) or _level(want, got, types)
+    return _rounding(places, want, got) or _level(want, got, types)
 
 
 def _is_rounded(want: Array, got: Array, bits: int) -> bool:
@@ -57,8 +57,11 @@ def _representable(values: Array, bits: int) -> float:
     return float((mantissas == np.rint(mantissas)).mean())
 
 
-def _rounding(places: Places) -> str:
-    """Errors near what is allowed, small beside the largest element, several of about that size, of both signs."""
+def _rounding(places: Places, want: Array, got: Array) -> str:
+    """Errors near what is allowed, small beside the largest element, several of about that size, of both signs.
+
+    `want` and `got` are elements of the whole array.
+    """
     errors = np.abs(places.got - places.want)
     if places.limit is not None and (errors > _NEAR * places.allowed).any():
         return ""
@@ -67,17 +70,20 @@ def _rounding(places: Places) -> str:
     # Types with many bits may lose more of them: 2^-14 is left of float32's 2^-24, 2^-5 of bfloat16's 2^-8.
     if worst > scale * (places.eps / 2) ** 0.6:
         return ""
-    own = np.abs(places.actual - places.expected)
+    want, got = np.concatenate([want, places.want]), np.concatenate([got, places.got])
+    _, once = np.unique(want, return_index=True)  # an element that is there twice would look like a neighbour
+    want, got = want[once], got[once]
+    absolute = np.abs(got - want)
     # Beside the largest element, or each beside itself.
-    if not any(_several_alike(places, relative) for relative in (own, own / sizes)):
+    if not any(_several_alike(want, got, relative) for relative in (absolute, absolute / np.abs(want))):
         return ""
     return f"rounding: errors of both signs, at most {_power(worst / scale)} of the largest element"
 
 
-def _several_alike(places: Places, errors: Array) -> bool:
+def _several_alike(want: Array, got: Array, errors: Array) -> bool:
     """Whether several errors are about as large as the largest one, of both signs."""
     alike = errors >= errors.max(initial=0.0, where=np.isfinite(errors)) / 10
-    return bool(alike.sum() >= _FEW) and _is_random(places.expected[alike], places.actual[alike])
+    return bool(alike.sum() >= _FEW) and _is_random(want[alike], got[alike])
 
 
 def _level(want: Array, got: Array, types: Sequence[tuple[str, int]]) -> str:

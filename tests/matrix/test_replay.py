@@ -40,6 +40,8 @@ def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork):
         assert told(outcome) == (Verdict.PASS, Stage.COMPARE, None), (case, outcome.message, outcome.stderr)
         assert outcome.difference is not None
         assert outcome.difference.max_abs_error is not None
+        assert outcome.as_written, "this interpreter wrote it"
+        assert len(outcome.outputs) == 16
         assert outcome.seconds > 0
 
 
@@ -49,10 +51,12 @@ def test_other_numbers_are_told_with_the_place_and_the_size(run):
     assert told(outcome) == (Verdict.NUMERICS, Stage.COMPARE, None)
     first = (
         "output 0 float32[2]: 2 of 2 elements differ (max abs error 1.91, max rel error 1.91, max ulp 2129184695; "
-        "allowed rtol 1e-05, atol 1e-05)"
+        "allowed rtol 1e-05, atol 1e-05 (default of float32))"
     )
     assert outcome.message.splitlines()[0] == first
     assert outcome.message.splitlines()[1] == "  worst at [1]: expected -1.0, got 0.9092974"
+    assert outcome.outputs
+    assert not outcome.as_written
     assert told(found["other_count"]) == (Verdict.NUMERICS, Stage.COMPARE, None)
     assert found["other_count"].message == "expected 2 outputs, got 1"
 

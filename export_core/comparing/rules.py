@@ -154,7 +154,7 @@ def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array | Non
         if allowed.ulp is not None and expected.dtype.name in FLOATS:
             units = ulp_distance(expected, actual)
             close |= units <= allowed.ulp
-            # As if the units of each element had one size.
+            # As if all units from one value to the other had the same size.
             limit = np.maximum(limit, allowed.ulp * np.abs(got - want) / np.maximum(units, 1))
     # No tolerance extends beyond what is finite: an infinity next to the largest number is still a wrong result.
     bad = ~np.where(np.isfinite(want) & np.isfinite(got), close, same(want, got))

@@ -148,7 +148,7 @@ def _measured(
 ) -> MeasuredNoise:
     """The noise of each file of outputs, from what its calls and their variants wrote."""
     noises: list[tuple[Sequence[Leaf], Noise]] = []
-    large: dict[str, int] = {}
+    large: dict[str, tuple[int, int]] = {}
     unstable: dict[str, int] = {}
     shows_something = False
     for checks in calls:
@@ -164,8 +164,8 @@ def _measured(
                 others = [outputs[number] for run in runs for outputs in run]
                 unstable[name] = max((count_changed(leaf, other) for other in others), default=0)
             elif golden.manifest.comparison == Comparison() or checks[0].vjp:
-                large[name] = count_undecided(own, scale)
-            shows_something |= 2 * large.get(name, 0) < leaf.data.size
+                large[name] = count_undecided(own, scale), own.size
+            shows_something |= 2 * large.get(name, (0, 0))[0] < leaf.data.size
     record = NoiseRecord(
         jaxlib=jaxlib,
         instruction_set=instruction_set(),
@@ -173,7 +173,7 @@ def _measured(
         compiled=tuple(name for name in COMPILED if name not in map(_variant, failed)),
         failed={name: _line(text) for name, text in sorted(failed.items())},
         narrowest_float=narrowest_float(golden.read_artifact()),
-        undecided={name: count for name, count in large.items() if count},
+        undecided={name: counts for name, counts in large.items() if counts[0]},
         unstable={name: count for name, count in unstable.items() if count},
     )
     return MeasuredNoise(record, noise_to_npz(noises), bool(record.undecided) and not shows_something)

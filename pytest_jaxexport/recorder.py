@@ -36,7 +36,7 @@ from export_core.export import (
 )
 from export_core.goldens import Check, Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
-from export_core.goldens.store import staged_golden
+from export_core.goldens.store import OUTPUTS, staged_golden
 from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
@@ -349,7 +349,7 @@ class Recorder:
             expected,
             actual,
             comparison_of(check, how) if check else how,
-            noise=call_noise(reference).get(check.name if check else "", NO_NOISE),
+            noise=call_noise(reference).get((check and check.outputs) or OUTPUTS, NO_NOISE),
             platforms=(reference.manifest.writer.platform, produced.manifest.writer.platform),
             tolerances=self._settings.policy.tolerances,
             sources=reference.sources,

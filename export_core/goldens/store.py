@@ -98,14 +98,14 @@ class Golden:
         return from_npz(self.folder / OUTPUTS)
 
     def noise(self) -> dict[str, Noise]:
-        """The noise of the outputs of each call, by its name, the plain one's empty; no call where none was measured.
+        """The noise of each file of outputs, by its name; empty where none was measured.
 
         Raises `GoldenError` for a noise.npz that does not belong to the outputs.
         """
         if self.manifest.noise is None:
             return {}
-        files = {"": OUTPUTS} | {check.name: check.outputs for check in self.manifest.checks if check.outputs}
-        outputs = [from_npz(self.folder / file) for file in files.values()]
+        files = dict.fromkeys((OUTPUTS, *(check.outputs for check in self.manifest.checks if check.outputs)))
+        outputs = [from_npz(self.folder / file) for file in files]
         return dict(zip(files, noise_from_npz(self.content(NOISE), f"{self.folder / NOISE}", outputs), strict=True))
 
     def verify(self) -> None:

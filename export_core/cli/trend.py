@@ -23,7 +23,7 @@ def trend(folder: Path, numbers: bool, cases: tuple[str, ...], as_json: bool) ->
     A change of bits is shown also where it is far inside the tolerance: nothing is judged. Exit code 0.
     """
     from export_core.judge.drift import Trend, number_drift
-    from export_core.judge.patterns import matches
+    from export_core.policy.patterns import matches
     from export_core.report.trend_text import trend_lines
     from export_core.runs.results import read_run
 

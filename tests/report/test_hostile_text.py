@@ -276,6 +276,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
                     "own": False,
                     "elsewhere": 1,
                     "corrected": {"compare": one.message},
+                    "named": [one.message],
                 }
                 | {"judgements": {one.judgement: 1}, "shown": [(one.golden, one.message)]}
                 for one in results

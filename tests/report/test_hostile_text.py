@@ -272,7 +272,6 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
                     "written": "new",
                     "crash": one.message,
                     "renamed": one.message,
-                    "named": [one.message],
                     "own": False,
                     "elsewhere": 1,
                     "corrected": {"compare": one.message},

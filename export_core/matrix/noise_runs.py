@@ -89,8 +89,10 @@ def measure_noise(golden: Golden, environment: Environment, worker: Worker, limi
         while (reply := worker.submit(_without(request, failed)).result()).end != "ok":
             if not reply.variant or reply.variant in failed:
                 return _ending(reply)
-            # It took its process along, so the others run again without it.
-            failed |= reply.failed | {reply.variant: _ending(reply)}
+            # It took its process along, so the others run again without it: after a timeout, those before it.
+            names = [variant.name for check in request.checks for variant in check.variants]
+            lost = names[names.index(reply.variant) :] if reply.end == "timeout" else [reply.variant]
+            failed |= reply.failed | dict.fromkeys(lost, _ending(reply))
         failed |= reply.failed
         return _measured(golden, environment.release.jaxlib, calls.values(), failed)
 

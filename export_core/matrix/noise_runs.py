@@ -85,15 +85,16 @@ def measure_noise(golden: Golden, environment: Environment, worker: Worker, limi
                 calls.setdefault(check.outputs, []).append(asked)
         if not calls:
             return "no call of it has outputs"
+        names = [variant.name for check in request.checks for variant in check.variants]
         failed: dict[str, str] = {}
         while (reply := worker.submit(_without(request, failed)).result()).end != "ok":
-            if not reply.variant or reply.variant in failed:
+            # Whatever ran may have said anything: only what was asked for counts.
+            if reply.variant not in names or reply.variant in failed:
                 return _ending(reply)
             # It took its process along, so the others run again without it: after a timeout, those before it.
-            names = [variant.name for check in request.checks for variant in check.variants]
             lost = names[names.index(reply.variant) :] if reply.end == "timeout" else [reply.variant]
-            failed |= reply.failed | dict.fromkeys(lost, _ending(reply))
-        failed |= reply.failed
+            failed |= {**reply.failed, **dict.fromkeys(lost, _ending(reply))}
+        failed = {name: text for name, text in {**failed, **reply.failed}.items() if name in names}
         return _measured(golden, environment.release.jaxlib, calls.values(), failed)
 
 

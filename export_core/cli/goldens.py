@@ -208,7 +208,10 @@ def noise(project: _Project, names: Sequence[str], again: bool) -> None:
     goldens = [golden for name in names for golden in _named(project.store, name)] if names else project.store.goldens()
     verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
     wanted = [golden for golden in goldens if again or golden.manifest.noise is None]
-    add_noise(project.store, wanted, project.policy)
+    if wanted:
+        add_noise(project.store, wanted, project.policy)
+    else:
+        echo(f"{plural(len(goldens), 'golden')}, all have their noise; --again measures it anew")
 
 
 @goldens_group.command()

@@ -64,6 +64,11 @@ def with_noise(
     return msgspec.structs.replace(manifest, noise=measured.record, files=hashes), {**files, NOISE: measured.data}
 
 
+def not_measured(golden: Golden) -> str:
+    """Why no environment can measure the noise of this golden; empty where one may."""
+    return "" if "cpu" in golden.manifest.replayed_on else "it was exported for other platforms than cpu"
+
+
 def measure_noise(golden: Golden, environment: Environment, worker: Worker, limits: Limits) -> MeasuredNoise | str:
     """Run the calls of a golden in each variant, in cold processes of a worker in this environment.
 
@@ -75,8 +80,8 @@ def measure_noise(golden: Golden, environment: Environment, worker: Worker, limi
     Raises:
         WorkerDied: the worker was lost.
     """
-    if "cpu" not in golden.manifest.replayed_on:
-        return "it was exported for other platforms than cpu"
+    if reason := not_measured(golden):
+        return reason
     with scratch_folder() as scratch:
         cell = Cell(golden, environment.release, "cpu")
         request = _with_variants(request_of(cell, scratch, limits), scratch)

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import again, cells, growth, limits, page, peers, plugin_load, reading, throughput
+from benchmarks import again, cells, growth, limits, page, peers, plugin_load, reading, throughput, writing
 from benchmarks.line import Line
 from export_core.atomic import write_whole
 
@@ -24,9 +24,13 @@ def main() -> int:
     parser.add_argument(
         "--runs", type=int, default=31, help="runs of each process; five times as many pairs of pytest runs"
     )
-    parser.add_argument("--rounds", type=int, default=3, help="rounds over all goldens that this jaxlib reads")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="rounds over all goldens that this jaxlib reads, and of writing"
+    )
     parser.add_argument("--readers", type=int, default=8, help="readers of the matrix that is run again")
-    parser.add_argument("--only", help="some of them: plugin,reading,cells,again,throughput,peers,growth,limits,page")
+    parser.add_argument(
+        "--only", help="some of them: plugin,reading,cells,again,throughput,peers,growth,limits,page,writing"
+    )
     parser.add_argument("--docs", type=Path, help="write the table into this page too, such as docs/performance.md")
     options = parser.parse_args()
     kinds: dict[str, Callable[[], list[Line]]] = {
@@ -39,6 +43,7 @@ def main() -> int:
         "growth": growth.measure,
         "limits": limits.measure,
         "page": page.measure,
+        "writing": lambda: writing.measure(options.rounds),
     }
     # With this variable every process would compile anew what a user's processes find compiled.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -113,6 +113,8 @@ def write_goldens(folder: Path, count: int) -> None:
         case = f"tests.test_growth.test_case_{number:05}"
         hashes = {name: sha256(data) for name, data in content.items()}
         store.write(
-            msgspec.structs.replace(template.manifest, case=case, test=case, files=hashes, checks=(), out_shardings=()),
+            msgspec.structs.replace(
+                template.manifest, case=case, test=case, files=hashes, checks=(), out_shardings=(), noise=None
+            ),
             content,
         )

@@ -112,7 +112,7 @@ def test_a_name_that_is_no_golden_is_bad_input(name, said, copied, jaxexport):
 @pytest.mark.parametrize(
     ("policy", "shown"),
     [
-        ("goldens: golden\n", "by the default of each dtype"),
+        ("goldens: golden\n", "by the noise that its writer measured"),
         (
             f"numbers:\n  - {{cases: ['{CASE}'], rtol: 1.0e-3, reason: measured}}\n",
             "export_compat.yaml:2: numbers[0] (measured): rtol 0.001",

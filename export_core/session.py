@@ -23,9 +23,9 @@ from export_core.judge.gate import in_order
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
+from export_core.matrix.comparisons import under_policy
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.local_replay import replay_here
-from export_core.matrix.quirks import apply_quirks
 from export_core.matrix.replay import replay
 from export_core.matrix.shards import part_of
 from export_core.policy import Policy
@@ -172,8 +172,8 @@ def plan_matrix(
         whole = selection.whole and not options.shard
         unmatched = unmatched_patterns(policy, goldens, calendar)
         warnings = tuple(pattern.text for pattern in unmatched if not (is_run and pattern.is_reported(whole=whole)))
-    # Before the cells are made: keys of cached outcomes and jobs for other machines take tolerances from the manifests.
-    goldens = apply_quirks(goldens, policy.quirks)
+    # Before the cells are made: keys of cached outcomes and jobs for other machines take comparisons from the goldens.
+    goldens = under_policy(goldens, policy)
     day = options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
     if interpreter:
         check_dates(goldens, calendar)
@@ -200,7 +200,7 @@ def _facts(plan: Plan, policy: Policy, options: RunOptions) -> RunFacts:
         as_of=plan.as_of,
         selection=plan.selection.described(),
         calendar=calendar_facts(plan.calendar, plan.as_of),
-        accepted=accepted_in((golden.manifest for golden in plan.goldens), policy.quirks),
+        accepted=accepted_in((golden.manifest for golden in plan.goldens), policy),
         shard=ShardOf(options.shard.index, options.shard.count) if options.shard else None,
         without_cells=plan.without_cells,
     )

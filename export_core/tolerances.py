@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -13,6 +15,12 @@ from export_core.phrases import did_you_mean
 
 COMPARATORS = ("allclose", "exact", "shape", "eigh", "eig", "svd", "qr", "lu", "schur")
 """What `compare` may name. Anything else is a user's own function, as ``module:function``."""
+
+WITHOUT_TOLERANCE = ("exact", "shape")
+"""Comparators that look at no tolerance. A user's own function gets none either."""
+
+AMOUNTS = ("rtol", "atol", "ulp")
+"""The kinds of tolerances."""
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
@@ -63,26 +71,84 @@ Tolerances = Mapping[str, Mapping[str, Tolerance]]
 """By platform, then by dtype."""
 
 
+Sources = Mapping[str, str | Mapping[str, str]]
+"""What set the parts of a comparison (`compare`, `rtol`, `atol`, `ulp`), in a few words for messages.
+
+One for all dtypes, or by dtype as the part itself. A part that is not named was set by the golden.
+"""
+GOLDEN = "golden"
+
+
+class Allowed(NamedTuple):
+    """The tolerance of one dtype, as it is applied; `sources` says what set each part, none where all are defaults."""
+
+    rtol: float
+    atol: float | None
+    ulp: int | None
+    dtype: str
+    sources: Mapping[str, str]
+
+    def in_words(self, atol: float) -> str:
+        """``rtol 0.001 (export_compat.yaml:12), atol 0.5, or 4 ulp (golden)``: each with what set it.
+
+        `atol` is the largest that was applied: where none is set, it follows from `rtol`.
+        """
+        parts = []
+        if self.ulp is None or self.rtol or self.atol:
+            # An rtol of 0 that nothing has set comes with the atol that is set.
+            default = f"default of {self.dtype}" if self.rtol else self.sources.get("atol", "")
+            by_rtol = self.sources.get("rtol", default)
+            parts = [(f"rtol {self.rtol:.3g}", by_rtol), (f"atol {atol:.3g}", self.sources.get("atol", by_rtol))]
+        if self.ulp is not None:
+            parts.append((f"{'or ' if parts else ''}{self.ulp} ulp", self.sources["ulp"]))
+        # What one source has set is listed together.
+        groups = itertools.groupby(parts, key=lambda part: part[1])
+        return ", ".join(f"{', '.join(text for text, _ in group)} ({source})" for source, group in groups)
+
+    def with_ulp_as_rtol(self, eps: float) -> Allowed:
+        """The same with units in the last place, each of `eps`, as relative error."""
+        if self.ulp is None:
+            return self
+        rtol = self.ulp * eps
+        sources = {**self.sources, "rtol": self.sources["ulp"]} if rtol >= self.rtol else self.sources
+        return self._replace(rtol=max(self.rtol, rtol), ulp=None, sources=sources)
+
+
 def tolerance_for(
     dtype: str,
     golden: Tolerance,
     platforms: Sequence[str] = (),
     tolerances: Tolerances | None = None,
-) -> Tolerance:
+    sources: Sources | None = None,
+) -> Allowed:
     """The tolerance of a dtype between these platforms, the writer's and the reader's.
 
     By default that of the dtype, wider on some platforms. What the golden has, or the policy for one of the platforms,
     is used instead; of several the widest of each kind, because a marker was written with one platform in mind. `ulp`
-    without `rtol` applies alone. `atol` stays None where it is not set.
+    without `rtol` applies alone. `atol` stays None where it is not set. `sources` says what set that of the golden.
     """
     policy = tolerances or {}
-    given = [golden, *(policy[name][dtype] for name in dict.fromkeys(platforms) if dtype in policy.get(name, {}))]
-    rtol = max((tolerance.rtol for tolerance in given if tolerance.rtol is not None), default=None)
-    atol = max((tolerance.atol for tolerance in given if tolerance.atol is not None), default=None)
-    ulp = max((tolerance.ulp for tolerance in given if tolerance.ulp is not None), default=None)
-    if rtol is None:
-        rtol = default_rtol(dtype, platforms) if ulp is None else 0.0
-    return Tolerance(rtol, atol, ulp)
+    given = {name: policy[name][dtype] for name in dict.fromkeys(platforms) if dtype in policy.get(name, {})}
+    widest: dict[str, Any] = {}
+    by: dict[str, str] = {}
+    for kind in AMOUNTS:
+        amounts = [(getattr(golden, kind), amount_for(dtype, (sources or {}).get(kind, GOLDEN)))]
+        amounts += [(getattr(tolerance, kind), f"tolerances.{name}") for name, tolerance in given.items()]
+        if stated := [(amount, source) for amount, source in amounts if amount is not None]:
+            widest[kind], by[kind] = max(stated, key=operator.itemgetter(0))
+    ulp = widest.get("ulp")
+    rtol = widest.get("rtol", default_rtol(dtype, platforms) if ulp is None else 0.0)
+    return Allowed(rtol, widest.get("atol"), ulp, dtype, by)
+
+
+def amount_for(dtype: str, amount: Any) -> Any:
+    """The part of a comparison that applies to a dtype: it is one for all, or a mapping; None where that has none."""
+    return amount.get(dtype) if isinstance(amount, Mapping) else amount
+
+
+def takes_tolerances(compare: str) -> bool:
+    """Whether a comparator looks at tolerances."""
+    return compare not in WITHOUT_TOLERANCE and ":" not in compare
 
 
 def is_asked_for(

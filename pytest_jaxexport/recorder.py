@@ -34,16 +34,18 @@ from export_core.export import (
     produce,
     require_values,
 )
-from export_core.goldens import Comparison, Golden, GoldenStore, Leaf, Options
+from export_core.goldens import Check, Comparison, Golden, GoldenStore, Leaf, Options
 from export_core.goldens.arrays import from_npz
-from export_core.goldens.store import staged_golden
+from export_core.goldens.store import OUTPUTS, staged_golden
 from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
 from export_core.matrix.checks import call_noise, comparison_of
+from export_core.matrix.comparisons import under_policy
 from export_core.matrix.noise_runs import with_noise
 from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken_cell, first_replay, outcome_line
+from pytest_jaxexport.comparisons import correction, marked_now
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import MarkerOptions
 from pytest_jaxexport.renamed import rename_hint
@@ -173,7 +175,7 @@ class Recorder:
         """
         __tracebackhide__ = True
         with staged_golden(produced.manifest, produced.files) as golden:
-            results = self._replayer.replay([golden])
+            results = self._replayer.replay([marked_now(golden, self._marked, self._settings)])
         # None: its artifact is for other platforms, which only their readers can try.
         replays = [first_replay(result) for result in results]
         for replay in replays:
@@ -255,7 +257,7 @@ class Recorder:
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
-        results = self._replayer.replay(generations)
+        results = self._replayer.replay([marked_now(golden, self._marked, self._settings) for golden in generations])
         self.events.append(
             {
                 "case": manifest.case,
@@ -264,6 +266,7 @@ class Recorder:
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
                 "elsewhere": len(generations) - len(results),
+                "corrected": correction(generations, self._marked, self._settings),
             }
         )
         wrong = [result for result in results if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE)]
@@ -288,6 +291,7 @@ class Recorder:
     def _changes(self, produced: ProducedGolden, reference: Golden) -> list[str]:
         """What differs from the reference: signature, custom calls, numbers, in this order."""
         now, then = produced.manifest, reference.manifest
+        (reference,) = under_policy([marked_now(reference, self._marked, self._settings)], self._settings.policy)
         changes = [
             f"signature: {what}: golden {getattr(then.signature, what)}, now {getattr(now.signature, what)}"
             for what in ("inputs", "outputs", "in_tree", "out_tree")
@@ -308,7 +312,7 @@ class Recorder:
             if [leaf.data.tobytes() for leaf in produced.inputs] != [leaf.data.tobytes() for leaf in inputs]:
                 # The test makes other inputs now, perhaps random ones: compare the outputs for the golden's inputs.
                 values = outputs_for(produced, inputs)
-            difference = self._compared(produced, reference, "", reference.outputs(), values, now.comparison)
+            difference = self._compared(produced, reference, reference.outputs(), values)
             if not difference.ok:
                 changes.append(f"numbers: {difference}")
             changes += self._changed_checks(produced, reference)
@@ -324,10 +328,8 @@ class Recorder:
             # Other inputs, such as random ones, give other outputs, which say nothing.
             if inputs is None or outputs is None or inputs != reference.content(check.inputs):
                 continue
-            how = comparison_of(check, produced.manifest.comparison)
-            difference = self._compared(
-                produced, reference, check.name, from_npz(reference.folder / check.outputs), from_npz(outputs), how
-            )
+            expected = from_npz(reference.folder / check.outputs)
+            difference = self._compared(produced, reference, expected, from_npz(outputs), check)
             if not difference.ok:
                 changes.append(f"numbers of {check.name}: {difference}")
         return changes
@@ -336,19 +338,20 @@ class Recorder:
         self,
         produced: ProducedGolden,
         reference: Golden,
-        call: str,
         expected: Sequence[Leaf],
         actual: Sequence[Leaf],
-        how: Comparison,
+        check: Check | None = None,
     ) -> Difference:
-        """Outputs of a call in this process against those of a golden."""
+        """Outputs of this process against those of a golden, of the plain call or of one of its checks."""
+        how = reference.manifest.comparison
         return compare_leaves(
             expected,
             actual,
-            how,
-            noise=call_noise(reference).get(call, NO_NOISE),
+            comparison_of(check, how) if check else how,
+            noise=call_noise(reference).get((check and check.outputs) or OUTPUTS, NO_NOISE),
             platforms=(reference.manifest.writer.platform, produced.manifest.writer.platform),
             tolerances=self._settings.policy.tolerances,
+            sources=reference.sources,
             user_code=self._replayer.user_code,
         )
 

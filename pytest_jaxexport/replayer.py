@@ -39,8 +39,6 @@ class Replayer:
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
         """The noise of a golden that this interpreter has just made, or why there is none."""
-        if "cpu" not in golden.manifest.replayed_on:
-            return "it was exported for other platforms than cpu"
         environment = this_interpreter(self._release, self._policy.environment)
         limits = Limits()
         worker = self._workers.start(environment, limits.jobs, fork=limits.fork)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from export_core.export import ExportOptions
     from export_core.goldens import Comparison
     from export_core.policy import Policy
+    from export_core.tolerances import Sources
 
 _POLICY = "export_compat.yaml"
 _OPTIONS = ("goldens", "export_platforms", "export_rtol", "export_atol", "export_policy")
@@ -66,6 +67,18 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
             rtol=_first(marked.rtol, self.rtol, self.policy.rtol),
             atol=_first(marked.atol, self.atol, self.policy.atol),
         )
+
+    def sources(self, marked: MarkerOptions) -> Sources:
+        """What set the parts of a test's comparison, for messages."""
+        comparison = self.comparison(marked)
+        sources = {"compare": "marker"}
+        for name in ("rtol", "atol", "ulp"):
+            if getattr(marked, name) is not None:
+                sources[name] = "marker"
+            elif getattr(comparison, name) is not None:  # `ulp` comes from the marker alone
+                of_run = getattr(self, name) is not None
+                sources[name] = f"export_{name}" if of_run else f"{name} of the policy"
+        return sources
 
 
 def add_options(parser: pytest.Parser) -> None:

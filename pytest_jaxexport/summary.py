@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -43,7 +44,26 @@ def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     not_replayed = sum(event["elsewhere"] for event in checked)
     if not_replayed:
         yield f"{plural(not_replayed, 'golden')} not replayed: exported for other platforms than cpu"
+    yield from _corrected([event for event in checked if event["corrected"] is not None])
     missing = [event for event in checked if not event["own"]]
     if missing:
         cases = few([event["case"] for event in missing], most=3)
         yield f"no golden by {missing[0]['writer']} yet of {cases}: pytest --update-goldens adds it"
+
+
+def _corrected(events: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Cases that this run compares otherwise than a matrix does, with the entries of the policy that it lacks."""
+    if not events:
+        return
+    from export_core.phrases import plural
+    from export_core.report.yaml_text import yaml_text
+
+    cases: dict[str, list[str]] = {}
+    for event in events:
+        cases.setdefault(json.dumps(event["corrected"]), []).append(event["case"])
+    entries = [{"cases": names, **json.loads(how), "reason": "TODO"} for how, names in cases.items()]
+    text = yaml_text({"numbers": entries}, default_flow_style=True, width=float("inf")).strip()
+    yield (
+        f"{plural(len(events), 'case')} compared as the marker and the options of this run say, not as their goldens "
+        f"recorded, which `jaxexport matrix` still does unless the policy has: {text[1:-1]}"
+    )

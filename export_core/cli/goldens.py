@@ -73,7 +73,8 @@ def show(project: _Project, name: str, mlir: bool, jaxpr: bool) -> None:
     for file in files:
         echo(side_file(golden, file), nl=False)
     if not files:
-        echo(golden_screen(golden, [other for other in generations if other is not golden]), nl=False)
+        others = [other for other in generations if other is not golden]
+        echo(golden_screen(golden, others, project.policy), nl=False)
 
 
 @goldens_group.command()

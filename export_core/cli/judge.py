@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from export_core.judge import Summary
     from export_core.policy import Policy
 
-_REPLAYED = ("tolerances", "allow", "quirks")
+_REPLAYED = ("tolerances", "numbers", "allow", "quirks")
 """Keys of a policy that decide how cells run and are compared: judging again does neither."""
 
 

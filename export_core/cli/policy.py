@@ -87,6 +87,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
         for entries, noun in (
             (policy.known_failures, "known failure"),
             (policy.quirks, "quirk"),
+            (policy.numbers, "comparison rule"),
             (policy.allow, "allowed custom call"),
         )
     )

@@ -23,7 +23,7 @@ from export_core.comparing.user_code import UserCode, opened
 from export_core.goldens import Comparison, Leaf
 from export_core.goldens.arrays import Array
 from export_core.phrases import plural
-from export_core.tolerances import FLOATS, Tolerance, Tolerances, problem_of_name
+from export_core.tolerances import FLOATS, Sources, Tolerances, problem_of_name
 
 FIRST_ROWS = 5  # differing elements that a message lists
 
@@ -94,6 +94,7 @@ def compare_leaves(
     noise: CallNoise = NO_NOISE,
     platforms: Sequence[str] = (),
     tolerances: Tolerances | None = None,
+    sources: Sources | None = None,
     user_code: UserCode | None = None,
 ) -> Difference:
     """Compare flat outputs.
@@ -105,6 +106,7 @@ def compare_leaves(
         noise: what the writer measured; floats are compared by it unless a tolerance of their dtype is asked for.
         platforms: where the two ran, the writer's and the reader's.
         tolerances: those of the policy, by platform.
+        sources: what set the parts of `comparison`.
         user_code: runs a user's own comparator; None starts a process for it alone.
 
     Raises `CompareError` when the outputs cannot be compared in this way, or a user's own comparator fails.
@@ -116,7 +118,7 @@ def compare_leaves(
         raise CompareError(problem)
     if name == "shape":
         return Difference(True)
-    rules = Rules(comparison, noise, platforms, tolerances or {})
+    rules = Rules(comparison, noise, platforms, tolerances or {}, sources or {})
     wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, actual))
     if name in FACTORIZATIONS:
         parts = parts_of(name, wanted, given)
@@ -172,9 +174,8 @@ def _compare_part(name: str, part: Part, rules: Rules) -> Difference:
     are those of the part's largest element in the outputs' own dtype, and count as relative error.
     """
     rule = rules.of(part.dtype, part.output)
-    if rule.tolerance is not None and rule.tolerance.ulp is not None:
-        rtol = max(rule.tolerance.rtol or 0.0, rule.tolerance.ulp * float(np.finfo(part.dtype).eps))
-        rule = replace(rule, tolerance=Tolerance(rtol, rule.tolerance.atol))
+    if rule.tolerance is not None:
+        rule = replace(rule, tolerance=rule.tolerance.with_ulp_as_rtol(float(np.finfo(part.dtype).eps)))
     difference = _compare(part.what, part.expected, part.actual, rule, part.scale)
     return replace(difference, of_type=f"{name}: {part.what}", max_ulp=None)
 

@@ -6,7 +6,7 @@ ways; what an element moves by is its noise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -16,11 +16,31 @@ from export_core.goldens.arrays import KEYS, Array
 from export_core.goldens.noise import Noise
 from export_core.tolerances import FLOATS
 
-FACTOR = 4.0
+FACTOR = 8.0
 """How many times its noise an element may be off. docs/comparing.md has the curve of false alarms and misses."""
 
-UNITS = 1.0
-"""Noise that every element has, in units in the last place of its value."""
+UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.125))
+"""Noise that every element has at least, in units in the last place of its value: by the size of such a unit.
+
+The first row is for float16 and wider types, the second for bfloat16, the last for types of 8 bits and fewer, of which
+`FACTOR` times as much is one unit.
+"""
+
+NARROW_UNITS = 0.5
+"""At most this many units of the narrowest float type of the module: of the value, or of the typical one if larger.
+
+Sums of such numbers cancel, and a release may round them where another does not: products of bfloat16 have been summed
+up in another precision since 0.11.0.
+"""
+
+SMALLEST = 2.0**-16
+"""What an element without noise has at least, in units in the last place of the output's largest element.
+
+A sum that is zero in all runs of the writer may be 1e-17 in another release.
+"""
+
+STRAY = 1000.0
+"""How many times more than in any other run most elements must be off in one that computes something else."""
 
 LARGE = 0.1
 """Noise above this part of the largest number that goes in or comes out: the element shows nothing."""
@@ -43,12 +63,28 @@ def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
     return tuple(noises)
 
 
+def stray(plain: Sequence[Leaf], runs: Mapping[str, Sequence[Leaf]]) -> str:
+    """The run that computes something else: most of an output is far off in it, and in no other; empty for none.
+
+    Such as a solver that only diverges under fast math: that says nothing of how a correct reader rounds.
+    """
+    scale = scale_of(plain)
+    off = {}
+    for name, outputs in runs.items():
+        noises = (noise for noise in spread(plain, [outputs]) if noise is not None and noise.size)
+        off[name] = max((float(np.median(noise)) for noise in noises), default=0.0)
+    largest, *others = sorted(off, key=off.__getitem__, reverse=True) or [""]
+    alone = len(others) > 1 and all(STRAY * off[name] < off[largest] for name in others)
+    return largest if alone and off[largest] > LARGE * scale else ""
+
+
 def moved_by_an_ulp(leaf: Leaf, generator: np.random.Generator) -> Leaf:
     """Floats, each moved by one unit in the last place up or down or not at all; all else as it is.
 
-    Zeros stay: they are masks and padding, which no rounding makes anything else. So does what is not finite.
+    Zeros stay: they are masks and padding, which no rounding makes anything else. So does what is not finite, and
+    types of 8 bits and fewer: a unit of theirs is an eighth of the value or more, which is no rounding error.
     """
-    if leaf.dtype not in FLOATS:
+    if leaf.dtype not in FLOATS or leaf.data.itemsize == 1:
         return leaf
     values = leaf.numpy()
     width = values.dtype.itemsize // (2 if values.dtype.kind == "c" else 1)
@@ -94,10 +130,25 @@ def noise_with_floors(
     magnitudes = np.where(np.isfinite(magnitudes), magnitudes, 0.0)
     if scale is not None:
         magnitudes = np.maximum(magnitudes, scale)
-    info = _finfo(dtype)
-    eps = max(float(info.eps), float(_finfo(narrowest).eps) if narrowest else 0.0)
-    floor = UNITS * eps * magnitudes + float(info.smallest_subnormal)
-    return np.maximum(np.maximum(noise, _lent(noise)), floor)
+    info, eps = _finfo(dtype), float(_finfo(dtype).eps)
+    smallest = np.where(noise > 0, 0.0, SMALLEST * magnitudes.max(initial=0.0))
+    floor = eps * (_units(eps) * magnitudes + smallest) + float(info.smallest_subnormal)
+    narrow_eps = float(_finfo(narrowest).eps) if narrowest else 0.0
+    if narrow_eps > eps:
+        units = min(NARROW_UNITS, _units(narrow_eps))
+        floor = np.maximum(floor, units * narrow_eps * np.maximum(magnitudes, _root_mean_square(magnitudes)))
+    judged_by: Array = np.maximum(np.maximum(noise, _lent(noise)), floor)
+    return judged_by
+
+
+def _units(eps: float) -> float:
+    return next(units for largest, units in UNITS if eps <= largest)
+
+
+def _root_mean_square(magnitudes: Array) -> float:
+    largest = float(magnitudes.max(initial=0.0))
+    # Divided first: the square of 1e200 is not finite.
+    return largest * float(np.sqrt(np.mean((magnitudes / largest) ** 2))) if largest else 0.0
 
 
 def _lent(noise: Array) -> Array:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,13 @@ from export_core.goldens.arrays import Array
 from export_core.goldens.noise import Noise
 from export_core.tolerances import (
     FLOATS,
+    GOLDEN,
     PLATFORM_RTOL,
+    Allowed,
+    Sources,
     Tolerance,
     Tolerances,
+    amount_for,
     default_rtol,
     is_asked_for,
     tolerance_for,
@@ -55,12 +58,12 @@ class Rule:
     """How the elements of one array are judged.
 
     `dtype` is that of the outputs, which the array may only be made of. Without `tolerance` values must be equal, with
-    `bits` all bits too. With `noise` that decides, and the tolerance is None.
+    `bits`, which is what asks for it, all bits too. With `noise` that decides, and the tolerance is None.
     """
 
     dtype: str
-    bits: bool = False
-    tolerance: Tolerance | None = None
+    bits: str = ""
+    tolerance: Allowed | None = None
     noise: Array | None = None
     narrowest_float: str = ""
     rtol_of_platform: float = 0.0
@@ -71,7 +74,7 @@ class Rule:
         `scale` is multiplied by relative tolerances for the absolute one; None means the largest expected element.
         """
         if self.bits:
-            return Verdicts((_bytes(expected) != _bytes(actual)).any(axis=-1), "equal bits")
+            return Verdicts((_bytes(expected) != _bytes(actual)).any(axis=-1), f"equal bits ({self.bits})")
         if self.noise is not None:
             return self._by_noise(expected, actual, self.noise, scale)
         if self.tolerance is not None:
@@ -98,27 +101,31 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a comparison between two platforms, the writer's and the reader's, under a policy's tolerances."""
+    """The rules of a comparison between two platforms, the writer's and the reader's, under a policy's tolerances.
+
+    `sources` says what set the parts of the comparison.
+    """
 
     comparison: Comparison
     noise: CallNoise
     platforms: Sequence[str]
     tolerances: Tolerances
+    sources: Sources
 
     def of(self, dtype: str, output: int | None = None) -> Rule:
         """The rule for an array of this dtype: an output, or for None something that is made of outputs."""
         if self.comparison.compare == "exact":
-            return Rule(dtype, bits=True)
+            return Rule(dtype, bits=str(self.sources.get("compare", GOLDEN)))
         if dtype not in FLOATS:
             return Rule(dtype)
         comparison = self.comparison
-        given = Tolerance(*(_amount_for(dtype, item) for item in (comparison.rtol, comparison.atol, comparison.ulp)))
+        given = Tolerance(*(amount_for(dtype, item) for item in (comparison.rtol, comparison.atol, comparison.ulp)))
         noise = None if output is None or not self.noise.outputs else self.noise.outputs[output]
         if noise is not None and not is_asked_for(dtype, given, self.platforms, self.tolerances):
             is_wider = any(platform in PLATFORM_RTOL for platform in self.platforms)
             rtol = default_rtol(dtype, self.platforms) if is_wider else 0.0
             return Rule(dtype, noise=noise, narrowest_float=self.noise.narrowest_float, rtol_of_platform=rtol)
-        return Rule(dtype, tolerance=tolerance_for(dtype, given, self.platforms, self.tolerances))
+        return Rule(dtype, tolerance=tolerance_for(dtype, given, self.platforms, self.tolerances, self.sources))
 
 
 def same(want: Array, got: Array) -> Array:
@@ -127,10 +134,10 @@ def same(want: Array, got: Array) -> Array:
     return equal
 
 
-def _beyond(expected: Array, actual: Array, allowed: Tolerance, scale: Array | None) -> tuple[Array, str]:
+def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array | None) -> tuple[Array, str]:
     """Which elements are out of tolerance, and the tolerance as text."""
     want, got = to_double(expected), to_double(actual)
-    rtol = allowed.rtol or 0.0
+    rtol = allowed.rtol
     # Without an atol of its own an array is measured by its largest element. A fixed atol of 1e-5 would accept anything
     # in an array of 1e-6s; none would reject what cancellation leaves where exactly 0 is expected, beside elements of
     # size 1.
@@ -138,17 +145,11 @@ def _beyond(expected: Array, actual: Array, allowed: Tolerance, scale: Array | N
     atol = np.asarray(rtol * scale if allowed.atol is None else allowed.atol)
     with np.errstate(all="ignore"):
         close = np.abs(got - want) <= atol + rtol * np.abs(want)
-    words = f"rtol {rtol:.3g}, atol {atol.max(initial=0.0):.3g}"
     if allowed.ulp is not None and expected.dtype.name in FLOATS:
         close |= ulp_distance(expected, actual) <= allowed.ulp
-        words = f"{allowed.ulp} ulp" if rtol == 0 and not allowed.atol else f"{words}, or {allowed.ulp} ulp"
     # No tolerance extends beyond what is finite: an infinity next to the largest number is still a wrong result.
-    return ~np.where(np.isfinite(want) & np.isfinite(got), close, same(want, got)), words
-
-
-def _amount_for(dtype: str, amount: Any) -> Any:
-    """What a field of `Comparison` says for a dtype: it is one number for all, or a mapping."""
-    return amount.get(dtype) if isinstance(amount, Mapping) else amount
+    beyond = ~np.where(np.isfinite(want) & np.isfinite(got), close, same(want, got))
+    return beyond, allowed.in_words(float(atol.max(initial=0.0)))
 
 
 def _bytes(values: Array) -> Array:

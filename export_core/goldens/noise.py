@@ -1,8 +1,8 @@
 """noise.npz: how far each output element moved when its writer ran the artifact again, coarsely.
 
-The file has an array for each output of each call that has outputs, in order: the logarithm of the noise in steps of an
-eighth of an octave, rounded up (int16), of outputs of one byte an element in octaves (int8), so that it takes no more
-than the outputs do. An array is empty where no element of the output has noise.
+It has an array for each output in each file of outputs, in the order of the manifest: the logarithm of the noise in
+steps of an eighth of an octave, rounded up (int16), of outputs of one byte an element in octaves (int8), so that it
+takes no more than the outputs do. An array is empty where no element of the output has noise.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Noise = tuple["Array | None", ...]
 _STEPS = {"int16": 8, "int8": 1}
 
 
-def noise_to_npz(calls: Iterable[tuple[Sequence[Leaf], Noise]]) -> bytes:
-    """The bytes of noise.npz, from the outputs of each call and their noise."""
+def noise_to_npz(files: Iterable[tuple[Sequence[Leaf], Noise]]) -> bytes:
+    """The bytes of noise.npz, from the outputs of each file and their noise."""
     return to_npz(
-        _encoded(leaf, noise) for outputs, noises in calls for leaf, noise in zip(outputs, noises, strict=True)
+        _encoded(leaf, noise) for outputs, noises in files for leaf, noise in zip(outputs, noises, strict=True)
     )
 
 
 def noise_from_npz(data: bytes, where: str, outputs: Sequence[Sequence[Leaf]]) -> list[Noise]:
-    """The noise of each call, whose outputs are given. Raises `GoldenError` for a file that does not belong to them."""
+    """The noise of each file, whose outputs are given. Raises `GoldenError` for a file that does not belong to them."""
     stored = from_npz(data)
     expected = [leaf for call in outputs for leaf in call]
     if len(stored) != len(expected):

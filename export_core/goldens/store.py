@@ -10,7 +10,7 @@ import functools
 import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from export_core.goldens.manifest import (
 from export_core.goldens.noise import Noise, noise_from_npz
 from export_core.goldens.rules import is_plain_name
 from export_core.scratch import scratch_folder
+from export_core.tolerances import Sources
 from export_core.untrusted import read_regular
 
 MANIFEST = "golden.yaml"
@@ -51,10 +52,14 @@ class WriteStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Golden:
-    """One golden on disk, its manifest read."""
+    """One golden on disk, its manifest read.
+
+    In a run its manifest may have another comparison than on disk: `sources` says what set the parts of it.
+    """
 
     manifest: Manifest
     folder: Path
+    sources: Sources = field(default_factory=dict)
 
     @functools.cached_property
     def id(self) -> str:
@@ -93,14 +98,14 @@ class Golden:
         return from_npz(self.folder / OUTPUTS)
 
     def noise(self) -> dict[str, Noise]:
-        """The noise of the outputs of each call, by its name, the plain one's empty; no call where none was measured.
+        """The noise of each file of outputs, by its name; empty where none was measured.
 
         Raises `GoldenError` for a noise.npz that does not belong to the outputs.
         """
         if self.manifest.noise is None:
             return {}
-        files = {"": OUTPUTS} | {check.name: check.outputs for check in self.manifest.checks if check.outputs}
-        outputs = [from_npz(self.folder / file) for file in files.values()]
+        files = dict.fromkeys((OUTPUTS, *(check.outputs for check in self.manifest.checks if check.outputs)))
+        outputs = [from_npz(self.folder / file) for file in files]
         return dict(zip(files, noise_from_npz(self.content(NOISE), f"{self.folder / NOISE}", outputs), strict=True))
 
     def verify(self) -> None:

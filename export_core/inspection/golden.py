@@ -14,20 +14,28 @@ import msgspec
 from export_core.artifact import ArtifactError
 from export_core.artifact.main_check import check_main, is_known
 from export_core.escaping import printable
-from export_core.goldens import Golden, GoldenError
+from export_core.goldens import Comparison, Golden, GoldenError
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.inspection.screen import LINE, WIDTH, joined, size
+from export_core.judge.known import entry_name
+from export_core.matrix.comparisons import comparison_in_words, rule_of
+from export_core.matrix.quirks import quirks_of, tolerances_in_words
 from export_core.phrases import plural
+from export_core.policy import Policy
 from export_core.untrusted import read_regular
 
 MOST = 8
 """Lines of one kind, and first values of one array."""
 
 
-def golden_screen(golden: Golden, others: Sequence[Golden]) -> str:
-    """Return the lines, each with a name in front. `others` are the goldens of the case by other writers."""
+def golden_screen(golden: Golden, others: Sequence[Golden], policy: Policy) -> str:
+    """Return the lines, each with a name in front.
+
+    `others` are the goldens of the case by other writers; `policy` decides with the golden how it is compared.
+    """
     lines = [f"{golden.id}: in {golden.folder}"]
-    for name, text in [*_manifest(golden), *_artifact(golden), *_arrays(golden), *_files(golden)]:
+    described = [*_manifest(golden), *_compared(golden, policy)]
+    for name, text in [*described, *_artifact(golden), *_arrays(golden), *_files(golden)]:
         lines += _wrapped(name, printable(text))
     if others:
         lines += _wrapped("other writers", joined(other.manifest.writer.id for other in others))
@@ -53,6 +61,27 @@ def _manifest(golden: Golden) -> Iterator[tuple[str, str]]:
     for name, value in fields.items():
         if name not in ("case", "files") and value not in (None, "", {}, [], ()):
             yield from _field(name, value)
+
+
+def _compared(golden: Golden, policy: Policy) -> Iterator[tuple[str, str]]:
+    """Every rule that decides how the golden is compared in a matrix, the strongest first."""
+    manifest = golden.manifest
+    rules = [
+        f"{entry_name('quirks', number, quirk)}: {', '.join(words)}"
+        for number, quirk in enumerate(policy.quirks)
+        if quirks_of(manifest, [quirk]) and (words := tolerances_in_words(quirk))
+    ]
+    if rule := rule_of(manifest, policy.numbers):
+        name = entry_name("numbers", policy.numbers.index(rule), rule)
+        rules.append(f"{name}: {comparison_in_words(rule)}")
+    elif manifest.comparison != Comparison():
+        rules.append(f"as the golden recorded: {comparison_in_words(manifest.comparison)}")
+    else:
+        rules.append("by the noise that its writer measured" if manifest.noise else "by the default of each dtype")
+    platforms = dict.fromkeys((manifest.writer.platform, *manifest.options.platforms))
+    rules += [f"or wider, by tolerances.{name} of the policy" for name in platforms if name in policy.tolerances]
+    for number, text in enumerate(rules):
+        yield "" if number else "compared", text
 
 
 def _field(name: str, value: object) -> Iterator[tuple[str, str]]:

@@ -1,16 +1,17 @@
-"""What was accepted on purpose, and why: allowed custom calls, disabled safety checks of jax.export, and quirks."""
+"""What was accepted on purpose, and why: allowed custom calls, disabled safety checks, comparison rules, quirks."""
 
 from __future__ import annotations
 
 import datetime
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
 from export_core.goldens import Manifest
+from export_core.matrix.comparisons import comparison_in_words, rule_of
 from export_core.matrix.quirks import quirks_of, relaxation
-from export_core.policy import Quirk
+from export_core.policy import Policy, Quirk
 from export_core.releases import load_calendar
 
 
@@ -22,17 +23,20 @@ class Accepted(msgspec.Struct, frozen=True):
     cases: tuple[str, ...]
 
 
-def accepted_in(manifests: Iterable[Manifest], quirks: Sequence[Quirk] = ()) -> list[Accepted]:
-    """Everything that was accepted for these goldens, sorted; `quirks` are the policy's."""
-    return merge_accepted(_accepted_for(manifest, quirks_of(manifest, quirks)) for manifest in manifests)
+def accepted_in(manifests: Iterable[Manifest], policy: Policy) -> list[Accepted]:
+    """Everything that was accepted for these goldens, by themselves or by the policy, sorted."""
+    return merge_accepted(_accepted_for(manifest, policy) for manifest in manifests)
 
 
-def _accepted_for(manifest: Manifest, quirks: Sequence[Quirk]) -> list[Accepted]:
+def _accepted_for(manifest: Manifest, policy: Policy) -> list[Accepted]:
     options = manifest.options
     reasons = [(f"custom call {target}", reason) for target, reason in options.allow.items()]
     reasons += [(_disabled_check(check), reason) for check, reason in options.disabled_checks.items()]
     accepted = [Accepted(what, reason, (manifest.case,)) for what, reason in reasons]
     golden = f"{manifest.case}/{manifest.writer.id}"
+    if rule := rule_of(manifest, policy.numbers):
+        accepted.append(Accepted(f"numbers: {comparison_in_words(rule)}", rule.reason, (golden,)))
+    quirks = quirks_of(manifest, policy.quirks)
     return accepted + [Accepted(f"quirk: {relaxation(quirk)}", _quirk_reason(quirk), (golden,)) for quirk in quirks]
 
 

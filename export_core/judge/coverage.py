@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from export_core.judge.patterns import matches
 from export_core.judge.result import Judgement, Result, by_build_date
 from export_core.matrix import Verdict
 from export_core.matrix.selection import Selection
 from export_core.phrases import few
 from export_core.policy import Policy, Required
+from export_core.policy.patterns import matches
 
 
 def must_run(result: Result, required: Required) -> bool:

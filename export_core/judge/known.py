@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from export_core.environments.placement import Mode
-from export_core.judge.patterns import matches
 from export_core.judge.result import Judgement, Result
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.quirks import is_about
-from export_core.policy import KnownFailure, Policy, PolicyError, Quirk
+from export_core.policy import KnownFailure, NumbersRule, Policy, PolicyError, Quirk
+from export_core.policy.patterns import matches
 from export_core.releases import Windows, promise
 from export_core.worker.protocol import Stage
 
@@ -148,10 +148,11 @@ def expired(policy: Policy, as_of: datetime.date) -> list[str]:
     return problems
 
 
-def entry_name(table: str, number: int, entry: KnownFailure | Quirk) -> str:
+def entry_name(table: str, number: int, entry: KnownFailure | Quirk | NumbersRule) -> str:
     """How a message names an entry of a table: its file and line, and whose it is."""
     location = f"{entry.location}: " if entry.location else ""
-    return f"{location}{table}[{number}] ({entry.reason}; owner {entry.owner}, {entry.issue})"
+    owner = "" if isinstance(entry, NumbersRule) else f"; owner {entry.owner}, {entry.issue}"
+    return f"{location}{table}[{number}] ({entry.reason}{owner})"
 
 
 def _passes(entry: KnownFailure, result: Result) -> bool:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from export_core.goldens import Golden
 from export_core.judge.custom_calls import status_of
-from export_core.judge.patterns import matches
 from export_core.policy import CustomCallChange, Policy
+from export_core.policy.patterns import matches
 from export_core.releases import Calendar, Windows, promise
 
 

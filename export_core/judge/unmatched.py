@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from export_core.goldens import Golden
 from export_core.judge.known import entry_name
-from export_core.judge.patterns import matches
 from export_core.judge.retention import unmatched_pins
+from export_core.matrix.comparisons import rule_matches, rule_of
 from export_core.matrix.quirks import quirks_of
-from export_core.policy import KnownFailure, Policy, Quirk, Required
+from export_core.policy import KnownFailure, NumbersRule, Policy, Quirk, Required
+from export_core.policy.patterns import matches
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.contradictions import withdrawn_by_project
 
@@ -57,6 +60,8 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
         for name in policy.tolerances
         if name not in names.platforms
     ]
+    for number, rule in enumerate(policy.numbers):
+        unmatched += _numbers_rule(entry_name("numbers", number, rule), rule, policy.numbers[:number], goldens)
     unmatched += [
         Unmatched(f"allow: no golden calls {target!r}.") for target in policy.allow if target not in names.targets
     ]
@@ -97,6 +102,23 @@ def _required(required: Required, names: _Names) -> Iterator[Unmatched]:
         kind = "golden's platform" if key == "platforms" else key.removesuffix("s")
         for pattern in _matching_none(key, getattr(required, key), names):
             yield Unmatched(f"required.{key}: {pattern!r} matches no {kind}.", "by all")
+
+
+def _numbers_rule(
+    name: str, rule: NumbersRule, earlier: Sequence[NumbersRule], goldens: Sequence[Golden]
+) -> Iterator[Unmatched]:
+    each_matches = True
+    for key in ("cases", "writers"):
+        for pattern in getattr(rule, key):
+            alone = msgspec.structs.replace(rule, **{"cases": ("*",), "writers": ("*",), key: (pattern,)})
+            if not any(rule_matches(alone, golden.manifest) for golden in goldens):
+                yield Unmatched(f"{name}: {key}: {pattern!r} matches no golden.")
+                each_matches = False
+    own = [golden for golden in goldens if rule_matches(rule, golden.manifest)]
+    if each_matches and not own:
+        yield Unmatched(f"{name}: none of its writers has a golden of its cases.")
+    elif own and all(rule_of(golden.manifest, earlier) for golden in own):
+        yield Unmatched(f"{name}: it never counts: an earlier entry matches each of its goldens.")
 
 
 def _quirk(name: str, quirk: Quirk, goldens: Sequence[Golden]) -> Iterator[Unmatched]:
@@ -144,6 +166,9 @@ def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]
     for number, entry in enumerate(policy.known_failures):
         if any(_lost(pattern, old, new) for pattern in entry.cases):
             yield entry_name("known_failures", number, entry)
+    for number, rule in enumerate(policy.numbers):
+        if any(_lost(pattern, old, new) for pattern in rule.cases):
+            yield entry_name("numbers", number, rule)
     for number, quirk in enumerate(policy.quirks):
         if quirk.case == old:
             yield entry_name("quirks", number, quirk)

@@ -93,7 +93,7 @@ def comparison_of(check: Check, how: Comparison) -> Comparison:
 
 
 def call_noise(golden: Golden) -> dict[str, CallNoise]:
-    """The noise of each call of a golden by its name, the plain one's empty; nothing where none was measured."""
+    """The noise of each file of outputs of a golden by its name; nothing where none was measured."""
     record = golden.manifest.noise
     return {name: CallNoise(noise, record.narrowest_float) for name, noise in golden.noise().items()} if record else {}
 
@@ -131,9 +131,10 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
             from_npz(cell.golden.folder / check.outputs),
             from_npz(scratch / f"{number}.npz"),
             comparison_of(check, manifest.comparison),
-            noise=noise.get(check.name, NO_NOISE),
+            noise=noise.get(check.outputs, NO_NOISE),
             platforms=(manifest.writer.platform, cell.platform),
             tolerances=options.policy.tolerances,
+            sources=cell.golden.sources,
             user_code=options.user_code,
         )
         differences.append(difference)

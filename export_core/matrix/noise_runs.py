@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,16 +10,16 @@ import msgspec
 import numpy as np
 
 from export_core.artifact.float_types import narrowest_float
-from export_core.comparing.noise import count_changed, count_undecided, moved_by_an_ulp, scale_of, spread
+from export_core.comparing.noise import count_changed, count_undecided, moved_by_an_ulp, scale_of, spread, stray
 from export_core.environments.environment import Environment
 from export_core.environments.hardware import instruction_set
-from export_core.goldens import Golden, Leaf, Manifest
+from export_core.goldens import Comparison, Golden, Leaf, Manifest
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.noise import Noise, noise_to_npz
 from export_core.goldens.noise_record import NoiseRecord
 from export_core.goldens.store import NOISE, sha256
 from export_core.matrix.cell import Cell
-from export_core.matrix.checks import request_of
+from export_core.matrix.checks import checks_of, request_of
 from export_core.matrix.limits import Limits
 from export_core.phrases import signal_name
 from export_core.scratch import scratch_folder
@@ -74,9 +74,15 @@ def measure_noise(golden: Golden, environment: Environment, worker: Worker, limi
     Raises:
         WorkerDied: the worker was lost.
     """
+    if "cpu" not in golden.manifest.replayed_on:
+        return "it was exported for other platforms than cpu"
     with scratch_folder() as scratch:
-        request = _with_variants(request_of(Cell(golden, environment.release, "cpu"), scratch, limits), scratch)
-        calls = [check for check in request.checks if check.variants]
+        cell = Cell(golden, environment.release, "cpu")
+        request = _with_variants(request_of(cell, scratch, limits), scratch)
+        calls: dict[str, list[CheckRequest]] = {}
+        for check, asked in zip(checks_of(cell), request.checks, strict=True):
+            if check.outputs is not None:
+                calls.setdefault(check.outputs, []).append(asked)
         if not calls:
             return "no call of it has outputs"
         failed: dict[str, str] = {}
@@ -86,7 +92,7 @@ def measure_noise(golden: Golden, environment: Environment, worker: Worker, limi
             # It took its process along, so the others run again without it.
             failed |= reply.failed | {reply.variant: _ending(reply)}
         failed |= reply.failed
-        return _measured(golden, environment.release.jaxlib, calls, failed)
+        return _measured(golden, environment.release.jaxlib, calls.values(), failed)
 
 
 def _with_variants(request: Request, scratch: Path) -> Request:
@@ -137,33 +143,53 @@ def _line(text: str) -> str:
     return text.strip().partition("\n")[0][:LONGEST_REASON]
 
 
-def _measured(golden: Golden, jaxlib: str, calls: Sequence[CheckRequest], failed: Mapping[str, str]) -> MeasuredNoise:
-    """The noise of each call, from the files that it and its variants wrote."""
+def _measured(
+    golden: Golden, jaxlib: str, calls: Iterable[Sequence[CheckRequest]], failed: dict[str, str]
+) -> MeasuredNoise:
+    """The noise of each file of outputs, from what its calls and their variants wrote."""
     noises: list[tuple[Sequence[Leaf], Noise]] = []
     large: dict[str, int] = {}
     unstable: dict[str, int] = {}
     shows_something = False
-    for check in calls:
-        plain = from_npz(Path(check.outputs or ""))
-        variants = [from_npz(Path(variant.outputs)) for variant in check.variants if variant.name not in failed]
-        noise = spread(plain, variants)
+    for checks in calls:
+        # Calls that must have the same outputs have their noise together.
+        runs = [_runs_of(check, failed) for check in checks]
+        plain = from_npz(Path(checks[0].outputs or ""))
+        noise = spread(plain, [outputs for run in runs for outputs in run])
         noises.append((plain, noise))
-        scale = scale_of((*from_npz(Path(check.inputs)), *plain))
+        scale = scale_of((*from_npz(Path(checks[0].inputs)), *plain))
         for number, (leaf, own) in enumerate(zip(plain, noise, strict=True)):
-            name = f"{check.name}/{number}".removeprefix("/")
+            name = f"{checks[0].name}/{number}".removeprefix("/")
             if own is None:
-                unstable[name] = max((count_changed(leaf, variant[number]) for variant in variants), default=0)
-            else:
+                others = [outputs[number] for run in runs for outputs in run]
+                unstable[name] = max((count_changed(leaf, other) for other in others), default=0)
+            elif golden.manifest.comparison == Comparison() or checks[0].vjp:
                 large[name] = count_undecided(own, scale)
             shows_something |= 2 * large.get(name, 0) < leaf.data.size
     record = NoiseRecord(
         jaxlib=jaxlib,
         instruction_set=instruction_set(),
-        moved=MOVED,
-        compiled=tuple(name for name in COMPILED if not any(one.rpartition("/")[2] == name for one in failed)),
+        moved=MOVED - len({_variant(name) for name in failed} - COMPILED.keys()),
+        compiled=tuple(name for name in COMPILED if name not in map(_variant, failed)),
         failed={name: _line(text) for name, text in sorted(failed.items())},
         narrowest_float=narrowest_float(golden.read_artifact()),
         undecided={name: count for name, count in large.items() if count},
         unstable={name: count for name, count in unstable.items() if count},
     )
     return MeasuredNoise(record, noise_to_npz(noises), bool(record.undecided) and not shows_something)
+
+
+def _runs_of(check: CheckRequest, failed: dict[str, str]) -> list[tuple[Leaf, ...]]:
+    """The outputs of a call in its variants. One that computes something else is added to those that failed."""
+    assert check.outputs is not None
+    plain = from_npz(Path(check.outputs))
+    runs = {one.name: from_npz(Path(one.outputs)) for one in check.variants if one.name not in failed}
+    if _variant(name := stray(plain, runs)) in COMPILED:
+        failed[name] = "it computes something else"
+        del runs[name]
+    return [plain, *runs.values()]
+
+
+def _variant(name: str) -> str:
+    """The variant without its call: ``vjp1/fast_math`` is ``fast_math``."""
+    return name.rpartition("/")[2]

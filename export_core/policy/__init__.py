@@ -22,6 +22,7 @@ from export_core.policy.model import (
     Retention,
     WindowDays,
 )
+from export_core.policy.numbers import NumbersRule
 
 __all__ = [
     "FILE",
@@ -29,6 +30,7 @@ __all__ = [
     "CustomCallChange",
     "ExtraReleases",
     "KnownFailure",
+    "NumbersRule",
     "Pin",
     "PlatformMode",
     "Policy",

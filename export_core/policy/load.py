@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.policy.errors import PolicyError
-from export_core.policy.model import ExtraReleases, Policy
+from export_core.policy.model import LOCATED, ExtraReleases, Policy
 from export_core.policy.source import PolicySource, has_table, read_source
 from export_core.policy.validation import Problems, problems
 from export_core.releases import load_calendar
@@ -17,8 +17,6 @@ from export_core.releases.project_releases import additions, read_releases
 
 FILE = "export_compat.yaml"
 PROJECT_FILE = "pyproject.toml"
-_LOCATED = ("known_failures", "quirks")
-"""Tables whose entries know where in the file they are: a stale entry is reported with its line."""
 
 
 def find_policy(folder: Path, named: str | None = None) -> Policy:
@@ -96,7 +94,7 @@ def read_policy(file: Path) -> tuple[Policy, PolicySource]:
         policy = msgspec.convert(source.data, Policy | None) or Policy()
     except msgspec.ValidationError as error:
         raise _schema_error(source, f"{error}.") from None
-    if any(entry.location for table in _LOCATED for entry in getattr(policy, table)):
+    if any(entry.location for table in LOCATED for entry in getattr(policy, table)):
         # The JSON form of a policy has this field, and msgspec reads it; a file must not have it.
         raise _schema_error(source, "expected no `place` in an entry.")
     # After the types, since these rules compare dates and numbers.
@@ -107,7 +105,7 @@ def read_policy(file: Path) -> tuple[Policy, PolicySource]:
             msgspec.structs.replace(entry, location=source.location((table, number)))
             for number, entry in enumerate(getattr(policy, table))
         )
-        for table in _LOCATED
+        for table in LOCATED
     }
     return msgspec.structs.replace(policy, **located), source
 

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from export_core.policy.numbers import NumbersRule
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Windows, load_calendar
 from export_core.releases.project_releases import project_calendar
 from export_core.tolerances import Tolerance
 
 PlatformMode = Literal["auto", "run", "compile"]
+
+LOCATED = ("known_failures", "quirks", "numbers")
+"""Tables whose entries know where in the file they are: a stale entry is reported with its line."""
 
 # A file may have these values in several forms. `__post_init__` turns them into one, and the types for mypy name only
 # that one.
@@ -233,6 +237,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         dict[str, dict[str, Tolerance]],
         Meta(description="By platform, then dtype: tolerances that a platform needs, also for existing goldens."),
     ] = {}
+    numbers: Annotated[
+        tuple[NumbersRule, ...],
+        Meta(description="How goldens are compared, whatever they recorded: the first entry that matches counts."),
+    ] = ()
     allow: Annotated[
         dict[str, str],
         Meta(description="Custom-call targets that are accepted in addition to JAX's stable list, with reasons."),
@@ -298,6 +306,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def without_locations(self) -> Policy:
         """The same without the lines of its entries: moving a line does not make another policy."""
-        known = tuple(msgspec.structs.replace(entry, location="") for entry in self.known_failures)
-        quirks = tuple(msgspec.structs.replace(quirk, location="") for quirk in self.quirks)
-        return msgspec.structs.replace(self, known_failures=known, quirks=quirks)
+        tables = {
+            table: tuple(msgspec.structs.replace(entry, location="") for entry in getattr(self, table))
+            for table in LOCATED
+        }
+        return msgspec.structs.replace(self, **tables)

@@ -11,11 +11,20 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from export_core.policy.model import CustomCallChange, KnownFailure, Policy, Quirk
+from export_core.policy.numbers import NumbersRule
 from export_core.policy.toml_lines import Key
 from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.calendar import version_key
 from export_core.releases.contradictions import contradiction
-from export_core.tolerances import PLATFORMS, problem_of_tolerances, read_amount, similar_platform
+from export_core.tolerances import (
+    AMOUNTS,
+    PLATFORMS,
+    problem_of_name,
+    problem_of_tolerances,
+    read_amount,
+    similar_platform,
+    takes_tolerances,
+)
 
 LONGEST_DAYS = 90
 """How many days an entry may be in force, unless it is permanent and was approved."""
@@ -48,6 +57,8 @@ def problems(policy: Policy) -> Problems:
         # "tpu: float32: message": the path to the tolerance comes before its message.
         *path, message = problem.split(": ")
         yield ("tolerances", *path), message
+    for number, rule in enumerate(policy.numbers):
+        yield from _numbers_rule(("numbers", number), rule)
     for target, reason in policy.allow.items():
         yield from _text(("allow", target), reason)
     yield from _releases(policy)
@@ -98,12 +109,25 @@ def _known_failure(key: Key, entry: KnownFailure) -> Problems:
     yield from _expiry(key, entry)
 
 
+def _numbers_rule(key: Key, rule: NumbersRule) -> Problems:
+    for name in ("cases", "writers"):
+        yield from _patterns((*key, name), getattr(rule, name), least=1)
+    yield from _texts(key, rule, "reason")
+    if problem := problem_of_name(rule.compare):
+        yield (*key, "compare"), problem
+    elif ":" in rule.compare and not all(rule.compare.partition(":")):
+        yield (*key, "compare"), f"expected module:function, found {rule.compare!r}."
+    yield from _amounts(key, rule, AMOUNTS)
+    for name in () if takes_tolerances(rule.compare) else AMOUNTS:
+        if getattr(rule, name) is not None:
+            yield (*key, name), f"expected none: {rule.compare!r} takes no tolerances. Leave it out, or choose another."
+
+
 def _quirk(key: Key, quirk: Quirk) -> Problems:
     yield from _texts(key, quirk, "case", "writer", "reason", "owner", "issue")
-    relaxing = ("rtol", "atol", "ulp")
-    yield from _amounts(key, quirk, relaxing)
+    yield from _amounts(key, quirk, AMOUNTS)
     yield from _patterns((*key, "allow"), quirk.allow, least=0)
-    if not quirk.allow and all(getattr(quirk, name) is None for name in relaxing):
+    if not quirk.allow and all(getattr(quirk, name) is None for name in AMOUNTS):
         yield key, "expected at least one of rtol, atol, ulp and allow, found none."
     yield from _expiry(key, quirk)
 
@@ -190,7 +214,7 @@ def _version(key: Key, version: str) -> Problems:
         yield key, f"{message[0].lower()}{message[1:]}"
 
 
-def _amounts(key: Key, table: Policy | Quirk, names: tuple[str, ...]) -> Problems:
+def _amounts(key: Key, table: Policy | Quirk | NumbersRule, names: tuple[str, ...]) -> Problems:
     for name in names:
         if (value := getattr(table, name)) is not None:
             try:

@@ -16,6 +16,7 @@ from export_core.matrix.local_replay import replay_here
 from export_core.matrix.outcome_cache import CachedOutcome
 from export_core.releases import Release
 from export_core.scratch import scratch_folder
+from export_core.tolerances import Sources
 from export_core.worker.protocol import Stage
 
 
@@ -24,6 +25,7 @@ class PackedGolden:
     """A golden as it travels: its manifest, and the bytes of each file but those for the eye."""
 
     manifest: Manifest
+    sources: Sources
     files: Mapping[str, bytes]
     mode: Mode
 
@@ -104,11 +106,11 @@ def _pack(cell: Cell) -> PackedGolden:
     manifest = cell.golden.manifest
     # No cell reads the others, and no key of an outcome covers them.
     names = [name for name in manifest.files if name not in FOR_THE_EYE]
-    return PackedGolden(manifest, {name: cell.golden.content(name) for name in names}, cell.mode)
+    return PackedGolden(manifest, cell.golden.sources, {name: cell.golden.content(name) for name in names}, cell.mode)
 
 
 def _unpack(golden: PackedGolden, job: Job, folder: Path) -> Cell:
     folder.mkdir()
     for name, data in golden.files.items():
         (folder / name).write_bytes(data)
-    return Cell(Golden(golden.manifest, folder), job.reader, job.platform, golden.mode, job.target)
+    return Cell(Golden(golden.manifest, folder, golden.sources), job.reader, job.platform, golden.mode, job.target)

@@ -17,6 +17,7 @@ from export_core.matrix.limits import Limits
 from export_core.matrix.plan import Plan
 from export_core.phrases import few, schema_problem
 from export_core.policy import Policy
+from export_core.policy.model import LOCATED
 from export_core.runs.errors import AGAIN, IncompleteResults, RunError, not_readable
 from export_core.untrusted import decode_json, read_regular
 
@@ -168,7 +169,7 @@ def policy_hash(policy: Mapping[str, Any]) -> str:
     Of the keys that are there, so that a later version, which knows more keys, finds the same.
     """
     plain = msgspec.json.decode(msgspec.json.encode(policy))
-    for table in ("known_failures", "quirks"):
+    for table in LOCATED:
         for entry in plain.get(table, ()):
             entry.pop("place", None)
     return hash_of(plain)

@@ -394,7 +394,8 @@ def test_which_part_of_a_factorization_differs_is_told():
     values, vectors = np.linalg.eigh(np.diag([1.0, 2.0]))
     found = compared([values, vectors], [values + 1, vectors], "eigh")
     assert str(found).splitlines()[0] == (
-        "eigh: eigenvalues: 2 of 2 elements differ (max abs error 1, max rel error 1; allowed rtol 1e-10, atol 2e-10)"
+        "eigh: eigenvalues: 2 of 2 elements differ (max abs error 1, max rel error 1; "
+        "allowed rtol 1e-10, atol 2e-10 (default of float64))"
     )
 
 

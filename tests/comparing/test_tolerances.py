@@ -25,8 +25,8 @@ NOTHING = Tolerance()
 
 
 def test_without_any_tolerance_the_default_of_the_dtype_holds():
-    assert tolerance_for("float32", NOTHING) == Tolerance(1e-5, None, None)
-    assert tolerance_for("float8_e5m2", NOTHING) == Tolerance(COARSE)
+    assert tolerance_for("float32", NOTHING) == (1e-5, None, None, "float32", {})
+    assert tolerance_for("float8_e5m2", NOTHING).rtol == COARSE
 
 
 @pytest.mark.parametrize("pair", [("tpu",), ("cpu", "tpu"), ("tpu", "cpu"), ("cuda", "tpu")])
@@ -58,8 +58,36 @@ def test_no_platform_has_a_finer_default_or_an_unknown_name():
 )
 def test_the_wider_of_golden_and_policy_holds_before_any_default(golden, policy, held):
     tolerances = {"tpu": {"float32": policy, "float64": Tolerance(rtol=9.0)}, "cuda": {"float32": Tolerance(rtol=9.0)}}
-    assert tolerance_for("float32", golden, ("cpu", "tpu"), tolerances) == held
-    assert tolerance_for("float32", golden, ("tpu", "cpu"), tolerances) == held
+    for platforms in (("cpu", "tpu"), ("tpu", "cpu")):
+        allowed = tolerance_for("float32", golden, platforms, tolerances)
+        assert Tolerance(allowed.rtol, allowed.atol, allowed.ulp) == held
+
+
+LINE = "export_compat.yaml:12"
+
+
+@pytest.mark.parametrize(
+    ("golden", "policy", "sources", "words"),
+    [
+        (NOTHING, NOTHING, {}, "rtol 0.01, atol 7 (default of float32)"),
+        (Tolerance(rtol=1e-3), NOTHING, {}, "rtol 0.001, atol 7 (golden)"),
+        (Tolerance(rtol=1e-3), NOTHING, {"rtol": "marker"}, "rtol 0.001, atol 7 (marker)"),
+        (Tolerance(rtol=1e-3, atol=7), NOTHING, {"rtol": LINE}, f"rtol 0.001 ({LINE}), atol 7 (golden)"),
+        (
+            Tolerance(rtol=1e-3),
+            NOTHING,
+            {"rtol": {"float32": LINE, "float64": "golden"}},
+            f"rtol 0.001, atol 7 ({LINE})",
+        ),
+        (Tolerance(rtol=1e-3), Tolerance(rtol=0.5), {"rtol": LINE}, "rtol 0.5, atol 7 (tolerances.tpu)"),
+        (Tolerance(rtol=0.5), Tolerance(rtol=0.5), {"rtol": LINE}, f"rtol 0.5, atol 7 ({LINE})"),
+        (Tolerance(ulp=4), NOTHING, {"ulp": LINE}, f"4 ulp ({LINE})"),
+        (Tolerance(atol=7, ulp=4), NOTHING, {"ulp": LINE}, f"rtol 0, atol 7 (golden), or 4 ulp ({LINE})"),
+    ],
+)
+def test_a_tolerance_names_what_set_each_part(golden, policy, sources, words):
+    allowed = tolerance_for("float32", golden, ("tpu", "cpu"), {"tpu": {"float32": policy}}, sources)
+    assert allowed.in_words(7.0) == words
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.arrays import from_npz
 from export_core.inspection.golden import golden_screen
+from export_core.policy import Policy
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CASE = "tests.compat.test_programs.test_random"
@@ -87,7 +88,7 @@ def test_fields_of_the_manifest_that_come_later_are_shown_too(copied):
     manifest = later(
         **msgspec.structs.asdict(golden.manifest), trials=trials, remark={"platform": "no TPU\x1b[2J here"}
     )
-    out = golden_screen(Golden(manifest, golden.folder), [])
+    out = golden_screen(Golden(manifest, golden.folder), [], Policy())
     assert "trials        name: vjp 0, shapes: 4, 2, refused: null\n" in out
     assert "and 1 more\n" in out
     assert "remark        platform: no TPU\\x1b[2J here\n" in out
@@ -106,3 +107,36 @@ def test_a_name_that_is_no_golden_is_bad_input(name, said, copied, jaxexport):
     ended = jaxexport("goldens", "show", name)
     assert ended.code == 2
     assert said in ended.err
+
+
+@pytest.mark.parametrize(
+    ("policy", "shown"),
+    [
+        ("goldens: golden\n", "by the default of each dtype"),
+        (
+            f"numbers:\n  - {{cases: ['{CASE}'], rtol: 1.0e-3, reason: measured}}\n",
+            "export_compat.yaml:2: numbers[0] (measured): rtol 0.001",
+        ),
+        (
+            "numbers: [{cases: [nothing], ulp: 1, reason: r}, {cases: ['*'], compare: exact, reason: measured}]\n"
+            "tolerances: {cpu: {float32: {rtol: 0.5}}}\n",
+            "export_compat.yaml:1: numbers[1] (measured): exact or wider, by tolerances.cpu of the policy",
+        ),
+        (
+            f"numbers: [{{cases: ['*'], reason: measured}}]\nquirks: [{{case: {CASE}, writer: '*', rtol: 0.5, "
+            "reason: r, owner: o, issue: i, added: 2026-10-01, expires: 2026-12-01}]\n",
+            "export_compat.yaml:2: quirks[0] (r; owner o, i): rtol 0.5 "
+            "export_compat.yaml:1: numbers[0] (measured): the default",
+        ),
+    ],
+)
+def test_what_decides_how_it_is_compared_is_shown(policy, shown, copied, jaxexport):
+    Path("export_compat.yaml").write_text(policy)
+    out = " ".join(jaxexport("goldens", "show", CASE).out.split())
+    assert f" compared {shown} artifact " in out
+
+
+def test_a_recorded_tolerance_is_shown_as_what_compares(copied, jaxexport):
+    (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
+    path.write_text(path.read_text().replace("rtol: null", "rtol: 0.25"))
+    assert "compared      as the golden recorded: rtol 0.25\n" in jaxexport("goldens", "show", CASE).out

@@ -20,7 +20,8 @@ def test_each_target_and_check_has_its_reason_and_cases():
             allowing("a", allow={"my_target": "pinned in our build"}),
             allowing("b", allow={"my_target": "pinned in our build"}, disabled_checks={"ALL": "an experiment"}),
             allowing("c", disabled_checks={"platform": "cosine is the same there", "my_target": "audited"}),
-        ]
+        ],
+        Policy(),
     )
     assert found == [
         Accepted("custom call my_target", "pinned in our build", ("a", "b")),
@@ -31,7 +32,7 @@ def test_each_target_and_check_has_its_reason_and_cases():
 
 
 def test_one_target_with_two_reasons_is_told_twice():
-    found = accepted_in([allowing("a", allow={"t": "one"}), allowing("b", allow={"t": "another"})])
+    found = accepted_in([allowing("a", allow={"t": "one"}), allowing("b", allow={"t": "another"})], Policy())
     assert [(each.reason, each.cases) for each in found] == [("another", ("b",)), ("one", ("a",))]
 
 

@@ -130,3 +130,19 @@ def test_a_quirk_accepts_other_numbers_of_a_golden_and_is_shown(project):
     assert "reason     shown on purpose; owner me, #7, until 2026-12-01" in ended.out
     without = process("judge", "quirk", "--policy", "inside.yaml", cwd=project)
     assert (without.code, "quirks: expected the value that this run was made with" in without.err) == (2, True)
+
+
+@pytest.mark.matrix
+def test_a_comparison_rule_corrects_a_golden_in_another_release(project):
+    stored = {path: path.read_bytes() for path in (project / "golden" / "numerics").rglob("*.*") if path.is_file()}
+    (project / "rule.yaml").write_text(
+        f"{INSIDE}numbers: [{{cases: [numerics], atol: {{float32: 1.5}}, reason: measured on purpose}}]\n"
+    )
+    words = ("matrix", "--cases", "numerics", "--readers", READER, *AS_OF, "--policy", "rule.yaml", "--results", "rule")
+    ended = process(*words, cwd=project)
+    assert (judged(project / "rule", READER), ended.code) == (Judgement.KEPT, 0), ended.out
+    assert "accepted  numbers: atol float32 1.5: numerics/0.9.2-cpu." in ended.out
+    assert "reason     measured on purpose" in ended.out
+    assert {path: path.read_bytes() for path in stored} == stored
+    without = process("judge", "rule", "--policy", "inside.yaml", cwd=project)
+    assert (without.code, "numbers: expected the value that this run was made with" in without.err) == (2, True)

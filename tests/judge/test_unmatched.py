@@ -52,6 +52,19 @@ NAME = "export_compat.yaml:1: {}[0] (r; owner o, i)"
             "issue: i}]",
             "custom_call_changes[0].old: no golden calls 'oars'.",
         ),
+        ("numbers: [{cases: [t.z, t.b], reason: r}]", "export_compat.yaml:1: numbers[0] (r): cases: 't.z' matches no"),
+        (
+            "numbers: [{cases: [t.b], writers: [0.9.2, 0.8.*], reason: r}]",
+            "export_compat.yaml:1: numbers[0] (r): writers: '0.8.*' matches no golden.",
+        ),
+        (
+            "numbers: [{cases: ['t.a[x]'], writers: [0.9.*], reason: r}]",
+            "export_compat.yaml:1: numbers[0] (r): none of its writers has a golden of its cases.",
+        ),
+        (
+            "numbers: [{cases: ['t.*'], reason: r}, {cases: [t.b], reason: r}]",
+            "export_compat.yaml:1: numbers[1] (r): it never counts: an earlier entry matches each of its goldens.",
+        ),
         (
             f"quirks: [{{case: t.z, writer: '*', rtol: 1, {ENTRY}}}]",
             f"{NAME.format('quirks')}: no golden is of case 't.z'.",
@@ -89,6 +102,7 @@ def test_what_matches_and_what_only_an_index_has_is_silent(warnings):
             f"""
             platforms: [cpu]
             required: {{readers: ['0.12.*', 0.13.0.dev*], writers: ['0.9.*']}}
+            numbers: [{{cases: ['t.a[x]'], reason: r}}, {{cases: ['*'], writers: ['0.9.*', '*-cpu'], reason: r}}]
             known_failures: [{{cases: ['t.a[x]'], writers: [0.12.0.1], readers: ['0.9.?', 0.13.0rc*], {FAILS}}}]
             quirks: [{{case: t.b, writer: '*-cpu', allow: [ours], {ENTRY}}}]
             """

@@ -49,7 +49,7 @@ def test_other_numbers_are_told_with_the_place_and_the_size(run):
     assert told(outcome) == (Verdict.NUMERICS, Stage.COMPARE, None)
     first = (
         "output 0 float32[2]: 2 of 2 elements differ (max abs error 1.91, max rel error 1.91, max ulp 2129184695; "
-        "allowed rtol 1e-05, atol 1e-05)"
+        "allowed rtol 1e-05, atol 1e-05 (default of float32))"
     )
     assert outcome.message.splitlines()[0] == first
     assert outcome.message.splitlines()[1] == "  worst at [1]: expected -1.0, got 0.9092974"

@@ -55,6 +55,7 @@ def test_commented_parts_of_a_first_policy_are_valid(jaxexport, here):
     path.write_text(taken.replace("TODO", "filled in"))
     policy = load_policy(path)
     assert (policy.rtol, list(policy.allow), list(policy.tolerances)) == ({"float32": 1e-5}, ["my_target"], ["tpu"])
+    assert [rule.cases for rule in policy.numbers] == [("tests.test_model.*",)]
     assert [quirk.case for quirk in policy.quirks] == ["tests.test_model.test_attention"]
 
 
@@ -77,7 +78,7 @@ def test_what_has_expired_is_named_with_its_line(jaxexport, here):
     assert ended.out.splitlines() == [
         "export_compat.yaml:2: known_failures[0] (r; owner o, i): expired on 2026-12-01, and this is as of 2026-12-02. "
         "Decide again.",
-        "export_compat.yaml: 1 known failure, 0 quirks, 0 allowed custom calls; 1 expired",
+        "export_compat.yaml: 1 known failure, 0 quirks, 0 comparison rules, 0 allowed custom calls; 1 expired",
     ]
 
 

@@ -52,8 +52,12 @@ def test_everything_that_a_policy_can_say_is_read(load):
     assert policy.required == Required(("0.12.*",), ("0.9.2",), ("cpu",), 10, outside=False)
     assert policy.unpromised == "goldens of 2023, which only bonus cells read"
     assert policy.rtol == {"float32": 1e-4}
-    assert [entry.location.rpartition("/")[2] for entry in policy.quirks] == ["export_compat.yaml:21"]
-    assert [entry.location.rpartition("/")[2] for entry in policy.known_failures] == ["export_compat.yaml:36"]
+    assert [entry.location.rpartition("/")[2] for entry in policy.quirks] == ["export_compat.yaml:31"]
+    assert [entry.location.rpartition("/")[2] for entry in policy.numbers] == [
+        "export_compat.yaml:19",
+        "export_compat.yaml:25",
+    ]
+    assert [entry.location.rpartition("/")[2] for entry in policy.known_failures] == ["export_compat.yaml:46"]
     assert policy.calendar().built("0.13.0.dev20261120") == datetime.date(2026, 11, 20)
 
 
@@ -164,6 +168,11 @@ ENTRY = """known_failures:
      reason: r, owner: o, issue: i, added: 2026-10-01,
      expires: 2026-12-30}
 """
+NUMBERS = """numbers:
+  - {cases: [a],
+     compare: svd, rtol: 1,
+     reason: r}
+"""
 QUIRK = """quirks:
   - {case: a, writer: '1', rtol: 1, reason: r, owner: o, issue: i,
      added: 2026-10-01, expires: 2026-12-01}
@@ -264,6 +273,19 @@ QUIRK = """quirks:
          "2: quirks[0]: expected at least one of rtol, atol, ulp and allow, found none."),
         (QUIRK.replace("rtol: 1", "rtol: -1"), "2: quirks[0].rtol: expected a finite number of 0 or more, found -1.0."),
         (QUIRK.replace("2026-12-01", "2027-12-01"), "found 2027-12-01, 426 days after it."),
+        # comparison rules
+        (NUMBERS.replace("reason: r", "resaon: r"), "4: numbers[0].resaon: unknown key. Did you mean `reason`?"),
+        (NUMBERS.replace("reason: r", "reason: TODO"), "4: numbers[0].reason: expected your own text in the place of"),
+        (NUMBERS.replace("cases: [a]", "cases: []"), "2: numbers[0].cases: expected at least one name or glob"),
+        (NUMBERS.replace("compare: svd", "compare: svdd"),
+         "3: numbers[0].compare: compare='svdd': expected one of allclose, exact"),
+        (NUMBERS.replace("svd, rtol: 1", "'mine:'"),
+         "3: numbers[0].compare: expected module:function, found 'mine:'."),
+        (NUMBERS.replace("rtol: 1", "rtol: {float32: -1}"),
+         "3: numbers[0].rtol: float32: expected a finite number of 0 or more, found -1.0."),
+        (NUMBERS.replace("rtol: 1", "ulp: 1.5"), "3: numbers[0].ulp: expected a whole number"),
+        (NUMBERS.replace("svd", "exact"), "3: numbers[0].rtol: expected none: 'exact' takes no tolerances."),
+        (NUMBERS.replace("svd", "'mine:close'"), "3: numbers[0].rtol: expected none: 'mine:close' takes no"),
         ("reader_packages: [optax, 'op tax']",
          "1: reader_packages[1]: expected a requirement as pip takes it, such as optax==0.2.5, found 'op tax': "),
         ("reader_packages:\n  - jax>=0.5",

@@ -265,6 +265,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
                     "renamed": one.message,
                     "own": False,
                     "elsewhere": 1,
+                    "corrected": {"compare": one.message},
                 }
                 | {"judgements": {one.judgement: 1}, "shown": [(one.golden, one.message)]}
                 for one in results

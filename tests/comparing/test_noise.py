@@ -1,0 +1,180 @@
+"""Noise as the measure of numbers: what is spread, what an element may be off by, and what passes or fails by it."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from export_core.comparing.compare import compare_leaves
+from export_core.comparing.noise import FACTOR, count_undecided, moved_by_an_ulp, noise_with_floors, scale_of, spread
+from export_core.comparing.rules import CallNoise
+from export_core.comparing.ulp import ulp_distance
+from export_core.goldens import Comparison
+from export_core.goldens.arrays import leaf_of
+from export_core.tolerances import Tolerance
+
+FLOATS = hnp.arrays(np.float32, st.integers(0, 8), elements=st.floats(width=32))
+
+
+def judged(expected, actual, noise, *, narrowest="", compare="allclose", tolerances=None, platforms=("cpu",), **how):
+    noises = CallNoise((None if noise is None else np.asarray(noise, np.float64),), narrowest)
+    want, got = (leaf_of(np.asarray(values)) for values in (expected, actual))
+    return compare_leaves(
+        [want], [got], Comparison(compare, **how), noise=noises, platforms=platforms, tolerances=tolerances
+    )
+
+
+def float32(*values):
+    return np.asarray(values, np.float32)
+
+
+@given(FLOATS, st.integers(0, 5))
+def test_inputs_move_by_a_unit_in_the_last_place(values, seed):
+    moved = moved_by_an_ulp(leaf_of(values), np.random.default_rng(seed)).numpy()
+    finite = np.isfinite(values)
+    assert (ulp_distance(values, moved)[finite] <= 1).all()
+    stays = ~finite | (values == 0)
+    assert moved[stays].tobytes() == values[stays].tobytes()
+    assert np.isfinite(moved[finite]).all()
+
+
+def test_inputs_move_at_all_and_the_same_for_a_seed():
+    values = leaf_of(np.linspace(1, 2, 100, dtype=ml_dtypes.bfloat16))
+    one, again, other = (moved_by_an_ulp(values, np.random.default_rng(seed)).data for seed in (1, 1, 2))
+    assert (one == again).all()
+    assert (one != other).any()
+    assert 20 < (one != values.data).sum() < 90
+
+
+def test_integers_and_keys_do_not_move():
+    values = leaf_of(np.arange(5))
+    assert moved_by_an_ulp(values, np.random.default_rng(0)) is values
+
+
+def test_spread_is_the_largest_move_of_each_element():
+    runs = [[leaf_of(float32(*values))] for values in ((1.0, 2.0, 3.0), (1.5, 2.0, np.inf), (0.75, 2.0, 3.25))]
+    (noise,) = spread(runs[0], runs[1:])
+    assert noise.tolist() == [0.5, 0.0, 0.25]
+
+
+def test_integers_have_no_noise():
+    assert spread([leaf_of(np.arange(3))], [[leaf_of(np.arange(3) + 1)]]) == (None,)
+
+
+def test_a_wrong_sign_beside_a_large_element_is_seen():
+    """With a tolerance that follows the largest element it is not."""
+    expected = float32(1e6, 0.5, -0.25, 0.125)
+    wrong = float32(1e6, -0.5, 0.25, -0.125)
+    noise = [0.06, 3e-8, 1e-8, 1e-8]
+    difference = judged(expected, wrong, noise)
+    assert (difference.ok, difference.mismatched) == (False, 3)
+    assert judged(expected, wrong, None).ok
+
+
+def test_rounding_noise_that_should_be_zero_is_no_difference():
+    noise = np.full(256, 8e-9)
+    one, other = (np.random.default_rng(seed).normal(0, 4e-9, 256).astype(np.float32) for seed in (0, 1))
+    assert judged(one, other, noise).ok
+    assert not judged(one, other + np.float32(1e-6), noise).ok
+
+
+def test_a_zero_beside_noisy_elements_borrows_their_noise():
+    noise = [0.0, 1e-3, 1e-3, 1e-3, 1e-3]
+    assert judged(float32(0, 1, 1, 1, 1), float32(1e-3, 1, 1, 1, 1), noise).ok
+
+
+def test_a_few_noisy_elements_lend_nothing():
+    noise = [1e-3, *[0.0] * 9]
+    assert not judged(float32(*[1.0] * 10), float32(1.0, 1.001, *[1.0] * 8), noise).ok
+
+
+@pytest.mark.parametrize(("units", "ok"), [(FACTOR / 2, True), (2 * FACTOR, False)])
+def test_without_noise_a_few_units_in_the_last_place_are_left(units, ok):
+    value = np.float32(1.0 + units * np.finfo(np.float32).eps)
+    assert judged(float32(1.0), np.asarray([value]), [0.0]).ok is ok
+
+
+def test_a_narrow_type_in_the_module_widens_the_limit():
+    expected, actual = float32(0.1, 1.0), float32(0.102, 1.003)
+    assert not judged(expected, actual, [0.0, 0.0]).ok
+    assert judged(expected, actual, [0.0, 0.0], narrowest="bfloat16").ok
+    assert not judged(expected, float32(0.3, 1.0), [0.0, 0.0], narrowest="bfloat16").ok
+    assert not judged(expected, actual, [0.0, 0.0], narrowest="float32").ok
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"), [(np.nan, 0.0), (0.0, np.nan), (np.inf, 1.0), (1.0, np.inf), (np.inf, -np.inf)]
+)
+def test_what_is_not_finite_must_be_the_same_however_large_the_noise(expected, actual):
+    difference = judged(float32(expected), float32(actual), [1e30])
+    assert not difference.ok
+    assert difference.max_noise_error == np.inf
+
+
+def test_the_error_is_told_in_units_of_the_noise():
+    difference = judged(float32(1.0, 1.0), float32(1.0, 1.5), [0.01, 0.01])
+    assert difference.max_noise_error == pytest.approx(50)
+    assert "max 50 times the noise; allowed 8 times the noise of each)" in str(difference)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"rtol": 1e-3},
+        {"atol": 1e-3},
+        {"ulp": 100},
+        {"rtol": {"float32": 1e-3}},
+        {"tolerances": {"cpu": {"float32": Tolerance(rtol=1e-3)}}},
+    ],
+)
+def test_a_tolerance_that_is_asked_for_decides_alone(asked):
+    ulps = np.float32(1.0 + 50 * np.finfo(np.float32).eps)
+    assert not judged(float32(1.0), np.asarray([ulps]), [0.0]).ok
+    difference = judged(float32(1.0), np.asarray([ulps]), [0.0], **asked)
+    assert difference.ok
+    assert not judged(float32(1.0), float32(1.5), [1.0], **asked).ok
+
+
+@pytest.mark.parametrize("asked", [{"rtol": {"float64": 1.0}}, {"tolerances": {"cuda": {"float32": Tolerance(1.0)}}}])
+def test_a_tolerance_of_something_else_leaves_the_noise(asked):
+    assert not judged(float32(1.0), float32(1.1), [0.0], **asked).ok
+
+
+def test_another_platform_may_multiply_with_less_precision():
+    expected, actual = float32(1.0, 0.5), float32(1.0005, 0.5)
+    assert not judged(expected, actual, [0.0, 0.0]).ok
+    assert judged(expected, actual, [0.0, 0.0], platforms=("cpu", "cuda")).ok
+    assert not judged(expected, float32(1.01, 0.5), [0.0, 0.0], platforms=("cpu", "cuda")).ok
+
+
+def test_shape_compares_no_values():
+    assert judged(float32(1.0), float32(np.nan), [0.0], compare="shape").ok
+    assert not judged(float32(1.0), float32(1.0, 2.0), [0.0], compare="shape").ok
+    assert not judged(float32(1.0), np.float64([1.0]), [0.0], compare="shape").ok
+
+
+def test_exact_is_exact_whatever_the_noise():
+    assert not judged(float32(1.0), float32(1.0000001), [1.0], compare="exact").ok
+
+
+@given(FLOATS, st.floats(0, 1e30))
+def test_every_output_agrees_with_itself(values, noise):
+    assert judged(values, values, np.full(values.shape, noise)).ok
+
+
+@given(FLOATS)
+def test_the_floors_never_take_noise_away(values):
+    noise = np.abs(np.where(np.isfinite(values), values, 0.0)).astype(np.float64)
+    with_floors = noise_with_floors(values, noise, "float32")
+    assert (with_floors >= noise).all()
+    assert (with_floors > 0).all()
+
+
+def test_noise_of_a_tenth_of_everything_shows_nothing():
+    inputs, outputs = leaf_of(float32(0.5)), leaf_of(float32(1.0, -1.0, 0.5))
+    assert scale_of([inputs, outputs]) == 1.0
+    assert count_undecided(np.asarray([0.74, 0.05, 0.2]), 1.0) == 2

@@ -1,0 +1,177 @@
+"""Rules of the policy's `numbers`: a comparison is corrected without writing a golden again."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+import numpy as np
+import pytest
+from making import day, golden, manifest
+
+from export_core.environments.environment import this_interpreter
+from export_core.goldens import Comparison, Golden, GoldenStore
+from export_core.goldens.adopt import adopt_artifact
+from export_core.goldens.arrays import from_npz, leaf_of, to_npz
+from export_core.goldens.manifest import UNKNOWN
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
+from export_core.judge import Accepted, accepted_in
+from export_core.matrix import Cell, MatrixError, Selection, Verdict, make_plan
+from export_core.matrix.comparisons import under_policy
+from export_core.matrix.content_keys import OutcomeKeys
+from export_core.matrix.limits import ReplayOptions
+from export_core.policy import NumbersRule, Policy, Quirk
+from export_core.releases import load_calendar
+from export_core.run_options import RunOptions
+from export_core.session import Interpreter, run_matrix
+
+RULE = NumbersRule(("t.f",), "measured", rtol=1e-3, location="/home/me/export_compat.yaml:12")
+QUIRK = Quirk(
+    "t.f", "*", "rounded otherwise", "me", "#7", added=day("2026-10-01"), rtol={"float32": 0.5},
+    expires=day("2026-12-01"), location="export_compat.yaml:30",
+)  # fmt: skip
+
+
+def compared(policy: Policy, *goldens: Golden) -> list[Comparison]:
+    return [golden.manifest.comparison for golden in under_policy(goldens, policy)]
+
+
+@pytest.mark.parametrize(
+    ("cases", "writers", "matched"),
+    [
+        (("t.f",), ("*",), ["t.f/0.9.2-cpu", "t.f/0.12.0.1-cpu"]),
+        (("t.*",), ("0.9.*",), ["t.f/0.9.2-cpu", "t.g[x]/0.9.2-cpu"]),
+        (("t.g[x]",), ("0.9.2-cpu",), ["t.g[x]/0.9.2-cpu"]),
+        (("t.f", "t.g*"), ("0.8.*",), []),
+    ],
+)
+def test_a_rule_holds_for_its_cases_by_its_writers(cases, writers, matched):
+    goldens = [golden("t.f", "0.9.2"), golden("t.f", "0.12.0.1"), golden("t.g[x]", "0.9.2")]
+    rule = msgspec.structs.replace(RULE, cases=cases, writers=writers)
+    changed = under_policy(goldens, Policy(numbers=(rule,)))
+    assert [one.id for one in changed if one.manifest.comparison == Comparison(rtol=1e-3)] == matched
+    assert [one for one in changed if one.id not in matched] == [one for one in goldens if one.id not in matched]
+
+
+def test_the_first_rule_replaces_the_recorded_comparison_whole():
+    recorded = golden("t.f", comparison=Comparison("eigh", rtol=0.1, atol=0.2))
+    second = NumbersRule(("*",), "never reached", atol=9.0)
+    assert compared(Policy(numbers=(RULE, second)), recorded) == [Comparison(rtol=1e-3)]
+
+
+def test_a_rule_without_tolerances_gives_the_default_back():
+    recorded = golden("t.f", comparison=Comparison(rtol=0.1))
+    assert compared(Policy(numbers=(NumbersRule(("*",), "too wide"),)), recorded) == [Comparison()]
+
+
+def test_a_quirk_is_on_top_of_a_rule_and_each_is_named():
+    by_dtype = msgspec.structs.replace(RULE, rtol={"float32": 1e-3, "float64": 1e-6}, atol=1e-9)
+    (changed,) = under_policy([golden("t.f")], Policy(numbers=(by_dtype,), quirks=(QUIRK,)))
+    assert changed.manifest.comparison == Comparison(rtol={"float32": 0.5, "float64": 1e-6}, atol=1e-9)
+    rule, quirk = "export_compat.yaml:12", "export_compat.yaml:30"
+    assert changed.sources["rtol"] == {"float32": quirk, "float64": rule}
+    assert changed.sources["atol"] == rule
+
+
+def test_a_quirk_names_itself_beside_what_the_golden_recorded():
+    recorded = golden("t.f", comparison=Comparison(rtol={"float16": 0.1}))
+    (changed,) = under_policy([recorded], Policy(quirks=(QUIRK,)))
+    assert changed.sources["rtol"] == {"float16": "golden", "float32": "export_compat.yaml:30"}
+
+
+def test_a_quirk_with_a_tolerance_on_an_exact_rule_is_an_error():
+    exact = NumbersRule(("*",), "integers", compare="exact")
+    with pytest.raises(MatrixError, match=r"found t\.f with 'exact', which looks at none"):
+        under_policy([golden("t.f")], Policy(numbers=(exact,), quirks=(QUIRK,)))
+
+
+def test_a_rule_is_shown_as_accepted_with_its_goldens():
+    found = accepted_in([manifest("t.f", "0.9.2"), manifest("t.g", "0.9.2")], Policy(numbers=(RULE,)))
+    assert found == [Accepted("numbers: rtol 0.001", "measured", ("t.f/0.9.2-cpu",))]
+
+
+def test_a_comparator_of_a_rule_is_imported_before_anything_runs():
+    rule = NumbersRule(("*",), "ours", compare="no_such_module:f")
+    goldens = under_policy([golden("t.f")], Policy(numbers=(rule,)))
+    with pytest.raises(Exception, match="cannot import no_such_module"):
+        make_plan(goldens, load_calendar(), Policy().window_lengths(), Selection(), day("2026-11-20"))
+
+
+def test_a_rule_and_its_line_are_part_of_the_key_of_an_outcome(goldens, here):
+    environment = dataclasses.replace(this_interpreter(here), content_hash="known")
+
+    def key(*numbers: NumbersRule) -> str:
+        policy = Policy(numbers=numbers)
+        (one,) = under_policy([goldens["waves"]], policy)
+        return OutcomeKeys(ReplayOptions(load_calendar(), policy)).of(Cell(one, here, "cpu"), environment)
+
+    rule = msgspec.structs.replace(RULE, cases=("waves",))
+    moved = msgspec.structs.replace(rule, location="export_compat.yaml:13")
+    elsewhere = msgspec.structs.replace(rule, location="/another/export_compat.yaml:12")
+    assert len({key(), key(rule), key(moved), key(RULE)}) == 3
+    assert key(rule) == key(elsewhere)
+    assert key() == key(RULE), "a rule of other goldens changes nothing"
+
+
+# --- replayed -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(goldens, tmp_path) -> GoldenStore:
+    """Goldens whose outputs are off by 1e-3: two generations of `waves`, and one that was adopted."""
+    own, store = goldens["waves"], GoldenStore(tmp_path / "golden")
+    files = {name: own.content(name) for name in (ARTIFACT, INPUTS)}
+    files[OUTPUTS] = to_npz([leaf_of(leaf.numpy() + np.float32(1e-3)) for leaf in from_npz(own.folder / OUTPUTS)])
+    hashed = msgspec.structs.replace(own.manifest, files={name: sha256(data) for name, data in files.items()})
+    older = load_calendar().release("0.9.2")
+    writer = msgspec.structs.replace(own.manifest.writer, jaxlib=older.jaxlib, jax=older.jax, built=older.built)
+    for made in (hashed, msgspec.structs.replace(hashed, writer=writer)):
+        store.write(made, files)
+    paths = {name: tmp_path / name for name in (INPUTS, OUTPUTS)}
+    for name, path in paths.items():
+        path.write_bytes(files[name])
+    unknown = msgspec.structs.replace(own.manifest.writer, python=UNKNOWN)
+    store.write(*adopt_artifact(own.read_artifact(), paths[INPUTS], paths[OUTPUTS], "adopted", unknown))
+    return store
+
+
+@pytest.fixture
+def replay(store, here, kept):
+    """Replays all of them in this interpreter, under rules; the verdict and the message of each."""
+
+    def run(*numbers: NumbersRule) -> dict[str, tuple[Verdict, str]]:
+        before = {path: path.read_bytes() for path in store.root.rglob("*.yaml")}
+        policy, options = Policy(numbers=numbers), RunOptions(results=None, cache=False)
+        interpreter = Interpreter(here, kept.start)
+        ended = run_matrix(policy, Selection(), options, goldens=store.goldens(), interpreter=interpreter)
+        assert {path: path.read_bytes() for path in store.root.rglob("*.yaml")} == before
+        return {result.golden: (result.verdict, result.message.partition("; ")[2]) for result in ended.results}
+
+    return run
+
+
+def test_a_false_numerics_is_corrected_across_writers_and_adopted(replay):
+    assert {verdict for verdict, _ in replay().values()} == {Verdict.NUMERICS}
+    wide = NumbersRule(("*",), "measured", atol=1e-2)
+    assert [*replay(wide).values()] == [(Verdict.PASS, "")] * 3
+
+
+def test_a_rule_for_an_adopted_golden_leaves_the_others_broken(replay):
+    verdicts = replay(NumbersRule(("adopted",), "measured", atol=1e-2))
+    assert {name.partition("/")[0] for name, (verdict, _) in verdicts.items() if verdict is Verdict.PASS} == {"adopted"}
+
+
+def test_a_stricter_rule_turns_a_pass_into_numerics_and_is_named(replay):
+    wide, strict = NumbersRule(("*",), "measured", atol=1e-2), msgspec.structs.replace(RULE, cases=("*",), rtol=1e-6)
+    found = replay(msgspec.structs.replace(strict, writers=("0.9.2",)), wide)
+    older = {name: outcome for name, outcome in found.items() if outcome[0] is Verdict.NUMERICS}
+    assert [name.partition("/")[2] for name in older] == ["0.9.2-cpu"]
+    ((_, message),) = older.values()
+    assert message.startswith("allowed rtol 1e-06, atol 1.08e-06 (export_compat.yaml:12))")
+
+
+def test_a_rule_that_says_exact_is_named(replay):
+    exact = NumbersRule(("*",), "bits", compare="exact", location="export_compat.yaml:7")
+    assert {message.splitlines()[0] for _, message in replay(exact).values()} == {
+        "allowed equal bits (export_compat.yaml:7))"
+    }

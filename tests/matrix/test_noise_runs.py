@@ -1,0 +1,174 @@
+"""The measurement of noise: which runs are made, what their outputs give, and what happens to runs that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from making import files, manifest, release, write_golden
+
+from export_core.comparing.noise import stray
+from export_core.environments.environment import this_interpreter
+from export_core.goldens import Check, Golden, GoldenStore
+from export_core.goldens.arrays import from_npz, leaf_of, to_npz
+from export_core.goldens.store import NOISE, OUTPUTS
+from export_core.matrix import Limits
+from export_core.matrix.noise_runs import COMPILED, MOVED, MeasuredNoise, measure_noise, with_noise
+from export_core.tolerances import FLOATS
+from export_core.worker.protocol import Reply, Request, Stage
+
+PLAIN = np.asarray([1.0, 2.0], np.float32)
+OK = Reply(Stage.RUN, "ok")
+
+
+class FakeWorker:
+    """Writes what each variant gives; before that, answers with the replies that it was told."""
+
+    def __init__(self, outputs_of: Callable[[str], object] = lambda name: PLAIN, *replies: Reply) -> None:
+        self.outputs_of = outputs_of
+        self.replies = [*replies, OK]
+        self.requests: list[Request] = []
+
+    def submit(self, request: Request) -> Future[Reply]:
+        self.requests.append(request)
+        for check in request.checks:
+            if check.outputs is not None:
+                for name, path in (("plain", check.outputs), *((one.name, one.outputs) for one in check.variants)):
+                    Path(path).write_bytes(to_npz([leaf_of(np.asarray(self.outputs_of(name)))]))
+        future: Future[Reply] = Future()
+        future.set_result(self.replies.pop(0))
+        return future
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.fixture
+def golden(tmp_path) -> Golden:
+    return write_golden(GoldenStore(tmp_path / "golden"), manifest())
+
+
+def measured(golden: Golden, worker: FakeWorker) -> MeasuredNoise:
+    found = measure_noise(golden, this_interpreter(release("0.12.0.1")), worker, Limits())
+    assert isinstance(found, MeasuredNoise), found
+    return found
+
+
+def noise_in(golden: Golden, found: MeasuredNoise, tmp_path: Path) -> list[float]:
+    changed, content = with_noise(golden.manifest, golden.files(), found)
+    stored = write_golden(GoldenStore(tmp_path / "with noise"), changed, content)
+    stored.verify()
+    return stored.noise()[OUTPUTS][0].tolist()
+
+
+def test_each_run_has_moved_inputs_or_other_options(golden):
+    worker = FakeWorker()
+    record = measured(golden, worker).record
+    (request,) = worker.requests
+    variants = {variant.name: variant for variant in request.checks[0].variants}
+    assert list(variants) == [*(f"moved {seed}" for seed in range(MOVED)), *COMPILED]
+    assert {name: variant.options for name, variant in variants.items() if name in COMPILED} == COMPILED
+    assert request.warm
+    assert (record.moved, record.compiled, record.failed) == (MOVED, tuple(COMPILED), {})
+
+
+def test_noise_is_stored_a_little_too_large_and_never_too_small(golden, tmp_path):
+    worker = FakeWorker(lambda name: PLAIN + np.float32([0.001, 0.0]) if name == "fast_math" else PLAIN)
+    noise, zero = noise_in(golden, measured(golden, worker), tmp_path)
+    assert 0.001 <= noise <= 0.001 * 2 ** (1 / 8) * 1.001
+    assert zero == 0
+
+
+def test_a_run_that_raises_is_left_out_and_named(golden, tmp_path):
+    raised = Reply(Stage.RUN, "ok", failed={"sse4_2": "ValueError: No such option\nmore"})
+    worker = FakeWorker(lambda name: PLAIN + (name == "sse4_2"), raised)
+    found = measured(golden, worker)
+    assert found.record.failed == {"sse4_2": "ValueError: No such option"}
+    assert "sse4_2" not in found.record.compiled
+    assert noise_in(golden, found, tmp_path) == [0, 0]
+
+
+def test_a_run_that_ends_the_process_is_left_out_of_another_try(golden):
+    crashed = Reply(Stage.RUN, "crash", variant="no_fusion", signal=11, failed={"moved 0": "ValueError: no"})
+    worker = FakeWorker(lambda name: PLAIN, crashed)
+    record = measured(golden, worker).record
+    assert record.failed == {"moved 0": "ValueError: no", "no_fusion": "died by signal 11 (SIGSEGV)"}
+    assert (record.moved, len(record.compiled)) == (MOVED - 1, len(COMPILED) - 1)
+    assert [variant.name for variant in worker.requests[1].checks[0].variants] == [
+        *(f"moved {seed}" for seed in range(1, MOVED)),
+        *(name for name in COMPILED if name != "no_fusion"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (Reply(Stage.RUN, "crash", signal=11), "died by signal 11 (SIGSEGV)"),
+        (Reply(Stage.COMPILE, "error", type="ValueError", message="no\nmore"), "ValueError: no"),
+        (Reply(Stage.RUN, "timeout"), "timed out"),
+    ],
+)
+def test_a_golden_that_does_not_run_has_no_noise(golden, reply, reason):
+    worker = FakeWorker(lambda name: PLAIN, reply)
+    assert measure_noise(golden, this_interpreter(release("0.12.0.1")), worker, Limits()) == reason
+
+
+def test_a_golden_for_other_platforms_is_not_run(tmp_path):
+    made = manifest()
+    options = msgspec.structs.replace(made.options, platforms=("cuda",))
+    golden = write_golden(GoldenStore(tmp_path / "golden"), msgspec.structs.replace(made, options=options))
+    worker = FakeWorker()
+    reason = measure_noise(golden, this_interpreter(release("0.12.0.1")), worker, Limits())
+    assert (reason, worker.requests) == ("it was exported for other platforms than cpu", [])
+
+
+def test_a_compilation_that_computes_something_else_is_left_out(golden, tmp_path):
+    worker = FakeWorker(lambda name: PLAIN * 1e12 if name == "fast_math" else PLAIN)
+    found = measured(golden, worker)
+    assert found.record.failed == {"fast_math": "it computes something else"}
+    assert noise_in(golden, found, tmp_path) == [0, 0]
+
+
+def test_a_moved_input_never_computes_something_else(golden, tmp_path):
+    worker = FakeWorker(lambda name: PLAIN * 2 if name == "moved 3" else PLAIN)
+    found = measured(golden, worker)
+    assert (found.record.failed, found.record.undecided) == ({}, {"0": 2})
+    assert found.proves_nothing
+
+
+def test_two_that_agree_are_no_stray():
+    plain, far = [leaf_of(PLAIN)], [leaf_of(PLAIN * 9)]
+    assert stray(plain, {"a": far, "b": plain, "c": plain}) == "a"
+    assert stray(plain, {"a": far, "b": far, "c": plain}) == ""
+    assert stray(plain, {}) == ""
+
+
+def test_calls_with_the_same_outputs_have_one_noise(tmp_path):
+    made = manifest(checks=(Check("again", outputs=OUTPUTS),))
+    golden = write_golden(GoldenStore(tmp_path / "golden"), made)
+    worker = FakeWorker(lambda name: PLAIN + np.float32(0.0625) * (name == "again/fast_math"))
+    found = measured(golden, worker)
+    assert len(from_npz(found.data)) == 1
+    assert noise_in(golden, found, tmp_path) == [0.0625, 0.0625]
+
+
+@pytest.mark.parametrize("dtype", sorted(FLOATS))
+def test_the_noise_of_no_dtype_takes_more_than_its_outputs(dtype, tmp_path):
+    import ml_dtypes
+
+    values = np.linspace(0.5, 4, 64).astype(getattr(ml_dtypes, dtype, None) or dtype)
+    outputs = to_npz([leaf_of(values)])
+    golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(), {**files(), OUTPUTS: outputs})
+    worker = FakeWorker(lambda name: values if name != "fast_math" else np.roll(values, 1))
+    found = measured(golden, worker)
+    assert len(found.data) <= len(outputs)
+    changed, content = with_noise(golden.manifest, golden.files(), found)
+    stored = write_golden(GoldenStore(tmp_path / "with noise"), changed, content)
+    (noise,) = stored.noise()[OUTPUTS]
+    moved = np.abs(values.astype(complex) - np.roll(values, 1).astype(complex))
+    assert (noise >= moved * 0.999).all()
+    assert NOISE in stored.manifest.files

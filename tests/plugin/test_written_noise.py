@@ -1,0 +1,110 @@
+"""The noise of a golden: measured when it is written; goldens whose numbers would prove nothing are refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects, Run
+
+TESTS = """
+import jax, jax.numpy as jnp, numpy as np, pytest
+
+X = np.random.default_rng(0).uniform(0.1, 0.9, 16).astype(np.float32)
+
+def chaos(x):
+    return jax.lax.fori_loop(0, 60, lambda _, x: 3.9 * x * (1 - x), x)
+
+def zero_gradient(x):
+    return jax.grad(lambda bias: jnp.sum(jax.nn.softmax(x + bias) * x))(jnp.float32(0.1))
+
+@pytest.mark.export_compat
+class TestPlain:
+    def test_smooth(self, export_golden):
+        export_golden(jax.jit(lambda x: (jnp.exp(x).sum(), x > 0.5)), X)
+
+    def test_zero_gradient(self, export_golden):
+        export_golden(jax.jit(zero_gradient), X)
+
+    def test_chaos(self, export_golden):
+        export_golden(jax.jit(chaos), X)
+
+    def test_partly_chaos(self, export_golden):
+        export_golden(jax.jit(lambda x: jnp.concatenate([x, chaos(x)])), X)
+
+    def test_chaos_and_a_count(self, export_golden):
+        export_golden(jax.jit(lambda x: (chaos(x), x.shape[0] + jnp.int32(0))), X)
+
+    def test_unstable(self, export_golden):
+        export_golden(jax.jit(lambda x: jnp.argsort(chaos(x))), X)
+
+@pytest.mark.export_compat(compare="shape")
+def test_shape(export_golden):
+    export_golden(jax.jit(chaos), X)
+
+@pytest.mark.export_compat(rtol=1e-3, atol=1.0)
+def test_own_tolerance(export_golden):
+    export_golden(jax.jit(chaos), X)
+"""
+
+
+@pytest.fixture(scope="module")
+def project(projects: Projects) -> Project:
+    """Goldens of smooth and chaotic functions."""
+    return projects(test_a=TESTS)
+
+
+@pytest.fixture(scope="module")
+def written(project: Project) -> Run:
+    """The run that wrote them."""
+    return project.pytest("--update-goldens")
+
+
+def manifest_of(project: Project, case: str) -> dict[str, object]:
+    return yaml.safe_load(next((project.goldens / case).glob("*/golden.yaml")).read_text())
+
+
+def test_noise_is_stored_and_described(project: Project, written: Run) -> None:
+    manifest = manifest_of(project, "test_a.TestPlain.test_smooth")
+    noise = manifest["noise"]
+    assert "noise.npz" in manifest["files"]
+    assert (noise["moved"], noise["jaxlib"]) == (6, manifest["writer"]["jaxlib"])
+    assert noise["instruction_set"] == manifest["instruction_set"] != ""
+    assert len(noise["compiled"]) + len(noise.get("failed", {})) == 6
+    assert noise["narrowest_float"] == "float32"
+    assert "undecided" not in noise
+
+
+def test_noise_is_the_same_when_it_is_written_again(project: Project, written: Run) -> None:
+    before = project.stored()
+    again = project.pytest("--update-goldens", "-k", "smooth or partly")
+    assert "2 goldens unchanged" in again.text
+    assert project.stored() == before
+
+
+def test_numbers_that_prove_nothing_are_refused(project: Project, written: Run) -> None:
+    told = written["TestPlain.test_chaos"]
+    assert told.outcome == "failed"
+    assert "nothing was stored: the numbers of this golden would prove nothing" in told.text
+    assert "compare='shape'" in told.text
+    assert not (project.goldens / "test_a.TestPlain.test_chaos").exists()
+
+
+def test_all_others_are_stored_and_pass(project: Project, written: Run) -> None:
+    assert set(written.outcomes()["failed"]) == {"test_a.TestPlain.test_chaos"}, written.text
+    assert project.pytest("--deselect", "test_a.py::TestPlain::test_chaos").code == 0
+
+
+def test_outputs_that_show_nothing_are_named(project: Project, written: Run) -> None:
+    undecided = manifest_of(project, "test_a.TestPlain.test_partly_chaos")["noise"]["undecided"]
+    assert 8 <= undecided["0"] <= 16
+    assert f"output 0: {undecided['0']} elements cannot tell right from wrong" in written.text
+    assert manifest_of(project, "test_a.TestPlain.test_chaos_and_a_count")["noise"]["undecided"].keys() == {"0"}
+
+
+def test_integers_that_are_not_the_same_in_each_run_are_named(project: Project, written: Run) -> None:
+    unstable = manifest_of(project, "test_a.TestPlain.test_unstable")["noise"]["unstable"]
+    assert f"output 0: {unstable['0']} elements must be equal, and are not in all runs" in written.text

@@ -14,7 +14,7 @@ from benchmarks.numbers import collect, tables
 from benchmarks.numbers.findings import find
 from export_core.atomic import write_whole
 
-WRITERS = "0.9.2,0.12.0.1"
+WRITERS = "0.6.2,0.9.2,0.12.0.1"
 READERS = "0.6.2,0.7.2,0.8.3,0.9.0,0.9.2,0.10.2,0.11.0,0.11.2,0.12.0.1"
 BEGIN, END = "<!-- nox -s numbers: begin -->\n", "<!-- nox -s numbers: end -->\n"
 
@@ -30,9 +30,9 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folders = collect.Folders((options.work or Path(scratch)).resolve())
-        collect.write(folders, options.writers.split(","), [name for name in options.programs.split(",") if name])
-        if not folders.results.exists():
-            collect.read(folders, options.readers.split(","))
+        writers, readers = options.writers.split(","), options.readers.split(",")
+        collect.write(folders, writers, [name for name in options.programs.split(",") if name])
+        collect.read(folders, writers, readers)
         findings = find(folders)
     text = tables.markdown(findings)
     print(*tables.details(findings, options.details), "", text, sep="\n")

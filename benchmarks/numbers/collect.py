@@ -43,7 +43,7 @@ class Folders:
 
     @property
     def results(self) -> Path:
-        """The results of the matrix."""
+        """The results of a matrix for each writer."""
         return self.work / "results"
 
     @property
@@ -93,11 +93,18 @@ def write(folders: Folders, writers: Sequence[str], programs: Sequence[str]) -> 
         marker.touch()
 
 
-def read(folders: Folders, readers: Sequence[str]) -> None:
-    """Every golden in every reader. Outcomes of earlier runs are not used: they have no outputs."""
-    words = ["-m", "benchmarks.numbers.saving", "matrix", "--goldens", folders.goldens, "--policy", POLICY]
-    words += ["--results", folders.results, "--readers", ",".join(readers), "--no-cache", "--quiet"]
-    run(list(map(str, words)), JUDGED, OUTPUTS=str(folders.outputs))
+def read(folders: Folders, writers: Sequence[str], readers: Sequence[str]) -> None:
+    """Every golden of writers that nobody has read yet, in every reader.
+
+    Outcomes of earlier runs are not used: they have no outputs.
+    """
+    for writer in writers:
+        results = folders.results / writer
+        if (results / "summary.json").exists():
+            continue
+        words = ["-m", "benchmarks.numbers.saving", "matrix", "--goldens", folders.goldens, "--policy", POLICY]
+        words += ["--results", results, "--writers", writer, "--readers", ",".join(readers), "--no-cache", "--quiet"]
+        run(list(map(str, words)), JUDGED, OUTPUTS=str(folders.outputs))
 
 
 def run(words: Sequence[str], allowed: Sequence[int] = (0,), *, python: str = sys.executable, **variables: str) -> None:
@@ -111,7 +118,8 @@ def run(words: Sequence[str], allowed: Sequence[int] = (0,), *, python: str = sy
 def reads(folders: Folders) -> Iterator[Read]:
     """The cells of the matrix with what the readers answered."""
     goldens = {golden.id: golden for golden in GoldenStore(folders.goldens).goldens()}
-    for result in read_results(folders.results):
+    results = [result for folder in sorted(folders.results.iterdir()) for result in read_results(folder)]
+    for result in results:
         golden, reader = goldens[result.golden], result.reader.jaxlib
         file = folders.outputs / reader / result.case / f"{golden.folder.name}.npz"
         yield Read(golden, reader, result.verdict, from_npz(file) if file.exists() else None)

@@ -10,9 +10,10 @@ from benchmarks.numbers.changes import Change, change_of
 from benchmarks.numbers.collect import Folders, Read, program_of, reads, wrong_outputs
 from benchmarks.numbers.planted import FROM_OUTPUTS
 from benchmarks.numbers.rules import Judged, judge
-from export_core.comparing.rules import NO_NOISE, CallNoise
+from export_core.comparing.rules import CallNoise
 from export_core.goldens import Golden, GoldenStore, Leaf
 from export_core.goldens.arrays import leaf_of
+from export_core.goldens.store import OUTPUTS
 from export_core.matrix.checks import call_noise
 from export_core.tolerances import FLOATS
 
@@ -82,7 +83,7 @@ def _compare(golden: Golden) -> str:
 
 
 def _noise(golden: Golden) -> CallNoise:
-    return call_noise(golden).get("", NO_NOISE)
+    return call_noise(golden)[OUTPUTS]
 
 
 def _planted(golden: Golden, given: dict[str, tuple[Leaf, ...]], noise: CallNoise) -> Iterable[Planted]:

@@ -46,7 +46,7 @@ def errors_in_noise(
     expected: Sequence[Leaf], outputs: Sequence[Leaf], comparison: Comparison, noise: CallNoise
 ) -> Array:
     """The error of each element in units of its noise; infinite where it fails a rule without noise."""
-    rules = Rules(comparison, noise, CPU, {})
+    rules = Rules(comparison, noise, CPU, {}, {})
     wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, outputs))
     if comparison.compare in FACTORIZATIONS:
         judged = [

@@ -162,7 +162,7 @@ def fft_convolution(x, k, *, shift=0):
 
 
 def poisson_2d(f, *, epsilon=1.0):
-    """Divides by a zero that it has replaced; XLA's fast math loses the replacement, and the noise is 1e12."""
+    """Replaces the zero that it divides by; XLA's fast math loses that, and computes something else."""
     k = jnp.fft.fftfreq(f.shape[0]).astype(jnp.float32)
     square = k[:, None] ** 2 + k[None, :] ** 2
     return jnp.fft.ifft2(jnp.fft.fft2(f) / jnp.where(square == 0, epsilon, -4 * np.float32(np.pi) ** 2 * square)).real
@@ -277,7 +277,7 @@ PROGRAMS = (
     Program(fft, (normal(216, 32, 32),), {SWAPPED: {"axis": 0}}),
     Program(spectral_derivative, (normal(217, 4, 64),), {OFF_BY_ONE: {"shift": 1}}),
     Program(fft_convolution, (normal(218, 256), normal(219, 16)), {OFF_BY_ONE: {"shift": 1}}),
-    Program(poisson_2d, (normal(220, 24, 24),), {CONSTANT: {"epsilon": 1.00001}}, compare="shape"),
+    Program(poisson_2d, (normal(220, 24, 24),), {CONSTANT: {"epsilon": 1.00001}}),
     Program(erf_inverse, (uniform(221, 256, low=-0.999, high=0.999),), {CONSTANT: {"factor": 0.999997}}),
     Program(log_gamma, (uniform(222, 256, low=0.1, high=30),), {CONSTANT: {"shift": 3e-6}}),
     Program(digamma, (uniform(223, 128, low=0.5, high=10),), {CONSTANT: {"shift": 3e-6}}),

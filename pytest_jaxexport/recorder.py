@@ -161,9 +161,10 @@ class Recorder:
         manifest = msgspec.structs.replace(produced.manifest, instruction_set=instruction_set())
         with staged_golden(manifest, produced.files) as golden:
             measured = self._replayer.noise(golden)
+            (compared,) = under_policy([golden], self._settings.policy)
         if isinstance(measured, str):  # a call that fails shows that in the first replay
             return replace(produced, manifest=manifest)
-        if measured.proves_nothing and manifest.comparison == Comparison():
+        if measured.proves_nothing and compared.manifest.comparison == Comparison():
             self._fail(f"{manifest.case}: nothing was stored: {PROVES_NOTHING}")
         manifest, files = with_noise(manifest, produced.files, measured)
         return replace(produced, manifest=manifest, files=files)

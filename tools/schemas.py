@@ -16,6 +16,7 @@ import msgspec
 from export_core.goldens import Manifest
 from export_core.inspection.facts import Inspection
 from export_core.judge import Result, Summary
+from export_core.judge.drift import Trend
 from export_core.judge.forecast import Forecast
 from export_core.policy import Policy
 from export_core.policy.json_schema import DIALECT, TITLE, policy_schema
@@ -42,6 +43,7 @@ KINDS: dict[str, tuple[type, str]] = {
     ),
     "result": (Result, "one line of results.jsonl: a judged cell"),
     "summary": (Summary, "summary.json: what was planned, what happened, the exit code"),
+    "trend": (Trend, "what `jaxexport trend --json` prints: in which release which outputs changed"),
 }
 
 

@@ -9,12 +9,13 @@ import msgspec
 from export_core.artifact import Artifact
 from export_core.artifact.writers import contradiction
 from export_core.cli.output import echo
-from export_core.goldens import Golden, GoldenError, GoldenStore, Manifest, Writer
+from export_core.goldens import Comparison, Golden, GoldenError, GoldenStore, Manifest, Writer
 from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import staged_golden
 from export_core.inspection.describe import find_writer
 from export_core.inspection.noise_text import PROVES_NOTHING, noise_text
 from export_core.matrix import Limits, MatrixError, Selection
+from export_core.matrix.comparisons import under_policy
 from export_core.matrix.noise_runs import with_noise
 from export_core.measuring import measure_goldens
 from export_core.phrases import plural
@@ -88,7 +89,8 @@ def with_own_noise(
         ((_, measured),) = measure_goldens([golden], policy, Limits(), _note)
     if isinstance(measured, str):
         return manifest, files, f"its noise is not known: {measured}"
-    if measured.proves_nothing:
+    (compared,) = under_policy([golden], policy)
+    if measured.proves_nothing and compared.manifest.comparison == Comparison():
         raise GoldenError(f"{manifest.case}: {PROVES_NOTHING}")
     return *with_noise(manifest, files, measured), noise_text(measured.record)
 

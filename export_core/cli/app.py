@@ -21,10 +21,11 @@ from export_core.cli.plan import plan
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
 from export_core.cli.report import report
+from export_core.cli.trend import trend
 from export_core.errors import PREFIX, ExportCompatError
 
 _COMMANDS = (
-    *(inspect, audit, diff, matrix, plan, merge, judge, policy_group, forecast, report),
+    *(inspect, audit, diff, matrix, plan, merge, judge, policy_group, forecast, report, trend),
     *(environments_group, backfill, goldens_group, releases),
 )
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from export_core.comparing.algebra import to_double
+from export_core.comparing.diagnosis import diagnose
 from export_core.comparing.errors import CompareError
 from export_core.comparing.factors import FACTORIZATIONS, Part, parts_of
 from export_core.comparing.rules import NO_NOISE, CallNoise, Rule, Rules, same
@@ -50,6 +51,7 @@ class Difference:
     worst element and the first few, and in `masks` where one side is NaN or infinite and the other is not. `problem` is
     set instead where shapes, dtypes or the number of outputs differ, and by a user's own comparator. `max_noise_error`
     is the largest error in units of the noise that the golden's writer measured, None where it measured none.
+    `looks_like` are lines that say what kind of difference it is.
     """
 
     ok: bool
@@ -66,6 +68,7 @@ class Difference:
     masks: tuple[str, ...] = ()
     tolerance: str = ""
     max_noise_error: float | None = None
+    looks_like: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.problem:
@@ -79,7 +82,7 @@ class Difference:
             return errors
         name = self.of_type if self.output is None else f"output {self.output} {self.of_type}"
         lines = [f"{name}: {self.mismatched} of {self.total} elements differ ({errors}; allowed {self.tolerance})"]
-        lines += [f"  {mask}" for mask in self.masks]
+        lines += [f"  {line}" for line in (*self.masks, *self.looks_like)]
         if self.worst:
             lines.append(f"  worst at {self.worst}")
         lines += [f"  first at {row}" for row in self.rows]
@@ -197,7 +200,8 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
     if difference.ok:
         return difference
     errors = absolute if verdicts.in_noise is None else verdicts.in_noise
-    return _with_elements(difference, verdicts.bad, errors, expected, actual)
+    diagnosis = diagnose(expected, actual, verdicts.limit, rule.dtype)
+    return replace(_with_elements(difference, verdicts.bad, errors, expected, actual), looks_like=diagnosis.lines)
 
 
 def _with_elements(difference: Difference, bad: Array, errors: Array, expected: Array, actual: Array) -> Difference:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,12 +44,13 @@ NO_NOISE = CallNoise()
 class Verdicts:
     """What a rule says of each element.
 
-    `bad` are those that it refuses, `words` what it allows. `in_noise` are the errors in units of the noise, None where
-    there is no noise.
+    `bad` are those that it refuses, `words` what it allows. `limit` is the error that each may have, None where it must
+    be equal. `in_noise` are the errors in units of the noise, None where there is no noise.
     """
 
     bad: Array
     words: str
+    limit: Array | None = None
     in_noise: Array | None = None
 
 
@@ -58,7 +59,8 @@ class Rule:
     """How the elements of one array are judged.
 
     `dtype` is that of the outputs, which the array may only be made of. Without `tolerance` values must be equal, with
-    `bits`, which is what asks for it, all bits too. With `noise` that decides, and the tolerance is None.
+    `bits`, which is what asks for it, all bits too. Without `tolerance`, `noise` decides; with it, errors are only
+    measured in it.
     """
 
     dtype: str
@@ -75,10 +77,12 @@ class Rule:
         """
         if self.bits:
             return Verdicts((_bytes(expected) != _bytes(actual)).any(axis=-1), f"equal bits ({self.bits})")
-        if self.noise is not None:
-            return self._by_noise(expected, actual, self.noise, scale)
+        by_noise = None if self.noise is None else self._by_noise(expected, actual, self.noise, scale)
         if self.tolerance is not None:
-            return Verdicts(*_beyond(expected, actual, self.tolerance, scale))
+            verdicts = _beyond(expected, actual, self.tolerance, scale)
+            return replace(verdicts, in_noise=by_noise.in_noise) if by_noise else verdicts
+        if by_noise is not None:
+            return by_noise
         unequal = ~same(expected, actual) if expected.dtype.name in FLOATS else expected != actual
         return Verdicts(unequal, "equal values")
 
@@ -94,9 +98,9 @@ class Rule:
         with np.errstate(all="ignore"):
             error = np.abs(got - want)
             close, in_noise = error <= limit, error / unit
-        finite = np.isfinite(want) & np.isfinite(got)
-        bad = ~np.where(finite, close, same(want, got))
-        return Verdicts(bad, words, np.where(finite, in_noise, np.where(bad, np.inf, 0.0)))
+        finite, equal = np.isfinite(want) & np.isfinite(got), same(want, got)
+        bad = ~np.where(finite, close, equal)
+        return Verdicts(bad, words, limit, np.where(finite, in_noise, np.where(equal, 0.0, np.inf)))
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,8 @@ class Rules:
             is_wider = any(platform in PLATFORM_RTOL for platform in self.platforms)
             rtol = default_rtol(dtype, self.platforms) if is_wider else 0.0
             return Rule(dtype, noise=noise, narrowest_float=self.noise.narrowest_float, rtol_of_platform=rtol)
-        return Rule(dtype, tolerance=tolerance_for(dtype, given, self.platforms, self.tolerances, self.sources))
+        tolerance = tolerance_for(dtype, given, self.platforms, self.tolerances, self.sources)
+        return Rule(dtype, tolerance=tolerance, noise=noise, narrowest_float=self.noise.narrowest_float)
 
 
 def same(want: Array, got: Array) -> Array:
@@ -134,8 +139,8 @@ def same(want: Array, got: Array) -> Array:
     return equal
 
 
-def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array | None) -> tuple[Array, str]:
-    """Which elements are out of tolerance, and the tolerance as text."""
+def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array | None) -> Verdicts:
+    """Which elements are out of tolerance."""
     want, got = to_double(expected), to_double(actual)
     rtol = allowed.rtol
     # Without an atol of its own an array is measured by its largest element. A fixed atol of 1e-5 would accept anything
@@ -144,12 +149,16 @@ def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array | Non
     scale = largest(want, want.ndim) if scale is None else scale
     atol = np.asarray(rtol * scale if allowed.atol is None else allowed.atol)
     with np.errstate(all="ignore"):
-        close = np.abs(got - want) <= atol + rtol * np.abs(want)
-    if allowed.ulp is not None and expected.dtype.name in FLOATS:
-        close |= ulp_distance(expected, actual) <= allowed.ulp
+        limit = atol + rtol * np.abs(want)
+        close = np.abs(got - want) <= limit
+        if allowed.ulp is not None and expected.dtype.name in FLOATS:
+            units = ulp_distance(expected, actual)
+            close |= units <= allowed.ulp
+            # As if all units from one value to the other had the same size.
+            limit = np.maximum(limit, allowed.ulp * np.abs(got - want) / np.maximum(units, 1))
     # No tolerance extends beyond what is finite: an infinity next to the largest number is still a wrong result.
-    beyond = ~np.where(np.isfinite(want) & np.isfinite(got), close, same(want, got))
-    return beyond, allowed.in_words(float(atol.max(initial=0.0)))
+    bad = ~np.where(np.isfinite(want) & np.isfinite(got), close, same(want, got))
+    return Verdicts(bad, allowed.in_words(float(atol.max(initial=0.0))), limit)
 
 
 def _bytes(values: Array) -> Array:

@@ -11,7 +11,7 @@ PROVES_NOTHING = (
     "the numbers of this golden would prove nothing: its outputs move by more than a tenth of the largest number when "
     "inputs move by one unit in the last place or the compiler rounds in another order, as those of a chaotic function "
     "do. Export fewer steps, or a smoother function; or say what is to be compared: compare='shape', or a tolerance or "
-    "comparator of your own."
+    "comparator of your own, in the marker or in the policy's `numbers`."
 )
 
 

@@ -83,6 +83,9 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "") -> Result:
         device=outcome.device,
         driver=outcome.driver,
         foreseen=_foreseen(cell),
+        max_noise_error=_finite(outcome.difference.max_noise_error if outcome.difference else None),
+        outputs=outcome.outputs,
+        as_written=outcome.as_written,
     )
     return judge_again(result, policy)
 

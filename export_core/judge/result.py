@@ -47,6 +47,11 @@ class ReaderOf(msgspec.Struct, frozen=True, gc=False):
     jaxlib: str
     built: datetime.date
 
+    @property
+    def date_order(self) -> tuple[datetime.date, str, str]:
+        """Sort key: by build date; one jaxlib may be read with several jax."""
+        return self.built, self.jaxlib, self.jax
+
 
 def by_build_date(releases: Iterable[WriterOf | ReaderOf]) -> list[str]:
     """The jaxlib versions of releases, each once, oldest build first, as every list of releases is."""
@@ -72,6 +77,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """A judged cell.
 
     `days` are those between the two build dates; `seconds` are wall time; errors are None if nothing was compared.
+    `max_noise_error` is in units of the noise that the golden's writer measured, None if it measured none. `outputs` is
+    a digest of the bits of all outputs, empty if nothing was compared: two readers of a golden with the same one gave
+    the same bits. `as_written` says whether they are those that the writer saw.
 
     `flaky` says which other verdict the same content had the last time, ``was crash on 2026-11-20``; the judgement is
     of this one. `device` is the kind of device that it ran on or, in mode `compile`, was compiled for; `driver` what
@@ -103,6 +111,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     device: str = ""
     driver: str = ""
     foreseen: str = ""
+    max_noise_error: float | None = None
+    outputs: str = ""
+    as_written: bool = False
 
     @property
     def golden_order(self) -> tuple[str, datetime.date, str]:

@@ -70,7 +70,8 @@ class Outcome:
     of the signal that ended the process; `difference` the numbers, where outputs were compared; `seconds` of wall
     time. `flaky` says which other verdict the same content had the last time that it ran, and when; it is empty where
     the verdict was this one, or the content never ran. `device` is the kind of device that the cell ran on or was
-    compiled for, `driver` what drove it: both are empty on a CPU.
+    compiled for, `driver` what drove it: both are empty on a CPU. `outputs` is a digest of the bits of all outputs,
+    empty where none were compared; `as_written` says whether they are the bits that the golden's writer saw.
     """
 
     cell: Cell
@@ -84,6 +85,8 @@ class Outcome:
     flaky: str = ""
     device: str = ""
     driver: str = ""
+    outputs: str = ""
+    as_written: bool = False
 
     @property
     def mode(self) -> Mode:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from export_core.comparing.bits import bits_of, bits_of_calls
 from export_core.comparing.compare import Difference, compare_leaves
 from export_core.comparing.rules import NO_NOISE, CallNoise
 from export_core.environments.placement import Mode
-from export_core.goldens import Check, Comparison, Golden
+from export_core.goldens import Check, Comparison, Golden, Leaf
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.rules import adopted_specs
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
@@ -89,7 +91,7 @@ def comparison_of(check: Check, how: Comparison) -> Comparison:
 
     Derivatives are no factorizations, whatever the outputs of the function are.
     """
-    return msgspec.structs.replace(how, compare="allclose") if check.vjp else how
+    return msgspec.structs.replace(how, compare="allclose") if check.vjp and how.compare != "shape" else how
 
 
 def call_noise(golden: Golden) -> dict[str, CallNoise]:
@@ -102,11 +104,14 @@ def call_noise(golden: Golden) -> dict[str, CallNoise]:
 class CallResults:
     """What the calls of a cell gave: the largest errors of all.
 
-    `problem` says what is wrong, and is empty if nothing is.
+    `problem` says what is wrong, and is empty if nothing is. `outputs` is a digest of the bits of all outputs, empty
+    where there are none to compare; `as_written` says whether they are the bits of the golden.
     """
 
     difference: Difference
     problem: str = ""
+    outputs: str = ""
+    as_written: bool = False
 
 
 def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions) -> CallResults:
@@ -114,33 +119,53 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
 
     Of what was only compiled, there are only refusals to compare.
     """
-    manifest = cell.golden.manifest
+    problem = ""
     differences: list[Difference] = []
+    written: list[bytes] = []
+    found: list[bytes] = []
     noise = {} if cell.mode is Mode.COMPILE else call_noise(cell.golden)
     for number, check in enumerate(checks_of(cell)):
         prefix = f"{check.name}: " if check.name else ""
         if check.outputs is None:
             message = reply.refusals.get(check.name, "")
-            if not check.expects(message):
+            if not problem and not check.expects(message):
                 problem = f"{prefix}expected a refusal with {check.refused!r} in its message, found {message}"
-                return CallResults(_largest(differences), problem)
-            continue
-        if cell.mode is Mode.COMPILE:
-            continue
-        difference = compare_leaves(
-            from_npz(cell.golden.folder / check.outputs),
-            from_npz(scratch / f"{number}.npz"),
-            comparison_of(check, manifest.comparison),
-            noise=noise.get(check.outputs, NO_NOISE),
-            platforms=(manifest.writer.platform, cell.platform),
-            tolerances=options.policy.tolerances,
-            sources=cell.golden.sources,
-            user_code=options.user_code,
-        )
-        differences.append(difference)
-        if not difference.ok:
-            return CallResults(replace(_largest(differences), ok=False), f"{prefix}{difference}")
-    return CallResults(_largest(differences), _sharding_problem(cell, reply))
+        elif cell.mode is Mode.RUN:
+            expected, actual = from_npz(cell.golden.folder / check.outputs), from_npz(scratch / f"{number}.npz")
+            written.append(bits_of(expected))
+            found.append(bits_of(actual))
+            if problem:
+                continue  # only the bits of later calls are still of interest
+            differences.append(difference := _compared(cell, check, expected, actual, noise, options))
+            problem = "" if difference.ok else f"{prefix}{difference}"
+    return CallResults(
+        _largest(differences),
+        problem or _sharding_problem(cell, reply),
+        outputs=bits_of_calls(found),
+        as_written=bool(found) and found == written,
+    )
+
+
+def _compared(
+    cell: Cell,
+    check: Check,
+    expected: Sequence[Leaf],
+    actual: Sequence[Leaf],
+    noise: Mapping[str, CallNoise],
+    options: ReplayOptions,
+) -> Difference:
+    """The difference of one call's outputs from the golden's."""
+    manifest = cell.golden.manifest
+    return compare_leaves(
+        expected,
+        actual,
+        comparison_of(check, manifest.comparison),
+        noise=noise.get(check.outputs or "", NO_NOISE),
+        platforms=(manifest.writer.platform, cell.platform),
+        tolerances=options.policy.tolerances,
+        sources=cell.golden.sources,
+        user_code=options.user_code,
+    )
 
 
 def _sharding_problem(cell: Cell, reply: Reply) -> str:

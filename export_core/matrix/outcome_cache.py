@@ -55,6 +55,8 @@ class CachedOutcome(msgspec.Struct, frozen=True, array_like=True):
     device: str = ""
     driver: str = ""
     mode: Mode = Mode.RUN
+    outputs: str = ""
+    as_written: bool = False
 
     @classmethod
     def from_outcome(cls, outcome: Outcome) -> CachedOutcome:

@@ -114,6 +114,8 @@ def _ended(
         signal=reply.signal,
         stderr=without_credentials(reply.stderr),
         difference=results.difference if results else None,
+        outputs=results.outputs if results else "",
+        as_written=bool(results and results.as_written),
         seconds=reply.seconds,
         device=reply.device,
         driver=reply.driver,

@@ -46,9 +46,7 @@ def grid(results: Sequence[Result]) -> Grid:
     for result in results:
         place = (result.writer.built, heads[result.writer], result.case, result.platform)
         rows.setdefault(place, (result.writer, {}))[1][result.reader] = result
-    readers = sorted(
-        {result.reader for result in results}, key=lambda reader: (reader.built, reader.jaxlib, reader.jax)
-    )
+    readers = sorted({result.reader for result in results}, key=lambda reader: reader.date_order)
     # Where one jaxlib is read with several jax, only the jax tells its columns apart.
     paired = {jaxlib for jaxlib, count in Counter(reader.jaxlib for reader in readers).items() if count > 1}
     names = _short_names([case for _, _, case, _ in sorted(rows)])

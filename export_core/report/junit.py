@@ -105,7 +105,10 @@ def _run(results: Sequence[Result], summary: Summary) -> Xml.Element:
     """The test case of the run. It fails whenever the exit code is not 0, also where no single cell has failed."""
     case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
     line, counts = headline(summary)
-    of_the_run = [f"{finding.title}  {finding.text}" for finding in findings(results, summary) if not finding.results]
+    # What is about one cell is in its own test case.
+    of_the_run = [
+        f"{finding.title}  {finding.text}" for finding in findings(results, summary) if len(finding.results) != 1
+    ]
     text = "\n\n".join((line, counts, *of_the_run))
     if outcome := _RUN_OUTCOMES.get(summary.exit_code):
         Xml.SubElement(case, outcome, type="jaxexport.run", message=line).text = text

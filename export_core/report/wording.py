@@ -183,6 +183,19 @@ def _release(side: WriterOf | ReaderOf) -> str:
     return f"jax {side.jax} with jaxlib {side.jaxlib} (built {side.built})"
 
 
+def release_name(release: ReaderOf) -> str:
+    """``jaxlib 0.11.2 with jax 0.12.0.1 (built 2026-09-17)``; jax only where it has another number."""
+    jax = "" if release.jax == release.jaxlib else f" with jax {release.jax}"
+    return f"jaxlib {release.jaxlib}{jax} (built {release.built})"
+
+
+def error_size(noise: float | None, absolute: float | None) -> str:
+    """How large an error is: in units of the writer's noise where it was measured, else as it is."""
+    if noise is not None:
+        return f"{noise:.3g} x noise"
+    return "not finite" if absolute is None else f"off by {absolute:.2g}"
+
+
 def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, str]]:
     """What a cell is judged by, with labels: window, stage, message, stderr, and the command that reproduces it.
 

@@ -212,6 +212,8 @@ def test_a_difference_has_counts_errors_and_a_few_elements():
     assert str(found).splitlines() == [
         "output 1 float32[4,5]: 11 of 20 elements differ (max abs error 7, max rel error 0.368, max ulp 3670016; "
         "allowed rtol 1e-05, atol 0.00019 (default of float32))",
+        "  no pattern: errors of about 6e-02 of the values",
+        "  errors in units of what is allowed: ≤1: 9 · >1000: 11",
         "  worst at [3, 4]: expected 19.0, got 26.0",
         *(f"  first at [1, {i}]: expected {5 + i}.0, got {5.5 + i}" for i in range(5)),
     ]

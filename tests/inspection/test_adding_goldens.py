@@ -12,6 +12,8 @@ from artifacts import DATA, Ended, Run, bare, changed, with_an_unknown_operation
 from export_core.artifact import Aval
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import from_npz
+from export_core.goldens.noise_record import NoiseRecord
+from export_core.matrix.noise_runs import MeasuredNoise
 from export_core.runs.results import read_results
 
 GOLDENS = DATA.parents[2] / "golden"
@@ -264,3 +266,15 @@ def test_a_writer_that_cannot_have_written_it_is_refused(add, tmp_path):
     assert ended.code == 2
     assert "artifact.jaxexport: --writer 0.12.0.1: expected an artifact in a format that" in ended.err
     assert not (tmp_path / "golden").exists()
+
+
+def test_one_that_proves_nothing_is_added_under_a_comparison_rule(add, tmp_path, monkeypatch):
+    record = NoiseRecord("0.9.2", "AVX2", 6, ())
+    measured = MeasuredNoise(record, b"noise", proves_nothing=True)
+    monkeypatch.setattr("export_core.cli.adding.measure_goldens", lambda goldens, *_: [(goldens[0], measured)])
+    monkeypatch.setattr("export_core.cli.adding.replay_by_writer", lambda *_: "replayed")
+    words = (MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz")
+    assert "would prove nothing" in add(*words, replay=True).err
+    (tmp_path / "export_compat.yaml").write_text("numbers: [{cases: [models.*], compare: shape, reason: chaotic}]")
+    assert add(*words, replay=True).code == 0
+    assert the_golden(tmp_path).manifest.noise == record

@@ -34,8 +34,10 @@ WRONG = Difference(
     ("NaN",),
     "rtol 1",
 )
-NUMERICS = Outcome(CELL, Stage.COMPARE, Verdict.NUMERICS, "a\nb é", None, "said\x00", WRONG, 0.25)
-PASS = Outcome(CELL, Stage.COMPARE, Verdict.PASS, difference=Difference(True, 0.0, 0.0), seconds=1.5)
+NUMERICS = Outcome(CELL, Stage.COMPARE, Verdict.NUMERICS, "a\nb é", None, "said\x00", WRONG, 0.25, outputs="0a")
+PASS = Outcome(
+    CELL, Stage.COMPARE, Verdict.PASS, difference=Difference(True, 0.0, 0.0), seconds=1.5, outputs="0b", as_written=True
+)
 CRASH = Outcome(CELL, Stage.RUN, Verdict.CRASH, "died by signal 11 (SIGSEGV)", 11)
 
 

@@ -40,6 +40,8 @@ def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork):
         assert told(outcome) == (Verdict.PASS, Stage.COMPARE, None), (case, outcome.message, outcome.stderr)
         assert outcome.difference is not None
         assert outcome.difference.max_abs_error is not None
+        assert outcome.as_written, "this interpreter wrote it"
+        assert len(outcome.outputs) == 16
         assert outcome.seconds > 0
 
 
@@ -53,6 +55,8 @@ def test_other_numbers_are_told_with_the_place_and_the_size(run):
     )
     assert outcome.message.splitlines()[0] == first
     assert outcome.message.splitlines()[1] == "  worst at [1]: expected -1.0, got 0.9092974"
+    assert outcome.outputs
+    assert not outcome.as_written
     assert told(found["other_count"]) == (Verdict.NUMERICS, Stage.COMPARE, None)
     assert found["other_count"].message == "expected 2 outputs, got 1"
 

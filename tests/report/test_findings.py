@@ -110,6 +110,104 @@ def test_what_its_own_writer_cannot_replay_breaks_no_promise():
     assert found[2].text.splitlines()[0].endswith(f"crashed.{sentence} either.")
 
 
+def wrong(reader, case="t.f", bits="a", **changes):
+    """A cell that ran with different numbers."""
+    changes = {"message": "far", "outputs": bits, "max_abs_error": 0.5, **changes}
+    return result(Verdict.NUMERICS, Judgement.BROKEN, case=case, reader=reader, **changes)
+
+
+def test_numbers_that_changed_in_one_release_are_one_finding():
+    results = [
+        *(result(reader="0.10.0", case=case) for case in ("t.a", "t.b")),
+        *(wrong(reader, case) for case in ("t.a", "t.b") for reader in ("0.10.2", "0.11.0")),
+    ]
+    (finding,) = findings(results, summary(results))
+    assert (finding.title, len(finding.results)) == ("BROKEN PROMISE", 4)
+    assert finding.text.splitlines()[:5] == [
+        "4 cells ran with different numbers. Numbers changed in jaxlib 0.10.2 (built 2026-06-17), after jaxlib 0.10.0 "
+        "(built 2026-04-16).",
+        "  goldens    t.a/0.9.2-cpu in jaxlib 0.10.2, 0.11.0: off by 0.5",
+        "             t.b/0.9.2-cpu in jaxlib 0.10.2, 0.11.0: off by 0.5",
+        "  bits       the same in all these readers of a golden",
+        "  example    t.a, written by jax 0.9.2 with jaxlib 0.9.2 (built 2026-03-18) and read by jax 0.10.2 with "
+        "jaxlib 0.10.2 (built 2026-06-17) on cpu",
+    ]
+    assert "  reproduce  jaxexport matrix --cases t.a " in finding.text
+
+
+def test_numbers_that_changed_in_two_releases_are_two_findings():
+    results = [
+        *(result(reader=reader, case="t.b") for reader in ("0.10.0", "0.10.2")),
+        *(wrong(reader, "t.a") for reader in ("0.10.0", "0.10.2", "0.11.0")),
+        *(wrong(reader, "t.b") for reader in ("0.11.0", "0.11.2")),
+    ]
+    assert [len(finding.results) for finding in findings(results, summary(results))] == [3, 2]
+
+
+def test_numbers_that_changed_back_say_so():
+    results = [wrong("0.10.2"), wrong("0.11.0"), result(reader="0.11.2", case="t.f")]
+    (finding,) = findings(results, summary(results))
+    assert finding.text.splitlines()[0].endswith(
+        " changed in jaxlib 0.10.2 (built 2026-06-17), after jaxlib 0.9.2 (built 2026-03-18), and changed back in "
+        "jaxlib 0.11.2 with jax 0.12.0.1 (built 2026-09-17)."
+    )
+
+
+def test_older_readers_that_differ_are_one_finding():
+    results = [wrong("0.9.0"), wrong("0.9.1")]
+    (finding,) = findings(results, summary(results))
+    assert finding.text.splitlines()[0].endswith(
+        " Numbers changed in jaxlib 0.9.2 (built 2026-03-18): readers before it differ from the writer."
+    )
+
+
+def test_a_golden_that_no_reader_agrees_with_is_one_finding():
+    results = [wrong(reader, case) for case in ("t.a", "t.b") for reader in ("0.9.1", "0.10.2")]
+    both = findings(results, summary(results))
+    assert [len(finding.results) for finding in both] == [2, 2]
+    assert both[0].text.splitlines()[0].endswith(" No reader agrees with the writer.")
+
+
+def test_a_golden_that_its_own_writer_differs_from_is_one_finding():
+    results = [wrong(reader) for reader in ("0.9.2", "0.10.2", "0.11.0")]
+    (finding,) = findings(results, summary(results))
+    assert finding.title == "NOT REPLAYABLE"
+    assert "the golden's own writer cannot replay it." in finding.text.splitlines()[0]
+
+
+def test_known_failures_are_not_among_changed_numbers():
+    known = msgspec.structs.replace(wrong("0.11.2"), judgement=Judgement.KNOWN)
+    results = [wrong("0.10.2"), wrong("0.11.0"), known]
+    both = findings(results, summary(results))
+    assert [(finding.title, len(finding.results)) for finding in both] == [("BROKEN PROMISE", 2), ("known failure", 1)]
+
+
+def test_bits_that_change_again_are_told_with_where_to_look():
+    results = [wrong("0.10.2"), wrong("0.11.0", bits="b")]
+    (finding,) = findings(results, summary(results))
+    assert (
+        "  bits       those of 1 golden change again among these readers: see `jaxexport trend --numbers`"
+        in finding.text
+    )
+    (finding,) = findings(unknown := [wrong("0.10.2", bits=""), wrong("0.11.0", bits="")], summary(unknown))
+    assert "  bits  " not in finding.text, "an earlier version did not record them"
+
+
+def test_the_example_of_changed_numbers_is_the_worst_in_noise():
+    results = [
+        wrong("0.10.2", case, max_noise_error=noise) for case, noise in (("t.a", 9.0), ("t.b", 31.0), ("t.c", 7.0))
+    ]
+    (finding,) = findings(results, summary(results))
+    assert "\n             t.b/0.9.2-cpu in jaxlib 0.10.2: 31 x noise\n" in finding.text
+    assert "  example    t.b, " in finding.text
+
+
+def test_goldens_whose_numbers_changed_are_listed_up_to_twenty():
+    results = [wrong("0.10.2", f"t.{number:02}") for number in range(25)]
+    (finding,) = findings(results, summary(results))
+    assert "in jaxlib 0.10.2: off by 0.5\n             and 5 more, in results.jsonl\n" in finding.text
+
+
 def test_broken_comes_before_incomplete_stale_known_and_outside():
     results = [
         result(Verdict.ERROR, Judgement.OUTSIDE, case="o", stage=Stage.COMPILE, message="e", promised=False),

@@ -154,6 +154,13 @@ def test_the_run_as_a_whole_fails_if_its_exit_code_is_not_0(results, planned, en
     assert f"exit code {made.exit_code}." in found[0].text
 
 
+def test_numbers_that_changed_in_a_release_are_in_the_run_as_a_whole():
+    cells = [result(Verdict.NUMERICS, Judgement.BROKEN, case="t.f", reader=reader) for reader in ("0.10.2", "0.11.0")]
+    found = cases_of(cells)["jaxexport"]
+    assert "BROKEN PROMISE  2 cells ran with different numbers. Numbers changed in jaxlib 0.10.2 " in found[0].text
+    assert "BROKEN PROMISE" not in cases_of(cells[:1])["jaxexport"][0].text, "that cell's own test case says so"
+
+
 def grammar(root: Xml.Element) -> Iterator[tuple[str, str]]:
     """Every child and every attribute of every element."""
     for element in root.iter():

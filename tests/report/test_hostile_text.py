@@ -28,12 +28,13 @@ from rich.console import Console
 
 from export_core.cli.app import jaxexport
 from export_core.cli.output import echo, fail_safe, safe_console
-from export_core.escaping import for_markdown, shown
+from export_core.escaping import for_markdown, safe_json, shown
 from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options
 from export_core.goldens.manifest import check_manifest
 from export_core.goldens.store import INPUTS, OUTPUTS, sha256
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
 from export_core.judge.custom_calls import Phase
+from export_core.judge.drift import Trend, number_drift
 from export_core.judge.forecast import forecast
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import KnownFailure, Policy
@@ -48,6 +49,7 @@ from export_core.report.markdown import markdown_text
 from export_core.report.plan_report import github_jobs, print_plan_report
 from export_core.report.progress import RunProgress
 from export_core.report.proposal import proposal
+from export_core.report.trend_text import trend_lines
 from export_core.runs.results import result_line
 from export_core.worker.protocol import Stage
 from pytest_jaxexport.summary import summary_lines
@@ -93,6 +95,7 @@ RESULT = result(
     device="d",
     driver="v",
     foreseen="n",
+    outputs="b",
 )
 JUDGEMENTS = [
     RESULT,
@@ -101,6 +104,10 @@ JUDGEMENTS = [
     msgspec.structs.replace(RESULT, judgement=Judgement.INCOMPLETE, verdict=Verdict.NOT_RUN, case="t.gone"),
     msgspec.structs.replace(RESULT, judgement=Judgement.OUTSIDE, promised=False, case="t.outside"),
     msgspec.structs.replace(RESULT, judgement=Judgement.KEPT, verdict=Verdict.PASS, case="t.kept"),
+    *(
+        msgspec.structs.replace(RESULT, verdict=Verdict.NUMERICS, golden="g", outputs=bits, reader=reader)
+        for bits, reader in (("c", RESULT.reader), ("d", result(reader="0.11.2").reader))
+    ),
 ]
 SUMMARY = summarize(
     JUDGEMENTS,
@@ -249,6 +256,8 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "Markdown": markdown_text,
     "JUnit": junit_xml,
     "HTML": html_page,
+    "trend": lambda results, summary: "\n".join(map(printed, trend_lines(Trend(number_drift(results))))),
+    "trend as JSON": lambda results, summary: safe_json(Trend(number_drift(results)), indent=2).decode(),
     "JSON lines": lambda results, summary: "\n".join(result_line(one).decode() for one in results),
     "proposal": lambda results, summary: proposal(
         results, msgspec.structs.replace(summary, uncovered=[], shard=None, judgements={}, selection={"whole": True})
@@ -266,6 +275,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
                     "own": False,
                     "elsewhere": 1,
                     "corrected": {"compare": one.message},
+                    "named": [one.message],
                 }
                 | {"judgements": {one.judgement: 1}, "shown": [(one.golden, one.message)]}
                 for one in results

@@ -1,0 +1,42 @@
+"""The command `jaxexport trend`: what moves from release to release in the results of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from export_core.cli.output import echo, echo_json
+from export_core.runs.errors import RunError
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", default=".jaxexport", type=click.Path(path_type=Path))
+@click.option("--numbers", is_flag=True, help="How outputs move, in units of the writer's noise. [default: everything]")
+@click.option(
+    "--cases", metavar="CASE", multiple=True, help="Only these cases: ids or globs; may be given several times."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/trend.schema.json).")
+def trend(folder: Path, numbers: bool, cases: tuple[str, ...], as_json: bool) -> None:
+    """Show what moves from release to release, by build date, in a finished matrix run.
+
+    A change of bits is shown also where it is far inside the tolerance: nothing is judged. Exit code 0.
+    """
+    from export_core.judge.drift import Trend, number_drift
+    from export_core.policy.patterns import matches
+    from export_core.report.trend_text import trend_lines
+    from export_core.runs.results import read_run
+
+    results, *_ = read_run(folder)
+    names = {result.case for result in results}
+    for pattern in cases:
+        if not any(matches(name, pattern) for name in names):
+            raise RunError(f"--cases: no case of the run in {folder} is called or matches {pattern!r}.")
+    if cases:
+        results = [result for result in results if any(matches(result.case, pattern) for pattern in cases)]
+    shown = Trend(number_drift(results))
+    if as_json:
+        echo_json(shown)
+        return
+    for line in trend_lines(shown):
+        echo(line)

@@ -1,0 +1,338 @@
+"""What a difference looks like: planted patterns are recognised, not confused, and not seen where there is none."""
+
+from __future__ import annotations
+
+import time
+import zlib
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from export_core.comparing.compare import compare_leaves
+from export_core.comparing.diagnosis import Diagnosis, diagnose
+from export_core.goldens import Comparison
+from export_core.goldens.arrays import leaf_of
+
+NAN, INF = np.nan, np.inf
+BFLOAT16 = ml_dtypes.bfloat16
+
+
+def softmax(logits):
+    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shares / shares.sum(axis=-1, keepdims=True)
+
+
+def normal(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def narrowed(values, dtype):
+    """Rounded to a narrower type, and back."""
+    if values.dtype.kind == "c":
+        return narrowed(values.real, dtype) + 1j * narrowed(values.imag, dtype)
+    if dtype == "tf32":
+        return ((values.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32)
+    return values.astype(dtype).astype(values.dtype)
+
+
+def product(one, other, dtype=np.float32):
+    """A float32 product of factors rounded to a type."""
+    one, other = narrowed(one, dtype), narrowed(other, dtype)
+    return (one.astype(np.float64) @ other.astype(np.float64)).astype(np.float32)
+
+
+ARRAYS = {
+    "matrix": lambda rng: normal(rng, 24, 24),
+    "tall": lambda rng: normal(rng, 100, 7),
+    "vector": lambda rng: normal(rng, 300),
+    "batch": lambda rng: normal(rng, 6, 20, 11),
+    "product": lambda rng: product(normal(rng, 32, 64), normal(rng, 64, 32)),
+    "softmax": lambda rng: softmax(3 * normal(rng, 20, 31)),
+    "gradient": lambda rng: normal(rng, 40, 16) * np.exp(3 * normal(rng, 40, 1) - 8),
+    "mixed scales": lambda rng: np.concatenate([np.float32([1e4]), normal(rng, 200)]),
+    "double": lambda rng: rng.standard_normal((25, 24)),
+    "complex": lambda rng: normal(rng, 18, 20) + 1j * normal(rng, 18, 20),
+    "bfloat16": lambda rng: normal(rng, 30, 20).astype(BFLOAT16),
+    "integers": lambda rng: rng.integers(-1000, 1000, (26, 26), dtype=np.int32),
+    "bytes": lambda rng: rng.integers(0, 100, (40, 40), dtype=np.uint8),
+}
+SINGLE = [name for name in ARRAYS if name not in ("double", "bfloat16", "integers", "bytes")]
+SIGNED = [name for name in ARRAYS if name != "bytes"]
+FLOATING = [name for name in SIGNED if name != "integers"]
+
+
+def shuffled(rng, values):
+    return rng.permutation(values.reshape(-1)).reshape(values.shape)
+
+
+def garbage(rng, values):
+    return (rng.standard_normal(values.shape) * np.std(values.astype(complex))).astype(values.dtype)
+
+
+def negated_small(rng, values):
+    return np.where(np.abs(values) < np.median(np.abs(values)), -values, values)
+
+
+def shifted(rng, values):
+    """By one, as an index that is off by one does; the first row is something else."""
+    return np.concatenate([garbage(rng, values[:1]), values[:-1]])
+
+
+def gathered(rng, values):
+    return values[rng.integers(0, len(values), len(values))]
+
+
+def rounding(rng, values):
+    size = {"float64": 3e-15, "bfloat16": 1e-2}.get(values.dtype.name, 2e-6)
+    return (values * (1 + size * rng.standard_normal(values.shape))).astype(values.dtype)
+
+
+WRONG_SIGN, ORDER = "the elements that differ have the wrong sign", "the same values in another order"
+# What it is to look like, how it is planted, and in which arrays.
+PLANTED = {
+    "sign": (WRONG_SIGN, lambda rng, x: -x, SIGNED),
+    "signs of small ones": (WRONG_SIGN, negated_small, SIGNED),
+    "zeros": ("the elements that differ are zero", lambda rng, x: x * 0, ARRAYS),
+    "factor": ("a constant factor of 2", lambda rng, x: (x * 2).astype(x.dtype), ARRAYS),
+    "offset": ("a constant offset of 3", lambda rng, x: x + x.dtype.type(3), ARRAYS),
+    "off by one": ("shifted by 1 along axis 0", shifted, [name for name in ARRAYS if name != "batch"]),
+    "roll": ("shifted by -2 along axis {last}", lambda rng, x: np.roll(x, -2, -1), ARRAYS),
+    "reversed": ("reversed along axis 0", lambda rng, x: x[::-1], ARRAYS),
+    "transposed": ("transposed", lambda rng, x: x.T, ("matrix", "product", "integers", "bytes")),
+    "rows": (f"{ORDER} along axis 0", lambda rng, x: rng.permutation(x), ARRAYS),
+    "columns": (
+        f"{ORDER} along axis 1",
+        lambda rng, x: rng.permutation(x, axis=1),
+        ("matrix", "tall", "batch", "bytes"),
+    ),
+    "shuffled": (ORDER, shuffled, ARRAYS),
+    "other rows": ("values of other places along axis 0", gathered, ("matrix", "tall", "gradient", "integers")),
+    "bfloat16": ("rounded to bfloat16", lambda rng, x: narrowed(x, BFLOAT16), [*SINGLE, "double"]),
+    "float16": ("rounded to TensorFloat-32 or float16", lambda rng, x: narrowed(x, np.float16), [*SINGLE, "double"]),
+    "float32": ("rounded to float32", lambda rng, x: narrowed(x, np.float32), ("double",)),
+    "rounding": ("rounding: errors of both signs", rounding, FLOATING),
+    "garbage": ("no pattern: garbage", garbage, ARRAYS),
+}
+PAIRS = [(pattern, name) for pattern, (_, _, names) in PLANTED.items() for name in names]
+
+
+def limits(values):
+    """What may be allowed: by noise, by a tolerance relative to the largest element, or nothing."""
+    if values.dtype.kind in "iu":
+        return [None]
+    sizes, step = np.abs(values.astype(complex)), float(ml_dtypes.finfo(values.dtype).eps)
+    return [8 * step * sizes, 2 * step * (sizes + sizes.max()), None]
+
+
+def of(pattern, name, seed=0):
+    """Expected and actual values, with a pattern planted."""
+    rng = np.random.default_rng([seed, zlib.crc32(f"{pattern} {name}".encode())])
+    values = ARRAYS[name](rng)
+    return values, np.asarray(PLANTED[pattern][1](rng, values))
+
+
+def looks(expected, actual, limit=None):
+    return diagnose(np.asarray(expected), np.asarray(actual), limit).looks_like
+
+
+@pytest.mark.parametrize(("pattern", "name"), PAIRS)
+def test_a_planted_pattern_is_recognised_and_no_other(pattern, name):
+    expected, actual = of(pattern, name)
+    text = PLANTED[pattern][0].format(last=expected.ndim - 1)
+    diagnoses = [diagnose(expected, actual, limit) for limit in limits(expected)]
+    assert {diagnosis.looks_like.startswith(text) for diagnosis in diagnoses if diagnosis != Diagnosis()} == {True}
+
+
+def test_patterns_are_not_confused_over_many_seeds():
+    """The confusion table: of every pattern in every array, what is said instead."""
+    confused, named_wrongly, total = [], 0, 0
+    for pattern, name in PAIRS:
+        for seed in range(1, 6):
+            expected, actual = of(pattern, name, seed)
+            diagnosis = diagnose(expected, actual, limits(expected)[0])
+            text = PLANTED[pattern][0].format(last=expected.ndim - 1)
+            total += diagnosis != Diagnosis()
+            if diagnosis != Diagnosis() and not diagnosis.looks_like.startswith(text):
+                confused.append((pattern, name, diagnosis.looks_like))
+                named_wrongly += not diagnosis.looks_like.startswith(("no pattern", *[""] * (not diagnosis.looks_like)))
+    assert len(confused) <= 0.01 * total, confused
+    assert named_wrongly == 0, confused
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "text"),
+    [
+        (np.float32([1e-39, 2e-40, 3e-39]), np.zeros(3, np.float32), "denormals flushed to zero"),
+        (np.float32([NAN, 1, 2, NAN]), np.float32([0, 1, 2, 0]), "NaN replaced by zeros"),
+        (np.float32([INF, 1, INF]), np.float32([3.4e38, 1, 3.4e38]), "infinities replaced by a number"),
+        (
+            np.float32([1e5, 1, 2]),
+            np.float32([INF, 1, 2]),
+            "as if computed in float16: numbers beyond 65504 are infinite",
+        ),
+        (
+            np.complex64([1 + 2j, 3 - 1j]),
+            np.complex64([1 - 2j, 3 + 1j]),
+            "the elements that differ are complex conjugates",
+        ),
+        (np.float32([1.5, 2, 3]), np.float32([-1.5, 2, 3]), WRONG_SIGN),
+        (np.float32([1, 2, 3, 4.5]), np.float32([4.5, 2, 3, 1]), ORDER),
+        (np.arange(200.0), np.roll(np.arange(200.0), 1), "shifted by 1 along axis 0"),
+    ],
+)
+def test_other_patterns(expected, actual, text):
+    assert looks(expected, actual).startswith(text)
+
+
+@pytest.mark.parametrize("planted", [-1, 2, 1.5])
+@pytest.mark.parametrize("value", [2.0, 0.25])
+def test_equal_values_fit_many_patterns_and_none_is_claimed(planted, value):
+    values = np.full((5, 5), value, np.float32)
+    assert looks(values, values * np.float32(planted)) == ""
+    assert looks(0 * values, values) == ""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"),
+    [(BFLOAT16, "bfloat16: errors of about 2^-9"), ("tf32", "TensorFloat-32 or float16: errors of about 2^-12")],
+)
+def test_a_product_of_narrower_factors_looks_like_their_type(dtype, text):
+    rng = np.random.default_rng(2)
+    one, other = normal(rng, 40, 128), normal(rng, 128, 30)
+    assert looks(product(one, other), product(one, other, dtype)).startswith(f"as if computed in {text}")
+
+
+def test_a_softmax_of_bfloat16_logits_looks_like_bfloat16():
+    logits = 3 * normal(np.random.default_rng(2), 20, 31)
+    kind = looks(softmax(logits), softmax(narrowed(logits, BFLOAT16)))
+    assert kind == "as if computed in bfloat16: errors of about 2^-7 of each value"
+
+
+def test_a_float32_product_of_doubles_looks_like_float32():
+    rng = np.random.default_rng(2)
+    one, other = rng.standard_normal((40, 64)), rng.standard_normal((64, 40))
+    single = (one.astype(np.float32) @ other.astype(np.float32)).astype(np.float64)
+    assert "float32" in looks(one @ other, single)
+
+
+def test_parts_made_in_doubles_are_not_called_float32():
+    rng = np.random.default_rng(2)
+    values = rng.standard_normal((20, 20))
+    assert "float32" in diagnose(values, narrowed(values, np.float32), None).looks_like
+    assert "float32" not in diagnose(values, narrowed(values, np.float32), None, "float32").looks_like
+
+
+def test_one_element_that_is_a_little_off_is_neither_rounding_nor_lost_precision():
+    values = normal(np.random.default_rng(2), 30, 30)
+    off = values.copy()
+    off[3, 4] *= np.float32(1.001)
+    assert [looks(values, off, limit) for limit in limits(values)] == ["", "", ""]
+
+
+def test_another_constant_is_neither_rounding_nor_a_factor():
+    values = normal(np.random.default_rng(2), 300)
+    gelu, other = (0.5 * values * (1 + np.tanh(0.7978845 * (values + c * values**3))) for c in (0.0447, 0.04471))
+    assert looks(gelu, other, 1e-7 * np.abs(gelu)).startswith("no pattern: errors of about")
+
+
+def test_errors_beside_a_large_element_are_not_rounding():
+    rng = np.random.default_rng(2)
+    expected, actual = (np.concatenate([np.float32([1e6]), normal(rng, 200)]) for _ in range(2))
+    assert looks(expected, actual, 1e-6 * np.abs(expected.astype(float))).startswith("no pattern: garbage")
+
+
+def test_a_pattern_must_hold_for_elements_that_do_not_differ_too():
+    values = normal(np.random.default_rng(2), 6, 50)
+    two_rows_exchanged = values[[5, 1, 2, 3, 4, 0]]
+    assert looks(values, two_rows_exchanged) == f"{ORDER} along axis 0"
+
+
+def test_integers_of_few_values_and_booleans_in_another_order_are_not_claimed():
+    rng = np.random.default_rng(2)
+    flags = rng.random(300) < 0.5
+    assert looks(flags, rng.permutation(flags)) == ""
+    assert looks(np.array([3, 7, 1, 2]), np.array([7, 3, 1, 2])) == ""
+
+
+def test_the_histogram_counts_every_element_once():
+    expected = np.ones(20)
+    actual = expected + np.array([0.0] * 10 + [0.5] * 3 + [5] * 2 + [50, 500, 5000, NAN, INF])
+    assert diagnose(expected, actual, np.ones(20)).histogram == (
+        "errors in units of what is allowed: ≤1: 13 · 1–10: 2 · 10–100: 1 · 100–1000: 1 · >1000: 1 · not finite: 2"
+    )
+    steps = (expected.view(np.int64) + np.arange(20)).view(np.float64)
+    assert diagnose(expected, steps, None).histogram == "errors in units of the last place: ≤1: 2 · 1–10: 9 · 10–100: 9"
+    assert diagnose(np.zeros(20, int), np.arange(20), None).histogram == "errors: ≤1: 2 · 1–10: 9 · 10–100: 9"
+
+
+def test_a_small_array_has_no_histogram():
+    assert diagnose(np.ones(10), -np.ones(10), None).histogram == ""
+
+
+def test_a_million_elements_take_a_fraction_of_a_second():
+    """50 ms of one core where nothing else runs."""
+    values = normal(np.random.default_rng(2), 1000, 1000)
+    wrong = garbage(np.random.default_rng(3), values)
+    for shape in ((1000, 1000), (1_000_000,), (10, 100, 1000)):
+        started = time.process_time()
+        assert looks(values.reshape(shape), wrong.reshape(shape), 1e-6 * np.abs(values).astype(float).reshape(shape))
+        assert time.process_time() - started < 0.3
+
+
+NARROW = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint2")
+DTYPES = ("bool", "int8", "uint64", "int32", "float16", "float32", "float64", "complex64", "complex128")
+ANY = st.one_of(
+    *(
+        arrays.arrays(np.dtype(dtype), shape, fill=st.nothing())
+        for dtype in DTYPES
+        for shape in ((), (0,), (1,), (3,), (4, 4), (2, 0, 3), (2, 3, 2))
+    )
+)
+
+
+@settings(deadline=None, max_examples=400)
+@given(ANY, st.sampled_from([None, 0.0, 1e-6, NAN, INF, -1.0]))
+def test_nothing_raises(expected, allowed):
+    for actual in (expected, np.flip(expected), np.zeros_like(expected), np.ones_like(expected)):
+        limit = None if allowed is None else np.full(expected.shape, allowed)
+        kind = diagnose(expected, actual, limit)
+        assert isinstance(kind.looks_like, str)
+        assert len(kind.lines) <= 2
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_narrow_dtypes_do_not_raise(dtype):
+    rng = np.random.default_rng(2)
+    bits = rng.integers(0, 256, (2, 8, 9), dtype=np.uint8)
+    expected, actual = (values.astype(getattr(ml_dtypes, dtype)) for values in bits.astype(np.float32))
+    for limit in (None, np.full((8, 9), 0.5)):
+        assert len(diagnose(expected, actual, limit).lines) <= 2
+
+
+@settings(deadline=None, max_examples=100)
+@given(arrays.arrays(np.float32, (4, 7), elements=st.floats(-1e3, 1e3, width=32)), st.sampled_from(["none", "noise"]))
+def test_equal_arrays_look_like_nothing(values, how):
+    limit = None if how == "none" else 1e-6 * np.abs(values.astype(float))
+    assert diagnose(values, values.copy(), limit) == Diagnosis()
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 2**32), st.sampled_from(sorted(ARRAYS)))
+def test_garbage_is_never_given_a_pattern(seed, name):
+    rng = np.random.default_rng(seed)
+    expected = ARRAYS[name](rng)
+    for limit in limits(expected):
+        assert looks(expected, garbage(rng, expected), limit).startswith("no pattern: garbage")
+
+
+def test_a_message_says_what_a_difference_looks_like():
+    values = normal(np.random.default_rng(2), 30)
+    difference = compare_leaves([leaf_of(values)], [leaf_of(-values)], Comparison())
+    lines = str(difference).splitlines()
+    assert lines[1] == f"  looks like: {WRONG_SIGN}"
+    assert lines[2].startswith("  errors in units of what is allowed: ")
+    assert lines[3].startswith("  worst at ")

@@ -34,9 +34,12 @@ def _what_ran(findings: Findings) -> str:
     writers = {cell.read.writer for cell in findings.cells}
     readers = {cell.read.reader for cell in findings.cells}
     rest = ", ".join(f"{count} {verdict}" for verdict, count in sorted(findings.not_compared.items()))
+    numerics = sum(cell.read.verdict == "numerics" for cell in findings.cells)
+    missing = f" Without a golden by each writer: {', '.join(findings.not_written)}." if findings.not_written else ""
     return (
         f"{len(programs)} programs by jaxlib {_listed(writers)}, read by {_listed(readers)}: {len(findings.cells):,} "
-        f"cells ran{f' (not: {rest})' if rest else ''}. {len(findings.planted):,} errors were planted."
+        f"cells ran, of which the matrix calls {numerics} numerics{f' (others: {rest})' if rest else ''}. "
+        f"{len(findings.planted):,} errors were planted.{missing}"
     )
 
 
@@ -48,13 +51,15 @@ def _caught(findings: Findings) -> str:
         sum(judged.fails_tolerance for judged in cells),
         sum(judged.fails_numpy for judged in cells),
     )
-    rows = [("**false alarms**, of cells", f"{len(cells):,}", *(f"**{count:,}**" for count in alarms))]
+    rows = [
+        ("**false alarms** in cells where nothing changed", f"{len(cells):,}", *(f"**{count:,}**" for count in alarms))
+    ]
     for kind, words in KINDS.items():
         of_kind = [planted for planted in findings.planted if planted.kind == kind]
         programs = len({planted.program for planted in of_kind})
         rows.append((f"caught: {words}", f"{len(of_kind)} in {programs} programs", *_shares(of_kind)))
     rows.append(("caught: all", f"{len(findings.planted):,}", *_shares(findings.planted)))
-    heading = "", "of", f"noise, {FACTOR:g} times", "rtol 1e-5, atol by the largest element", "`assert_allclose`"
+    heading = "", "number", f"noise, {FACTOR:g} times", "fixed rtol and atol", "`assert_allclose`"
     return _table(heading, rows)
 
 

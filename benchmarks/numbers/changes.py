@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from packaging.version import Version
+
 
 @dataclass(frozen=True)
 class Change:
-    """Programs whose numbers changed between a writer and a reader, and why."""
+    """Programs whose numbers are others since a release, and why. Those between the two releases are not known."""
 
     programs: tuple[str, ...]
-    writers: tuple[str, ...]
-    readers: tuple[str, ...]
+    last_before: str
+    first_after: str
     reason: str
 
     def covers(self, program: str, writer: str, reader: str) -> bool:
-        """Whether a cell is one of these."""
-        return program in self.programs and writer in self.writers and reader in self.readers
+        """Whether writer and reader are on different sides of the change."""
+        older, newer = sorted(map(Version, (writer, reader)))
+        between = older <= Version(self.last_before) and newer >= Version(self.first_after)
+        return program in self.programs and between
 
 
 CHANGES = (
     Change(
-        programs=("bf16_product", "bf16_network", "bf16_gradient"),
-        writers=("0.9.2",),
-        readers=("0.11.2", "0.12.0.1"),
-        reason="products of bfloat16 are accumulated otherwise since 0.11: 0.9.2 rounds no partial sum, 0.11.2 does",
+        programs=("bf16_rounded_product", "bf16_network", "bf16_gradient"),
+        last_before="0.11.0",
+        first_after="0.11.2",
+        reason=(
+            "a product of bfloat16 numbers that the program rounds to bfloat16 and then makes float32 keeps the digits "
+            "of its sum until 0.11.0, and is rounded since 0.11.2"
+        ),
     ),
 )
 

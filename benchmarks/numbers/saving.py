@@ -55,5 +55,5 @@ def start(environment: Environment, slots: int, *, fork: bool) -> Saving:
 
 
 if __name__ == "__main__":
-    local.replay = functools.partial(replay, start=start)  # type: ignore[assignment,attr-defined]
+    local.replay = functools.partial(replay, start=start)  # type: ignore[attr-defined]
     cli.main()

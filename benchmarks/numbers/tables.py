@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from benchmarks.numbers.findings import Findings, Planted
 from benchmarks.numbers.rules import FACTORS
 from export_core.comparing.noise import FACTOR
 
+WIDTH = 120
+"""Characters in a line of the docs."""
 KINDS = {
     "small-signs": "the sign of small elements",
     "one-element": "one element off by 1e-3 of itself",
@@ -26,7 +29,8 @@ KINDS = {
 
 def markdown(findings: Findings) -> str:
     """All that docs/comparing.md shows of a run."""
-    return "\n".join([_what_ran(findings), "", _caught(findings), "", _curve(findings), "", _changes(findings)])
+    parts = _what_ran(findings), _caught(findings), _curve(findings), _changes(findings)
+    return "\n\n".join(part for part in parts if part)
 
 
 def _what_ran(findings: Findings) -> str:
@@ -36,7 +40,7 @@ def _what_ran(findings: Findings) -> str:
     rest = ", ".join(f"{count} {verdict}" for verdict, count in sorted(findings.not_compared.items()))
     numerics = sum(cell.read.verdict == "numerics" for cell in findings.cells)
     missing = f" Without a golden by each writer: {', '.join(findings.not_written)}." if findings.not_written else ""
-    return (
+    return _paragraph(
         f"{len(programs)} programs by jaxlib {_listed(writers)}, read by {_listed(readers)}: {len(findings.cells):,} "
         f"cells ran, of which the matrix calls {numerics} numerics{f' (others: {rest})' if rest else ''}. "
         f"{len(findings.planted):,} errors were planted.{missing}"
@@ -93,17 +97,19 @@ def _curve(findings: Findings) -> str:
 
 
 def _changes(findings: Findings) -> str:
-    """Real changes: how many cells show each, and how far they are off."""
-    lines = []
+    """Real changes: how many cells show each, and what the rules say of them."""
+    paragraphs = []
     for change in dict.fromkeys(cell.change for cell in findings.cells if cell.change):
-        cells = [cell for cell in findings.cells if cell.change is change]
-        beyond = [cell.judged.largest for cell in cells if cell.judged.largest > FACTOR]
-        lines.append(
-            f"Not counted: {len(cells)} cells of {', '.join(change.programs)} by {_listed(set(change.writers))} in "
-            f"{_listed(set(change.readers))}, of which {len(beyond)} are beyond the noise, by up to "
-            f"{max(beyond, default=0.0):.3g} times: {change.reason}."
+        cells = [cell.judged for cell in findings.cells if cell.change is change]
+        beyond = sum(judged.largest > FACTOR for judged in cells)
+        most = max(judged.largest for judged in cells)
+        fixed, numpy = (sum(fails) for fails in zip(*((c.fails_tolerance, c.fails_numpy) for c in cells), strict=True))
+        paragraphs.append(
+            f"Left out of the false alarms, a real change: {change.reason} ({', '.join(change.programs)}). Of "
+            f"{len(cells)} cells {beyond} are beyond {FACTOR:g} times the noise (the most is {most:.2g} times), {fixed} "
+            f"beyond the fixed tolerance, {numpy} beyond that of `assert_allclose`."
         )
-    return "\n".join(lines)
+    return "\n\n".join(map(_paragraph, paragraphs))
 
 
 def details(findings: Findings, most: int) -> list[str]:
@@ -119,6 +125,10 @@ def details(findings: Findings, most: int) -> list[str]:
         f"missed, {planted.judged.largest:.3g} times the noise: {planted.kind} in {planted.program} {planted.writer}"
         for planted in sorted(missed, key=lambda planted: (planted.kind, planted.program))
     ]
+
+
+def _paragraph(text: str) -> str:
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _listed(releases: set[str]) -> str:

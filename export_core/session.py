@@ -18,6 +18,7 @@ from export_core.environments.environment import this_interpreter
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.dates import check_dates
 from export_core.goldens.verify import verify_goldens
+from export_core.inspection.noise_text import undecided_in
 from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge, summarize
 from export_core.judge.gate import in_order
 from export_core.judge.known import check_width, promised_scopes
@@ -201,6 +202,7 @@ def _facts(plan: Plan, policy: Policy, options: RunOptions) -> RunFacts:
         selection=plan.selection.described(),
         calendar=calendar_facts(plan.calendar, plan.as_of),
         accepted=accepted_in((golden.manifest for golden in plan.goldens), policy),
+        undecided=undecided_in(plan.goldens),
         shard=ShardOf(options.shard.index, options.shard.count) if options.shard else None,
         without_cells=plan.without_cells,
     )

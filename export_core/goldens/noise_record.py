@@ -12,8 +12,8 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     processor, as XLA calls it. `moved` is the number of runs with inputs moved by up to one unit in the last place,
     `compiled` names those with other options of the compiler, and `failed` says why others gave nothing.
     `narrowest_float` is the float type of the fewest significant bits in the module. `undecided` counts, by call and
-    output (``vjp1/0``), elements whose noise is so large that they cannot tell right from wrong, `unstable` those of
-    outputs that must be equal and were not.
+    output (``vjp1/0``), elements whose noise is so large that they cannot tell right from wrong, of how many;
+    `unstable` those of outputs that must be equal and were not.
     """
 
     jaxlib: str
@@ -22,5 +22,5 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     compiled: tuple[str, ...]
     failed: dict[str, str] = {}
     narrowest_float: str = ""
-    undecided: dict[str, int] = {}
+    undecided: dict[str, tuple[int, int]] = {}
     unstable: dict[str, int] = {}

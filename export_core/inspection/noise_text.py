@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
+import msgspec
+
+from export_core.goldens import Golden
 from export_core.goldens.noise_record import NoiseRecord
 from export_core.phrases import plural
 
@@ -29,10 +32,22 @@ def noise_text(record: NoiseRecord) -> str:
 def outputs_to_name(record: NoiseRecord) -> list[str]:
     """What a writer must know of the outputs: some show nothing, or may not be equal in another release."""
     return [
-        *_named("cannot tell right from wrong", record.undecided),
-        *_named("must be equal, and are not in all runs", record.unstable),
+        *(
+            f"output {name}: {count} of {plural(total, 'element')} cannot tell right from wrong"
+            for name, (count, total) in record.undecided.items()
+        ),
+        *(
+            f"output {name}: {plural(count, 'element')} must be equal, and are not in all runs"
+            for name, count in record.unstable.items()
+        ),
     ]
 
 
-def _named(meaning: str, counts: Mapping[str, int]) -> list[str]:
-    return [f"output {name}: {plural(count, 'element')} {meaning}" for name, count in counts.items()]
+def undecided_in(goldens: Iterable[Golden]) -> list[str]:
+    """The outputs of these goldens that cannot tell right from wrong, each in a line."""
+    return [
+        f"{golden.id}: {text}"
+        for golden in goldens
+        if (record := golden.manifest.noise)
+        for text in outputs_to_name(msgspec.structs.replace(record, unstable={}))
+    ]

@@ -40,9 +40,10 @@ class Summary(msgspec.Struct, frozen=True):
 
     `uncovered` says what is missing beside the cells that were not run. `plan` is a digest of the whole plan: the same
     for all its shards. `shard` says which of them this was. `flaky` counts the cells whose verdict was another one the
-    last time. `without_cells` names the selected goldens that have no cell on the platforms asked for. `unpromised`
-    says that no cell was promised, and is empty if one was; `partial` says which part of the project's plan this was,
-    and is empty if it was all of it. `results_sha256` is the hash of results.jsonl.
+    last time. `undecided` names outputs with elements that cannot tell right from wrong. `without_cells` names the
+    selected goldens that have no cell on the platforms asked for. `unpromised` says that no cell was promised, and is
+    empty if one was; `partial` says which part of the project's plan this was, and is empty if it was all of it.
+    `results_sha256` is the hash of results.jsonl.
     """
 
     planned: int
@@ -58,6 +59,7 @@ class Summary(msgspec.Struct, frozen=True):
     exit_code: int
     custom_call_changes: list[JudgedChange] = []
     accepted: list[Accepted] = []
+    undecided: list[str] = []
     uncovered: list[str] = []
     plan: str = ""
     shard: ShardOf | None = None
@@ -83,6 +85,7 @@ class RunFacts:
     calendar: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     accepted: Sequence[Accepted] = ()
+    undecided: Sequence[str] = ()
     plan: str = ""
     shard: ShardOf | None = None
     without_cells: str = ""
@@ -140,6 +143,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         exit_code=KEPT,  # until `exit_code_of`
         custom_call_changes=changes,
         accepted=list(facts.accepted),
+        undecided=list(facts.undecided),
         uncovered=[*_miscounted(facts.planned, len(results), different), *missing],
         plan=facts.plan,
         shard=facts.shard,

@@ -89,8 +89,10 @@ def measure_noise(golden: Golden, environment: Environment, worker: Worker, limi
         while (reply := worker.submit(_without(request, failed)).result()).end != "ok":
             if not reply.variant or reply.variant in failed:
                 return _ending(reply)
-            # It took its process along, so the others run again without it.
-            failed |= reply.failed | {reply.variant: _ending(reply)}
+            # It took its process along, so the others run again without it: after a timeout, those before it.
+            names = [variant.name for check in request.checks for variant in check.variants]
+            lost = names[names.index(reply.variant) :] if reply.end == "timeout" else [reply.variant]
+            failed |= reply.failed | dict.fromkeys(lost, _ending(reply))
         failed |= reply.failed
         return _measured(golden, environment.release.jaxlib, calls.values(), failed)
 
@@ -148,7 +150,7 @@ def _measured(
 ) -> MeasuredNoise:
     """The noise of each file of outputs, from what its calls and their variants wrote."""
     noises: list[tuple[Sequence[Leaf], Noise]] = []
-    large: dict[str, int] = {}
+    large: dict[str, tuple[int, int]] = {}
     unstable: dict[str, int] = {}
     shows_something = False
     for checks in calls:
@@ -164,8 +166,8 @@ def _measured(
                 others = [outputs[number] for run in runs for outputs in run]
                 unstable[name] = max((count_changed(leaf, other) for other in others), default=0)
             elif golden.manifest.comparison == Comparison() or checks[0].vjp:
-                large[name] = count_undecided(own, scale)
-            shows_something |= 2 * large.get(name, 0) < leaf.data.size
+                large[name] = count_undecided(own, scale), own.size
+            shows_something |= 2 * large.get(name, (0, 0))[0] < leaf.data.size
     record = NoiseRecord(
         jaxlib=jaxlib,
         instruction_set=instruction_set(),
@@ -173,7 +175,7 @@ def _measured(
         compiled=tuple(name for name in COMPILED if name not in map(_variant, failed)),
         failed={name: _line(text) for name, text in sorted(failed.items())},
         narrowest_float=narrowest_float(golden.read_artifact()),
-        undecided={name: count for name, count in large.items() if count},
+        undecided={name: counts for name, counts in large.items() if counts[0]},
         unstable={name: count for name, count in unstable.items() if count},
     )
     return MeasuredNoise(record, noise_to_npz(noises), bool(record.undecided) and not shows_something)

@@ -77,7 +77,8 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     collected += _grouped(outside, "outside the window", 5)
     collected += _of_the_run(6, "custom call", [_change_text(change) for change in summary.custom_call_changes])
     collected += _of_the_run(7, "NOT COVERED", [summary.without_cells] if summary.without_cells else [])
-    collected += _of_the_run(8, "accepted", [_accepted_text(accepted) for accepted in summary.accepted])
+    collected += _of_the_run(8, "NOT DECIDED", [f"{few(summary.undecided)}."] if summary.undecided else [])
+    collected += _of_the_run(9, "accepted", [_accepted_text(accepted) for accepted in summary.accepted])
     return sorted(collected, key=lambda finding: finding.rank)
 
 

@@ -86,6 +86,7 @@ def _merged_facts(summaries: Sequence[Summary], plan: PlanRecord, *, whole: bool
         selection={**facts.selection, "whole": facts.selection["whole"] and whole},
         seconds=sum(summary.seconds for summary in summaries),
         accepted=merge_accepted(summary.accepted for summary in summaries),
+        undecided=sorted({text for summary in summaries for text in summary.undecided}),
         plan=plan.digest,
         shard=None,
     )

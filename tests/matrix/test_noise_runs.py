@@ -104,6 +104,14 @@ def test_a_run_that_ends_the_process_is_left_out_of_another_try(golden):
     ]
 
 
+def test_after_a_timeout_only_the_runs_before_it_are_made_again(golden):
+    worker = FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "timeout", variant="moved 4"))
+    record = measured(golden, worker).record
+    assert record.failed == dict.fromkeys(["moved 4", "moved 5", *COMPILED], "timed out")
+    assert (record.moved, record.compiled) == (4, ())
+    assert [variant.name for variant in worker.requests[1].checks[0].variants] == [f"moved {i}" for i in range(4)]
+
+
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -136,7 +144,7 @@ def test_a_compilation_that_computes_something_else_is_left_out(golden, tmp_path
 def test_a_moved_input_never_computes_something_else(golden, tmp_path):
     worker = FakeWorker(lambda name: PLAIN * 2 if name == "moved 3" else PLAIN)
     found = measured(golden, worker)
-    assert (found.record.failed, found.record.undecided) == ({}, {"0": 2})
+    assert (found.record.failed, found.record.undecided) == ({}, {"0": (2, 2)})
     assert found.proves_nothing
 
 

@@ -117,6 +117,7 @@ SUMMARY = summarize(
     selection={"whole": True},
     accepted=[Accepted("what", "reason", ("case",))],
     without_cells="w",
+    undecided=["u"],
 )
 SUMMARY = msgspec.structs.replace(
     SUMMARY,

@@ -106,7 +106,7 @@ def _changes(findings: Findings) -> str:
         fixed, numpy = (sum(fails) for fails in zip(*((c.fails_tolerance, c.fails_numpy) for c in cells), strict=True))
         paragraphs.append(
             f"Left out of the false alarms, a real change: {change.reason} ({', '.join(change.programs)}). Of "
-            f"{len(cells)} cells {beyond} are beyond {FACTOR:g} times the noise (the most is {most:.2g} times), {fixed} "
+            f"{len(cells)} cells {beyond} are beyond {FACTOR:g} times the noise (the most: {most:.2g} times), {fixed} "
             f"beyond the fixed tolerance, {numpy} beyond that of `assert_allclose`."
         )
     return "\n\n".join(map(_paragraph, paragraphs))

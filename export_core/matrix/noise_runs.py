@@ -85,15 +85,16 @@ def measure_noise(golden: Golden, environment: Environment, worker: Worker, limi
                 calls.setdefault(check.outputs, []).append(asked)
         if not calls:
             return "no call of it has outputs"
+        names = [variant.name for check in request.checks for variant in check.variants]
         failed: dict[str, str] = {}
         while (reply := worker.submit(_without(request, failed)).result()).end != "ok":
-            if not reply.variant or reply.variant in failed:
+            # Whatever ran may have said anything: only what was asked for counts.
+            if reply.variant not in names or reply.variant in failed:
                 return _ending(reply)
             # It took its process along, so the others run again without it: after a timeout, those before it.
-            names = [variant.name for check in request.checks for variant in check.variants]
             lost = names[names.index(reply.variant) :] if reply.end == "timeout" else [reply.variant]
-            failed |= reply.failed | dict.fromkeys(lost, _ending(reply))
-        failed |= reply.failed
+            failed |= {**reply.failed, **dict.fromkeys(lost, _ending(reply))}
+        failed = {name: text for name, text in {**failed, **reply.failed}.items() if name in names}
         return _measured(golden, environment.release.jaxlib, calls.values(), failed)
 
 
@@ -186,6 +187,9 @@ def _runs_of(check: CheckRequest, failed: dict[str, str]) -> list[tuple[Leaf, ..
     assert check.outputs is not None
     plain = from_npz(Path(check.outputs))
     runs = {one.name: from_npz(Path(one.outputs)) for one in check.variants if one.name not in failed}
+    for name in [name for name, outputs in runs.items() if list(map(str, outputs)) != list(map(str, plain))]:
+        failed[name] = "its outputs have other types"
+        del runs[name]
     if _variant(name := stray(plain, runs)) in COMPILED:
         failed[name] = "it computes something else"
         del runs[name]

@@ -148,6 +148,11 @@ def test_a_moved_input_never_computes_something_else(golden, tmp_path):
     assert found.proves_nothing
 
 
+def test_a_run_with_other_types_is_left_out(golden):
+    worker = FakeWorker(lambda name: PLAIN[:1] if name == "fast_math" else PLAIN)
+    assert measured(golden, worker).record.failed == {"fast_math": "its outputs have other types"}
+
+
 def test_two_that_agree_are_no_stray():
     plain, far = [leaf_of(PLAIN)], [leaf_of(PLAIN * 9)]
     assert stray(plain, {"a": far, "b": plain, "c": plain}) == "a"

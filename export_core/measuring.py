@@ -10,7 +10,7 @@ from export_core.environments.placement import Placement
 from export_core.errors import InfrastructureFault
 from export_core.goldens import Golden
 from export_core.matrix.limits import Limits
-from export_core.matrix.noise_runs import MeasuredNoise, measure_noise
+from export_core.matrix.noise_runs import MeasuredNoise, measure_noise, not_measured
 from export_core.policy import Policy
 from export_core.releases import Calendar, Release, ReleaseError
 from export_core.worker.client import start_worker
@@ -21,10 +21,16 @@ Measured = tuple[Golden, "MeasuredNoise | str"]
 def measure_goldens(
     goldens: Sequence[Golden], policy: Policy, limits: Limits, notify: Callable[[str], None]
 ) -> Iterator[Measured]:
-    """Each golden with its noise, or with the reason why there is none, those of one writer after the other."""
+    """Each golden with its noise, or with the reason why there is none, those of one writer after the other.
+
+    Those that no environment can measure come first.
+    """
     calendar = policy.calendar()
     by_writer: dict[Release, list[Golden]] = {}
     for golden in goldens:
+        if reason := not_measured(golden):
+            yield golden, reason
+            continue
         writer = golden.manifest.writer
         by_writer.setdefault(Release(writer.jaxlib, writer.jax, writer.built), []).append(golden)
     with ReaderEnvironments(

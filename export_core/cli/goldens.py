@@ -82,8 +82,9 @@ def show(project: _Project, name: str, mlir: bool, jaxpr: bool) -> None:
 def verify(project: _Project) -> None:
     """Compare every file with its SHA-256, read every artifact, and find files that belong to no golden.
 
-    The build date of each writer must be that of the calendar.
+    The build date of each writer must be that of the calendar, and what is said of noise must follow from noise.npz.
     """
+    from export_core.comparing.stored_noise import check_noise
     from export_core.goldens import GoldenError
     from export_core.goldens.strays import strays, unlisted_files
     from export_core.goldens.verify import verify_goldens
@@ -92,6 +93,7 @@ def verify(project: _Project) -> None:
     stray_files = list(strays(project.store.root))
     goldens = verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
     stray_files += unlisted_files(project.store)
+    check_noise(goldens)
     if stray_files:
         raise GoldenError(
             "\n".join(map(str, stray_files))
@@ -206,7 +208,10 @@ def noise(project: _Project, names: Sequence[str], again: bool) -> None:
     goldens = [golden for name in names for golden in _named(project.store, name)] if names else project.store.goldens()
     verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
     wanted = [golden for golden in goldens if again or golden.manifest.noise is None]
-    add_noise(project.store, wanted, project.policy)
+    if wanted:
+        add_noise(project.store, wanted, project.policy)
+    else:
+        echo(f"{plural(len(goldens), 'golden')}, all have their noise; --again measures it anew")
 
 
 @goldens_group.command()

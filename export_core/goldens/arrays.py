@@ -136,12 +136,12 @@ def to_npz(leaves: Iterable[Leaf]) -> bytes:
     return buffer.getvalue()
 
 
-def from_npz(source: Path | bytes) -> tuple[Leaf, ...]:
+def from_npz(source: Path | bytes, where: str = "<bytes>") -> tuple[Leaf, ...]:
     """The leaves that `to_npz` or the worker wrote, in order.
 
-    Never unpickles. Raises `GoldenError` for anything else.
+    Never unpickles. Raises `GoldenError` for anything else, which names the file, or where the bytes are from.
     """
-    where = source if isinstance(source, Path) else "<bytes>"
+    where = str(source) if isinstance(source, Path) else where
     try:
         data = read_regular(source) if isinstance(source, Path) else source
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:

@@ -30,7 +30,7 @@ def noise_to_npz(files: Iterable[tuple[Sequence[Leaf], Noise]]) -> bytes:
 
 def noise_from_npz(data: bytes, where: str, outputs: Sequence[Sequence[Leaf]]) -> list[Noise]:
     """The noise of each file, whose outputs are given. Raises `GoldenError` for a file that does not belong to them."""
-    stored = from_npz(data)
+    stored = from_npz(data, where)
     expected = [leaf for call in outputs for leaf in call]
     if len(stored) != len(expected):
         raise GoldenError(f"{where}: expected an array for each of {len(expected)} outputs, found {len(stored)}.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.errors import GoldenError
-from export_core.tolerances import problem_of_name, read_amount
+from export_core.tolerances import FLOATS, problem_of_name, read_amount
 
 if TYPE_CHECKING:
     from export_core.artifact.hlo_sharding import Spec
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MOST_DEVICES = 1 << 16
 """Devices of a mesh: no machine simulates more, and a process that is asked for a million never ends."""
 LONGEST_PATTERN = 1000
+MOST_RUNS = 1000
+"""Runs with moved inputs, of which a golden has six."""
 
 # Not in the name of a file or a folder on Windows either, where goldens may be checked out.
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|\0')
@@ -49,6 +51,7 @@ def problems(manifest: Manifest) -> Problems:
     yield from _files(manifest.files)
     yield from _options(manifest)
     yield from _comparison(manifest)
+    yield from _noise(manifest)
     for number, check in enumerate(manifest.checks):
         for problem in _check(check, manifest.files):
             yield f"checks[{number}]", problem
@@ -128,6 +131,26 @@ def _comparison(manifest: Manifest) -> Problems:
                 read_amount(amount, whole=field == "ulp")
             except ValueError as error:
                 yield f"comparison.{field}", str(error)
+
+
+def _noise(manifest: Manifest) -> Problems:
+    record = manifest.noise
+    if record is None:
+        return
+    if "noise.npz" not in manifest.files:
+        yield "noise", "expected noise.npz under `files`, found none."
+    if not 0 <= record.moved <= MOST_RUNS:
+        yield "noise.moved", f"expected a number of runs from 0 to {MOST_RUNS}, found {record.moved}."
+    if not _VERSION.fullmatch(record.jaxlib):
+        yield "noise.jaxlib", f"expected a version such as 0.12.0, found {record.jaxlib!r}."
+    if record.narrowest_float not in ("", *FLOATS):
+        yield "noise.narrowest_float", f"expected a float type such as bfloat16, found {record.narrowest_float!r}."
+    for name, (count, size) in record.undecided.items():
+        if not 0 < count <= size < _LARGEST:
+            yield f"noise.undecided.{name}", f"expected a number of elements and of how many, found {count}, {size}."
+    for name, count in record.unstable.items():
+        if not 0 < count < _LARGEST:
+            yield f"noise.unstable.{name}", f"expected a number of elements, found {count}."
 
 
 def _check(check: Check, files: Mapping[str, str]) -> Iterator[str]:

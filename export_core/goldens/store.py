@@ -123,7 +123,7 @@ class Golden:
                         "`* -text` into a file .gitattributes in the folder of goldens, and check them out again."
                     )
                 raise GoldenError(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
-        for name in (ARTIFACT, INPUTS, OUTPUTS, *((NOISE,) if self.manifest.noise else ())):
+        for name in (ARTIFACT, INPUTS, OUTPUTS):
             if name not in self.manifest.files:
                 raise GoldenError(f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {RESTORE}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +10,13 @@ import msgspec
 import numpy as np
 
 from export_core.artifact.float_types import narrowest_float
-from export_core.comparing.noise import count_changed, count_undecided, moved_by_an_ulp, scale_of, spread, stray
+from export_core.comparing.noise import count_changed, moved_by_an_ulp, spread, stray
+from export_core.comparing.stored_noise import undecided_counts
 from export_core.environments.environment import Environment
 from export_core.environments.hardware import instruction_set
-from export_core.goldens import Comparison, Golden, Leaf, Manifest
+from export_core.goldens import Golden, Leaf, Manifest
 from export_core.goldens.arrays import from_npz, to_npz
-from export_core.goldens.noise import Noise, noise_to_npz
+from export_core.goldens.noise import Noise, noise_from_npz, noise_to_npz
 from export_core.goldens.noise_record import NoiseRecord
 from export_core.goldens.store import NOISE, sha256
 from export_core.matrix.cell import Cell
@@ -63,6 +64,11 @@ def with_noise(
     return msgspec.structs.replace(manifest, noise=measured.record, files=hashes), {**files, NOISE: measured.data}
 
 
+def not_measured(golden: Golden) -> str:
+    """Why no environment can measure the noise of this golden; empty where one may."""
+    return "" if "cpu" in golden.manifest.replayed_on else "it was exported for other platforms than cpu"
+
+
 def measure_noise(golden: Golden, environment: Environment, worker: Worker, limits: Limits) -> MeasuredNoise | str:
     """Run the calls of a golden in each variant, in cold processes of a worker in this environment.
 
@@ -74,8 +80,8 @@ def measure_noise(golden: Golden, environment: Environment, worker: Worker, limi
     Raises:
         WorkerDied: the worker was lost.
     """
-    if "cpu" not in golden.manifest.replayed_on:
-        return "it was exported for other platforms than cpu"
+    if reason := not_measured(golden):
+        return reason
     with scratch_folder() as scratch:
         cell = Cell(golden, environment.release, "cpu")
         request = _with_variants(request_of(cell, scratch, limits), scratch)
@@ -95,7 +101,7 @@ def measure_noise(golden: Golden, environment: Environment, worker: Worker, limi
             lost = names[names.index(reply.variant) :] if reply.end == "timeout" else [reply.variant]
             failed |= {**reply.failed, **dict.fromkeys(lost, _ending(reply))}
         failed = {name: text for name, text in {**failed, **reply.failed}.items() if name in names}
-        return _measured(golden, environment.release.jaxlib, calls.values(), failed)
+        return _measured(golden, environment.release.jaxlib, calls, failed)
 
 
 def _with_variants(request: Request, scratch: Path) -> Request:
@@ -147,28 +153,23 @@ def _line(text: str) -> str:
 
 
 def _measured(
-    golden: Golden, jaxlib: str, calls: Iterable[Sequence[CheckRequest]], failed: dict[str, str]
+    golden: Golden, jaxlib: str, calls: Mapping[str, Sequence[CheckRequest]], failed: dict[str, str]
 ) -> MeasuredNoise:
     """The noise of each file of outputs, from what its calls and their variants wrote."""
     noises: list[tuple[Sequence[Leaf], Noise]] = []
-    large: dict[str, tuple[int, int]] = {}
     unstable: dict[str, int] = {}
-    shows_something = False
-    for checks in calls:
+    for checks in calls.values():
         # Calls that must have the same outputs have their noise together.
-        runs = [_runs_of(check, failed) for check in checks]
+        runs = [outputs for check in checks for outputs in _runs_of(check, failed)]
         plain = from_npz(Path(checks[0].outputs or ""))
-        noise = spread(plain, [outputs for run in runs for outputs in run])
+        noise = spread(plain, runs)
         noises.append((plain, noise))
-        scale = scale_of((*from_npz(Path(checks[0].inputs)), *plain))
         for number, (leaf, own) in enumerate(zip(plain, noise, strict=True)):
-            name = f"{checks[0].name}/{number}".removeprefix("/")
-            if own is None:
-                others = [outputs[number] for run in runs for outputs in run]
-                unstable[name] = max((count_changed(leaf, other) for other in others), default=0)
-            elif golden.manifest.comparison == Comparison() or checks[0].vjp:
-                large[name] = count_undecided(own, scale), own.size
-            shows_something |= 2 * large.get(name, (0, 0))[0] < leaf.data.size
+            if own is None and (count := max((count_changed(leaf, outputs[number]) for outputs in runs), default=0)):
+                unstable[f"{checks[0].name}/{number}".removeprefix("/")] = count
+    data = noise_to_npz(noises)
+    stored = noise_from_npz(data, NOISE, [plain for plain, _ in noises])
+    undecided = undecided_counts(golden, dict(zip(calls, stored, strict=True)))
     record = NoiseRecord(
         jaxlib=jaxlib,
         instruction_set=instruction_set(),
@@ -176,10 +177,12 @@ def _measured(
         compiled=tuple(name for name in COMPILED if name not in map(_variant, failed)),
         failed={name: _line(text) for name, text in sorted(failed.items())},
         narrowest_float=narrowest_float(golden.read_artifact()),
-        undecided={name: counts for name, counts in large.items() if counts[0]},
-        unstable={name: count for name, count in unstable.items() if count},
+        undecided={name: counts for name, counts in undecided.items() if counts[0]},
+        unstable=unstable,
     )
-    return MeasuredNoise(record, noise_to_npz(noises), bool(record.undecided) and not shows_something)
+    nothing = sum(2 * count >= size > 0 for count, size in undecided.values())
+    outputs = sum(leaf.data.size > 0 for plain, _ in noises for leaf in plain)
+    return MeasuredNoise(record, data, bool(record.undecided) and nothing == outputs)
 
 
 def _runs_of(check: CheckRequest, failed: dict[str, str]) -> list[tuple[Leaf, ...]]:

@@ -6,17 +6,22 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from making import files, manifest, write_golden, writer
 
-from export_core.goldens import Check, Comparison, GoldenError, GoldenStore, Manifest, Options, rules, staging
+from export_core.comparing.stored_noise import check_noise
+from export_core.goldens import Check, Comparison, Golden, GoldenError, GoldenStore, Manifest, Options, rules, staging
+from export_core.goldens.arrays import leaf_of
 from export_core.goldens.manifest import check_manifest, dump_manifest, load_manifest
+from export_core.goldens.noise import noise_to_npz
+from export_core.goldens.noise_record import NoiseRecord
 from export_core.goldens.rules import found_in
-from export_core.goldens.store import INPUTS, OUTPUTS, sha256
+from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, sha256
 from export_core.goldens.verify import verify_goldens
 
 HASH = sha256(b"")
@@ -30,6 +35,11 @@ def store(tmp_path) -> GoldenStore:
 
 def check(**fields: object) -> dict[str, tuple[Check, ...]]:
     return {"checks": (Check(**{"name": "again", **fields}),)}
+
+
+def noise(**fields: object) -> dict[str, object]:
+    record = NoiseRecord("0.12.0.1", "AVX2", 6, (), narrowest_float="float32")
+    return {"noise": msgspec.structs.replace(record, **fields), "files": {**LISTED, NOISE: HASH}}
 
 
 BAD: dict[str, tuple[dict[str, object], str]] = {
@@ -60,6 +70,13 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "a case above": ({"case": "../up"}, "expected the name of a folder"),
     "a hidden case": ({"case": ".new-x"}, "expected the name of a folder"),
     "a case with ESC": ({"case": "t\x1b[2Jx"}, "expected the name of a folder"),
+    "no noise.npz": ({**noise(), "files": LISTED}, "expected noise.npz under `files`"),
+    "a negative number of runs": (noise(moved=-1), "noise.moved: expected a number of runs from 0 to 1000"),
+    "an absurd number of runs": (noise(moved=10**9), "noise.moved: expected a number of runs from 0 to 1000"),
+    "noise by no release": (noise(jaxlib="../x"), "noise.jaxlib: expected a version"),
+    "no float type": (noise(narrowest_float="int32"), "noise.narrowest_float: expected a float type"),
+    "more elements than there are": (noise(undecided={"0": (3, 2)}), "noise.undecided.0: expected a number"),
+    "a negative number of elements": (noise(unstable={"0": -1}), "noise.unstable.0: expected a number"),
     "a huge flag": ({"flags": {"x": 2**80}}, "a number of 64 bits"),
 }
 
@@ -72,6 +89,52 @@ def test_a_manifest_that_breaks_a_rule_is_not_loaded(tmp_path, name):
     with pytest.raises(GoldenError, match=re.escape(problem)) as raised:
         load_manifest(path)
     assert str(raised.value).startswith(f"{path}: ")
+
+
+def noisy(store: GoldenStore, values: Sequence[float] = (0.0, 0.5), **fields: object) -> Golden:
+    """A golden whose outputs are 1.0 and 1.0, with noise of these values; the second one says nothing."""
+    leaf = leaf_of(np.ones(len(values), np.float32))
+    data = noise_to_npz([([leaf], (np.asarray(values),))])
+    record = noise(**{"undecided": {"0": (1, 2)}, **fields})["noise"]
+    return write_golden(store, manifest(noise=record), {**files(), NOISE: data})
+
+
+def test_noise_that_follows_from_its_file_is_fine(store):
+    check_noise([noisy(store)])
+    assert verify_goldens(store)
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"undecided": {}}, "noise.undecided: expected {'0': (1, 2)}, as its files have it, found {}."),
+        ({"undecided": {"1": (1, 2)}}, "noise.undecided: expected {'0': (1, 2)}"),
+        ({"narrowest_float": "bfloat16"}, "noise.narrowest_float: expected 'float32', as its files have it"),
+        ({"values": (0.0, 0.5, 0.5)}, "noise.npz: expected int16[2] for float32[2], found int16[3]"),
+        ({"values": (0.0, 0.0)}, "noise.undecided: expected {}, as its files have it"),
+    ],
+)
+def test_noise_that_contradicts_its_golden_is_found(store, fields, problem):
+    golden = noisy(store, **fields)
+    with pytest.raises(GoldenError, match=re.escape(problem)) as raised:
+        check_noise(store.goldens())
+    assert str(raised.value).startswith(f"{golden.folder}: ")
+    assert str(raised.value).endswith(f"jaxexport goldens noise --again {golden.id}")
+
+
+def test_a_noise_file_that_is_no_npz_is_found(store):
+    golden = noisy(store)
+    write_golden(store, golden.manifest, {**golden.files(), NOISE: b"no arrays"})
+    with pytest.raises(GoldenError, match=r"noise\.npz: expected arrays.*goldens noise --again"):
+        check_noise(store.goldens())
+
+
+def test_the_command_verifies_noise(jaxexport, store, monkeypatch):
+    noisy(store, undecided={})
+    monkeypatch.chdir(store.root.parent)
+    ended = jaxexport("goldens", "verify")
+    assert (ended.code, ended.out) == (2, "")
+    assert "Measure its noise anew: jaxexport goldens noise --again tests.test_a.test_f/0.12.0.1-cpu" in ended.err
 
 
 @pytest.mark.parametrize("field", ["jax", "jaxlib", "platform"])

@@ -42,7 +42,7 @@ from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
 from export_core.matrix.checks import call_noise, comparison_of
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.noise_runs import with_noise
+from export_core.matrix.noise_runs import known_noise, with_noise
 from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken_cell, first_replay, outcome_line
 from pytest_jaxexport.comparisons import correction, marked_now
@@ -156,11 +156,14 @@ class Recorder:
             self._fail(str(error))
 
     def _with_noise(self, produced: ProducedGolden) -> ProducedGolden:
-        """The golden with its noise. Fails the test where its numbers prove nothing and it is compared by them."""
+        """The golden with its noise, which is not measured again where the stored golden is the same.
+
+        Fails the test where its numbers prove nothing and it is compared by them.
+        """
         __tracebackhide__ = True
         manifest = msgspec.structs.replace(produced.manifest, instruction_set=instruction_set())
         with staged_golden(manifest, produced.files) as golden:
-            measured = self._replayer.noise(golden)
+            measured = known_noise(self._store, manifest) or self._replayer.noise(golden)
             (compared,) = under_policy([golden], self._settings.policy)
         if isinstance(measured, str):  # a call that fails shows that in the first replay
             return replace(produced, manifest=manifest)

@@ -38,6 +38,13 @@ def undecided_counts(golden: Golden, noise: Mapping[str, Noise]) -> Undecided:
     return counts
 
 
+def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
+    """Whether half of the elements of every output cannot tell right from wrong: no wrong number would be seen."""
+    files = {OUTPUTS, *(check.outputs for check in golden.manifest.checks if check.outputs)}
+    outputs = sum(leaf.data.size > 0 for file in files for leaf in from_npz(golden.folder / file))
+    return 0 < sum(2 * count >= size > 0 for count, size in undecided.values()) == outputs
+
+
 def check_noise(goldens: Iterable[Golden]) -> None:
     """Raise `GoldenError` naming all goldens whose golden.yaml and noise.npz contradict each other or the artifact."""
     problems = [

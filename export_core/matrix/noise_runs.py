@@ -11,10 +11,10 @@ import numpy as np
 
 from export_core.artifact.float_types import narrowest_float
 from export_core.comparing.noise import count_changed, moved_by_an_ulp, spread, stray
-from export_core.comparing.stored_noise import undecided_counts
+from export_core.comparing.stored_noise import proves_nothing, undecided_counts
 from export_core.environments.environment import Environment
 from export_core.environments.hardware import instruction_set
-from export_core.goldens import Golden, Leaf, Manifest
+from export_core.goldens import Golden, GoldenError, GoldenStore, Leaf, Manifest
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.noise import Noise, noise_from_npz, noise_to_npz
 from export_core.goldens.noise_record import NoiseRecord
@@ -62,6 +62,27 @@ def with_noise(
     """The manifest and the files of a golden, with its noise."""
     hashes = {**manifest.files, NOISE: sha256(measured.data)}
     return msgspec.structs.replace(manifest, noise=measured.record, files=hashes), {**files, NOISE: measured.data}
+
+
+def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
+    """The noise that is stored of a golden that is about to be written: of one that is the same in everything else.
+
+    The packages aside. None where there is none, or it was measured by another release or on another processor.
+    """
+    generations = store.generations(manifest.case)
+    golden = next((golden for golden in generations if golden.manifest.writer == manifest.writer), None)
+    if golden is None or (record := golden.manifest.noise) is None:
+        return None
+    files = {name: hashed for name, hashed in golden.manifest.files.items() if name != NOISE}
+    plain = msgspec.structs.replace(golden.manifest, noise=None, files=files, packages=manifest.packages)
+    by = (record.jaxlib, record.instruction_set)
+    if plain != manifest or by != (manifest.writer.jaxlib, manifest.instruction_set):
+        return None
+    try:
+        golden.verify()
+    except GoldenError:  # it is damaged, and written again
+        return None
+    return MeasuredNoise(record, golden.content(NOISE), proves_nothing(golden, record.undecided))
 
 
 def not_measured(golden: Golden) -> str:
@@ -180,9 +201,7 @@ def _measured(
         undecided={name: counts for name, counts in undecided.items() if counts[0]},
         unstable=unstable,
     )
-    nothing = sum(2 * count >= size > 0 for count, size in undecided.values())
-    outputs = sum(leaf.data.size > 0 for plain, _ in noises for leaf in plain)
-    return MeasuredNoise(record, data, bool(record.undecided) and nothing == outputs)
+    return MeasuredNoise(record, data, proves_nothing(golden, undecided))
 
 
 def _runs_of(check: CheckRequest, failed: dict[str, str]) -> list[tuple[Leaf, ...]]:

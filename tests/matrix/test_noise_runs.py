@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -13,11 +14,12 @@ from making import files, manifest, release, write_golden
 
 from export_core.comparing.noise import stray
 from export_core.environments.environment import this_interpreter
-from export_core.goldens import Check, Golden, GoldenStore
+from export_core.environments.hardware import instruction_set
+from export_core.goldens import Check, Comparison, Golden, GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.store import NOISE, OUTPUTS
 from export_core.matrix import Limits
-from export_core.matrix.noise_runs import COMPILED, MOVED, MeasuredNoise, measure_noise, with_noise
+from export_core.matrix.noise_runs import COMPILED, MOVED, MeasuredNoise, known_noise, measure_noise, with_noise
 from export_core.tolerances import FLOATS
 from export_core.worker.protocol import Reply, Request, Stage
 
@@ -185,3 +187,50 @@ def test_the_noise_of_no_dtype_takes_more_than_its_outputs(dtype, tmp_path):
     moved = np.abs(values.astype(complex) - np.roll(values, 1).astype(complex))
     assert (noise >= moved * 0.999).all()
     assert NOISE in stored.manifest.files
+
+
+def stored_with_noise(golden: Golden, tmp_path: Path, **fields: object) -> GoldenStore:
+    """A store with this golden and its noise, whose record has other fields."""
+    found = measured(golden, FakeWorker())
+    found = replace(found, record=msgspec.structs.replace(found.record, **fields))
+    store = GoldenStore(tmp_path / "stored")
+    write_golden(store, *with_noise(golden.manifest, golden.files(), found))
+    return store
+
+
+@pytest.fixture
+def written(tmp_path) -> Golden:
+    """A golden by this processor, without noise."""
+    return write_golden(GoldenStore(tmp_path / "golden"), manifest(instruction_set=instruction_set()))
+
+
+def test_the_noise_of_the_same_golden_is_known(written, tmp_path):
+    known = known_noise(stored_with_noise(written, tmp_path), written.manifest)
+    assert known == measured(written, FakeWorker())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"instruction_set": "x86_64 SSE4_2"},
+        {"comparison": Comparison(rtol=0.1)},
+        {"flags": {"jax_enable_x64": True}},
+        {"files": {"artifact.jaxexport": "0" * 64}},
+    ],
+)
+def test_the_noise_of_a_golden_that_changes_is_not_known(written, tmp_path, changes):
+    changed = msgspec.structs.replace(written.manifest, **changes)
+    assert known_noise(stored_with_noise(written, tmp_path), changed) is None
+
+
+@pytest.mark.parametrize("fields", [{"jaxlib": "0.11.2"}, {"instruction_set": "x86_64 SSE4_2"}])
+def test_noise_that_others_measured_is_not_known(written, tmp_path, fields):
+    assert known_noise(stored_with_noise(written, tmp_path, **fields), written.manifest) is None
+
+
+def test_damaged_noise_is_not_known(written, tmp_path):
+    store = stored_with_noise(written, tmp_path)
+    (stored,) = store.goldens()
+    (stored.folder / NOISE).write_bytes(b"damaged")
+    assert known_noise(store, written.manifest) is None
+    assert known_noise(GoldenStore(tmp_path / "empty"), written.manifest) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,6 +51,12 @@ def test_own_tolerance(export_golden):
     export_golden(jax.jit(chaos), X)
 """
 
+NONE_MEASURED = """
+from pytest_jaxexport.replayer import Replayer
+
+Replayer.noise = lambda replayer, golden: "not measured"
+"""
+
 
 @pytest.fixture(scope="module")
 def project(projects: Projects) -> Project:
@@ -78,11 +85,19 @@ def test_noise_is_stored_and_described(project: Project, written: Run) -> None:
     assert "undecided" not in noise
 
 
-def test_noise_is_the_same_when_it_is_written_again(project: Project, written: Run) -> None:
-    before = project.stored()
-    again = project.pytest("--update-goldens", "-k", "smooth or partly")
+def test_noise_is_the_same_when_it_is_measured_again(project: Project, written: Run, tmp_path) -> None:
+    copied = project.copy(tmp_path / "copy")
+    shutil.rmtree(copied.goldens)
+    copied.pytest("--update-goldens")
+    assert copied.stored() == project.stored()
+
+
+def test_noise_of_an_unchanged_golden_is_not_measured_again(project: Project, written: Run, tmp_path) -> None:
+    copied = project.copy(tmp_path / "copy")
+    copied.write(conftest=NONE_MEASURED)
+    again = copied.pytest("--update-goldens", "-k", "smooth or partly")
     assert "2 goldens unchanged" in again.text
-    assert project.stored() == before
+    assert copied.stored() == project.stored()
 
 
 def test_numbers_that_prove_nothing_are_refused(project: Project, written: Run) -> None:

@@ -80,6 +80,13 @@ def large_matrix(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks.large", *session.posargs)
 
 
+@nox.session(python=newest_python(), default=False)
+def numbers(session: nox.Session) -> None:
+    """False alarms and missed errors of the rules of comparing. -- --docs docs/comparing.md renews the page."""
+    session.install("-e", ".", "--group", "tests")
+    session.run("python", "-m", "benchmarks.numbers", *session.posargs)
+
+
 @nox.session(default=False)
 def changelog(session: nox.Session) -> None:
     """Collect changes/ into CHANGELOG.md. -- --version 0.2.0, or -- --draft --version 0.2.0 to see it only."""

@@ -112,5 +112,5 @@ def write_goldens(folder: Path, count: int) -> None:
         content = {ARTIFACT: artifact, INPUTS: arrays, OUTPUTS: arrays}
         case = f"tests.test_growth.test_case_{number:05}"
         hashes = {name: sha256(data) for name, data in content.items()}
-        changes = {"case": case, "test": case, "files": hashes, "checks": (), "out_shardings": (), "noise": None}
-        store.write(msgspec.structs.replace(template.manifest, **changes), content)
+        of_case = {"case": case, "test": case, "files": hashes, "checks": (), "out_shardings": (), "noise": None}
+        store.write(msgspec.structs.replace(template.manifest, **of_case), content)

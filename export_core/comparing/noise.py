@@ -30,7 +30,7 @@ NARROW_UNITS = 0.5
 """At most this many units of the narrowest float type of the module: of the value, or of the typical one if larger.
 
 Sums of such numbers cancel, and a release may round them where another does not: products of bfloat16 have been summed
-up in another precision since 0.11.0.
+up in another precision since a release between 0.10.1 and 0.11.2.
 """
 
 SMALLEST = 2.0**-16

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from export_core.artifact import ArtifactError
 from export_core.artifact.main_check import check_main, is_known
 from export_core.escaping import printable
 from export_core.goldens import Comparison, Golden, GoldenError
 from export_core.goldens.arrays import Leaf, from_npz
+from export_core.goldens.store import NOISE
 from export_core.inspection.screen import LINE, WIDTH, joined, size
 from export_core.judge.known import entry_name
 from export_core.matrix.comparisons import comparison_in_words, rule_of
@@ -132,7 +134,7 @@ def _arrays(golden: Golden) -> Iterator[tuple[str, str]]:
     for name in sorted(file for file in golden.manifest.files if file.endswith(".npz")):
         label = name.removesuffix(".npz")
         try:
-            leaves = from_npz(golden.folder / name)
+            leaves = _noise(golden) if name == NOISE else from_npz(golden.folder / name)
         except GoldenError as error:
             yield label, str(error)
             continue
@@ -142,6 +144,12 @@ def _arrays(golden: Golden) -> Iterator[tuple[str, str]]:
             yield "", f"and {len(leaves) - MOST} more"
         if not leaves:
             yield label, "no arrays"
+
+
+def _noise(golden: Golden) -> Sequence[Leaf]:
+    """The noise of each output, in its own unit; none of those that must be equal."""
+    noises = [noise for noises in golden.noise().values() for noise in noises]
+    return [Leaf("float64", np.zeros(0) if noise is None else noise) for noise in noises]
 
 
 def _values(leaf: Leaf) -> str:

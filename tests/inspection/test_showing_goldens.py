@@ -112,7 +112,7 @@ def test_a_name_that_is_no_golden_is_bad_input(name, said, copied, jaxexport):
 @pytest.mark.parametrize(
     ("policy", "shown"),
     [
-        ("goldens: golden\n", "by the default of each dtype"),
+        ("goldens: golden\n", "by the noise that its writer measured"),
         (
             f"numbers:\n  - {{cases: ['{CASE}'], rtol: 1.0e-3, reason: measured}}\n",
             "export_compat.yaml:2: numbers[0] (measured): rtol 0.001",
@@ -140,3 +140,10 @@ def test_a_recorded_tolerance_is_shown_as_what_compares(copied, jaxexport):
     (path,) = copied.glob(f"{CASE}/0.12.0.1-cpu/golden.yaml")
     path.write_text(path.read_text().replace("rtol: null", "rtol: 0.25"))
     assert "compared      as the golden recorded: rtol 0.25\n" in jaxexport("goldens", "show", CASE).out
+
+
+def test_the_noise_of_each_output_is_shown_in_its_own_unit(copied, jaxexport):
+    out = jaxexport("goldens", "show", CASE).out
+    (noise,) = GoldenStore(copied).generations(CASE)[-1].noise()["outputs.npz"][:1]
+    shown = next(line for line in out.splitlines() if line.startswith("noise  ") and "float64[" in line)
+    assert shown.split("]  ")[1].split()[0] == f"{noise.reshape(-1)[0]:.6g}"

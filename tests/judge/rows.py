@@ -43,6 +43,7 @@ def write_rows(root: Path) -> None:
             case=case,
             options=msgspec.structs.replace(kept.manifest.options, register=register),
             files={name: sha256(data) for name, data in files.items()},
+            noise=None,
         )
         GoldenStore(root).write(manifest, files)
 

@@ -52,7 +52,7 @@ def mark(project: Project, keywords: str) -> None:
 
 
 def test_the_marker_corrects_both_generations(project: Project) -> None:
-    assert "allowed 4 times the noise of each" in project.pytest()["test_wave"].text
+    assert "allowed 8 times the noise of each" in project.pytest()["test_wave"].text
     mark(project, "atol=1e-2")
     stored = project.stored()
     checked = project.pytest()

@@ -1,0 +1,41 @@
+"""Real changes of XLA that readers show, which are no false alarms: the programs, the releases and the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from packaging.version import Version
+
+
+@dataclass(frozen=True)
+class Change:
+    """Programs whose numbers are others since a release, and why. Those between the two releases are not known."""
+
+    programs: tuple[str, ...]
+    last_before: str
+    first_after: str
+    reason: str
+
+    def covers(self, program: str, writer: str, reader: str) -> bool:
+        """Whether writer and reader are on different sides of the change."""
+        older, newer = sorted(map(Version, (writer, reader)))
+        between = older <= Version(self.last_before) and newer >= Version(self.first_after)
+        return program in self.programs and between
+
+
+CHANGES = (
+    Change(
+        programs=("bf16_rounded_product", "bf16_network", "bf16_gradient"),
+        last_before="0.11.0",
+        first_after="0.11.2",
+        reason=(
+            "a product of bfloat16 numbers that the program rounds to bfloat16 and then makes float32 keeps the digits "
+            "of its sum until 0.11.0, and is rounded since 0.11.2"
+        ),
+    ),
+)
+
+
+def change_of(program: str, writer: str, reader: str) -> Change | None:
+    """The documented change that a cell shows, if there is one."""
+    return next((change for change in CHANGES if change.covers(program, writer, reader)), None)

@@ -1,0 +1,73 @@
+"""Errors planted into the outputs that a writer saw: what a broken reader might have answered."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+from export_core.goldens.arrays import Array
+
+SMALL = 1e-3
+"""Elements below this share of the largest one are small."""
+
+
+def small_signs(values: Array) -> Array:
+    """The sign of every small element turned."""
+    wide = np.abs(_double(values))
+    finite = np.isfinite(wide)
+    largest = wide[finite].max(initial=0.0)
+    return np.where(finite & (wide > 0) & (wide < SMALL * largest), -values, values).astype(values.dtype)
+
+
+def one_element(values: Array) -> Array:
+    """One element off by a thousandth of itself. Which one is drawn, always the same."""
+    wide = np.abs(_double(values)).ravel()
+    places = np.flatnonzero(np.isfinite(wide) & (wide > 0))
+    if not len(places):
+        return values
+    place = np.random.RandomState(zlib.crc32(wide.tobytes()) % 2**32).choice(places)
+    wrong = values.copy().ravel()
+    wrong[place] = (_double(wrong[place : place + 1]) * 1.001).astype(values.dtype)[0]
+    return np.asarray(wrong.reshape(values.shape))
+
+
+def off_by_one(values: Array) -> Array:
+    """Every element where its neighbour was."""
+    return np.roll(values, 1, axis=-1) if values.ndim else values
+
+
+def swapped_axis(values: Array) -> Array:
+    """The last two axes stored in the other order."""
+    return np.swapaxes(values, -1, -2).reshape(values.shape) if values.ndim > 1 else values
+
+
+def flushed_denormals(values: Array) -> Array:
+    """Zeros where denormal numbers were."""
+    if values.dtype.kind == "c":
+        return values
+    import ml_dtypes
+
+    tiny = float(ml_dtypes.finfo(values.dtype).tiny)
+    wide = np.abs(_double(values))
+    return np.where((wide > 0) & (wide < tiny), np.zeros((), values.dtype), values)
+
+
+def zero_for_nan(values: Array) -> Array:
+    """Zeros where NaN was."""
+    return np.where(np.isnan(values), np.zeros((), values.dtype), values)
+
+
+FROM_OUTPUTS: dict[str, Callable[[Array], Array]] = {
+    "small-signs": small_signs,
+    "one-element": one_element,
+    "off-by-one": off_by_one,
+    "swapped-axis": swapped_axis,
+    "denormals": flushed_denormals,
+    "nan-to-zero": zero_for_nan,
+}
+
+
+def _double(values: Array) -> Array:
+    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)

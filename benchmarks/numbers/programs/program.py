@@ -1,0 +1,70 @@
+"""A program of the corpus: a function, fixed arguments, and the errors that can be planted in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+BF16 = "bf16"
+DROPPED = "dropped-term"
+OFF_BY_ONE = "off-by-one"
+SWAPPED = "swapped-axis"
+EPSILON = "lost-epsilon"
+SEED = "another-seed"
+LOW = "low-accumulation"
+CONSTANT = "constant"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function of jax and its arguments. `wrong` has, by the kind of error, keywords that plant it. `lapack`: it calls LAPACK.
+
+    `compare` is the marker's; "shape" where noise hides every number, so that no other golden would be stored.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    wrong: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
+    compare: str = "allclose"
+    x64: bool = False
+    lapack: bool = False
+
+    @property
+    def variants(self) -> dict[str, Callable[..., Any]]:
+        """The function with each error planted, by the kind of error."""
+        planted = {kind: partial(self.function, **knobs) for kind, knobs in self.wrong.items()}
+        if any(argument.dtype == np.float32 for argument in self.arguments):
+            planted.setdefault(BF16, partial(_rounded, self.function))
+        return planted
+
+    @property
+    def name(self) -> str:
+        """That of its function."""
+        return self.function.__name__.strip("_")
+
+
+def _rounded(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A function whose float32 arguments pass through bfloat16."""
+    import jax.numpy as jnp
+
+    return function(*(x.astype(jnp.bfloat16).astype(x.dtype) if x.dtype == np.float32 else x for x in arguments))
+
+
+def normal(seed: int, *shape: int, dtype: Any = np.float32) -> Any:
+    """Normally distributed numbers, the same everywhere: NumPy promises that RandomState never changes."""
+    return np.random.RandomState(seed).standard_normal(shape).astype(dtype)
+
+
+def uniform(seed: int, *shape: int, low: float = 0.0, high: float = 1.0, dtype: Any = np.float32) -> Any:
+    """Numbers between two bounds."""
+    return np.random.RandomState(seed).uniform(low, high, shape).astype(dtype)
+
+
+def integers(seed: int, *shape: int, high: int) -> Any:
+    """Integers from 0 to below `high`."""
+    return np.random.RandomState(seed).randint(0, high, shape).astype(np.int32)

@@ -87,7 +87,9 @@ def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
 
 def not_measured(golden: Golden) -> str:
     """Why no environment can measure the noise of this golden; empty where one may."""
-    return "" if "cpu" in golden.manifest.replayed_on else "it was exported for other platforms than cpu"
+    manifest = golden.manifest
+    runs = "cpu" in manifest.replayed_on and "cpu" not in manifest.options.refused_on
+    return "" if runs else "it was exported for other platforms than cpu"
 
 
 def measure_noise(golden: Golden, environment: Environment, worker: Worker, limits: Limits) -> MeasuredNoise | str:
@@ -96,7 +98,7 @@ def measure_noise(golden: Golden, environment: Environment, worker: Worker, limi
     A variant that raises or ends its process is left out, and recorded with what it said.
 
     Returns:
-        The noise, or why there is none: the call itself fails, or the golden has no call with outputs.
+        The noise, or why there is none: the call itself fails, or does not run on cpu.
 
     Raises:
         WorkerDied: the worker was lost.
@@ -110,8 +112,6 @@ def measure_noise(golden: Golden, environment: Environment, worker: Worker, limi
         for check, asked in zip(checks_of(cell), request.checks, strict=True):
             if check.outputs is not None:
                 calls.setdefault(check.outputs, []).append(asked)
-        if not calls:
-            return "no call of it has outputs"
         names = [variant.name for check in request.checks for variant in check.variants]
         failed: dict[str, str] = {}
         while (reply := worker.submit(_without(request, failed)).result()).end != "ok":

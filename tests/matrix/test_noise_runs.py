@@ -127,9 +127,10 @@ def test_a_golden_that_does_not_run_has_no_noise(golden, reply, reason):
     assert measure_noise(golden, this_interpreter(release("0.12.0.1")), worker, Limits()) == reason
 
 
-def test_a_golden_for_other_platforms_is_not_run(tmp_path):
+@pytest.mark.parametrize("refused_on", [(), ("cpu",)])
+def test_a_golden_for_other_platforms_is_not_run(tmp_path, refused_on):
     made = manifest()
-    options = msgspec.structs.replace(made.options, platforms=("cuda",))
+    options = msgspec.structs.replace(made.options, platforms=("cuda",), refused_on=refused_on)
     golden = write_golden(GoldenStore(tmp_path / "golden"), msgspec.structs.replace(made, options=options))
     worker = FakeWorker()
     reason = measure_noise(golden, this_interpreter(release("0.12.0.1")), worker, Limits())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from export_core.artifact.float_types import narrowest_float
@@ -48,7 +49,7 @@ def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
 def check_noise(goldens: Iterable[Golden]) -> None:
     """Raise `GoldenError` naming all goldens whose golden.yaml and noise.npz contradict each other or the artifact."""
     problems = [
-        f"{golden.folder}: {problem} Measure its noise anew: jaxexport goldens noise --again {golden.id}"
+        f"{golden.folder}: {problem} Measure its noise anew: jaxexport goldens noise --again {shlex.quote(golden.id)}"
         for golden in goldens
         for problem in _problems(golden)
     ]

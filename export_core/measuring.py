@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.environment import Environment, ReaderEnvironments
 from export_core.environments.placement import Placement
 from export_core.errors import InfrastructureFault
 from export_core.goldens import Golden
@@ -43,23 +43,34 @@ def measure_goldens(
 def _of_writer(
     goldens: Sequence[Golden], releases: Sequence[Release], environments: ReaderEnvironments, limits: Limits
 ) -> Iterator[Measured]:
-    """The noise of one writer's goldens in the first of these releases whose environment can be built."""
-    problem = ""
+    """The noise of one writer's goldens: in the first of these releases, or in the first later one that runs them."""
+    left = list(goldens)
+    reasons: dict[str, str] = {}
     for release in releases:
         try:
-            environment = environments.build(Placement(release))
-            worker = start_worker(environment, limits.jobs, fork=limits.fork)
+            measured = _in_release(left, environments.build(Placement(release)), limits)
         except (InfrastructureFault, ReleaseError) as error:
-            problem = problem or str(error)
+            reasons = reasons or {golden.id: str(error) for golden in left}
             continue
-        try:
-            with ThreadPoolExecutor(limits.jobs, thread_name_prefix="noise") as pool:
-                measured = pool.map(lambda golden: measure_noise(golden, environment, worker, limits), goldens)  # noqa: B023
-                yield from zip(goldens, measured, strict=True)
-        finally:
-            worker.close()
-        return
-    yield from ((golden, problem) for golden in goldens)
+        yield from ((golden, noise) for golden, noise in measured if isinstance(noise, MeasuredNoise))
+        failed = {golden.id: noise for golden, noise in measured if isinstance(noise, str)}
+        left = [golden for golden in left if golden.id in failed]
+        reasons = failed if release == releases[0] else reasons
+        # What its own writer cannot run is no question of releases.
+        if not left or release == releases[0]:
+            break
+    yield from ((golden, reasons[golden.id]) for golden in left)
+
+
+def _in_release(goldens: Sequence[Golden], environment: Environment, limits: Limits) -> list[Measured]:
+    """Each of these goldens with its noise in an environment. Raises `WorkerDied` when its worker does not start."""
+    worker = start_worker(environment, limits.jobs, fork=limits.fork)
+    try:
+        with ThreadPoolExecutor(limits.jobs, thread_name_prefix="noise") as pool:
+            measured = pool.map(lambda golden: measure_noise(golden, environment, worker, limits), goldens)
+            return list(zip(goldens, measured, strict=True))
+    finally:
+        worker.close()
 
 
 def _later(writer: Release, calendar: Calendar) -> list[Release]:

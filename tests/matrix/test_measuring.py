@@ -1,0 +1,68 @@
+"""Which release measures the noise of stored goldens: that of the writer, or the oldest later one that runs them."""
+
+from __future__ import annotations
+
+import pytest
+from making import manifest, release, write_golden
+
+from export_core import measuring
+from export_core.environments.environment import this_interpreter
+from export_core.environments.errors import EnvironmentFailed
+from export_core.goldens import GoldenStore
+from export_core.goldens.noise_record import NoiseRecord
+from export_core.matrix import Limits
+from export_core.matrix.noise_runs import MeasuredNoise
+from export_core.policy import Policy
+
+
+class Worker:
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.fixture
+def measured_in(tmp_path, monkeypatch):
+    """A function: in which release a golden by 0.9.2 is measured, where some cannot be built and some cannot run it."""
+
+    def measure(unbuilt: set[str], not_run: set[str]) -> tuple[list[str], object]:
+        tried = []
+
+        def build(self, placement):
+            tried.append(placement.reader.jaxlib)
+            if tried[-1] in unbuilt:
+                raise EnvironmentFailed(f"no {tried[-1]}")
+            return this_interpreter(placement.reader)
+
+        def noise(golden, environment, worker, limits):
+            jaxlib = environment.release.jaxlib
+            return (
+                f"fails in {jaxlib}" if jaxlib in not_run else MeasuredNoise(NoiseRecord(jaxlib, "", 6, ()), b"", False)
+            )
+
+        monkeypatch.setattr(measuring.ReaderEnvironments, "build", build)
+        monkeypatch.setattr(measuring, "start_worker", lambda *_, **__: Worker())
+        monkeypatch.setattr(measuring, "measure_noise", noise)
+        golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(jaxlib="0.9.2"))
+        ((_, found),) = measuring.measure_goldens([golden], Policy(), Limits(), lambda text: None)
+        return tried, found if isinstance(found, str) else found.record.jaxlib
+
+    return measure
+
+
+def test_its_writer_measures_it(measured_in):
+    assert measured_in(set(), set()) == (["0.9.2"], "0.9.2")
+
+
+def test_what_its_writer_cannot_run_is_tried_nowhere_else(measured_in):
+    assert measured_in(set(), {"0.9.2"}) == (["0.9.2"], "fails in 0.9.2")
+
+
+def test_the_oldest_later_release_that_runs_it_measures_it(measured_in):
+    assert release("0.9.2").built < release("0.10.0").built < release("0.10.1").built
+    assert measured_in({"0.9.2"}, set()) == (["0.9.2", "0.10.0"], "0.10.0")
+    assert measured_in({"0.9.2"}, {"0.10.0"}) == (["0.9.2", "0.10.0", "0.10.1"], "0.10.1")
+
+
+def test_where_nothing_can_be_built_the_reason_is_that_of_its_writer(measured_in):
+    tried, reason = measured_in({*measuring.Policy().calendar().versions()}, set())
+    assert (tried[:2], reason) == (["0.9.2", "0.10.0"], "no 0.9.2")

@@ -131,7 +131,7 @@ class OutcomeCache:
         self._file = self._path.stat().st_ino
         # Several processes share the file: with a write-ahead log, none that reads waits for one that writes. NORMAL
         # does not wait for the disk; a power failure may cost the last outcomes, and never breaks the file.
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(
             "CREATE TABLE IF NOT EXISTS cached_outcomes (key TEXT PRIMARY KEY, outcome BLOB NOT NULL, day INTEGER NOT "
@@ -180,6 +180,19 @@ def _decode(key: str, data: bytes) -> CachedOutcome:
     if data[:_CHECK_BYTES] != _checksum(key, data[_CHECK_BYTES:]):
         raise BrokenRowError(f"the outcome {key[:12]} is not as it was written")
     return msgspec.msgpack.decode(data[_CHECK_BYTES:], type=CachedOutcome)
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Keep a write-ahead log. Where two processes make the file at once, SQLite does not wait for the other itself."""
+    until = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
+                raise
+            time.sleep(0.02)
 
 
 def _other_verdict(outcome: Outcome, last: CachedOutcome, day: int) -> str:

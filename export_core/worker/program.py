@@ -648,6 +648,7 @@ class CellProcess:
         request, self.requests = os.pipe()
         self.messages, messages = os.pipe()
         self.stderr, stderr = os.pipe()  # a file would let a cell fill the disk
+        self.parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
             self._become_cell(request, messages, stderr, [*not_its_own, self.requests], pages)
@@ -659,7 +660,7 @@ class CellProcess:
         self, request: int, messages: int, stderr: int, not_its_own: list[int], pages: list[int] | None
     ) -> None:
         try:  # whatever happens, this process must not go on as a second worker
-            die_with_parent()
+            die_with(self.parent)
             os.setpgid(0, 0)  # killing the group takes along what the cell has started itself
             for descriptor in not_its_own:
                 os.close(descriptor)
@@ -1021,11 +1022,13 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
-def die_with_parent() -> None:
-    """On Linux, a cell does not outlive a worker that was killed."""
+def die_with(parent: int) -> None:
+    """On Linux, a cell does not outlive a worker that was killed, even if it had just been forked."""
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before this process asked for the signal
+            os._exit(1)
 
 
 def end_with(descriptor: int) -> None:

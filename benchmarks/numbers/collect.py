@@ -94,7 +94,7 @@ def write(folders: Folders, writers: Sequence[str], programs: Sequence[str]) -> 
 
 
 def read(folders: Folders, writers: Sequence[str], readers: Sequence[str]) -> None:
-    """Every golden of writers that nobody has read yet, in every reader.
+    """Replay the goldens of each writer in every reader, unless an earlier run has done so.
 
     Outcomes of earlier runs are not used: they have no outputs.
     """

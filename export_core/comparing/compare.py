@@ -51,7 +51,8 @@ class Difference:
     worst element and the first few, and in `masks` where one side is NaN or infinite and the other is not. `problem` is
     set instead where shapes, dtypes or the number of outputs differ, and by a user's own comparator. `max_noise_error`
     is the largest error in units of the noise that the golden's writer measured, None where it measured none.
-    `looks_like` are lines that say what kind of difference it is.
+    `looks_like` are lines that say what kind of difference it is. `tolerance` says what was allowed and by which rule;
+    where all is ok, by which rules the outputs were compared.
     """
 
     ok: bool
@@ -120,7 +121,7 @@ def compare_leaves(
     if problem := problem_of_name(name):
         raise CompareError(problem)
     if name == "shape":
-        return Difference(True)
+        return Difference(True, tolerance="shapes and dtypes")
     rules = Rules(comparison, noise, platforms, tolerances or {}, sources or {})
     wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, actual))
     if name in FACTORIZATIONS:
@@ -151,7 +152,9 @@ def _judged_by_user(name: str, message: str | None, elementwise: Difference) -> 
     """The difference as a user's own function judged it. It decides alone; the errors are only reported."""
     problem = "" if message is None else f"{name}: {message}"
     errors = elementwise.max_abs_error, elementwise.max_rel_error, elementwise.max_ulp
-    return Difference(message is None, *errors, problem=problem, max_noise_error=elementwise.max_noise_error)
+    return Difference(
+        message is None, *errors, problem=problem, tolerance=name, max_noise_error=elementwise.max_noise_error
+    )
 
 
 def _worst_of(differences: Sequence[Difference]) -> Difference:
@@ -161,13 +164,20 @@ def _worst_of(differences: Sequence[Difference]) -> Difference:
     shown = next((difference for difference in differences if not difference.ok), differences[0])
     ulps = [difference.max_ulp for difference in differences if difference.max_ulp is not None]
     noise = [difference.max_noise_error for difference in differences if difference.max_noise_error is not None]
+    rules = shown.tolerance if not shown.ok else rules_in_words(differences)
     return replace(
         shown,
         max_abs_error=max(difference.max_abs_error or 0.0 for difference in differences),
         max_rel_error=max(difference.max_rel_error or 0.0 for difference in differences),
         max_ulp=max(ulps, default=None),
         max_noise_error=max(noise, default=None),
+        tolerance=rules,
     )
+
+
+def rules_in_words(differences: Sequence[Difference]) -> str:
+    """By which rules these outputs or calls were compared, each once."""
+    return "; ".join(dict.fromkeys(difference.tolerance for difference in differences if difference.tolerance))
 
 
 def _compare_part(name: str, part: Part, rules: Rules) -> Difference:

@@ -84,6 +84,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "") -> Result:
         driver=outcome.driver,
         foreseen=_foreseen(cell),
         max_noise_error=_finite(outcome.difference.max_noise_error if outcome.difference else None),
+        allowed=outcome.difference.tolerance if outcome.difference else "",
         outputs=outcome.outputs,
         as_written=outcome.as_written,
     )

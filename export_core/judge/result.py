@@ -77,9 +77,10 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """A judged cell.
 
     `days` are those between the two build dates; `seconds` are wall time; errors are None if nothing was compared.
-    `max_noise_error` is in units of the noise that the golden's writer measured, None if it measured none. `outputs` is
-    a digest of the bits of all outputs, empty if nothing was compared: two readers of a golden with the same one gave
-    the same bits. `as_written` says whether they are those that the writer saw.
+    `max_noise_error` is in units of the noise that the golden's writer measured, None if it measured none. `allowed`
+    says by which rules numbers were compared, whether they passed or failed. `outputs` is a digest of the bits of all
+    outputs, empty if nothing was compared: two readers of a golden with the same one gave the same bits. `as_written`
+    says whether they are those that the writer saw.
 
     `flaky` says which other verdict the same content had the last time, ``was crash on 2026-11-20``; the judgement is
     of this one. `device` is the kind of device that it ran on or, in mode `compile`, was compiled for; `driver` what
@@ -112,6 +113,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     driver: str = ""
     foreseen: str = ""
     max_noise_error: float | None = None
+    allowed: str = ""
     outputs: str = ""
     as_written: bool = False
 

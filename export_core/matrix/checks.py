@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.comparing.bits import bits_of, bits_of_calls
-from export_core.comparing.compare import Difference, compare_leaves
+from export_core.comparing.compare import Difference, compare_leaves, rules_in_words
 from export_core.comparing.rules import NO_NOISE, CallNoise
 from export_core.environments.placement import Mode
 from export_core.goldens import Check, Comparison, Golden, Leaf
@@ -190,6 +190,7 @@ def _largest(differences: list[Difference]) -> Difference:
         max_abs_error=max(difference.max_abs_error or 0.0 for difference in differences),
         max_rel_error=max(difference.max_rel_error or 0.0 for difference in differences),
         max_ulp=max((units for difference in differences if (units := difference.max_ulp) is not None), default=None),
+        tolerance=rules_in_words(differences),
         max_noise_error=max(
             (error for difference in differences if (error := difference.max_noise_error) is not None), default=None
         ),

@@ -390,6 +390,14 @@ def test_factors_of_no_matrix_and_of_an_empty_one_agree(name):
         assert compared(empty, empty, name).ok, shape
 
 
+def test_vectors_count_the_less_the_closer_their_values_are():
+    vectors = np.linalg.qr(np.random.default_rng(3).standard_normal((4, 4)))[0].astype(np.float32)
+    swapped = vectors[:, [1, 0, 2, 3]]
+    close, apart = np.float32([0.25, 0.250001, 0.5, 1]), np.float32([0.25, 0.2505, 0.5, 1])
+    assert compared([close, vectors], [close, swapped], "eigh").ok
+    assert not compared([apart, vectors], [apart, swapped], "eigh").ok
+
+
 def test_which_part_of_a_factorization_differs_is_told():
     values, vectors = np.linalg.eigh(np.diag([1.0, 2.0]))
     found = compared([values, vectors], [values + 1, vectors], "eigh")

@@ -115,6 +115,12 @@ def test_what_is_not_finite_must_be_the_same_however_large_the_noise(expected, a
     assert difference.max_noise_error == np.inf
 
 
+def test_numbers_that_pass_say_by_which_rule():
+    assert judged(float32(1.0), float32(1.0), [0.0]).tolerance == "8 times the noise of each"
+    assert judged(float32(1.0), float32(1.0), [0.0], rtol=0.5).tolerance == "rtol 0.5, atol 0.5 (golden)"
+    assert judged(float32(1.0), float32(2.0), [0.0], compare="shape").tolerance == "shapes and dtypes"
+
+
 def test_the_error_is_told_in_units_of_the_noise():
     difference = judged(float32(1.0, 1.0), float32(1.0, 1.5), [0.01, 0.01])
     assert difference.max_noise_error == pytest.approx(50)

@@ -114,9 +114,10 @@ def test_judging_with_other_windows_changes_only_what_follows():
 
 
 def test_a_result_has_bits_and_error_in_noise_of_its_outcome():
-    difference = Difference(True, 0.1, 0.2, max_noise_error=0.3)
+    difference = Difference(True, 0.1, 0.2, max_noise_error=0.3, tolerance="equal bits (golden)")
     outcome = judged("0.9.2", "0.10.2", Verdict.PASS, difference=difference, outputs="0a", as_written=True)
     assert (outcome.max_noise_error, outcome.outputs, outcome.as_written) == (0.3, "0a", True)
+    assert outcome.allowed == "equal bits (golden)"
 
 
 def test_a_results_line_has_exactly_the_fields_of_the_contract():
@@ -125,7 +126,7 @@ def test_a_results_line_has_exactly_the_fields_of_the_contract():
         "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error "
         "seconds "
         "custom_calls direction days promised promised_until judgement reproduce flaky "
-        "device driver foreseen max_noise_error outputs as_written"
+        "device driver foreseen max_noise_error allowed outputs as_written"
     )
     assert list(line["writer"]) == ["jax", "jaxlib", "platform", "built"]
     assert list(line["reader"]) == ["jax", "jaxlib", "built"]

@@ -52,6 +52,10 @@ def test_the_bits_of_the_golden_are_as_written(check):
     assert results.outputs
 
 
+def test_numbers_that_pass_say_by_which_rule_too(check):
+    assert check(ONES, ONES).difference.tolerance == "8 times the noise of each"
+
+
 @pytest.mark.parametrize("reader", [(ONES * 2, ONES), (ONES, ONES * 2)], ids=["first", "second"])
 def test_other_bits_in_one_call_are_not_as_written(check, reader):
     assert not check(*reader).as_written

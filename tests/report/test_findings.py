@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from making import day, result, summarize
+from making import day, golden, result, summarize
 
+from export_core.goldens.noise_record import NoiseRecord
+from export_core.inspection.noise_text import undecided_in
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
@@ -280,3 +282,12 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
     (finding,) = findings(many, summary(many))
     assert finding.text.splitlines()[-1] == "  and 5 more, in results.jsonl"
     assert summary(many).flaky == 25
+
+
+def test_outputs_that_cannot_tell_right_from_wrong_are_counted():
+    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided={"0": (37, 256)}, unstable={"1": 3})
+    texts = undecided_in([golden("t.chaos", noise=record), golden("t.smooth")])
+    made = msgspec.structs.replace(summary([]), undecided=texts)
+    (found,) = [finding for finding in findings([], made) if finding.title == "NOT DECIDED"]
+    assert found.text == "t.chaos/0.12.0.1-cpu: output 0: 37 of 256 elements cannot tell right from wrong."
+    assert not [finding for finding in findings([], summary([])) if finding.title == "NOT DECIDED"]

@@ -88,6 +88,7 @@ RESULT = result(
     Judgement.BROKEN,
     stage=Stage.RUN,
     message="m",
+    allowed="l",
     stderr="error: s",
     signal=11,
     custom_calls=("c",),

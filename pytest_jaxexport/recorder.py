@@ -16,8 +16,6 @@ import pytest
 
 from export_core.artifact.audit import audit
 from export_core.artifact.main_check import check_main
-from export_core.comparing.compare import Difference, compare_leaves
-from export_core.comparing.rules import NO_NOISE
 from export_core.environments.hardware import instruction_set
 from export_core.environments.packages import installed_packages
 from export_core.environments.reader_packages import import_problems
@@ -34,13 +32,13 @@ from export_core.export import (
     produce,
     require_values,
 )
-from export_core.goldens import Check, Comparison, Golden, GoldenStore, Leaf, Options
+from export_core.goldens import Check, Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import OUTPUTS, staged_golden
 from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
-from export_core.matrix.checks import call_noise, comparison_of
+from export_core.matrix.checks import GoldenOutputs
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.noise_runs import known_noise, with_noise
 from export_core.releases.stable_targets import stable_targets
@@ -316,48 +314,13 @@ class Recorder:
             if [leaf.data.tobytes() for leaf in produced.inputs] != [leaf.data.tobytes() for leaf in inputs]:
                 # The test makes other inputs now, perhaps random ones: compare the outputs for the golden's inputs.
                 values = outputs_for(produced, inputs)
-            difference = self._compared(produced, reference, reference.outputs(), values)
+            platform, policy = now.writer.platform, self._settings.policy
+            wanted = GoldenOutputs(reference, platform, policy.tolerances, self._replayer.user_code)
+            difference = wanted.compare(Check("", outputs=OUTPUTS), reference.outputs(), values)
             if not difference.ok:
                 changes.append(f"numbers: {difference}")
-            changes += self._changed_checks(produced, reference)
+            changes += _changed_checks(produced, wanted)
         return changes
-
-    def _changed_checks(self, produced: ProducedGolden, reference: Golden) -> list[str]:
-        """Derivatives and further calls whose outputs differ from the golden's, for the same inputs."""
-        changes = []
-        for check in reference.manifest.checks:
-            if check.inputs is None or check.outputs is None:
-                continue
-            inputs, outputs = produced.files.get(check.inputs), produced.files.get(check.outputs)
-            # Other inputs, such as random ones, give other outputs, which say nothing.
-            if inputs is None or outputs is None or inputs != reference.content(check.inputs):
-                continue
-            expected = from_npz(reference.folder / check.outputs)
-            difference = self._compared(produced, reference, expected, from_npz(outputs), check)
-            if not difference.ok:
-                changes.append(f"numbers of {check.name}: {difference}")
-        return changes
-
-    def _compared(
-        self,
-        produced: ProducedGolden,
-        reference: Golden,
-        expected: Sequence[Leaf],
-        actual: Sequence[Leaf],
-        check: Check | None = None,
-    ) -> Difference:
-        """Outputs of this process against those of a golden, of the plain call or of one of its checks."""
-        how = reference.manifest.comparison
-        return compare_leaves(
-            expected,
-            actual,
-            comparison_of(check, how) if check else how,
-            noise=call_noise(reference).get((check and check.outputs) or OUTPUTS, NO_NOISE),
-            platforms=(reference.manifest.writer.platform, produced.manifest.writer.platform),
-            tolerances=self._settings.policy.tolerances,
-            sources=reference.sources,
-            user_code=self._replayer.user_code,
-        )
 
     def _remedy(self, test: str) -> str:
         """The command that writes this test's goldens, for the folder where pytest was called."""
@@ -371,6 +334,23 @@ class Recorder:
         raise pytest.fail.Exception(
             shown(text), pytrace=False
         ) from None  # the text contains that of the error behind it
+
+
+def _changed_checks(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
+    """Derivatives and further calls whose outputs differ from the golden's, for the same inputs."""
+    changes = []
+    reference = wanted.golden
+    for check in reference.manifest.checks:
+        if check.inputs is None or check.outputs is None:
+            continue
+        inputs, outputs = produced.files.get(check.inputs), produced.files.get(check.outputs)
+        # Other inputs, such as random ones, give other outputs, which say nothing.
+        if inputs is None or outputs is None or inputs != reference.content(check.inputs):
+            continue
+        difference = wanted.compare(check, from_npz(reference.folder / check.outputs), from_npz(outputs))
+        if not difference.ok:
+            changes.append(f"numbers of {check.name}: {difference}")
+    return changes
 
 
 def _changed_options(now: Options, then: Options) -> list[str]:

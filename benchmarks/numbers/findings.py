@@ -10,11 +10,10 @@ from benchmarks.numbers.changes import Change, change_of
 from benchmarks.numbers.collect import Folders, Read, program_of, reads, wrong_outputs
 from benchmarks.numbers.planted import FROM_OUTPUTS
 from benchmarks.numbers.rules import Judged, judge
-from export_core.comparing.rules import CallNoise
+from export_core.comparing.rules import CallNoise, call_noise
 from export_core.goldens import Golden, GoldenStore, Leaf
 from export_core.goldens.arrays import leaf_of
 from export_core.goldens.store import OUTPUTS
-from export_core.matrix.checks import call_noise
 from export_core.tolerances import FLOATS
 
 

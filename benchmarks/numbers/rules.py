@@ -50,12 +50,12 @@ def errors_in_noise(
     wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, outputs))
     if comparison.compare in FACTORIZATIONS:
         judged = [
-            rules.of(part.dtype, part.output).judge(part.expected, part.actual, part.scale)
+            rules.of(part.dtype, part.output).compare(part.expected, part.actual, part.scale)
             for part in parts_of(comparison.compare, wanted, given)
         ]
     else:
         judged = [
-            rules.of(leaf.dtype, number).judge(want, got)
+            rules.of(leaf.dtype, number).compare(want, got)
             for number, (leaf, want, got) in enumerate(zip(expected, wanted, given, strict=True))
         ]
     errors = [np.where(one.bad, np.inf, 0.0) if one.in_noise is None else one.in_noise for one in judged]

@@ -196,22 +196,22 @@ def _compare_part(name: str, part: Part, rules: Rules) -> Difference:
 def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array | None = None) -> Difference:
     """Compare two arrays of one shape and dtype by a rule."""
     units = ulp_distance(expected, actual) if expected.dtype.name in FLOATS else None
-    verdicts = rule.judge(expected, actual, scale)
+    compared = rule.compare(expected, actual, scale)
     absolute, relative = _errors(expected, actual)
     difference = Difference(
-        ok=not verdicts.bad.any(),
+        ok=not compared.bad.any(),
         max_abs_error=float(absolute.max(initial=0.0)),
         max_rel_error=float(relative.max(initial=0.0)),
         max_ulp=None if units is None else _largest_finite_ulp(units, expected, actual),
         of_type=what,
-        tolerance=verdicts.words,
-        max_noise_error=None if verdicts.in_noise is None else float(verdicts.in_noise.max(initial=0.0)),
+        tolerance=compared.words,
+        max_noise_error=None if compared.in_noise is None else float(compared.in_noise.max(initial=0.0)),
     )
     if difference.ok:
         return difference
-    errors = absolute if verdicts.in_noise is None else verdicts.in_noise
-    diagnosis = diagnose(expected, actual, verdicts.limit, rule.dtype)
-    return replace(_with_elements(difference, verdicts.bad, errors, expected, actual), looks_like=diagnosis.lines)
+    errors = absolute if compared.in_noise is None else compared.in_noise
+    diagnosis = diagnose(expected, actual, compared.limit, rule.dtype)
+    return replace(_with_elements(difference, compared.bad, errors, expected, actual), looks_like=diagnosis.lines)
 
 
 def _with_elements(difference: Difference, bad: Array, errors: Array, expected: Array, actual: Array) -> Difference:

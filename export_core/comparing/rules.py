@@ -10,7 +10,7 @@ import numpy as np
 from export_core.comparing.algebra import largest, to_double
 from export_core.comparing.noise import FACTOR, noise_with_floors
 from export_core.comparing.ulp import ulp_distance
-from export_core.goldens import Comparison
+from export_core.goldens import Comparison, Golden
 from export_core.goldens.arrays import Array
 from export_core.goldens.noise import Noise
 from export_core.tolerances import (
@@ -40,8 +40,15 @@ NO_NOISE = CallNoise()
 """That of a golden whose writer measured none."""
 
 
+def call_noise(golden: Golden) -> dict[str, CallNoise]:
+    """The noise of each file of outputs of a golden by its name; empty where none was measured."""
+    if (record := golden.manifest.noise) is None:
+        return {}
+    return {name: CallNoise(noise, record.narrowest_float) for name, noise in golden.noise().items()}
+
+
 @dataclass(frozen=True)
-class Verdicts:
+class ComparedElements:
     """What a rule says of each element.
 
     `bad` are those that it refuses, `words` what it allows. `limit` is the error that each may have, None where it must
@@ -70,23 +77,23 @@ class Rule:
     narrowest_float: str = ""
     rtol_of_platform: float = 0.0
 
-    def judge(self, expected: Array, actual: Array, scale: Array | None = None) -> Verdicts:
-        """Judge each element of arrays of one shape and dtype.
+    def compare(self, expected: Array, actual: Array, scale: Array | None = None) -> ComparedElements:
+        """Compare each element of arrays of one shape and dtype.
 
         `scale` is multiplied by relative tolerances for the absolute one; None means the largest expected element.
         """
         if self.bits:
-            return Verdicts((_bytes(expected) != _bytes(actual)).any(axis=-1), f"equal bits ({self.bits})")
+            return ComparedElements((_bytes(expected) != _bytes(actual)).any(axis=-1), f"equal bits ({self.bits})")
         by_noise = None if self.noise is None else self._by_noise(expected, actual, self.noise, scale)
         if self.tolerance is not None:
-            verdicts = _beyond(expected, actual, self.tolerance, scale)
-            return replace(verdicts, in_noise=by_noise.in_noise) if by_noise else verdicts
+            compared = _beyond(expected, actual, self.tolerance, scale)
+            return replace(compared, in_noise=by_noise.in_noise) if by_noise else compared
         if by_noise is not None:
             return by_noise
         unequal = ~same(expected, actual) if expected.dtype.name in FLOATS else expected != actual
-        return Verdicts(unequal, "equal values")
+        return ComparedElements(unequal, "equal values")
 
-    def _by_noise(self, expected: Array, actual: Array, noise: Array, scale: Array | None) -> Verdicts:
+    def _by_noise(self, expected: Array, actual: Array, noise: Array, scale: Array | None) -> ComparedElements:
         want, got = to_double(expected), to_double(actual)
         unit = noise_with_floors(expected, noise, self.dtype, self.narrowest_float, scale)
         limit, words = FACTOR * unit, f"{FACTOR:g} times the noise of each"
@@ -100,7 +107,7 @@ class Rule:
             close, in_noise = error <= limit, error / unit
         finite, equal = np.isfinite(want) & np.isfinite(got), same(want, got)
         bad = ~np.where(finite, close, equal)
-        return Verdicts(bad, words, limit, np.where(finite, in_noise, np.where(equal, 0.0, np.inf)))
+        return ComparedElements(bad, words, limit, np.where(finite, in_noise, np.where(equal, 0.0, np.inf)))
 
 
 @dataclass(frozen=True)
@@ -139,7 +146,7 @@ def same(want: Array, got: Array) -> Array:
     return equal
 
 
-def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array | None) -> Verdicts:
+def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array | None) -> ComparedElements:
     """Which elements are out of tolerance."""
     want, got = to_double(expected), to_double(actual)
     rtol = allowed.rtol
@@ -158,7 +165,7 @@ def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array | Non
             limit = np.maximum(limit, allowed.ulp * np.abs(got - want) / np.maximum(units, 1))
     # No tolerance extends beyond what is finite: an infinity next to the largest number is still a wrong result.
     bad = ~np.where(np.isfinite(want) & np.isfinite(got), close, same(want, got))
-    return Verdicts(bad, allowed.in_words(float(atol.max(initial=0.0))), limit)
+    return ComparedElements(bad, allowed.in_words(float(atol.max(initial=0.0))), limit)
 
 
 def _bytes(values: Array) -> Array:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import msgspec
 
 from export_core.comparing.bits import bits_of, bits_of_calls
 from export_core.comparing.compare import Difference, compare_leaves, rules_in_words
-from export_core.comparing.rules import NO_NOISE, CallNoise
+from export_core.comparing.rules import NO_NOISE, CallNoise, call_noise
+from export_core.comparing.user_code import UserCode
 from export_core.environments.placement import Mode
 from export_core.goldens import Check, Comparison, Golden, Leaf
 from export_core.goldens.arrays import from_npz
@@ -21,6 +23,7 @@ from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.matrix.cell import Cell
 from export_core.matrix.dump import cell_dump_folder
 from export_core.matrix.limits import Limits, ReplayOptions
+from export_core.tolerances import Tolerances
 from export_core.worker.protocol import CheckRequest, Reply, Request
 
 _NO_LIMIT_SECONDS = 1e9
@@ -94,10 +97,32 @@ def comparison_of(check: Check, how: Comparison) -> Comparison:
     return msgspec.structs.replace(how, compare="allclose") if check.vjp and how.compare != "shape" else how
 
 
-def call_noise(golden: Golden) -> dict[str, CallNoise]:
-    """The noise of each file of outputs of a golden by its name; nothing where none was measured."""
-    record = golden.manifest.noise
-    return {name: CallNoise(noise, record.narrowest_float) for name, noise in golden.noise().items()} if record else {}
+@dataclass(frozen=True)
+class GoldenOutputs:
+    """The outputs that a golden expects, and how others are compared with them on a platform, under a policy."""
+
+    golden: Golden
+    platform: str
+    tolerances: Tolerances
+    user_code: UserCode | None = None
+
+    @functools.cached_property
+    def _noise(self) -> dict[str, CallNoise]:
+        return call_noise(self.golden)
+
+    def compare(self, check: Check, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> Difference:
+        """The difference of a call's outputs from the expected ones, which the file that the check names has."""
+        manifest = self.golden.manifest
+        return compare_leaves(
+            expected,
+            actual,
+            comparison_of(check, manifest.comparison),
+            noise=self._noise.get(check.outputs or "", NO_NOISE),
+            platforms=(manifest.writer.platform, self.platform),
+            tolerances=self.tolerances,
+            sources=self.golden.sources,
+            user_code=self.user_code,
+        )
 
 
 @dataclass(frozen=True)
@@ -123,7 +148,7 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
     differences: list[Difference] = []
     written: list[bytes] = []
     found: list[bytes] = []
-    noise = {} if cell.mode is Mode.COMPILE else call_noise(cell.golden)
+    wanted = GoldenOutputs(cell.golden, cell.platform, options.policy.tolerances, options.user_code)
     for number, check in enumerate(checks_of(cell)):
         prefix = f"{check.name}: " if check.name else ""
         if check.outputs is None:
@@ -136,35 +161,13 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
             found.append(bits_of(actual))
             if problem:
                 continue  # only the bits of later calls are still of interest
-            differences.append(difference := _compared(cell, check, expected, actual, noise, options))
+            differences.append(difference := wanted.compare(check, expected, actual))
             problem = "" if difference.ok else f"{prefix}{difference}"
     return CallResults(
         _largest(differences),
         problem or _sharding_problem(cell, reply),
         outputs=bits_of_calls(found),
         as_written=bool(found) and found == written,
-    )
-
-
-def _compared(
-    cell: Cell,
-    check: Check,
-    expected: Sequence[Leaf],
-    actual: Sequence[Leaf],
-    noise: Mapping[str, CallNoise],
-    options: ReplayOptions,
-) -> Difference:
-    """The difference of one call's outputs from the golden's."""
-    manifest = cell.golden.manifest
-    return compare_leaves(
-        expected,
-        actual,
-        comparison_of(check, manifest.comparison),
-        noise=noise.get(check.outputs or "", NO_NOISE),
-        platforms=(manifest.writer.platform, cell.platform),
-        tolerances=options.policy.tolerances,
-        sources=cell.golden.sources,
-        user_code=options.user_code,
     )
 
 

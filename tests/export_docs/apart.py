@@ -70,6 +70,12 @@ def test_a_call_gives_each_device_its_part(devices, kind):
     assert _first_two(res1) == [(0, (slice(0, 8, None),)), (1, (slice(8, 16, None),))]
 
 
+def test_an_abstract_mesh_places_no_argument(devices):
+    exp = _exported_for(AbstractMesh((4,), ("a",)))
+    with pytest.raises(ValueError, match="AbstractMesh"):
+        exp.call(jax.device_put(jnp.arange(32), NamedSharding(AbstractMesh((4,), ("a",)), P("a"))))
+
+
 def test_the_mesh_of_june_2024_was_that_of_the_jitted_function(devices):
     export_mesh = Mesh(devices[:4], ("a",))
     arg = jnp.arange(8 * 4)

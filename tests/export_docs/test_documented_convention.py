@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import export
+from jax import export, lax
 from jax._src import config, core, effects
 from jax._src.interpreters import mlir
 
+from export_core.artifact import read_bytes
 from export_core.export import ExportError, ExtraCall, add_checks
 
 
@@ -101,6 +104,35 @@ def test_the_inner_function_takes_dimension_variables_by_name(documented):
     assert inner.outputs[0] == "!stablehlo.token"
 
 
+def test_main_computes_the_dimensions_and_calls_the_inner_function(documented):
+    names = documented.artifact.module.op_names
+    assert "vhlo.get_dimension_size_v1" in names
+    (call,) = re.findall(r"call @_wrapped_jax_export_main\(.*", documented.files["module.mlir"].decode())
+    assert call.partition(" : ")[2].startswith(
+        "(tensor<i32>, tensor<i32>, tensor<i32>, !stablehlo.token, tensor<?x?xf32>) -> (!stablehlo.token"
+    )
+
+
+def test_with_64_bits_index_and_dimensions_are_i64():
+    with config.enable_x64(True):
+        function = jax.jit(lambda x: x * x.shape[0])
+        shape = jax.ShapeDtypeStruct(export.symbolic_shape("b"), np.float32)
+        artifact = read_bytes(bytes(export.export(function, platforms=["cpu", "tpu"])(shape).serialize()))
+    (inner,) = [each for each in artifact.module.functions if each.name == "_wrapped_jax_export_main"]
+    assert artifact.module.main.inputs == ("tensor<i64>", "tensor<?xf32>")
+    assert inner.inputs == ("tensor<i64>", "tensor<i64>", "tensor<?xf32>")
+
+
+def test_the_platform_index_counts_in_the_order_of_platforms(through):
+    def by_platform(x):
+        return lax.platform_dependent(x, cpu=lambda x: x + 1, tpu=lambda x: x * 100)
+
+    for platforms in (("cpu", "tpu"), ("tpu", "cpu")):
+        artifact = through(jax.jit(by_platform), 1.0, platforms=platforms).artifact
+        assert artifact.envelope.platforms == platforms
+        assert float(export.deserialize(bytearray(artifact.data)).call(2.0)) == 3.0
+
+
 def test_functions_of_global_constants_alone_are_all_tagged(documented):
     (floor,) = [each for each in documented.artifact.module.functions if each.name == "floor_divide"]
     assert floor.arg_attrs == ({"jax.global_constant": ""}, {"jax.global_constant": ""})
@@ -139,6 +171,16 @@ def test_main_asserts_what_tracing_assumed_of_the_dimensions(documented):
         "dimension variable 'h'",
     ):
         assert said in text
+
+
+def test_an_assertion_takes_a_condition_and_integers_for_its_text(documented):
+    calls = re.findall(r"custom_call @shape_assertion\(.*", documented.files["module.mlir"].decode())
+    assert len(calls) == 3
+    for call in calls:
+        condition, *integers = re.findall(r"tensor<\w+>", call.rpartition(" : ")[2])
+        places = {int(place) for place in re.findall(r"\{(\d)\}", call)}
+        assert (condition, {*integers}) == ("tensor<i1>", {"tensor<i32>"})
+        assert places == set(range(len(integers)))
 
 
 @pytest.mark.parametrize(

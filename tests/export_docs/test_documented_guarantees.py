@@ -111,3 +111,13 @@ def test_ignoring_forward_compatibility_uses_the_new_target(through):
     )
     assert _targets(produced) == ["T_NEW"]
     assert produced.manifest.options.ignore_forward_compatibility is True
+
+
+# "We continuously add more": the list of guaranteed targets, release by release.
+
+
+def test_the_list_of_guaranteed_targets_changes_in_both_directions():
+    old, new = set(stable_targets("0.4.30")), set(stable_targets("0.12.0.1"))
+    assert {"lapack_sgeqrf_ffi", "cusolver_geqrf_ffi"} <= new - old
+    # The document only speaks of additions: what the last window no longer needs is removed too.
+    assert {"lapack_sgeqrf", "cusolver_geqrf"} <= old - new

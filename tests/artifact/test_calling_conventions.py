@@ -159,6 +159,13 @@ def test_before_version_9_main_has_no_tokens():
     assert check_main(old) == []
 
 
+def test_shape_assertions_are_in_modules_of_later_versions_than_6():
+    older, later = (read(HERE / "conventions" / f"{version}.jaxexport") for version in (6, 8))
+    assert str(older.envelope.in_avals[0]) == str(later.envelope.in_avals[0]) == "float32[w,2*h]"
+    assert older.custom_calls == ()
+    assert [call.target for call in later.custom_calls] == ["shape_assertion"] * 3
+
+
 def test_a_version_that_is_not_known_here_raises_no_alarm():
     envelope = read(DATA / "0.12.0.1" / "key.jaxexport").envelope
     newer = envelope._replace(calling_convention_version=NEWEST + 1, module_kept_var_idx=())

@@ -74,6 +74,8 @@ def adopt_artifact(
     sizes: dict[str, int] = {}
     files = {ARTIFACT: bytes(artifact.data)}
     files[INPUTS] = to_npz(_read_leaves("--inputs", inputs, envelope.in_avals, sizes))
+    if given.without_outputs and "cpu" in envelope.platforms:
+        raise GoldenError("--without-outputs: expected an artifact that no CPU runs, found one for cpu: use --outputs.")
     if (outputs is None) != bool(given.without_outputs):
         raise GoldenError(
             "expected either --outputs NPZ, or --without-outputs REASON where nothing could compute them."

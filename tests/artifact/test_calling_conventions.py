@@ -159,6 +159,12 @@ def test_before_version_9_main_has_no_tokens():
     assert check_main(old) == []
 
 
+def test_disabled_checks_and_platforms_are_in_version_6():
+    envelope = read(HERE / "conventions" / "6.jaxexport").envelope
+    assert (envelope.calling_convention_version, envelope.platforms) == (6, ("cpu", "tpu"))
+    assert envelope.disabled_checks == ()
+
+
 def test_shape_assertions_are_in_modules_of_later_versions_than_6():
     older, later = (read(HERE / "conventions" / f"{version}.jaxexport") for version in (6, 8))
     assert str(older.envelope.in_avals[0]) == str(later.envelope.in_avals[0]) == "float32[w,2*h]"

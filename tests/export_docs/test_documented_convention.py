@@ -66,9 +66,10 @@ def test_every_supported_convention_can_be_asked_for(through):
         assert asked.artifact.envelope.calling_convention_version == version
 
 
-def test_a_convention_that_is_no_longer_supported_is_refused(through):
-    with pytest.raises(ExportError, match=r"version 8 is outside the range of supported versions"):
-        through(jnp.cos, 1.0, calling_convention_version=8)
+@pytest.mark.parametrize("version", range(1, 9))
+def test_a_convention_that_is_no_longer_supported_is_refused(through, version):
+    with pytest.raises(ExportError, match=rf"version {version} is outside the range of supported versions"):
+        through(jnp.cos, 1.0, calling_convention_version=version)
 
 
 # Section "Module calling convention": f32[w, 2 * h], several platforms, one ordered effect.
@@ -199,6 +200,19 @@ def test_a_shape_that_tracing_ruled_out_is_refused(shape, message):
 
 
 # Section "Shape polymorphic export".
+
+
+def test_a_function_that_depends_on_the_size_needs_a_constraint():
+    def first_four(x):
+        return x[:4] if x.shape[0] >= 4 else x
+
+    def exported(*constraints):
+        shape = export.symbolic_shape("b", constraints=constraints)
+        return export.export(jax.jit(first_four))(jax.ShapeDtypeStruct(shape, np.float32))
+
+    with pytest.raises(core.InconclusiveDimensionOperation, match="Symbolic dimension comparison 'b' >= '4'"):
+        exported()
+    assert exported("b >= 4").call(np.ones(6, np.float32)).shape == (4,)
 
 
 def test_one_artifact_serves_many_shapes_and_a_golden_keeps_them(through):

@@ -58,6 +58,12 @@ def test_versions_are_compared_number_by_number():
     assert all(str(Version(version)) == version for version in (*CALENDAR.jax, *CALENDAR.jaxlib))
 
 
+def test_development_versions_are_checked_by_their_numbers():
+    assert check_jaxlib_version("0.13.0.dev20261101", "0.13.0.dev20261120", "0.12.0")
+    with pytest.raises(RuntimeError, match="is newer than and incompatible with jax version"):
+        check_jaxlib_version("0.12.0", "0.13.0.dev20261120", "0.11.2")
+
+
 def test_no_release_has_a_minimum_that_is_newer_or_unreleased():
     for version, release in CALENDAR.jax.items():
         minimum = Version(release.minimum_jaxlib)

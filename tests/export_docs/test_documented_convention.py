@@ -202,6 +202,22 @@ def test_a_shape_that_tracing_ruled_out_is_refused(shape, message):
 # Section "Shape polymorphic export".
 
 
+def test_a_jit_is_traced_for_each_shape_and_an_artifact_for_none():
+    traced = []
+
+    def noted(x):
+        traced.append(x.shape)
+        return 2 * x
+
+    jitted = jax.jit(noted)
+    symbolic = export.export(jitted)(jax.ShapeDtypeStruct(export.symbolic_shape("b"), np.float32))
+    traced.clear()
+    shapes = [np.ones(size, np.float32) for size in (2, 3)]
+    assert [symbolic.call(x).shape for x in shapes] == [(2,), (3,)]
+    assert traced == []
+    assert [jitted(x).shape for x in shapes] == traced == [(2,), (3,)]
+
+
 def test_a_function_that_depends_on_the_size_needs_a_constraint():
     def first_four(x):
         return x[:4] if x.shape[0] >= 4 else x

@@ -165,7 +165,7 @@ def test_disabled_checks_and_platforms_are_in_version_6():
     assert envelope.disabled_checks == ()
 
 
-def test_shape_assertions_are_in_modules_of_later_versions_than_6():
+def test_shape_assertions_are_in_modules_since_version_7():
     older, later = (read(HERE / "conventions" / f"{version}.jaxexport") for version in (6, 8))
     assert str(older.envelope.in_avals[0]) == str(later.envelope.in_avals[0]) == "float32[w,2*h]"
     assert older.custom_calls == ()

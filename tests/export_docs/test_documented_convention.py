@@ -105,7 +105,7 @@ def test_the_inner_function_takes_dimension_variables_by_name(documented):
     assert inner.outputs[0] == "!stablehlo.token"
 
 
-def test_main_computes_the_dimensions_and_calls_the_inner_function(documented):
+def test_main_computes_dimensions_and_calls_the_inner_function(documented):
     names = documented.artifact.module.op_names
     assert "vhlo.get_dimension_size_v1" in names
     (call,) = re.findall(r"call @_wrapped_jax_export_main\(.*", documented.files["module.mlir"].decode())
@@ -174,7 +174,7 @@ def test_main_asserts_what_tracing_assumed_of_the_dimensions(documented):
         assert said in text
 
 
-def test_an_assertion_takes_a_condition_and_integers_for_its_text(documented):
+def test_an_assertion_takes_a_condition_and_integers(documented):
     calls = re.findall(r"custom_call @shape_assertion\(.*", documented.files["module.mlir"].decode())
     assert len(calls) == 3
     for call in calls:

@@ -161,7 +161,7 @@ def test_a_python_loop_is_unrolled():
     assert [each.primitive.name for each in make_jaxpr(repeated)(1.0).eqns] == ["sin"] * 5
 
 
-def test_a_while_takes_constants_of_both_functions_then_the_carry():
+def test_a_while_takes_constants_and_then_the_carry():
     loop = equation(func10, np.ones(16, np.float32), 5, name="while")
     assert (loop.params["cond_nconsts"], loop.params["body_nconsts"], len(loop.invars)) == (0, 2, 5)
 

@@ -56,9 +56,7 @@ class Arguments:
 
     def copy(self) -> Arguments:
         """The same values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
-        copies = [value.copy() if isinstance(value, jax.Array) else value for value in self.flat()]
-        # Until 0.9.2 a copy of what is in pinned_host is on the device, and in every release one has the usual layout.
-        return self.with_flat([placed_like(old, new) for old, new in zip(self.flat(), copies, strict=True)])
+        return self.with_flat([_copy(value) if isinstance(value, jax.Array) else value for value in self.flat()])
 
 
 def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any) -> Arguments:
@@ -158,6 +156,12 @@ def placed_like(value: Any, array: Any) -> Any:
         return jax.device_put(array, _format(value))
     # An unreduced array can only be made of one that is whole on each device.
     return jax.sharding.reshard(placed_like(whole(value), array), value.sharding)
+
+
+def _copy(array: jax.Array) -> Any:
+    """The same values in a new array of the same format: `copy` gives one in the usual memory and layout."""
+    copy = array.copy()
+    return copy if _format(copy) == _format(array) else jax.device_put(array, _format(array), may_alias=False)
 
 
 def _format(array: Any) -> Any:

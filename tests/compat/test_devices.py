@@ -147,9 +147,7 @@ def test_two_meshes_the_smaller_first(export_golden, numbers, row):
 
 @pytest.mark.export_compat
 def test_argument_on_the_host(export_golden, numbers, host):
-    device = SingleDeviceSharding(jax.devices()[0])
-    function = jax.jit(lambda x: jax.device_put(x, device) * 2, in_shardings=host, out_shardings=device)
-    export_golden(function, jax.device_put(numbers(4, 2), host))
+    export_golden(jax.jit(lambda x: x * 2, in_shardings=host), jax.device_put(numbers(4, 2), host))
 
 
 def cpu_places_on_the_host():

@@ -152,16 +152,20 @@ def placed_like(value: Any, array: Any) -> Any:
     """`array` on the devices, in the memory and in the layout of `value`."""
     if not isinstance(value, jax.Array) or _format(array) == _format(value):
         return array
-    if whole(value) is value:
-        return jax.device_put(array, _format(value))
-    # An unreduced array can only be made of one that is whole on each device.
-    return jax.sharding.reshard(placed_like(whole(value), array), value.sharding)
+    if whole(value) is not value:  # such an array can only be made of one that is whole on each device
+        return jax.sharding.reshard(placed_like(whole(value), array), value.sharding)
+    if array.sharding != value.sharding:
+        array = jax.device_put(array, value.sharding)
+    # Not in any case: until 0.9.2 this compiles what XLA cannot run on a CPU where the memory is that of the host.
+    return array if _format(array) == _format(value) else jax.device_put(array, _format(value))
 
 
 def _copy(array: jax.Array) -> Any:
     """The same values in a new array of the same format: `copy` gives one in the usual memory and layout."""
     copy = array.copy()
-    return copy if _format(copy) == _format(array) else jax.device_put(array, _format(array), may_alias=False)
+    if copy.sharding != array.sharding:
+        copy = jax.device_put(array, array.sharding, may_alias=False)
+    return placed_like(array, copy)
 
 
 def _format(array: Any) -> Any:

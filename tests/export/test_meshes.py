@@ -108,6 +108,8 @@ def test_an_unreduced_array_is_stored_as_its_sum():
     assert leaf_from(value).numpy().tolist() == X.tolist()
     assert shard_layout(value).endswith("3:[0:4,0:2] unreduced over a")
     assert placed_like(value, jnp.asarray(X)).sharding == value.sharding
+    (copy,) = Arguments((value,), {}).copy().args
+    assert copy.sharding == value.sharding
 
 
 @pytest.mark.parametrize("kind", ["columns", "pinned_host"])

@@ -156,7 +156,7 @@ def placed_like(value: Any, array: Any) -> Any:
         return jax.sharding.reshard(placed_like(whole(value), array), value.sharding)
     if array.sharding != value.sharding:
         array = jax.device_put(array, value.sharding)
-    # Not in any case: until 0.9.2 this compiles what XLA cannot run on a CPU where the memory is that of the host.
+    # Not in any case: until 0.10.1 this compiles what XLA cannot run on a CPU where the memory is that of the host.
     return array if _format(array) == _format(value) else jax.device_put(array, _format(value))
 
 

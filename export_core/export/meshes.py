@@ -104,8 +104,7 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
     takes that of the first one for the results, and fails if it has not enough axes for them (since 0.9.1).
     """
     leaves = arguments.flat()
-    meshes = _meshes(arguments)
-    if any(map(_is_spread, leaves)) and (len(meshes) < 2 or any(map(_has_explicit_axes, meshes))):
+    if any(map(_is_spread, leaves)) and len(_meshes(arguments)) < 2:
         return arguments
     mesh = concrete_mesh(case.test, axes)
     try:
@@ -166,10 +165,6 @@ def _meshes(arguments: Arguments) -> list[Mesh]:
     """The meshes on which arguments are, each once."""
     meshes = [getattr(leaf.sharding, "mesh", None) for leaf in arguments.flat() if _is_spread(leaf)]
     return list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
-
-
-def _has_explicit_axes(mesh: Mesh) -> bool:
-    return any(str(kind) == "Explicit" for kind in getattr(mesh, "axis_types", None) or ())
 
 
 def _context_mesh(case: Case, axes: Mapping[str, int]) -> Mesh | None:

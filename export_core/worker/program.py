@@ -437,9 +437,9 @@ def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
     meshes = [None if sharding is None else mesh_like(sharding.mesh, mesh) for sharding in named]
     if not any(meshes):
         return list(exported.in_shardings_jax(mesh))
-    explicit = any("Explicit" in map(str, at.axis_types) for at in meshes if at)
-    if len({at for at in meshes if at}) > 1 and not explicit:
-        # The mesh of the first argument becomes that of the results, and may have too few axes for them.
+    if len({at for at in meshes if at}) > 1:
+        # Each argument is given whole on the golden's mesh, the one with the most axes. Else jax gives results that of
+        # the first argument, which may have too few for them.
         return None
     # An unreduced argument is the sum of one that is whole on each device: jax makes it of that, and of nothing else.
     return [at and without_unreduced(sharding.update(mesh=at)) for sharding, at in zip(named, meshes, strict=True)]

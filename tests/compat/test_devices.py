@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import jaxlib.version
 import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
@@ -152,8 +153,8 @@ def test_argument_on_the_host(export_golden, numbers, host):
 
 def cpu_places_on_the_host():
     """Whether XLA can place an array in the memory of the host while it runs on a CPU."""
-    if jax.__version_info__ < (0, 10):
-        pytest.skip("XLA cannot run annotate_device_placement on a CPU until 0.9.2")
+    if jaxlib.version.__version_info__ < (0, 10, 2):
+        pytest.skip("XLA cannot run annotate_device_placement on a CPU until 0.10.1")
 
 
 @pytest.mark.export_compat

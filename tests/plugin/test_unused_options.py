@@ -110,4 +110,6 @@ def test_what_only_another_writer_calls_is_used(update):
     manifest = project.add_older_generation(case) / "golden.yaml"
     manifest.write_text(manifest.read_text().replace("custom_calls: []", "custom_calls: [its_target]"))
     project.write(test_a=TESTS.replace("ALLOW = {}", "ALLOW = {'its_target': 'why'}"))
-    assert project.pytest("--update-goldens", "-k", "another_writer")["test_allow_for_another_writer"].outcome == "passed"
+    assert (
+        project.pytest("--update-goldens", "-k", "another_writer")["test_allow_for_another_writer"].outcome == "passed"
+    )

@@ -17,9 +17,10 @@ from msgspec import structs
 from export_core.artifact import Artifact, read_bytes
 from export_core.export import api
 from export_core.export.arguments import Arguments, find_static_arguments, leaf_from
+from export_core.export.callbacks import describe_callbacks
 from export_core.export.case import Case, check_arguments, check_tree
 from export_core.export.errors import ExportError
-from export_core.export.jaxprs import JaxprDescription, describe_jaxpr
+from export_core.export.jaxprs import describe_jaxpr
 from export_core.export.meshes import abstract_arguments, mesh_of, place_arguments
 from export_core.export.registrations import registration_files
 from export_core.goldens import Leaf, Manifest, Options, Writer
@@ -95,7 +96,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
             check_tree(case.test, "output", eval_shape(*arguments.args, **arguments.kwargs))
         specs = _specs(case, arguments)
         exported, data = _export(case, specs, writer)
-        module, jaxpr = api.module_text(exported), _jaxpr(case, specs)
+        module, jaxpr = api.module_text(exported), describe_jaxpr(_jaxpr(case, specs))
     artifact = read_bytes(data, name=case.id)
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
     options = _options(case, _platforms(case, writer), mesh)
@@ -174,7 +175,7 @@ def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, bytes]:
     # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
     # and dtypes without a number in the format with KeyError.
     except (ValueError, NotImplementedError, KeyError, TypeError) as error:
-        raise ExportError(_refusal(case, writer, error)) from error
+        raise ExportError(_refusal(case, specs, writer, error)) from error
 
 
 def _manifest(case: Case, writer: Writer, options: Options, artifact: Artifact, files: Mapping[str, bytes]) -> Manifest:
@@ -231,17 +232,17 @@ def _settings_of(case: Case) -> AbstractContextManager[None]:
     return api.temporary_settings(case.test, values)
 
 
-_CALLBACK = re.compile(r"host_callbacks|callback")
+_CALLBACK = re.compile(r"callback|which was not functionalized")
 
 
-def _refusal(case: Case, writer: Writer, error: Exception) -> str:
+def _refusal(case: Case, specs: Arguments, writer: Writer, error: Exception) -> str:
     """Why jax.export refuses a case, and what to do about it."""
     text = str(error)
     if _CALLBACK.search(text):
         return (
-            f"{case.test}: this function calls back into Python (jax.debug.print, jax.debug.callback, pure_callback or "
-            f"io_callback), and no artifact can hold a Python function: {text.splitlines()[0]}. Leave the call out "
-            "when exporting, or export the parts around it."
+            f"{case.test}: this function calls back into Python, and no artifact can hold a Python function: "
+            f"{text.splitlines()[0].rstrip('.')}. Leave the call out when exporting, or export the parts around it:\n"
+            f"{describe_callbacks(_jaxpr(case, specs))}"
         )
     targets = dict.fromkeys(re.findall(r"custom_call @([\w.$-]+)", text))
     if not targets or "no compatibility guarantees" not in text:
@@ -271,15 +272,16 @@ def _flags() -> dict[str, bool | int | str | None]:
     }
 
 
-def _jaxpr(case: Case, specs: Arguments) -> JaxprDescription:
+def _jaxpr(case: Case, specs: Arguments) -> Any:
+    """The closed jaxpr of the function."""
     # jax.jit has trace() since 0.4.30, and knows what is static. Before, the jit itself is an equation of the printed
     # jaxpr.
     if hasattr(case.function, "trace"):
-        return describe_jaxpr(case.function.trace(*specs.args, **specs.kwargs).jaxpr)
+        return case.function.trace(*specs.args, **specs.kwargs).jaxpr
     static = tuple(key for key in specs.static if isinstance(key, int))
     named = {name: value for name, value in specs.kwargs.items() if name in specs.static}
     traced = jax.make_jaxpr(functools.partial(case.function, **named), static_argnums=static)
-    return describe_jaxpr(traced(*specs.args, **specs.dynamic[1]))
+    return traced(*specs.args, **specs.dynamic[1])
 
 
 def _platform_name() -> str:

@@ -104,7 +104,8 @@ class Recorder:
         """Export `function`, which must be jitted, with these example arguments.
 
         Args:
-            function: the result of `jax.jit`.
+            function: the result of `jax.jit`, a `functools.partial` or bound method of one, or the jit of a library
+                (`eqx.filter_jit`, `nnx.jit`), which takes the arrays in its arguments as arguments.
             args: example arguments: trees of arrays (jax.Array, numpy.ndarray) and Python numbers, and static
                 arguments. The values of the arrays become the golden's inputs.
             name: what distinguishes several calls in one test.
@@ -308,6 +309,9 @@ class Recorder:
             # Another jaxlib may lower the same function to other targets; the audit has checked that they are promised.
             changes += options or _changed_names("custom calls", now.custom_calls, then.custom_calls)
             changes += _changed_names("checks", *([check.name for check in side.checks] for side in (now, then)))
+            changes += _changed_names(
+                "leaves", *(side.flattened.paths if side.flattened else () for side in (now, then))
+            )
         if comparable:
             values = produced.outputs
             inputs = reference.inputs()

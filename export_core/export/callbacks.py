@@ -77,7 +77,7 @@ def _frames(equation: Any) -> tuple[_Frame, ...]:
 
 
 def _call_text(primitive: str, frames: tuple[_Frame, ...]) -> str:
-    """``debug_print at model.py:4 in step: jax.debug.print("{}", x)``. Names the file of a library that makes the call."""
+    """``debug_print at model.py:4 in step: jax.debug.print("{}", x)``; names the library's file that makes the call."""
     if not frames:
         return primitive
     user = next((frame for frame in frames if _library(frame.file) is None), frames[0])

@@ -11,11 +11,12 @@ from msgspec import structs
 
 from export_core.artifact import NamedSharding
 from export_core.export import api
-from export_core.export.arguments import Arguments, leaf_from
+from export_core.export.arguments import Arguments, leaf_from, tree_text
 from export_core.export.derivatives import derivatives
 from export_core.export.errors import ExportError
 from export_core.export.meshes import place_arguments, place_unplaced, shard_layout
 from export_core.export.produce import ProducedGolden, leaves_as_declared, run
+from export_core.export.trees import plain
 from export_core.goldens import Check, Leaf
 from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
@@ -105,12 +106,12 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
 
 
 def _call_check(produced: ProducedGolden, call: ExtraCall, number: int, files: dict[str, bytes]) -> Check:
-    arguments = Arguments(call.args, dict(call.kwargs), produced.arguments.static)
+    arguments = Arguments(*produced.call.bind(call.args, call.kwargs), produced.arguments.static)
     expected, actual = map(jax.tree_util.tree_structure, (produced.arguments.dynamic, arguments.dynamic))
     if actual != expected:
         raise ExportError(
             f"{produced.case.test}: call {number} has other arguments than the first one: "
-            f"expected {expected}, found {actual}."
+            f"expected {tree_text(expected)}, found {tree_text(actual)}."
         )
     arguments = place_arguments(produced.case, arguments)
     if call.refused is not None:
@@ -156,7 +157,8 @@ def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
     Seen by calling it: for an output without a sharding of its own, XLA chooses one when it compiles.
     """
     copies = produced.arguments.copy()
-    args, kwargs = place_unplaced(produced.case, copies, produced.exported, produced.manifest.options.mesh).dynamic
+    placed = place_unplaced(produced.case, copies, produced.exported, produced.manifest.options.mesh)
+    args, kwargs = plain(placed.dynamic)
     results = jax.jit(api.call_of(produced.exported))(*args, **kwargs)
     return tuple(shard_layout(value) for value in jax.tree_util.tree_leaves(results))
 
@@ -168,12 +170,12 @@ def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[Ext
     arguments = produced.arguments
     if check.inputs is not None:
         call = calls[int(check.name.removeprefix("refused")) - 1]
-        arguments = Arguments(call.args, dict(call.kwargs), arguments.static)
+        arguments = Arguments(*produced.call.bind(call.args, call.kwargs), arguments.static)
     try:
         # Deserialized, as in a reader: before that jax knows more of the dimensions, refuses more, and with other
         # messages.
         exported = api.derivative(produced.files[ARTIFACT], check.vjp)
-        args, kwargs = arguments.copy().dynamic
+        args, kwargs = plain(arguments.copy().dynamic)
         if check.mesh:  # the only refused call with a mesh is the one on one device
             args, kwargs = jax.device_put((args, kwargs), jax.devices()[0])
         jax.jit(api.call_of(exported)).lower(*args, **kwargs).compile()

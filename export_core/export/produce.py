@@ -7,7 +7,7 @@ import platform as host
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -18,14 +18,16 @@ from export_core.artifact import Artifact, read_bytes
 from export_core.export import api
 from export_core.export.arguments import Arguments, find_static_arguments, leaf_from
 from export_core.export.callbacks import describe_callbacks
-from export_core.export.case import Case, check_arguments, check_tree
+from export_core.export.calls import JittedCall, jitted_call
+from export_core.export.case import Case, check_arguments
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr
 from export_core.export.meshes import abstract_arguments, mesh_of, place_arguments
 from export_core.export.registrations import registration_files
+from export_core.export.trees import with_plain_trees
 from export_core.goldens import Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.manifest import signature_of
+from export_core.goldens.manifest import Flattened, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.releases import Calendar
 
@@ -50,11 +52,12 @@ _WITHOUT_LOCATIONS = {
 class ProducedGolden:
     """A golden of this process's writer, not stored yet: the case as exported and run now.
 
-    `inputs` and `outputs` are flat. `exported` (jax's `Exported`) and `arguments` are for the checks that `add_checks`
-    adds.
+    `case` has the jitted function and its arguments; `call` turns what the user calls into these. `inputs` and
+    `outputs` are flat. `exported` (jax's `Exported`) and `arguments` are for the checks that `add_checks` adds.
     """
 
     case: Case
+    call: JittedCall
     manifest: Manifest
     files: dict[str, bytes]
     artifact: Artifact
@@ -87,15 +90,14 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
     Raises:
         ExportError: jax.export refuses the case. What the function itself raises when it is traced or run is passed on.
     """
-    case.check()
+    call = jitted_call(case.test, case.function, case.args, case.kwargs)
+    args, kwargs = call.bind(case.args, case.kwargs)
+    case = replace(case, function=call.function, args=args, kwargs=kwargs)
     writer = installed_writer(calendar)
     with _no_locations() if reproducible else nullcontext(), _settings_of(case):
         arguments = place_arguments(case, _arguments(case))
-        eval_shape: Any = getattr(case.function, "eval_shape", None)
-        if eval_shape is not None:
-            check_tree(case.test, "output", eval_shape(*arguments.args, **arguments.kwargs))
         specs = _specs(case, arguments)
-        exported, data = _export(case, specs, writer)
+        exported, flattened, data = _export(case, specs, writer)
         module, jaxpr = api.module_text(exported), describe_jaxpr(_jaxpr(case, specs))
     artifact = read_bytes(data, name=case.id)
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
@@ -110,8 +112,9 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         "jaxpr.txt": jaxpr.text.encode(),
         **registration_files(case),
     }
-    manifest = structs.replace(_manifest(case, writer, options, artifact, files), jaxpr=jaxpr.summary)
-    return ProducedGolden(case, manifest, files, artifact, inputs, outputs, exported, arguments)
+    manifest = _manifest(case, writer, options, artifact, files)
+    manifest = structs.replace(manifest, jaxpr=jaxpr.summary, flattened=flattened)
+    return ProducedGolden(case, call, manifest, files, artifact, inputs, outputs, exported, arguments)
 
 
 def run(case: Case, arguments: Arguments) -> list[Any]:
@@ -160,8 +163,11 @@ def _specs(case: Case, arguments: Arguments) -> Arguments:
     return arguments.with_dynamic(specs, kwargs)
 
 
-def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, bytes]:
-    """The jax `Exported` and the artifact. Raises `ExportError` when jax.export refuses."""
+def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, Flattened | None, bytes]:
+    """The jax `Exported`, what of its trees is flattened, and the artifact.
+
+    Raises `ExportError` when jax.export refuses.
+    """
     options = case.options
     try:
         exported = api.export_function(
@@ -171,7 +177,8 @@ def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, bytes]:
             platforms=_platforms(case, writer),
             disabled_checks=tuple({**options.allow, **options.disabled_checks}),
         )
-        return exported, api.serialize(exported, options.vjp_order)
+        exported, flattened = with_plain_trees(exported, specs)
+        return exported, flattened, api.serialize(exported, options.vjp_order)
     # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
     # and dtypes without a number in the format with KeyError.
     except (ValueError, NotImplementedError, KeyError, TypeError) as error:

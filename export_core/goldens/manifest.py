@@ -150,6 +150,23 @@ class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     effects: tuple[str, ...] = ()
 
 
+class Flattened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The trees of a function whose artifact cannot hold them all: such a node is a tuple of its leaves there.
+
+    `inputs` and `outputs` have the path of each flat argument and result in the function's own trees
+    (``args[0].layers[1].weight``, ``kwargs['rate']``, ``result.mean``), `nodes` the types that are tuples instead.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of all leaves."""
+        return (*self.inputs, *self.outputs)
+
+
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of golden.yaml.
 
@@ -158,6 +175,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `out_shardings` says for more than one device which part of each output is on which device. `packages` has the
     version of every package that was installed where `jaxexport backfill` wrote it; for others it is not written down.
+    `flattened` is None where the artifact holds the function's own trees.
     `instruction_set` is that of the processor that computed the outputs, as XLA calls it (``x86_64 AVX2``), empty where
     nobody knows; `noise` says how the noise of the outputs was measured, None where it was not.
     """
@@ -176,6 +194,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     out_shardings: tuple[str, ...] = ()
     jaxpr: JaxprSummary | None = None
     packages: dict[str, str] = {}
+    flattened: Flattened | None = None
     instruction_set: str = ""
     noise: NoiseRecord | None = None
     format: int = FORMAT
@@ -211,7 +230,7 @@ _Dumper.add_representer(str, _Dumper.text)
 def dump_manifest(manifest: Manifest) -> bytes:
     """golden.yaml as bytes, the same for the same manifest: fields in order, `format` first, where readers look."""
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
-    for field in ("packages", "instruction_set", "noise"):
+    for field in ("packages", "flattened", "instruction_set", "noise"):
         if not data[field]:  # a new field does not change the bytes of goldens without it
             del data[field]
     ordered = {"format": data.pop("format"), **data}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,9 @@ _ADVICE = {
 """What to do about a call, by its primitive or by a word in the file that makes it."""
 
 
-_OWN = tuple(str(Path(export_core.__file__).parents[1] / name) for name in ("export_core", "pytest_jaxexport"))
+_JAX = str(Path(jax.__file__).parent) + os.sep
+_STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
+_OWN = str(Path(export_core.__file__).parent) + os.sep
 
 
 class _Frame(NamedTuple):
@@ -68,11 +71,10 @@ def _calls(jaxpr: Any, outer: tuple[_Frame, ...], seen: set[int]) -> Iterator[tu
 def _frames(equation: Any) -> tuple[_Frame, ...]:
     # jax has no public name for this. `frames` exists in all releases from 0.4.24 to 0.12; without it, no line is told.
     frames = getattr(getattr(equation.source_info, "traceback", None), "frames", ())
-    jax_folder = str(Path(jax.__file__).parent)
     return tuple(
         _Frame(frame.file_name, frame.line_num, frame.function_name)
         for frame in frames
-        if not frame.file_name.startswith(jax_folder + os.sep)
+        if not frame.file_name.startswith(_JAX) and f"{os.sep}jax{os.sep}_src{os.sep}" not in frame.file_name
     )
 
 
@@ -94,9 +96,9 @@ def _path(frame: _Frame) -> Path:
 
 
 def _library(file: str) -> str | None:
-    """The folder of installed packages, or of the standard library, that a file is in; None for the user's own."""
-    paths = sysconfig.get_paths()
-    folders = [paths[name] for name in ("purelib", "platlib", "stdlib")]  # the first is inside the last
-    if file.startswith(_OWN):
-        return str(Path(export_core.__file__).parents[1])
-    return next((folder for folder in folders if file.startswith(folder + os.sep)), None)
+    """The folder of packages, or of the standard library, that a file is in; None for the user's own."""
+    # By name, since the folder in a compiled file is the one where it was compiled, which uv may have copied it from.
+    installed = re.match(r".*[/\\](site|dist)-packages(?=[/\\])", file)
+    if installed:
+        return installed[0]
+    return next((folder for folder in (_STANDARD, _OWN) if file.startswith(folder)), None)

@@ -248,9 +248,9 @@ def _refusal(case: Case, specs: Arguments, writer: Writer, error: Exception) -> 
     if _CALLBACK.search(text):
         return (
             f"{case.test}: this function calls back into Python, and no artifact can hold a Python function: "
-            f"{text.splitlines()[0].rstrip('.')}. Leave the call out when exporting, or export the parts around it:\n"
+            f"{text.splitlines()[0].rstrip('.')}. Leave the call out when exporting, or export the parts around it.\n"
             f"{describe_callbacks(_jaxpr(case, specs))}"
-        )
+        ).rstrip()
     targets = dict.fromkeys(re.findall(r"custom_call @([\w.$-]+)", text))
     if not targets or "no compatibility guarantees" not in text:
         return f"{case.test}: jax.export (jax {writer.jax}) refused this function: {type(error).__name__}: {error}"

@@ -16,6 +16,7 @@ from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
 from export_core.export import api
+from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
 from export_core.export.arguments import Arguments, find_static_arguments, leaf_from
 from export_core.export.callbacks import describe_callbacks
 from export_core.export.calls import JittedCall, jitted_call
@@ -90,13 +91,15 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
     Raises:
         ExportError: jax.export refuses the case. What the function itself raises when it is traced or run is passed on.
     """
-    call = jitted_call(case.test, case.function, case.args, case.kwargs)
-    args, kwargs = call.bind(case.args, case.kwargs)
+    values, kwargs = take_inputs(case.args, case.kwargs)
+    call = jitted_call(case.test, case.function, case.args, kwargs)
+    args, kwargs = call.bind(case.args, kwargs)
     case = replace(case, function=call.function, args=args, kwargs=kwargs)
     writer = installed_writer(calendar)
     with _no_locations() if reproducible else nullcontext(), _settings_of(case):
-        arguments = place_arguments(case, _arguments(case))
-        specs = _specs(case, arguments)
+        passed = _arguments(case)
+        arguments = place_arguments(case, with_values(case.test, passed, values))
+        specs = _specs(case, arguments, passed)
         exported, flattened, data = _export(case, specs, writer)
         module, jaxpr = api.module_text(exported), describe_jaxpr(_jaxpr(case, specs))
     artifact = read_bytes(data, name=case.id)
@@ -113,7 +116,8 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         **registration_files(case),
     }
     manifest = _manifest(case, writer, options, artifact, files)
-    manifest = structs.replace(manifest, jaxpr=jaxpr.summary, flattened=flattened)
+    made = values is None and has_structs(passed.dynamic)
+    manifest = structs.replace(manifest, jaxpr=jaxpr.summary, flattened=flattened, inputs_made=made)
     return ProducedGolden(case, call, manifest, files, artifact, inputs, outputs, exported, arguments)
 
 
@@ -148,11 +152,14 @@ def _arguments(case: Case) -> Arguments:
     return arguments
 
 
-def _specs(case: Case, arguments: Arguments) -> Arguments:
-    """The arguments as the function is exported for them: with symbolic dimensions, or on a mesh without devices."""
+def _specs(case: Case, arguments: Arguments, passed: Arguments) -> Arguments:
+    """The arguments as the function is exported for them: with symbolic dimensions, or on a mesh without devices.
+
+    `passed` are those of the test, `arguments` those with values.
+    """
     shapes = case.options.symbolic_shapes
     if shapes is None:
-        return abstract_arguments(case, arguments)
+        return abstract_arguments(case, arguments if case.options.mesh else passed)
     args, kwargs = arguments.dynamic  # specs are for positional arguments; those by keyword keep their shapes
     try:
         specs = api.symbolic_args_specs(args, shapes, case.options.constraints)

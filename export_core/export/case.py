@@ -38,6 +38,7 @@ class ExportOptions:
     ignore_forward_compatibility: bool = False
     register: tuple[str, ...] = ()
     refused_on: tuple[str, ...] = ()
+    without_outputs: str = ""
 
 
 @dataclass(frozen=True)

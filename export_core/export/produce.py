@@ -26,6 +26,7 @@ from export_core.export.jaxprs import describe_jaxpr
 from export_core.export.meshes import abstract_arguments, mesh_of, place_arguments
 from export_core.export.registrations import registration_files
 from export_core.export.trees import with_plain_trees
+from export_core.export.without_outputs import advice_for, check_without_outputs, outputs_if_any
 from export_core.goldens import Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest import Flattened, signature_of
@@ -54,7 +55,8 @@ class ProducedGolden:
     """A golden of this process's writer, not stored yet: the case as exported and run now.
 
     `case` has the jitted function and its arguments; `call` turns what the user calls into these. `inputs` and
-    `outputs` are flat. `exported` (jax's `Exported`) and `arguments` are for the checks that `add_checks` adds.
+    `outputs` are flat; `outputs` is None for a golden without. `exported` (jax's `Exported`) and `arguments` are for
+    the checks that `add_checks` adds.
     """
 
     case: Case
@@ -63,7 +65,7 @@ class ProducedGolden:
     files: dict[str, bytes]
     artifact: Artifact
     inputs: tuple[Leaf, ...]
-    outputs: tuple[Leaf, ...]
+    outputs: tuple[Leaf, ...] | None
     exported: Any
     arguments: Arguments
 
@@ -91,6 +93,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
     Raises:
         ExportError: jax.export refuses the case. What the function itself raises when it is traced or run is passed on.
     """
+    check_without_outputs(case)
     values, kwargs = take_inputs(case.args, case.kwargs)
     call = jitted_call(case.test, case.function, case.args, kwargs)
     args, kwargs = call.bind(case.args, kwargs)
@@ -104,13 +107,14 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         module, jaxpr = api.module_text(exported), describe_jaxpr(_jaxpr(case, specs))
     artifact = read_bytes(data, name=case.id)
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
-    options = _options(case, _platforms(case, writer), mesh)
+    platforms = _platforms(case, writer)
     inputs = leaves_as_declared(arguments, exported)
-    outputs = tuple(map(leaf_from, run(case, arguments)))
+    outputs = outputs_if_any(case, writer.platform, platforms, lambda: tuple(map(leaf_from, run(case, arguments))))
+    options = _options(case, platforms, mesh, without_outputs=outputs is None)
     files = {
         ARTIFACT: data,
         INPUTS: to_npz(inputs),
-        OUTPUTS: to_npz(outputs),
+        **({} if outputs is None else {OUTPUTS: to_npz(outputs)}),
         "module.mlir": module.encode(),
         "jaxpr.txt": jaxpr.text.encode(),
         **registration_files(case),
@@ -212,7 +216,7 @@ def _platforms(case: Case, writer: Writer) -> tuple[str, ...]:
     return tuple(case.options.platforms or (writer.platform,))
 
 
-def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int]) -> Options:
+def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int], *, without_outputs: bool) -> Options:
     """The options as the manifest holds them, in text."""
     options = case.options
     shapes = options.symbolic_shapes
@@ -229,6 +233,7 @@ def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int]) -> Op
         ignore_forward_compatibility=options.ignore_forward_compatibility,
         register=options.register,
         refused_on=options.refused_on,
+        without_outputs=options.without_outputs if without_outputs else "",
     )
 
 
@@ -260,7 +265,8 @@ def _refusal(case: Case, specs: Arguments, writer: Writer, error: Exception) -> 
         ).rstrip()
     targets = dict.fromkeys(re.findall(r"custom_call @([\w.$-]+)", text))
     if not targets or "no compatibility guarantees" not in text:
-        return f"{case.test}: jax.export (jax {writer.jax}) refused this function: {type(error).__name__}: {error}"
+        refusal = f"jax.export (jax {writer.jax}) refused this function: {type(error).__name__}: {error}"
+        return f"{case.test}: {refusal}{advice_for(error)}"
     allow = dict.fromkeys(targets, "why its behaviour is pinned")  # to be pasted, with a reason in place of this one
     return (
         f"{case.test}: this function makes custom calls that jax {writer.jax} does not promise to keep: "

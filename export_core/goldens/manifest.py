@@ -56,7 +56,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     axis names to sizes, in order; empty for one device. `in_specs` has a spec for each positional argument, or for each
     flat one of an artifact that was added without its source. `register` names the modules that the reader imports
     first; the golden holds a copy of each. `refused_on` lists platforms that it was not exported for, and on which its
-    refusal is checked.
+    refusal is checked. `without_outputs` is why the golden has no outputs: readers compile it, and run nothing.
     """
 
     # Defaults are left out (omit_defaults), so that a new option does not change the bytes of goldens without it.
@@ -73,6 +73,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     ignore_forward_compatibility: bool = False
     register: tuple[str, ...] = ()
     refused_on: tuple[str, ...] = ()
+    without_outputs: str = ""
 
     @property
     def devices(self) -> int:
@@ -84,8 +85,9 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """One more call of the artifact, after the plain one with `inputs.npz`, and the result that it must have.
 
     `vjp` is the order of the derivative that is called, 0 for the function itself. `inputs` and `outputs` are files of
-    the golden: flat arrays; without `inputs` those of the plain call are taken. Without `outputs` the call must be
-    refused, with a message that the regular expression `refused` matches. `mesh` is the mesh of the call where it is
+    the golden: flat arrays; without `inputs` those of the plain call are taken. With `refused`
+    the call must be refused, with a message that this regular expression matches; any other call has `outputs`, unless
+    the golden is one without. `mesh` is the mesh of the call where it is
     another one; `spread` shards the arguments over it.
     """
 

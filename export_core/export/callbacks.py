@@ -18,12 +18,11 @@ from export_core.export.jaxprs import inner_jaxprs
 _SHOWN = 5
 """Calls that a message lists."""
 
-_ADVICE = {
-    "check": "Functionalize it: checkify.checkify(f) returns the error beside the result.",
-    "equinox": "EQX_ON_ERROR=off leaves equinox's checks out, and throw=False those of the solvers that use it.",
-}
-"""What to do about a call, by its primitive or by a word in the file that makes it."""
-
+_FUNCTIONALIZE = (
+    "Export jax.jit(lambda *args: checkify.checkify(f)(*args)[1]), the result without the error, whose codes are others "
+    "in each process."
+)
+_EQUINOX = "EQX_ON_ERROR=off leaves equinox's checks out, and throw=False those of the solvers that use it."
 
 _JAX = str(Path(jax.__file__).parent) + os.sep
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
@@ -45,12 +44,12 @@ def describe_callbacks(jaxpr: Any) -> str:
     calls = list(_calls(getattr(jaxpr, "jaxpr", jaxpr), (), set()))
     lines = list(dict.fromkeys(_call_text(primitive, frames) for primitive, frames in calls))  # no duplicates, in order
     more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-    advice = [
-        text
-        for word, text in _ADVICE.items()
-        if any(word == primitive or any(word in frame.file for frame in frames) for primitive, frames in calls)
-    ]
-    return "\n".join([*lines[:_SHOWN], *more, *advice])
+    files = {frame.file for _, frames in calls for frame in frames}
+    if any(name == "check" for name, _ in calls):
+        more.append(_FUNCTIONALIZE)
+    if any(f"{os.sep}equinox{os.sep}" in file for file in files):
+        more.append(_EQUINOX)
+    return "\n".join([*lines[:_SHOWN], *more])
 
 
 def _calls(jaxpr: Any, outer: tuple[_Frame, ...], seen: set[int]) -> Iterator[tuple[str, tuple[_Frame, ...]]]:

@@ -63,12 +63,16 @@ def checked(x: Any) -> Any:
         (in_jit, r"io_callback at .*test_callbacks.py:\d+ in <lambda>: jax.jit\(lambda x: io_callback\("),
         (in_gradient, r"debug_(print|callback) at .*test_callbacks.py:\d+ in prints: jax.debug.print\("),
         (in_vmap, r"debug_(print|callback) at .*test_callbacks.py:\d+ in prints: jax.debug.print\("),
-        (checked, r"check at .*test_callbacks.py:\d+ in checked: checkify.check\(.*\nFunctionalize it"),
+        (checked, r"check at .*test_callbacks.py:\d+ in checked: checkify.check\(.*\nExport jax.jit"),
     ],
 )
 def test_a_call_is_told_with_its_line(function: Callable[..., Any], expected: str) -> None:
     text = describe_callbacks(jax.jit(function).trace(jnp.float32(1)).jaxpr)
     assert re.fullmatch(expected + ".*", text), text
+
+
+def test_advice_is_given_where_it_applies() -> None:
+    assert "\n" not in describe_callbacks(jax.make_jaxpr(prints)(1.0))
 
 
 def test_one_line_is_told_once() -> None:

@@ -19,8 +19,8 @@ _SHOWN = 5
 """Calls that a message lists."""
 
 _FUNCTIONALIZE = (
-    "Export jax.jit(lambda *args: checkify.checkify(f)(*args)[1]), the result without the error, whose codes are others "
-    "in each process."
+    "Export jax.jit(lambda *args: checkify.checkify(f)(*args)[1]): the error beside the result has other codes in each "
+    "process."
 )
 _EQUINOX = "EQX_ON_ERROR=off leaves equinox's checks out, and throw=False those of the solvers that use it."
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.export import symbolic_args_specs, symbolic_shape
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
 from export_core.export import ExportError
 from export_core.export.abstract_inputs import take_inputs, with_values
@@ -136,7 +136,7 @@ def test_given_inputs_choose_the_sizes(exported: Exporting) -> None:
 
 
 def test_a_mesh_without_devices_becomes_one_with_devices(exported: Exporting) -> None:
-    sharding = NamedSharding(AbstractMesh((4,), ("a",)), PartitionSpec("a"))
+    sharding = NamedSharding(jax.sharding.AbstractMesh((4,), ("a",)), PartitionSpec("a"))
     golden = exported(lambda x: x * 2, Struct((8,), np.float32, sharding=sharding))
     assert golden.manifest.options.mesh == {"a": 4}
     assert [len(value.devices()) for value in golden.arguments.flat()] == [4]

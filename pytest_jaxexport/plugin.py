@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MARKED: pytest.StashKey[marker.MarkerOptions] = pytest.StashKey()
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
+FAILED: pytest.StashKey[bool] = pytest.StashKey()
+"""Whether a test that runs has failed already, as in a subtest, after which it goes on."""
 REPLAYER: pytest.StashKey[Replayer] = pytest.StashKey()
 SETTINGS: pytest.StashKey[settings.Settings] = pytest.StashKey()
 _ATTACHED = "_jaxexport"
@@ -102,6 +104,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """After a marked test has passed: it must have called `export_golden`; its goldens are checked, or written."""
     if item.stash.get(MARKED, None) is None:
         return (yield)
+    item.stash[FAILED] = False
     if unittest_classes.is_test_case(item):
         unittest_classes.attach(item, _recorder(item), partial(_finish, item))
         return (yield)
@@ -116,6 +119,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     unittest_classes.explain_missing(report, call)
     if item.stash.get(MARKED, None) is not None:
+        item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
         recorder = item.stash.get(RECORDER, None)
         # A test has three reports; what it exported must be counted once.
         called = recorder if call.when == "call" else None
@@ -243,6 +247,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def _finish(item: pytest.Item) -> None:
     """Check or write what a marked test that has passed exported. Fails one that exported nothing."""
     __tracebackhide__ = True
+    if item.stash[FAILED]:
+        return
     recorder = item.stash.get(RECORDER, None)
     if recorder is None or not recorder.called:
         pytest.fail(

@@ -29,16 +29,14 @@ def attach(item: Any, recorder: Callable[..., Any], finish: Callable[[], None]) 
 
     unittest reports what a test raises and does not raise it, so only a call inside the test can know, and can fail it.
     """
-    case, method = item.instance, item.obj
-    case.export_golden = recorder
+    method = item.obj
+    item.instance.export_golden = recorder
 
     @functools.wraps(method)
     def checked(*args: Any) -> Any:
         __tracebackhide__ = True
         result = method(*args)
-        # A failure in a subTest has been reported, and the method has gone on.
-        if getattr(getattr(case, "_outcome", None), "success", True):
-            finish()
+        finish()
         return result
 
     item.obj = checked

@@ -85,6 +85,12 @@ class TestMarked(unittest.TestCase):
     @unittest.skip("always")
     def test_skipped(self): ...
 
+@pytest.mark.export_compat
+def test_fails_in_subtest_of_pytest(export_golden, subtests):
+    export_golden(SIN, X)
+    with subtests.test("first"):
+        assert not "failed in a subtest of pytest"
+
 class TestUnmarked(parameterized.TestCase):
     def test_unmarked(self):
         self.export_golden(SIN, X)
@@ -159,7 +165,8 @@ def test_other_endings_are_those_of_unittest(classes: Classes, test: str, outcom
 
 
 def test_a_failed_subtest_writes_nothing(classes: Classes) -> None:
-    assert "failed in a subtest" in classes.failed.text
+    assert "AssertionError: failed in a subtest" in classes.failed.text
+    assert "failed in a subtest of pytest" in classes.failed.text
     assert classes.failing.stored() == {}
 
 

@@ -113,7 +113,10 @@ def _array(random: np.random.RandomState, shape: tuple[int, ...], dtype: Any) ->
 def _placed(test: str, value: Any, struct: Any) -> Any:
     sharding = struct.sharding
     if isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh):  # an AbstractMesh
-        sharding = NamedSharding(concrete_mesh(test, sharding.mesh.shape), sharding.spec)
+        mesh = concrete_mesh(test, sharding.mesh.shape)
+        if hasattr(jax.sharding, "AxisType"):  # a function may need explicit axes
+            mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=sharding.mesh.axis_types)
+        sharding = NamedSharding(mesh, sharding.spec)
     return value if sharding is None else jax.device_put(value, sharding)
 
 

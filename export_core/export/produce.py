@@ -162,8 +162,10 @@ def _specs(case: Case, arguments: Arguments, passed: Arguments) -> Arguments:
     `passed` are those of the test, `arguments` those with values.
     """
     shapes = case.options.symbolic_shapes
+    if has_structs(passed.dynamic) and shapes is None and not case.options.mesh:
+        return passed
     if shapes is None:
-        return abstract_arguments(case, arguments if case.options.mesh else passed)
+        return abstract_arguments(case, arguments)
     args, kwargs = arguments.dynamic  # specs are for positional arguments; those by keyword keep their shapes
     try:
         specs = api.symbolic_args_specs(args, shapes, case.options.constraints)

@@ -142,6 +142,14 @@ def test_a_mesh_without_devices_becomes_one_with_devices(exported: Exporting) ->
     assert [len(value.devices()) for value in golden.arguments.flat()] == [4]
 
 
+def test_explicit_axes_of_such_a_mesh_stay_explicit(exported: Exporting) -> None:
+    mesh = jax.sharding.AbstractMesh((4,), ("a",), axis_types=(jax.sharding.AxisType.Explicit,))
+    whole = NamedSharding(mesh, PartitionSpec())
+    struct = Struct((8,), np.float32, sharding=NamedSharding(mesh, PartitionSpec("a")))
+    golden = exported(lambda x: jax.sharding.reshard(x * 2, whole), struct)
+    assert golden.manifest.options.mesh == {"a": 4}
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 

@@ -91,7 +91,8 @@ def export_golden(request: pytest.FixtureRequest) -> Recorder:
     """Export a jitted function with example arguments and check it against its goldens.
 
     ``export_golden(jax.jit(f), *args, **kwargs)``; several calls in one test each need a ``name=``. With
-    `--update-goldens` the golden of this jaxlib is written once the test has passed.
+    `--update-goldens` the golden of this jaxlib is written once the test has passed. Tests in classes of unittest have
+    it as ``self.export_golden``.
     """
     item = request.node
     if item.stash.get(MARKED, None) is None:

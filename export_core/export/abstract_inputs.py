@@ -77,11 +77,12 @@ def _given(test: str, structs: Sequence[Any], inputs: Sequence[Any]) -> list[Any
     values = []
     for struct, value in zip(structs, inputs, strict=True):
         array = value if isinstance(value, jax.Array) else jax.numpy.asarray(value)
-        dtype = jax.eval_shape(
-            lambda x: x, jax.ShapeDtypeStruct((), struct.dtype)
-        ).dtype  # float32 for float64, perhaps
-        pairs = itertools.zip_longest(struct.shape, array.shape)
-        if array.dtype != dtype or any(size != actual for size, actual in pairs if isinstance(size, int | None)):
+        # Without x64, jax takes float32 for float64.
+        dtype = jax.eval_shape(lambda x: x, jax.ShapeDtypeStruct((), struct.dtype)).dtype
+        fits = len(array.shape) == len(struct.shape) and all(
+            size == actual for size, actual in zip(struct.shape, array.shape, strict=True) if isinstance(size, int)
+        )
+        if array.dtype != dtype or not fits:
             raise ExportError(f"{test}: inputs= has {array.dtype}{list(array.shape)} for {struct}.")
         values.append(_placed(test, array, struct))
     return values
@@ -133,12 +134,14 @@ def _concrete_shapes(test: str, structs: Sequence[Any]) -> list[tuple[int, ...]]
     # jax decides which sizes fit: the constraints have no public name.
     call = api.call_of(api.export_module().export(jax.jit(lambda *_: 0))(*plain))
     largest = max(int(_TRIED ** (1 / len(names))), 2)
-    choices = itertools.product(range(2, 2 + largest), repeat=len(names))
-    for sizes in sorted(choices, key=lambda sizes: (len(set(sizes)) < len(sizes), max(sizes), sizes)):
+    choices = itertools.islice(itertools.product(range(2, 2 + largest), repeat=len(names)), _TRIED)
+    ordered = sorted(choices, key=lambda sizes: (len(set(sizes)) < len(sizes), max(sizes), sizes))
+    for sizes in (tuple(range(2, 2 + len(names))), *ordered):
         known = {**_FUNCTIONS, **dict(zip(names, sizes, strict=True))}
-        shapes = [tuple(int(eval(size.replace("^", "**"), {}, known)) for size in text) for text in texts]
-        if any(size < 1 for shape in shapes for size in shape):
+        values = {size: int(eval(size.replace("^", "**"), {}, known)) for text in texts for size in text}
+        if any(value < 1 and not size.isdigit() for size, value in values.items()):
             continue
+        shapes = [tuple(values[size] for size in text) for text in texts]
         try:
             jax.eval_shape(call, *(jax.ShapeDtypeStruct(shape, np.float32) for shape in shapes))
         except ValueError:

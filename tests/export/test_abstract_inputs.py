@@ -110,6 +110,9 @@ def test_inputs_with_a_type_inside_belong_to_the_function() -> None:
         ("b, floordiv(b, 3)", (), (3, 1)),
         ("b, max(b, 4)", (), (2, 4)),
         ("b, b^2", (), (2, 4)),
+        ("b, 0", (), (2, 0)),
+        ("a, b, c, d, e", (), (2, 3, 4, 5, 6)),
+        ("a, b", ("a == b",), (2, 2)),
     ],
 )
 def test_symbolic_dimensions_get_the_first_sizes_that_fit(
@@ -159,6 +162,7 @@ def test_explicit_axes_of_such_a_mesh_stay_explicit(exported: Exporting) -> None
         ((X, X), (np.ones((2, 3)),), "inputs= has 1 values: expected 2, one for each jax.ShapeDtypeStruct"),
         ((X,), (np.ones((2, 4)),), r"inputs= has float32\[2, 4\] for ShapeDtypeStruct\(shape=\(2, 3\)"),
         ((X,), (np.ones((1, 2, 3)),), r"inputs= has float32\[1, 2, 3\] for"),
+        ((Struct(symbolic_shape("b"), np.float32),), (1.0,), r"inputs= has float32\[\] for"),
         ((X,), (np.ones((2, 3), np.int32),), r"inputs= has int32\[2, 3\] for"),
         ((jax.eval_shape(lambda: 1.0),), None, "has a weak type, .* pass a Python number"),
     ],

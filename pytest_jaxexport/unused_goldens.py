@@ -78,10 +78,10 @@ class ReportedTests:
 
     tests: set[str] = field(default_factory=set)
     passed: set[str] = field(default_factory=set)
-    failed: set[str] = field(default_factory=set)
     cases: set[str] = field(default_factory=set)
     platforms: set[str] = field(default_factory=set)
     renamed: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
 
     def add(self, report: pytest.TestReport, attached: Mapping[str, Any]) -> None:
         """Add the report of a marked test, with what the plugin attached to it."""

@@ -209,6 +209,11 @@ CALLS = [
         "failed",
         "no artifact can hold a Python function: serialization of host_callbacks is not yet implemented.",
     ),
+    (
+        "test_callback",
+        "failed",
+        "\npure_callback at test_bad.py:57 in <lambda>: export_golden(jax.jit(lambda x: jax.pure_callback(",
+    ),
 ]
 
 

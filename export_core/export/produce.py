@@ -246,6 +246,12 @@ def _settings_of(case: Case) -> AbstractContextManager[None]:
 _CALLBACK = re.compile(r"host_callbacks|callback")
 
 
+_CLOSED_OVER_REFERENCE = "Too many leaves for PyTreeDef"
+_REFERENCE_ADVICE = (
+    "\nA mutable reference that the function closes over gives this message: make it inside, ref = jax.new_ref(x)."
+)
+
+
 def _refusal(case: Case, writer: Writer, error: Exception) -> str:
     """Why jax.export refuses a case, and what to do about it."""
     text = str(error)
@@ -255,10 +261,11 @@ def _refusal(case: Case, writer: Writer, error: Exception) -> str:
             f"io_callback), and no artifact can hold a Python function: {text.splitlines()[0]}. Leave the call out "
             "when exporting, or export the parts around it."
         )
-    targets = dict.fromkeys(re.findall(r"custom_call @([\w.$-]+)", text))
+    targets = dict.fromkeys(re.findall(r'custom_call @"?([\w.$-]+)', text))
     if not targets or "no compatibility guarantees" not in text:
         refusal = f"jax.export (jax {writer.jax}) refused this function: {type(error).__name__}: {error}"
-        return f"{case.test}: {refusal}{advice_for(error)}"
+        advice = _REFERENCE_ADVICE if _CLOSED_OVER_REFERENCE in text else advice_for(error)
+        return f"{case.test}: {refusal}{advice}"
     allow = dict.fromkeys(targets, "why its behaviour is pinned")  # to be pasted, with a reason in place of this one
     return (
         f"{case.test}: this function makes custom calls that jax {writer.jax} does not promise to keep: "

@@ -37,6 +37,11 @@ def a_reference_as_argument():
     exported(lambda ref: ref[...], jax.new_ref(X))
 
 
+def a_reference_that_is_closed_over():
+    ref = jax.new_ref(X)
+    exported(lambda x: x + ref[...], X)
+
+
 def a_reference_as_result():
     exported(jax.new_ref, X)
 
@@ -91,6 +96,7 @@ def a_key_of_a_newer_generator():
 
 MESSAGES = {
     a_reference_as_argument: (NotImplementedError, ""),
+    a_reference_that_is_closed_over: (ValueError, "Too many leaves for PyTreeDef"),
     a_reference_as_result: (ValueError, "mutable array references cannot be returned"),
     a_layout_constraint: (ValueError, "no compatibility guarantees.*LayoutConstraint"),
     custom_partitioning_over_devices: (NotImplementedError, "serialization of host_callbacks is not yet implemented"),

@@ -66,7 +66,9 @@ def _of_manifest(manifest: Manifest) -> Iterator[tuple[str, str]]:
         "platforms": False,  # they are columns
         "several platforms": len(options.platforms) > 1,
         "64-bit types": manifest.flags.get("jax_enable_x64"),
-        "further calls": any(check.inputs and check.outputs and not check.vjp for check in manifest.checks),
+        "flattened trees": manifest.flattened,
+        "added without its source": manifest.is_adopted,
+        "further calls": any(check.inputs and not check.refused and not check.vjp for check in manifest.checks),
         "refused calls": any(check.inputs and check.refused for check in manifest.checks),
         "spread_over": any(check.spread for check in manifest.checks),
     }

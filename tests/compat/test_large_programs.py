@@ -12,6 +12,8 @@ from jax import lax
 @pytest.mark.export_compat
 def test_rank_8(export_golden, numbers):
     """jax issue 39257: a compiler crash. It needs millions of elements, which are made inside; `barrier` separates what is tested."""
+    if jax.__version__ in ("0.10.2", "0.11.0"):
+        pytest.skip(f"jax {jax.__version__} crashes when it runs the function itself")
     barrier = getattr(lax, "optimization_barrier", lambda x: x)
     shape = (10, 4, 6, 9, 9, 9, 9, 9)
 

@@ -8,7 +8,6 @@ import jax
 import jax.export
 import jax.lax.linalg
 import jax.nn
-import jaxlib.version
 from jax._src import effects
 from jax._src.export import _export, serialization
 from jax._src.interpreters import mlir
@@ -36,7 +35,6 @@ def formats() -> list[str]:
 print(
     json.dumps(
         {
-            "jaxlib": jaxlib.version.__version__,
             "targets": sorted(_export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE),
             "primitives": sorted(primitives()),
             "dtypes": sorted(dtypes()),

@@ -173,9 +173,9 @@ def context_mesh() -> Any:
 
 
 def in_mesh(mesh: Any) -> AbstractContextManager[Any]:
-    """`jax.set_mesh`, before 0.7 the mesh itself; or nothing if there is no mesh."""
+    """`jax.set_mesh`, which exists since 0.7; nothing without it, or without a mesh."""
     if mesh is None or not hasattr(jax, "set_mesh"):
-        return mesh or nullcontext()
+        return nullcontext()
     context: AbstractContextManager[Any] = jax.set_mesh(mesh)
     return context
 

@@ -309,13 +309,15 @@ def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
 
 
 def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
-    """The context in which an artifact is called: without arguments, its devices are those of the mesh around it."""
+    """The context in which an artifact is called: without arguments, its devices are those of the mesh around it.
+
+    Until 0.6.2, which has no `jax.set_mesh`, such an artifact for several devices cannot be called.
+    """
     import jax
 
-    if leaves or not check["mesh"]:
+    if leaves or not check["mesh"] or not hasattr(jax, "set_mesh"):
         return contextlib.nullcontext()
-    mesh = mesh_on(devices, check)
-    return jax.set_mesh(mesh) if hasattr(jax, "set_mesh") else mesh  # since 0.7; the mesh itself until 0.9.0
+    return jax.set_mesh(mesh_on(devices, check))
 
 
 def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]:

@@ -10,23 +10,24 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
-WITH_EXPLICIT_AXES = (0, 9)
-"""Since this release, `jax.make_mesh` makes meshes with explicit axes, and `jax.sharding.get_mesh` exists."""
+
+def needs(what, *release):
+    """Skip a test in releases before the first one that has it."""
+    if jax.__version_info__ < release:
+        pytest.skip(f"jax has {what} since {'.'.join(map(str, release))}")
 
 
 @pytest.fixture
 def line():
     """Four devices on an axis as `jax.make_mesh` makes it, which is explicit."""
-    if jax.__version_info__ < WITH_EXPLICIT_AXES:
-        pytest.skip("meshes with explicit axes are the default since 0.9.0")
+    needs("explicit axes as the default", 0, 9)
     return jax.make_mesh((4,), ("a",))
 
 
 @pytest.fixture
 def grid():
     """Four devices on two explicit axes."""
-    if jax.__version_info__ < WITH_EXPLICIT_AXES:
-        pytest.skip("meshes with explicit axes are the default since 0.9.0")
+    needs("explicit axes as the default", 0, 9)
     return jax.make_mesh((2, 2), ("x", "y"))
 
 
@@ -39,6 +40,7 @@ def row():
 @pytest.fixture
 def host():
     """The memory of the host, of a single device."""
+    needs("pinned_host on a CPU", 0, 7)
     return SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host")
 
 
@@ -126,11 +128,13 @@ def test_shard_map_of_whole_arguments(export_golden, numbers, row):
 
 @pytest.mark.export_compat
 def test_jit_of_pmap(export_golden, numbers):
+    needs("no warning of jit-of-pmap", 0, 8)
     export_golden(jax.jit(jax.pmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")), numbers(4, 3))
 
 
 @pytest.mark.export_compat
 def test_no_arguments(export_golden, row):
+    needs("set_mesh, without which nobody can call it,", 0, 7)
     parts = NamedSharding(row, P("a"))
     export_golden(jax.jit(lambda: jax.lax.with_sharding_constraint(jnp.arange(8.0), parts)))
 
@@ -172,10 +176,9 @@ def test_sharded_results_on_the_host(export_golden, numbers, row):
 
 @pytest.mark.export_compat
 def test_layouts(export_golden, numbers):
-    try:
-        from jax.experimental.layout import Format, Layout
-    except ImportError:
-        pytest.skip("layouts have other names until 0.6.2")
+    needs("these names of layouts", 0, 7)
+    from jax.experimental.layout import Format, Layout
+
     columns = Format(Layout((1, 0)), SingleDeviceSharding(jax.devices()[0]))
     function = jax.jit(lambda x: x * 2, in_shardings=columns, out_shardings=columns)
     export_golden(function, jax.device_put(numbers(3, 4), columns))

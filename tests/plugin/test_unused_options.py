@@ -62,6 +62,14 @@ TESTS = """
 
     def test_allow_of_the_module(export_golden):
         export_golden(jax.jit(jnp.cos), X)
+
+
+    ALLOW = {}
+
+
+    @pytest.mark.export_compat(allow=ALLOW)
+    def test_allow_for_another_writer(export_golden):
+        export_golden(jax.jit(jnp.cos), X)
 """
 
 MESSAGES = {
@@ -94,3 +102,14 @@ def test_a_keyword_that_changes_nothing_fails_its_test(test, update):
 def test_what_a_module_allows_need_not_be_called_by_each_test(update):
     _, run = update
     assert run["test_allow_of_the_module"].outcome == "passed"
+
+
+def test_what_only_another_writer_calls_is_used(update):
+    project, _ = update
+    case = "test_a.test_allow_for_another_writer"
+    manifest = project.add_older_generation(case) / "golden.yaml"
+    manifest.write_text(manifest.read_text().replace("custom_calls: []", "custom_calls: [its_target]"))
+    project.write(test_a=TESTS.replace("ALLOW = {}", "ALLOW = {'its_target': 'why'}"))
+    assert (
+        project.pytest("--update-goldens", "-k", "another_writer")["test_allow_for_another_writer"].outcome == "passed"
+    )

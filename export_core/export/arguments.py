@@ -117,11 +117,17 @@ def _may_be_static(value: Any) -> bool:
     except TypeError:
         return False
     arrays = (jax.Array, np.ndarray, jax.ShapeDtypeStruct)
-    return not any(isinstance(leaf, arrays) for leaf in jax.tree_util.tree_leaves(value))
+    leaves = jax.tree_util.tree_leaves(value)
+    return not any(isinstance(leaf, arrays) or is_reference(leaf) for leaf in leaves)
 
 
 def _may_be_array(value: Any) -> bool:
     return all(is_array(leaf) for leaf in jax.tree_util.tree_leaves(value))
+
+
+def is_reference(leaf: object) -> bool:
+    """Whether it is a mutable array, as `jax.new_ref` makes them since 0.7."""
+    return isinstance(leaf, getattr(jax, "Ref", ()))
 
 
 def is_array(leaf: object) -> bool:

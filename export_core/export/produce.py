@@ -19,16 +19,16 @@ from export_core.export import api
 from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
 from export_core.export.argument_specs import symbolic_arguments
 from export_core.export.arguments import Arguments, find_static_arguments, leaf_from
-from export_core.export.callbacks import describe_callbacks
 from export_core.export.calls import JittedCall, jitted_call
 from export_core.export.case import Case, check_arguments
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import describe_jaxpr
 from export_core.export.meshes import abstract_arguments, mesh_of, place_arguments
+from export_core.export.refusals import refusal
 from export_core.export.registrations import registration_files
 from export_core.export.trees import with_plain_trees
 from export_core.export.unused_options import require_use
-from export_core.export.without_outputs import advice_for, check_without_outputs, outputs_if_any
+from export_core.export.without_outputs import check_without_outputs, outputs_if_any
 from export_core.goldens import Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest import Flattened, signature_of
@@ -189,7 +189,7 @@ def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, Flattene
     # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
     # and dtypes without a number in the format with KeyError.
     except (ValueError, NotImplementedError, KeyError, TypeError) as error:
-        raise ExportError(_refusal(case, specs, writer, error)) from error
+        raise ExportError(refusal(case.test, writer.jax, error, lambda: _jaxpr(case, specs))) from error
 
 
 def _manifest(case: Case, writer: Writer, options: Options, artifact: Artifact, files: Mapping[str, bytes]) -> Manifest:
@@ -248,30 +248,6 @@ def _settings_of(case: Case) -> AbstractContextManager[None]:
     if case.options.ignore_forward_compatibility:
         values["jax_export_ignore_forward_compatibility"] = True
     return api.temporary_settings(case.test, values)
-
-
-_CALLBACK = re.compile(r"callback|which was not functionalized")
-
-
-def _refusal(case: Case, specs: Arguments, writer: Writer, error: Exception) -> str:
-    """Why jax.export refuses a case, and what to do about it."""
-    text = str(error)
-    if _CALLBACK.search(text):
-        return (
-            f"{case.test}: this function calls back into Python, and no artifact can hold a Python function: "
-            f"{text.splitlines()[0].rstrip('.')}. Leave the call out when exporting, or export the parts around it.\n"
-            f"{describe_callbacks(_jaxpr(case, specs))}"
-        ).rstrip()
-    targets = dict.fromkeys(re.findall(r"custom_call @([\w.$-]+)", text))
-    if not targets or "no compatibility guarantees" not in text:
-        refusal = f"jax.export (jax {writer.jax}) refused this function: {type(error).__name__}: {error}"
-        return f"{case.test}: {refusal}{advice_for(error)}"
-    allow = dict.fromkeys(targets, "why its behaviour is pinned")  # to be pasted, with a reason in place of this one
-    return (
-        f"{case.test}: this function makes custom calls that jax {writer.jax} does not promise to keep: "
-        f"{', '.join(targets)}. "
-        f"Avoid them when exporting, or allow each with a reason: allow={allow}."
-    )
 
 
 def _as_declared(leaf: Leaf, aval: Any) -> Leaf:

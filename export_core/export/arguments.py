@@ -9,12 +9,14 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 from export_core.export.errors import ExportError
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import key_leaf, leaf_of
 
-_IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
+IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
+"""Implementations of random keys, by their dtypes."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Arguments:
 
     def copy(self) -> Arguments:
         """The same values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
-        return self.with_flat([value.copy() if isinstance(value, jax.Array) else value for value in self.flat()])
+        return self.with_flat([_copy(value) if isinstance(value, jax.Array) else value for value in self.flat()])
 
 
 def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any) -> Arguments:
@@ -114,20 +116,27 @@ def _may_be_static(value: Any) -> bool:
         hash(value)
     except TypeError:
         return False
-    return not any(isinstance(leaf, (jax.Array, np.ndarray)) for leaf in jax.tree_util.tree_leaves(value))
+    arrays = (jax.Array, np.ndarray, jax.ShapeDtypeStruct)
+    leaves = jax.tree_util.tree_leaves(value)
+    return not any(isinstance(leaf, arrays) or is_reference(leaf) for leaf in leaves)
 
 
 def _may_be_array(value: Any) -> bool:
     return all(is_array(leaf) for leaf in jax.tree_util.tree_leaves(value))
 
 
+def is_reference(leaf: object) -> bool:
+    """Whether it is a mutable array, as `jax.new_ref` makes them since 0.7."""
+    return isinstance(leaf, getattr(jax, "Ref", ()))
+
+
 def is_array(leaf: object) -> bool:
-    """Whether JAX takes this as an array."""
+    """Whether JAX takes this as an array, or traces with it as with one."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         # JAX has no objects, text, dates or records. Its own dtypes are registered (isbuiltin 2); float0 is a record to
         # NumPy.
         return leaf.dtype.kind not in "OSUMmV" or leaf.dtype.isbuiltin == 2 or leaf.dtype == jax.dtypes.float0
-    return isinstance(leaf, (jax.Array, bool, int, float, complex))
+    return isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct, bool, int, float, complex))
 
 
 def leaf_from(value: Any) -> Leaf:
@@ -137,17 +146,47 @@ def leaf_from(value: Any) -> Leaf:
     if isinstance(value, (bool, int, float, complex)):
         # By way of jax: NumPy would make it 64 bits wide, and jax 32 with x64 off.
         return leaf_of(np.asarray(jax.numpy.asarray(value)))
-    return leaf_of(np.asarray(value))
+    return leaf_of(np.asarray(whole(value)))
+
+
+def whole(value: Any) -> Any:
+    """The sum that an unreduced array stands for: jax gives its terms to nobody. Any other value is itself."""
+    if not getattr(getattr(getattr(value, "sharding", None), "spec", None), "unreduced", None):
+        return value
+    return jax.sharding.reshard(value, NamedSharding(value.sharding.mesh, PartitionSpec()))
+
+
+def placed_like(value: Any, array: Any) -> Any:
+    """`array` on the devices, in the memory and in the layout of `value`."""
+    if not isinstance(value, jax.Array) or _format(array) == _format(value):
+        return array
+    if whole(value) is not value:  # such an array can only be made of one that is whole on each device
+        return jax.sharding.reshard(placed_like(whole(value), array), value.sharding)
+    if array.sharding != value.sharding:
+        array = jax.device_put(array, value.sharding)
+    # Not in any case: until 0.10.1 this compiles what XLA cannot run on a CPU where the memory is that of the host.
+    return array if _format(array) == _format(value) else jax.device_put(array, _format(value))
+
+
+def _copy(array: jax.Array) -> Any:
+    """The same values in a new array of the same format: `copy` gives one in the usual memory and layout."""
+    copy = array.copy()
+    if copy.sharding != array.sharding:
+        copy = jax.device_put(array, array.sharding, may_alias=False)
+    return placed_like(array, copy)
+
+
+def _format(array: Any) -> Any:
+    """Sharding, memory and layout of an array. Before 0.7 jax says the layout elsewhere, and few arrays have one."""
+    return getattr(array, "format", None) or array.sharding
 
 
 def _leaf_like(value: Any, leaf: Leaf) -> Any:
-    """A stored value as an argument of the kind of `value`: a Python number, or an array with the same sharding."""
-    if leaf.dtype in _IMPLEMENTATIONS:
-        return jax.random.wrap_key_data(leaf.data, impl=_IMPLEMENTATIONS[leaf.dtype])
+    """A stored value as an argument of the kind of `value`: a Python number, or an array in the same place."""
+    if leaf.dtype in IMPLEMENTATIONS:
+        return placed_like(value, jax.random.wrap_key_data(leaf.data, impl=IMPLEMENTATIONS[leaf.dtype]))
     if leaf.dtype == "float0":
         return np.zeros(leaf.shape, jax.dtypes.float0)
     if isinstance(value, (bool, int, float, complex)):
         return type(value)(leaf.numpy().item())
-    # A sharding over several devices is part of the call. On a single device, jax places the array as it likes.
-    array = jax.numpy.asarray(leaf.numpy())
-    return jax.device_put(array, value.sharding) if len(getattr(value, "devices", set)()) > 1 else array
+    return placed_like(value, jax.numpy.asarray(leaf.numpy()))

@@ -37,3 +37,11 @@ def test_all_checks_disabled(export_golden, numbers):
 )
 def test_several_checks_disabled(export_golden, numbers):
     export_golden(jax.jit(lambda x: jnp.sin(scaled(x))), numbers(4))
+
+
+@pytest.mark.export_compat(platforms=["cpu", "cuda"], allow={TARGET: REASON})
+def test_allowed_target_with_a_side_effect(export_golden, numbers):
+    def kernel(x):
+        return jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct(x.shape, x.dtype), has_side_effect=True)(x)
+
+    export_golden(jax.jit(lambda x: lax.platform_dependent(x, cuda=kernel, default=lambda x: x * 3)), numbers(4))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax._src.lib
 import jaxlib.version
 from msgspec import structs
 
@@ -71,6 +72,8 @@ def installed_writer(calendar: Calendar) -> Writer:
         built=calendar.built(jaxlib.version.__version__),
         python=host.python_version(),
         platform=_platform_name(),
+        jaxlib_extension_version=getattr(jax._src.lib, "jaxlib_extension_version", None),
+        xla_extension_version=getattr(jax._src.lib, "xla_extension_version", None),
     )
 
 

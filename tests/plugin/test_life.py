@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
+from jax._src.lib import jaxlib_extension_version
 
 if TYPE_CHECKING:
     from conftest import Project, Projects, Run
@@ -125,6 +127,13 @@ def test_update_goldens_writes_and_reports_one_folder_a_case(life: Life) -> None
     assert {name.split("/")[0] for name in life.golden} == cases
     assert {name.rsplit("/", 1)[1] for name in life.golden if name.startswith("test_models.test_wave/")} == FILES
     assert "4 goldens new: test_models.test_" in life.written.text
+
+
+def test_a_writer_tells_its_build_of_jaxlib(life: Life) -> None:
+    manifests = [data for name, data in life.golden.items() if name.endswith("golden.yaml")]
+    for writer in (yaml.safe_load(data)["writer"] for data in manifests):
+        assert writer["jaxlib_extension_version"] == jaxlib_extension_version
+        assert "xla_extension_version" not in writer, "which jax had until 0.4"
 
 
 def test_a_golden_holds_the_function_that_it_was_made_of(life: Life) -> None:

@@ -14,7 +14,7 @@ ROOT = HERE.parents[1]
 PAGE = (ROOT / "docs" / "custom_calls.md").read_text()
 BLOCKS = re.findall(r"^```(\w+) title=\"(\S+)\"\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 SHOWN = re.findall(r"^    \$ jaxexport (judge .*)\n((?:    .*\n|\n)+)", PAGE, re.MULTILINE)
-DAYS = ("2026-02-03", "2026-02-04", "2026-02-25", "2026-02-28", "2026-08-27")
+DAYS = ("2026-02-03", "2026-02-04", "2026-02-25", "2026-02-28", "2026-08-28")
 
 
 @pytest.mark.parametrize(("language", "path", "block"), BLOCKS, ids=[path for _, path, _ in BLOCKS])

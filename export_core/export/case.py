@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 
+from export_core.export.api import FIRST_WITH_SHAPE_ASSERTIONS, SHAPE_ASSERTIONS
 from export_core.export.arguments import Arguments, is_array
 from export_core.export.errors import ExportError
 from export_core.goldens import Comparison
@@ -57,11 +58,16 @@ class Case:
     comparison: Comparison = field(default_factory=Comparison)
 
     def check(self) -> None:
-        """Raise `ExportError` for a function that is not jitted."""
+        """Raise `ExportError` for a function that is not jitted, and for a check that this jax cannot leave out."""
         if not (callable(self.function) and hasattr(self.function, "lower")):
             raise ExportError(
                 f"{self.test}: export_golden expected a jitted function first, such as jax.jit(f), "
                 f"found {_value_text(self.function)}. Wrap it: export_golden(jax.jit({_name(self.function)}), ...)."
+            )
+        if SHAPE_ASSERTIONS in self.options.disabled_checks and jax.__version_info__ >= FIRST_WITH_SHAPE_ASSERTIONS:
+            raise ExportError(
+                f"{self.test}: disabled_checks: jax {jax.__version__} cannot leave out the {SHAPE_ASSERTIONS}, as only "
+                "jax before 0.4.29 can. Name the check in tests for such a writer alone."
             )
 
 

@@ -183,6 +183,16 @@ def test_a_writer_outside_the_calendar_has_no_promise(jaxexport, tmp_path):
     assert "was checked against no list" in ended.out
 
 
+def test_a_check_that_only_old_readers_know_is_told(jaxexport):
+    golden = CASES["tests.compat.test_safety_checks.test_without_shape_assertions"]
+    out = jaxexport("inspect", golden).out
+    assert "checks        switched off by the exporter: shape_assertions\n" in out
+    assert "custom calls  none\n" in out
+    loads = json.loads(jaxexport("inspect", golden, "--json").out)["readers"]
+    assert [reader["jaxlib"] for reader in loads if reader["loads"]][-1] == "0.9.2"
+    assert "0.11.0 (2026-07-16): jax from 0.10.0 on does not know the disabled check shape_assertions" in out
+
+
 def test_control_characters_in_a_name_are_shown_not_obeyed(jaxexport, tmp_path):
     out = jaxexport("inspect", changed(tmp_path, "0.12.0.1/mlp", fun_name="\x1b[2Jgone")).out
     assert "\x1b" not in out

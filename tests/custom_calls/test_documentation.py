@@ -36,6 +36,23 @@ def test_the_command_says_what_is_shown(command, shown, monkeypatch):
     assert said.exit_code == int(code.group(1))
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        "`ctx.is_forward_compat()`, true in exports only",
+        "`jaxlib_version < FIRST_JAXLIB`, since jax also runs on an older jaxlib",
+        "`_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE` in `jax/_src/export/_export.py`",
+        "Tests at D: ",
+        "Tests at D + 21: ",
+        "**minimum jaxlib** of jax, remove `jaxlib_version < FIRST_JAXLIB`",
+        "the minimum jaxlib must have been raised",
+        "`jaxlib_extension_version`",
+    ],
+)
+def test_the_page_has_every_step_of_jaxs_process(step):
+    assert step in " ".join(PAGE.split())
+
+
 def test_every_day_and_a_broken_rule_are_shown():
     days = [command.rpartition(" ")[2] for command, _ in SHOWN if "--as-of" in command]
     assert sorted(set(days)) == sorted(DAYS)

@@ -17,7 +17,7 @@ SIGNATURE = (
     "export_compat(platforms=None, vjp_order=0, rtol=None, atol=None, ulp=None, compare='allclose', allow=None, "
     "disabled_checks=None, symbolic_shapes=None, constraints=(), mesh=None, in_specs=None, spread_over=0, "
     "calling_convention_version=None, ignore_forward_compatibility=False, register=(), refused_on=(), "
-    "nothing_to_compare=None): "
+    "nothing_to_compare=None, without_outputs=None): "
     "what the test passes to `export_golden` is exported with jax.export and checked against its goldens. "
     "platforms: list of cpu, cuda, rocm, tpu to export for; default: the platform of this process. "
     "vjp_order: how many orders of derivatives to serialize; each is checked against jax.vjp. "
@@ -40,7 +40,9 @@ SIGNATURE = (
     "the golden contains a copy. "
     "refused_on: platforms that it is not exported for, and on which it must be refused. "
     "nothing_to_compare: why a golden is meant although it has no output, only empty ones or nothing but NaN: such a "
-    "golden hardly shows more than that the artifact runs, and without this reason it is not written."
+    "golden hardly shows more than that the artifact runs, and without this reason it is not written. "
+    "without_outputs: why a golden has no outputs, for a function of other platforms that this process cannot run: "
+    "readers load, lower and compile it, and compare no numbers."
 )
 
 _USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
@@ -70,6 +72,7 @@ class MarkerOptions(NamedTuple):  # no dataclass: every pytest run makes this cl
     register: tuple[str, ...] | None = None
     refused_on: tuple[str, ...] | None = None
     nothing_to_compare: str | None = None
+    without_outputs: str | None = None
 
 
 def usage_error(text: str) -> pytest.UsageError:
@@ -256,6 +259,7 @@ _PARSERS: dict[str, Callable[[pytest.Item, str, Any], Any]] = {
     "register": partial(_texts, what="names of modules"),
     "refused_on": _platforms,
     "nothing_to_compare": _reason,
+    "without_outputs": _reason,
 }
 """How each keyword's value is read: the fields of `MarkerOptions`, in their order. Each gives None for None."""
 

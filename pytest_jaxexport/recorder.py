@@ -35,8 +35,9 @@ from export_core.export import (
 from export_core.goldens import Check, Comparison, Golden, GoldenStore, Options
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.store import OUTPUTS, staged_golden
+from export_core.inspection.listings import jaxpr_difference
 from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
-from export_core.inspection.source_difference import source_difference
+from export_core.inspection.source_difference import JAXPR, source_difference
 from export_core.judge import Judgement, Result
 from export_core.matrix.checks import GoldenOutputs
 from export_core.matrix.comparisons import under_policy
@@ -104,7 +105,8 @@ class Recorder:
         """Export `function`, which must be jitted, with these example arguments.
 
         Args:
-            function: the result of `jax.jit`.
+            function: the result of `jax.jit`, a `functools.partial` or bound method of one, or the jit of a library
+                (`eqx.filter_jit`, `nnx.jit`), which takes the arrays in its arguments as arguments.
             args: example arguments: trees of arrays (jax.Array, numpy.ndarray) and Python numbers, and static
                 arguments. The values of the arrays become the golden's inputs.
             name: what distinguishes several calls in one test.
@@ -159,6 +161,8 @@ class Recorder:
         Fails the test where its numbers prove nothing and it is compared by them.
         """
         __tracebackhide__ = True
+        if produced.outputs is None:
+            return produced
         manifest = msgspec.structs.replace(produced.manifest, instruction_set=instruction_set())
         with staged_golden(manifest, produced.files) as golden:
             measured = known_noise(self._store, manifest) or self._replayer.noise(golden)
@@ -195,6 +199,8 @@ class Recorder:
         case, writer = produced.manifest.case, produced.manifest.writer.id
         noise = produced.manifest.noise
         named = outputs_to_name(noise) if noise else []
+        if produced.outputs is None:
+            named = ["stored without outputs: readers compile it, and compare no numbers"]
         self.events.append(
             {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
         )
@@ -268,6 +274,7 @@ class Recorder:
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
                 "elsewhere": len(generations) - len(results),
+                "without_outputs": sum(bool(golden.manifest.options.without_outputs) for golden in generations),
                 "corrected": correction(generations, self._marked, self._settings),
             }
         )
@@ -286,7 +293,9 @@ class Recorder:
         """Whether this golden, of another case, is what the test exports."""
         try:
             golden.verify()
-            return not self._changes(produced, golden)
+            # Of another writer's golden without outputs, only the signature could be compared.
+            own = golden.manifest.writer.id == produced.manifest.writer.id
+            return (own or not golden.manifest.options.without_outputs) and not self._changes(produced, golden)
         except ExportCompatError:
             return False
 
@@ -311,8 +320,13 @@ class Recorder:
                 *_changed_names("custom calls", now.custom_calls, then.custom_calls),
             ]
             changes += _changed_names("checks", *([check.name for check in side.checks] for side in (now, then)))
-        if comparable:
-            values = produced.outputs
+            changes += _changed_names(
+                "leaves", *(side.flattened.paths if side.flattened else () for side in (now, then))
+            )
+            if produced.outputs is None:
+                changes += _changed_jaxpr(produced, reference)
+        values = produced.outputs
+        if comparable and values is not None and not then.options.without_outputs:
             inputs = reference.inputs()
             if [leaf.data.tobytes() for leaf in produced.inputs] != [leaf.data.tobytes() for leaf in inputs]:
                 # The test makes other inputs now, perhaps random ones: compare the outputs for the golden's inputs.
@@ -339,6 +353,13 @@ class Recorder:
         ) from None  # the text contains that of the error behind it
 
 
+def _changed_jaxpr(produced: ProducedGolden, reference: Golden) -> list[str]:
+    """What tells of another function where there are no outputs: the jaxpr, which one writer always prints alike."""
+    then = reference.content(JAXPR).decode(errors="replace") if JAXPR in reference.manifest.files else ""
+    differs = jaxpr_difference(then, produced.files[JAXPR].decode())
+    return ["jaxpr: another one than that of the golden, which has no outputs to compare"] if differs else []
+
+
 def _changed_checks(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
     """Derivatives and further calls whose outputs differ from the golden's, for the same inputs."""
     changes = []
@@ -363,6 +384,8 @@ def _changed_options(now: Options, then: Options) -> list[str]:
         new, old = getattr(now, name), getattr(then, name)
         if name in ("allow", "disabled_checks"):
             new, old = sorted(new), sorted(old)
+        if name == "without_outputs":  # its reason too
+            new, old = bool(new), bool(old)
         if new != old:
             changes.append(f"{name}: golden {_listed(old)}; now {_listed(new)}")
     return changes

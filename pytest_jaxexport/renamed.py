@@ -57,7 +57,8 @@ def rename_hint(
     folder = Path(os.path.relpath(settings.goldens, settings.directory)).as_posix()
     if folder != Path(settings.policy.goldens).as_posix():
         words += ["--goldens", folder]
-    text = f"Was it renamed? The unused case {old.case} has the same signature and outputs: {shlex.join(words)}"
+    same = "jaxpr" if old.options.without_outputs else "outputs"
+    text = f"Was it renamed? The unused case {old.case} has the same signature and {same}: {shlex.join(words)}"
     return RenameHint(old.case, text)
 
 

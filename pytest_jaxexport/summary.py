@@ -43,7 +43,9 @@ def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"  {few(goldens, most=3)}: {text}"
     not_replayed = sum(event["elsewhere"] for event in checked)
     if not_replayed:
-        yield f"{plural(not_replayed, 'golden')} not replayed: exported for other platforms than cpu"
+        without = sum(event["without_outputs"] for event in checked)
+        outputs = f", {without} of them without outputs" if without else ""
+        yield f"{plural(not_replayed, 'golden')} not replayed: exported for other platforms than cpu{outputs}"
     yield from _corrected([event for event in checked if event["corrected"] is not None])
     missing = [event for event in checked if not event["own"]]
     if missing:

@@ -52,7 +52,9 @@ def list_goldens(project: _Project) -> None:
     for golden in goldens:
         manifest = golden.manifest
         calls = ", ".join(manifest.custom_calls) or "no custom calls"
-        echo(f"{golden.id}  built {manifest.writer.built}  for {','.join(manifest.options.platforms)}  {calls}")
+        outputs = "  no outputs" if manifest.options.without_outputs else ""
+        platforms = ",".join(manifest.options.platforms)
+        echo(f"{golden.id}  built {manifest.writer.built}  for {platforms}  {calls}{outputs}")
     echo(plural(len(goldens), "golden"))
 
 
@@ -106,9 +108,7 @@ def verify(project: _Project) -> None:
 @goldens_group.command(name="add")
 @click.option("--artifact", "file", metavar="FILE", required=True, help="What Exported.serialize() returned.")
 @click.option("--inputs", metavar="NPZ", required=True, help="The flat arguments, in order: np.savez(file, *leaves).")
-@click.option(
-    "--outputs", metavar="NPZ", required=True, help="The flat results that its writer computed, in the same form."
-)
+@click.option("--outputs", metavar="NPZ", help="The flat results that its writer computed, in the same form.")
 @click.option("--case", metavar="NAME", required=True, help="The name of the case, and of its folder.")
 @click.option(
     "--writer",
@@ -144,12 +144,18 @@ def verify(project: _Project) -> None:
     default="",
     help="Why this golden is meant although it has no output, only empty ones or nothing but NaN.",
 )
+@click.option(
+    "--without-outputs",
+    metavar="REASON",
+    default="",
+    help="Instead of --outputs, of an artifact for other platforms than cpu: why it has none. It is only compiled.",
+)
 @_project_options
 def add_golden(
     project: _Project,
     file: str,
     inputs: str,
-    outputs: str,
+    outputs: str | None,
     case: str,
     writer: str | None,
     register: Sequence[str],
@@ -157,6 +163,7 @@ def add_golden(
     in_specs: str | None,
     no_replay: bool,
     accepted: str,
+    without_outputs: str,
 ) -> None:
     """Make a golden from an artifact whose source code is lost.
 
@@ -181,8 +188,9 @@ def add_golden(
         parse_mesh(mesh) if mesh else {},
         parse_specs(in_specs) if in_specs else (),
         accepted.strip(),
+        without_outputs.strip(),
     )
-    manifest, files = adopt_artifact(artifact, Path(inputs), Path(outputs), case, by, given)
+    manifest, files = adopt_artifact(artifact, Path(inputs), Path(outputs) if outputs else None, case, by, given)
     if problems := import_problems(files, project.policy.reader_packages):
         raise GoldenError("\n".join(problems))
     remarks = ["not replayed, as --no-replay says"]

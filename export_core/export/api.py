@@ -147,6 +147,13 @@ def module_text(exported: Any) -> str:
     return str(exported.mlir_module())
 
 
+def serializable_nodes() -> Mapping[type, Any]:
+    """The types of tree nodes that this process has registered with jax.export: none before 0.4.35."""
+    module = importlib.import_module(export_module().export.__module__)
+    registered: Mapping[type, Any] = getattr(module, "serialization_registry", {})
+    return registered
+
+
 def call_of(exported: Any) -> Any:
     """The function that calls an `Exported`."""
     return exported.call if hasattr(exported, "call") else export_module().call(exported)

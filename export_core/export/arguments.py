@@ -75,39 +75,46 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
     """
     matching = [
         arguments
-        for static in _possible_static(args, kwargs)
+        for static in _possible_static(args, kwargs, dynamic_tree)
         if jax.tree_util.tree_structure((arguments := Arguments(args, dict(kwargs), static)).dynamic) == dynamic_tree
     ]
     if len(matching) != 1:
         raise ExportError(
-            f"{test}: cannot tell which arguments are static: the function takes {dynamic_tree} as arrays, and "
-            f"{'several choices of' if matching else 'no'} static arguments leave that. "
+            f"{test}: cannot tell which arguments are static: the function takes {tree_text(dynamic_tree)} as arrays, "
+            f"and {'several choices of' if matching else 'no'} static arguments leave that. "
             "Bind the static ones with functools.partial before jax.jit."
         )
     return matching[0]
 
 
-def _possible_static(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[frozenset[int | str]]:
-    """Every set of arguments that may be static, by position and name; those that must be are in all of them."""
+def tree_text(tree: Any) -> str:
+    """A `PyTreeDef` as messages show it: that of a model may have hundreds of lines."""
+    text = " ".join(str(tree).split())
+    return text if len(text) <= 300 else f"{text[:300]}… ({tree.num_leaves} leaves)"
+
+
+def _possible_static(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any
+) -> Iterator[frozenset[int | str]]:
+    """Every set of as many arguments as are static, by position and name; those that must be are in all of them."""
     named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
     hashable = {key: value for key, value in named if _may_be_static(value)}
     optional = [key for key, value in hashable.items() if _may_be_array(value)]
     # Text or a function can only be static. A number can be either, and is tried both ways.
     certain = hashable.keys() - set(optional)
-    for count in range(len(optional) + 1):
-        for chosen in itertools.combinations(optional, count):
-            yield frozenset({*certain, *chosen})
+    taken = sum(len(part.children()) for part in dynamic_tree.children())  # of the arguments, positional and by name
+    count = len(named) - taken - len(certain)
+    for chosen in itertools.combinations(optional, max(count, 0)):
+        yield frozenset({*certain, *chosen})
 
 
 def _may_be_static(value: Any) -> bool:
-    """Whether jit accepts it as static: it is hashable. Arrays of jax are not, and None is an empty tree, no array."""
+    """Whether jit accepts it as static: it is hashable. Arrays of jax are not."""
     try:
         hash(value)
     except TypeError:
         return False
-    return value is not None and not any(
-        isinstance(leaf, (jax.Array, np.ndarray)) for leaf in jax.tree_util.tree_leaves(value)
-    )
+    return not any(isinstance(leaf, (jax.Array, np.ndarray)) for leaf in jax.tree_util.tree_leaves(value))
 
 
 def _may_be_array(value: Any) -> bool:

@@ -12,7 +12,7 @@ import jax
 
 from export_core.export.api import FIRST_WITH_SHAPE_ASSERTIONS, SHAPE_ASSERTIONS
 from export_core.export.arguments import Arguments, is_array
-from export_core.export.errors import ExportError
+from export_core.export.errors import ExportError, value_and_type
 from export_core.goldens import Comparison
 
 _LONGEST_ID = 120  # characters of an id before its digest: file systems take 255 bytes of a name, and paths are longer
@@ -39,6 +39,7 @@ class ExportOptions:
     ignore_forward_compatibility: bool = False
     register: tuple[str, ...] = ()
     refused_on: tuple[str, ...] = ()
+    without_outputs: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,7 @@ class Case:
     comparison: Comparison = field(default_factory=Comparison)
 
     def check(self) -> None:
-        """Raise `ExportError` for a function that is not jitted, and for a check that this jax cannot leave out."""
-        if not (callable(self.function) and hasattr(self.function, "lower")):
-            raise ExportError(
-                f"{self.test}: export_golden expected a jitted function first, such as jax.jit(f), "
-                f"found {_value_text(self.function)}. Wrap it: export_golden(jax.jit({_name(self.function)}), ...)."
-            )
+        """Raise `ExportError` for a check that this jax cannot leave out."""
         if SHAPE_ASSERTIONS in self.options.disabled_checks and jax.__version_info__ >= FIRST_WITH_SHAPE_ASSERTIONS:
             raise ExportError(
                 f"{self.test}: disabled_checks: jax {jax.__version__} cannot leave out the {SHAPE_ASSERTIONS}, as only "
@@ -72,27 +68,14 @@ class Case:
 
 
 def check_arguments(test: str, arguments: Arguments) -> None:
-    """Raise `ExportError` for a leaf that is not an array, or a dict whose keys no artifact can hold."""
+    """Raise `ExportError` for a leaf that is not an array."""
     for path, leaf in jax.tree_util.tree_flatten_with_path(arguments.dynamic)[0]:
         if not is_array(leaf):
             raise ExportError(
-                f"{test}: argument {_path_text(path)} is {_value_text(leaf)}; expected an array (jax.Array, "
+                f"{test}: argument {_path_text(path)} is {value_and_type(leaf)}; expected an array (jax.Array, "
                 "numpy.ndarray) or a Python number, since the golden stores its value. Close over it, make it static "
                 "(static_argnums of jax.jit), or bind it with functools.partial before jax.jit."
             )
-    check_tree(test, "argument", arguments.dynamic)
-
-
-def check_tree(test: str, what: str, tree: Any) -> None:
-    """Raise `ExportError` for a dict with a key that is not a string: jax.export traces it, but cannot serialize it."""
-    for path, _ in jax.tree_util.tree_flatten_with_path(tree)[0]:
-        for entry in path:
-            if isinstance(entry, jax.tree_util.DictKey) and not isinstance(entry.key, str):
-                raise ExportError(
-                    f"{test}: {what} {jax.tree_util.keystr(path)} is in a dict with the key {entry.key!r} of type "
-                    f"{type(entry.key).__name__}; an artifact can only hold dicts whose keys are strings. "
-                    f"Use str({entry.key!r}), or a list."
-                )
 
 
 def case_id(path: str, names: tuple[str, ...], call: str | None) -> str:
@@ -119,12 +102,3 @@ def _path_text(path: tuple[Any, ...]) -> str:
     """Where a leaf is in the pair (args, kwargs), without the index of the pair."""
     in_kwargs = getattr(path[0], "idx", 0) == 1
     return f"{'keyword ' if in_kwargs else ''}{jax.tree_util.keystr(path[1:])}"
-
-
-def _value_text(value: object) -> str:
-    text = repr(value)
-    return f"{text if len(text) <= 60 else text[:57] + '...'} of type {type(value).__name__}"
-
-
-def _name(function: object) -> str:
-    return getattr(function, "__name__", "f")

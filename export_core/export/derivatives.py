@@ -18,19 +18,25 @@ Flat = Callable[..., tuple[Any, ...]]
 SEED = 20240618  # never to be changed: goldens hold the cotangents that it gives
 
 
-def derivatives(function: Flat, values: Sequence[Any], order: int) -> list[tuple[list[Any], list[Any]]]:
-    """Flat arguments and results of the derivatives of order 1 to `order`, at `values`.
+def derivatives(
+    function: Flat, values: Sequence[Any], order: int, *, run: bool = True
+) -> list[tuple[list[Any], list[Any] | None]]:
+    """Flat arguments and results of the derivatives of order 1 to `order`, at `values`; None without `run`.
 
     The cotangents are random numbers from a fixed seed, the same for every writer.
     """
-    calls: list[tuple[list[Any], list[Any]]] = []
-    arguments, results = list(values), list(jax.jit(function)(*values))
+    calls: list[tuple[list[Any], list[Any] | None]] = []
+
+    def results_of(function: Flat, arguments: Sequence[Any]) -> list[Any]:
+        return list(jax.jit(function)(*arguments) if run else jax.eval_shape(function, *arguments))
+
+    arguments, results = list(values), results_of(function, values)
     random = np.random.RandomState(SEED)  # its numbers are the same in every NumPy, those of default_rng need not be
     for _ in range(order):
         function = _pullback(function, len(arguments))  # of the derivative before, as jax.export nests its VJPs
         arguments = [*arguments, *(_cotangent(value, random) for value in results)]
-        results = list(jax.jit(function)(*arguments))
-        calls.append((arguments, results))
+        results = results_of(function, arguments)
+        calls.append((arguments, results if run else None))
     return calls
 
 

@@ -5,3 +5,9 @@ from export_core.errors import ExportCompatError
 
 class ExportError(ExportCompatError):
     """A function or an argument that cannot be exported, reported before jax reports it less clearly."""
+
+
+def value_and_type(value: object) -> str:
+    """A value as messages show it, cut after 60 characters, and its type."""
+    text = " ".join(repr(value).split())
+    return f"{text if len(text) <= 60 else text[:57] + '...'} of type {type(value).__name__}"

@@ -11,11 +11,12 @@ from msgspec import structs
 
 from export_core.artifact import NamedSharding
 from export_core.export import api
-from export_core.export.arguments import Arguments, leaf_from
+from export_core.export.arguments import Arguments, leaf_from, tree_text
 from export_core.export.derivatives import derivatives
 from export_core.export.errors import ExportError
 from export_core.export.meshes import place_arguments, place_unplaced, shard_layout
 from export_core.export.produce import ProducedGolden, leaves_as_declared, run
+from export_core.export.trees import plain
 from export_core.goldens import Check, Leaf
 from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
@@ -65,10 +66,12 @@ def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> Produced
 
 
 def require_values(produced: ProducedGolden) -> None:
-    """Raise `ExportError` for a golden of which no call has a value: it would agree with too much.
+    """Raise `ExportError` for a golden whose outputs have no value in any call: it would agree with too much.
 
     Derivatives do not count: those of a function that only gives NaN may be numbers.
     """
+    if produced.outputs is None:
+        return
     checks = produced.manifest.checks
     files = [OUTPUTS, *(check.outputs for check in checks if check.outputs and not check.vjp)]
     if problem := nothing_to_compare([leaf for file in files for leaf in from_npz(produced.files[file])]):
@@ -97,20 +100,21 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
         call = arguments.with_flat(leaves)
         return tuple(jax.tree_util.tree_leaves(produced.case.function(*call.args, **call.kwargs)))
 
+    calls = derivatives(flat, values, order, run=produced.outputs is not None)
     checks = [
-        _stored_check(f"vjp{number}", map(leaf_from, inputs), map(leaf_from, outputs), files, vjp=number)
-        for number, (inputs, outputs) in enumerate(derivatives(flat, values, order), 1)
+        _stored_check(f"vjp{number}", map(leaf_from, inputs), outputs, files, vjp=number)
+        for number, (inputs, outputs) in enumerate(calls, 1)
     ]
     return [*checks, Check(f"vjp{order + 1}", vjp=order + 1, refused=NO_VJP)]
 
 
 def _call_check(produced: ProducedGolden, call: ExtraCall, number: int, files: dict[str, bytes]) -> Check:
-    arguments = Arguments(call.args, dict(call.kwargs), produced.arguments.static)
+    arguments = Arguments(*produced.call.bind(call.args, call.kwargs), produced.arguments.static)
     expected, actual = map(jax.tree_util.tree_structure, (produced.arguments.dynamic, arguments.dynamic))
     if actual != expected:
         raise ExportError(
             f"{produced.case.test}: call {number} has other arguments than the first one: "
-            f"expected {expected}, found {actual}."
+            f"expected {tree_text(expected)}, found {tree_text(actual)}."
         )
     arguments = place_arguments(produced.case, arguments)
     if call.refused is not None:
@@ -119,26 +123,28 @@ def _call_check(produced: ProducedGolden, call: ExtraCall, number: int, files: d
         files[f"{name}.inputs.npz"] = inputs
         return Check(name, inputs=f"{name}.inputs.npz", refused=call.refused)
     leaves = leaves_as_declared(arguments, produced.exported)
-    return _stored_check(f"call{number}", leaves, map(leaf_from, run(produced.case, arguments)), files)
+    outputs = None if produced.outputs is None else run(produced.case, arguments)
+    return _stored_check(f"call{number}", leaves, outputs, files)
 
 
 def _mesh_checks(produced: ProducedGolden) -> list[Check]:
     """Calls on other meshes: several devices for an artifact for one, other axes or one device for one for several."""
     options = produced.manifest.options
     spread = produced.case.options.spread_over
+    outputs = None if produced.outputs is None else OUTPUTS
     if spread:
         if options.mesh:
             raise ExportError(
                 f"{produced.case.test}: spread_over={spread}: only a function that was exported for one device can be "
                 f"called with arguments sharded over several; this one was exported for {options.devices} devices."
             )
-        return [Check("spread", outputs=OUTPUTS, mesh={"spread": spread}, spread=True)]
+        return [Check("spread", outputs=outputs, mesh={"spread": spread}, spread=True)]
     if options.devices == 1:
         return []
     # Other names and the same sizes: since 0.9.1, jax refuses outputs in 2 × 2 parts on a mesh of one axis.
     other = {f"other_{axis}": size for axis, size in options.mesh.items()}
     return [
-        Check("other-mesh", outputs=OUTPUTS, mesh=other),
+        Check("other-mesh", outputs=outputs, mesh=other),
         Check("one-device", refused=WRONG_MESH if _has_explicit_axes(produced) else WRONG_DEVICES, mesh={"one": 1}),
     ]
 
@@ -156,7 +162,8 @@ def _out_shardings(produced: ProducedGolden) -> tuple[str, ...]:
     Seen by calling it: for an output without a sharding of its own, XLA chooses one when it compiles.
     """
     copies = produced.arguments.copy()
-    args, kwargs = place_unplaced(produced.case, copies, produced.exported, produced.manifest.options.mesh).dynamic
+    placed = place_unplaced(produced.case, copies, produced.exported, produced.manifest.options.mesh)
+    args, kwargs = plain(placed.dynamic)
     results = jax.jit(api.call_of(produced.exported))(*args, **kwargs)
     return tuple(shard_layout(value) for value in jax.tree_util.tree_leaves(results))
 
@@ -168,12 +175,12 @@ def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[Ext
     arguments = produced.arguments
     if check.inputs is not None:
         call = calls[int(check.name.removeprefix("refused")) - 1]
-        arguments = Arguments(call.args, dict(call.kwargs), arguments.static)
+        arguments = Arguments(*produced.call.bind(call.args, call.kwargs), arguments.static)
     try:
         # Deserialized, as in a reader: before that jax knows more of the dimensions, refuses more, and with other
         # messages.
         exported = api.derivative(produced.files[ARTIFACT], check.vjp)
-        args, kwargs = arguments.copy().dynamic
+        args, kwargs = plain(arguments.copy().dynamic)
         if check.mesh:  # the only refused call with a mesh is the one on one device
             args, kwargs = jax.device_put((args, kwargs), jax.devices()[0])
         jax.jit(api.call_of(exported)).lower(*args, **kwargs).compile()
@@ -190,12 +197,13 @@ def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[Ext
 
 
 def _stored_check(
-    name: str, inputs: Iterable[Leaf], outputs: Iterable[Leaf], files: dict[str, bytes], vjp: int = 0
+    name: str, inputs: Iterable[Leaf], outputs: Iterable[Any] | None, files: dict[str, bytes], vjp: int = 0
 ) -> Check:
-    """A call with these inputs and expected outputs, whose files are added to `files`."""
-    arrays: dict[str, list[Leaf]] = {f"{name}.inputs.npz": list(inputs), f"{name}.outputs.npz": list(outputs)}
-    files.update({file: to_npz(leaves) for file, leaves in arrays.items()})
-    inputs_file, outputs_file = arrays
+    """A call with these inputs and the outputs that jax gave, if it ran; their files are added to `files`."""
+    inputs_file, outputs_file = f"{name}.inputs.npz", None if outputs is None else f"{name}.outputs.npz"
+    files[inputs_file] = to_npz(list(inputs))
+    if outputs is not None and outputs_file is not None:
+        files[outputs_file] = to_npz(list(map(leaf_from, outputs)))
     return Check(name, vjp=vjp, inputs=inputs_file, outputs=outputs_file)
 
 

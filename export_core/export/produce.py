@@ -7,7 +7,7 @@ import platform as host
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -18,14 +18,17 @@ from msgspec import structs
 from export_core.artifact import Artifact, read_bytes
 from export_core.export import api
 from export_core.export.arguments import Arguments, find_static_arguments, leaf_from
-from export_core.export.case import Case, check_arguments, check_tree
+from export_core.export.calls import JittedCall, jitted_call
+from export_core.export.case import Case, check_arguments
 from export_core.export.errors import ExportError
 from export_core.export.jaxprs import JaxprDescription, describe_jaxpr
 from export_core.export.meshes import abstract_arguments, mesh_of, place_arguments
 from export_core.export.registrations import registration_files
+from export_core.export.trees import with_plain_trees
+from export_core.export.without_outputs import advice_for, check_without_outputs, outputs_if_any
 from export_core.goldens import Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.manifest import signature_of
+from export_core.goldens.manifest import Flattened, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.releases import Calendar
 
@@ -50,16 +53,18 @@ _WITHOUT_LOCATIONS = {
 class ProducedGolden:
     """A golden of this process's writer, not stored yet: the case as exported and run now.
 
-    `inputs` and `outputs` are flat. `exported` (jax's `Exported`) and `arguments` are for the checks that `add_checks`
-    adds.
+    `case` has the jitted function and its arguments; `call` turns what the user calls into these. `inputs` and
+    `outputs` are flat; `outputs` is None for a golden without. `exported` (jax's `Exported`) and `arguments` are for
+    the checks that `add_checks` adds.
     """
 
     case: Case
+    call: JittedCall
     manifest: Manifest
     files: dict[str, bytes]
     artifact: Artifact
     inputs: tuple[Leaf, ...]
-    outputs: tuple[Leaf, ...]
+    outputs: tuple[Leaf, ...] | None
     exported: Any
     arguments: Arguments
 
@@ -90,30 +95,33 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         ExportError: jax.export refuses the case. What the function itself raises when it is traced or run is passed on.
     """
     case.check()
+    check_without_outputs(case)
+    call = jitted_call(case.test, case.function, case.args, case.kwargs)
+    args, kwargs = call.bind(case.args, case.kwargs)
+    case = replace(case, function=call.function, args=args, kwargs=kwargs)
     writer = installed_writer(calendar)
     with _no_locations() if reproducible else nullcontext(), _settings_of(case):
         arguments = place_arguments(case, _arguments(case))
-        eval_shape: Any = getattr(case.function, "eval_shape", None)
-        if eval_shape is not None:
-            check_tree(case.test, "output", eval_shape(*arguments.args, **arguments.kwargs))
         specs = _specs(case, arguments)
-        exported, data = _export(case, specs, writer)
+        exported, flattened, data = _export(case, specs, writer)
         module, jaxpr = api.module_text(exported), _jaxpr(case, specs)
     artifact = read_bytes(data, name=case.id)
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
-    options = _options(case, _platforms(case, writer), mesh)
+    platforms = _platforms(case, writer)
     inputs = leaves_as_declared(arguments, exported)
-    outputs = tuple(map(leaf_from, run(case, arguments)))
+    outputs = outputs_if_any(case, writer.platform, platforms, lambda: tuple(map(leaf_from, run(case, arguments))))
+    options = _options(case, platforms, mesh, without_outputs=outputs is None)
     files = {
         ARTIFACT: data,
         INPUTS: to_npz(inputs),
-        OUTPUTS: to_npz(outputs),
+        **({} if outputs is None else {OUTPUTS: to_npz(outputs)}),
         "module.mlir": module.encode(),
         "jaxpr.txt": jaxpr.text.encode(),
         **registration_files(case),
     }
-    manifest = structs.replace(_manifest(case, writer, options, artifact, files), jaxpr=jaxpr.summary)
-    return ProducedGolden(case, manifest, files, artifact, inputs, outputs, exported, arguments)
+    manifest = _manifest(case, writer, options, artifact, files)
+    manifest = structs.replace(manifest, jaxpr=jaxpr.summary, flattened=flattened)
+    return ProducedGolden(case, call, manifest, files, artifact, inputs, outputs, exported, arguments)
 
 
 def run(case: Case, arguments: Arguments) -> list[Any]:
@@ -162,8 +170,11 @@ def _specs(case: Case, arguments: Arguments) -> Arguments:
     return arguments.with_dynamic(specs, kwargs)
 
 
-def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, bytes]:
-    """The jax `Exported` and the artifact. Raises `ExportError` when jax.export refuses."""
+def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, Flattened | None, bytes]:
+    """The jax `Exported`, what of its trees is flattened, and the artifact.
+
+    Raises `ExportError` when jax.export refuses.
+    """
     options = case.options
     try:
         exported = api.export_function(
@@ -173,7 +184,8 @@ def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, bytes]:
             platforms=_platforms(case, writer),
             disabled_checks=tuple({**options.allow, **options.disabled_checks}),
         )
-        return exported, api.serialize(exported, options.vjp_order)
+        exported, flattened = with_plain_trees(exported, specs)
+        return exported, flattened, api.serialize(exported, options.vjp_order)
     # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
     # and dtypes without a number in the format with KeyError.
     except (ValueError, NotImplementedError, KeyError, TypeError) as error:
@@ -200,7 +212,7 @@ def _platforms(case: Case, writer: Writer) -> tuple[str, ...]:
     return tuple(case.options.platforms or (writer.platform,))
 
 
-def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int]) -> Options:
+def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int], *, without_outputs: bool) -> Options:
     """The options as the manifest holds them, in text."""
     options = case.options
     shapes = options.symbolic_shapes
@@ -217,6 +229,7 @@ def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int]) -> Op
         ignore_forward_compatibility=options.ignore_forward_compatibility,
         register=options.register,
         refused_on=options.refused_on,
+        without_outputs=options.without_outputs if without_outputs else "",
     )
 
 
@@ -248,7 +261,8 @@ def _refusal(case: Case, writer: Writer, error: Exception) -> str:
         )
     targets = dict.fromkeys(re.findall(r"custom_call @([\w.$-]+)", text))
     if not targets or "no compatibility guarantees" not in text:
-        return f"{case.test}: jax.export (jax {writer.jax}) refused this function: {type(error).__name__}: {error}"
+        refusal = f"jax.export (jax {writer.jax}) refused this function: {type(error).__name__}: {error}"
+        return f"{case.test}: {refusal}{advice_for(error)}"
     allow = dict.fromkeys(targets, "why its behaviour is pinned")  # to be pasted, with a reason in place of this one
     return (
         f"{case.test}: this function makes custom calls that jax {writer.jax} does not promise to keep: "

@@ -29,13 +29,14 @@ class Given:
 
     `register` are modules that a reader imports first; the golden holds a copy of each. `mesh` is the mesh that it was
     exported for, where the artifact cannot tell it, and `in_specs` how each flat argument is sharded.
-    `nothing_to_compare` is why outputs that show nothing are meant.
+    `nothing_to_compare` is why outputs that show nothing are meant, `without_outputs` why there are none.
     """
 
     register: Sequence[Path] = ()
     mesh: Mapping[str, int] = field(default_factory=dict)
     in_specs: Sequence[Spec | None] = ()
     nothing_to_compare: str = ""
+    without_outputs: str = ""
 
 
 NOTHING_GIVEN = Given()
@@ -44,7 +45,7 @@ NOTHING_GIVEN = Given()
 def adopt_artifact(
     artifact: Artifact,
     inputs: Path,
-    outputs: Path,
+    outputs: Path | None,
     case: str,
     writer: Writer,
     given: Given = NOTHING_GIVEN,
@@ -56,14 +57,14 @@ def adopt_artifact(
         inputs: an .npz with the flat arguments in order, as `np.savez(file, *leaves)` names them (arr_0, arr_1, …)
             or as goldens do (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes; PRNG keys as their key
             data.
-        outputs: the flat results, in the same form.
+        outputs: the flat results, in the same form; None for a golden without.
         case: the name of the golden's folder.
         writer: who exported it.
         given: what the artifact does not say.
 
     Raises:
         GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, or cannot be placed on the
-            mesh, the name is no folder's, or the outputs show nothing.
+            mesh, the name is no folder's, the outputs show nothing, or neither they nor a reason is given.
     """
     envelope = envelope_of(artifact)
     _check_case_name(case)
@@ -73,13 +74,20 @@ def adopt_artifact(
     sizes: dict[str, int] = {}
     files = {ARTIFACT: bytes(artifact.data)}
     files[INPUTS] = to_npz(_read_leaves("--inputs", inputs, envelope.in_avals, sizes))
-    results = _read_leaves("--outputs", outputs, envelope.out_avals, sizes)
-    if (problem := nothing_to_compare(results)) and not given.nothing_to_compare:
+    if given.without_outputs and "cpu" in envelope.platforms:
+        raise GoldenError("--without-outputs: expected an artifact that no CPU runs, found one for cpu: use --outputs.")
+    if (outputs is None) != bool(given.without_outputs):
         raise GoldenError(
-            f"--outputs {outputs}: expected outputs that show what the function computes, but {problem}. Give inputs "
-            "for which it computes numbers, or say why this golden is meant: --nothing-to-compare REASON."
+            "expected either --outputs NPZ, or --without-outputs REASON where nothing could compute them."
         )
-    files[OUTPUTS] = to_npz(results)
+    if outputs is not None:
+        results = _read_leaves("--outputs", outputs, envelope.out_avals, sizes)
+        if (problem := nothing_to_compare(results)) and not given.nothing_to_compare:
+            raise GoldenError(
+                f"--outputs {outputs}: expected outputs that show what the function computes, but {problem}. Give "
+                "inputs for which it computes numbers, or say why this golden is meant: --nothing-to-compare REASON."
+            )
+        files[OUTPUTS] = to_npz(results)
     files |= {f"{module.stem}.register.py": _read_module(module) for module in given.register}
     manifest = Manifest(
         case=case,
@@ -92,6 +100,7 @@ def adopt_artifact(
             mesh=own_mesh,
             in_specs=specs,
             register=tuple(module.stem for module in given.register),
+            without_outputs=given.without_outputs,
         ),
         comparison=Comparison(),
         signature=signature_of(envelope),

@@ -61,7 +61,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     axis names to sizes, in order; empty for one device. `in_specs` has a spec for each positional argument, or for each
     flat one of an artifact that was added without its source. `register` names the modules that the reader imports
     first; the golden holds a copy of each. `refused_on` lists platforms that it was not exported for, and on which its
-    refusal is checked.
+    refusal is checked. `without_outputs` is why the golden has no outputs: readers compile it, and run nothing.
     """
 
     # Defaults are left out (omit_defaults), so that a new option does not change the bytes of goldens without it.
@@ -78,6 +78,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     ignore_forward_compatibility: bool = False
     register: tuple[str, ...] = ()
     refused_on: tuple[str, ...] = ()
+    without_outputs: str = ""
 
     @property
     def devices(self) -> int:
@@ -89,8 +90,9 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """One more call of the artifact, after the plain one with `inputs.npz`, and the result that it must have.
 
     `vjp` is the order of the derivative that is called, 0 for the function itself. `inputs` and `outputs` are files of
-    the golden: flat arrays; without `inputs` those of the plain call are taken. Without `outputs` the call must be
-    refused, with a message that the regular expression `refused` matches. `mesh` is the mesh of the call where it is
+    the golden: flat arrays; without `inputs` those of the plain call are taken. With `refused`
+    the call must be refused, with a message that this regular expression matches; any other call has `outputs`, unless
+    the golden is one without. `mesh` is the mesh of the call where it is
     another one; `spread` shards the arguments over it.
     """
 
@@ -155,6 +157,23 @@ class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     effects: tuple[str, ...] = ()
 
 
+class Flattened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The trees of a function whose artifact cannot hold them all: such a node is a tuple of its leaves there.
+
+    `inputs` and `outputs` have the path of each flat argument and result in the function's own trees
+    (``args[0].layers[1].weight``, ``kwargs['rate']``, ``result.mean``), `nodes` the types that are tuples instead.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of all leaves."""
+        return (*self.inputs, *self.outputs)
+
+
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of golden.yaml.
 
@@ -163,6 +182,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `out_shardings` says for more than one device which part of each output is on which device. `packages` has the
     version of every package that was installed where `jaxexport backfill` wrote it; for others it is not written down.
+    `flattened` is None where the artifact holds the function's own trees.
     `instruction_set` is that of the processor that computed the outputs, as XLA calls it (``x86_64 AVX2``), empty where
     nobody knows; `noise` says how the noise of the outputs was measured, None where it was not.
     """
@@ -181,6 +201,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     out_shardings: tuple[str, ...] = ()
     jaxpr: JaxprSummary | None = None
     packages: dict[str, str] = {}
+    flattened: Flattened | None = None
     instruction_set: str = ""
     noise: NoiseRecord | None = None
     format: int = FORMAT
@@ -226,7 +247,7 @@ _Dumper.add_representer(str, _Dumper.text)
 def dump_manifest(manifest: Manifest) -> bytes:
     """golden.yaml as bytes, the same for the same manifest: fields in order, `format` first, where readers look."""
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
-    for field in ("packages", "instruction_set", "noise"):
+    for field in ("packages", "flattened", "instruction_set", "noise"):
         if not data[field]:  # a new field does not change the bytes of goldens without it
             del data[field]
     ordered = {"format": data.pop("format"), **data}

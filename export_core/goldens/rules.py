@@ -53,7 +53,7 @@ def problems(manifest: Manifest) -> Problems:
     yield from _comparison(manifest)
     yield from _noise(manifest)
     for number, check in enumerate(manifest.checks):
-        for problem in _check(check, manifest.files):
+        for problem in _check(check, manifest):
             yield f"checks[{number}]", problem
     names = [check.name for check in manifest.checks]
     if len({*names}) < len(names) or "" in names:
@@ -105,6 +105,11 @@ def _options(manifest: Manifest) -> Problems:
             fits = False
         if not fits:
             yield "options.in_specs", f"expected a PartitionSpec or null for each argument, found {options.in_specs}."
+    if options.without_outputs:
+        if "cpu" in options.platforms or "platform" in options.disabled_checks:
+            yield "options.without_outputs", "expected none for an artifact that readers run on cpu."
+        if "outputs.npz" in manifest.files:
+            yield "files", "expected no outputs.npz, since the golden is `without_outputs`."
     for name, value in manifest.flags.items():
         if isinstance(value, int) and abs(value) >= _LARGEST:
             yield f"flags.{name}", f"expected a number of 64 bits, found one of {len(str(value))} digits."
@@ -153,12 +158,15 @@ def _noise(manifest: Manifest) -> Problems:
             yield f"noise.unstable.{name}", f"expected a number of elements, found {count}."
 
 
-def _check(check: Check, files: Mapping[str, str]) -> Iterator[str]:
+def _check(check: Check, manifest: Manifest) -> Iterator[str]:
     for field in ("inputs", "outputs"):
         # What is not listed has no hash, and `../other` is no file of this golden.
-        if (name := getattr(check, field)) is not None and name not in files:
+        if (name := getattr(check, field)) is not None and name not in manifest.files:
             yield f"{field}: expected one of `files`, found {name!r}."
-    if (check.outputs is None) == (check.refused is None):
+    if manifest.options.without_outputs:
+        if check.outputs is not None:
+            yield "expected no `outputs`, since the golden is `without_outputs`."
+    elif (check.outputs is None) == (check.refused is None):
         yield "expected either `outputs` or `refused`."
     if check.refused is not None and (problem := problem_of_pattern(check.refused)):
         yield f"refused: {problem}"

@@ -111,7 +111,7 @@ class Golden:
         """Compare each file with its SHA-256.
 
         Raises `GoldenError` for a listed file that is missing or changed, and for an artifact, inputs or outputs not
-        listed.
+        listed; a golden without outputs has none.
         """
         for name, expected in self.manifest.files.items():
             if (actual := sha256(content := self.content(name))) != expected:
@@ -122,7 +122,8 @@ class Golden:
                         "`* -text` into a file .gitattributes in the folder of goldens, and check them out again."
                     )
                 raise GoldenError(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
-        for name in (ARTIFACT, INPUTS, OUTPUTS):
+        required = (ARTIFACT, INPUTS) if self.manifest.options.without_outputs else (ARTIFACT, INPUTS, OUTPUTS)
+        for name in required:
             if name not in self.manifest.files:
                 raise GoldenError(f"{self.folder / MANIFEST}: expected {name} under `files`, found none. {RESTORE}")
 

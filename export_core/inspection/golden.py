@@ -68,6 +68,9 @@ def _manifest(golden: Golden) -> Iterator[tuple[str, str]]:
 def _compared(golden: Golden, policy: Policy) -> Iterator[tuple[str, str]]:
     """Every rule that decides how the golden is compared in a matrix, the strongest first."""
     manifest = golden.manifest
+    if manifest.options.without_outputs:
+        yield "compared", "nothing: it has no outputs, and is only compiled"
+        return
     rules = [
         f"{entry_name('quirks', number, quirk)}: {', '.join(words)}"
         for number, quirk in enumerate(policy.quirks)

@@ -32,6 +32,8 @@ def _accepted_for(manifest: Manifest, policy: Policy) -> list[Accepted]:
     options = manifest.options
     reasons = [(f"custom call {target}", reason) for target, reason in options.allow.items()]
     reasons += [(_disabled_check(check), reason) for check, reason in options.disabled_checks.items()]
+    if options.without_outputs:
+        reasons.append(("no outputs: compiled, and never compared", options.without_outputs))
     accepted = [Accepted(what, reason, (manifest.case,)) for what, reason in reasons]
     golden = f"{manifest.case}/{manifest.writer.id}"
     if rule := rule_of(manifest, policy.numbers):

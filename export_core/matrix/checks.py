@@ -38,7 +38,8 @@ def checks_of(cell: Cell) -> tuple[Check, ...]:
     options = cell.golden.manifest.options
     if cell.platform in options.refused_on:
         return (Check("", inputs=INPUTS, refused=WRONG_PLATFORM),)
-    return (Check("", inputs=INPUTS, outputs=OUTPUTS, mesh=options.mesh), *cell.golden.manifest.checks)
+    outputs = None if options.without_outputs else OUTPUTS
+    return (Check("", inputs=INPUTS, outputs=outputs, mesh=options.mesh), *cell.golden.manifest.checks)
 
 
 def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = None) -> Request:
@@ -54,7 +55,7 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
             name=check.name,
             vjp=check.vjp,
             inputs=str(folder / (check.inputs or INPUTS)),
-            outputs=None if check.outputs is None else str(scratch / f"{number}.npz"),
+            outputs=None if check.refused is not None else str(scratch / f"{number}.npz"),
             mesh=tuple((check.mesh or mesh).items()),
             # The artifact's own shardings hold on the exporter's mesh only.
             place="spread" if check.spread else "whole" if check.mesh not in ({}, mesh) else "own",
@@ -151,11 +152,11 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
     wanted = GoldenOutputs(cell.golden, cell.platform, options.policy.tolerances, options.user_code)
     for number, check in enumerate(checks_of(cell)):
         prefix = f"{check.name}: " if check.name else ""
-        if check.outputs is None:
+        if check.refused is not None:
             message = reply.refusals.get(check.name, "")
             if not problem and not check.expects(message):
                 problem = f"{prefix}expected a refusal with {check.refused!r} in its message, found {message}"
-        elif cell.mode is Mode.RUN:
+        elif check.outputs is not None and cell.mode is Mode.RUN:
             expected, actual = from_npz(cell.golden.folder / check.outputs), from_npz(scratch / f"{number}.npz")
             written.append(bits_of(expected))
             found.append(bits_of(actual))

@@ -89,6 +89,8 @@ def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
 def not_measured(golden: Golden) -> str:
     """Why no environment can measure the noise of this golden; empty where one may."""
     manifest = golden.manifest
+    if manifest.options.without_outputs:
+        return "it has no outputs"
     runs = "cpu" in manifest.replayed_on and "cpu" not in manifest.options.refused_on
     return "" if runs else "it was exported for other platforms than cpu"
 

@@ -76,8 +76,14 @@ def _ran(cell: Cell, reply: Reply, outputs: Path, options: ReplayOptions) -> Out
         verdict = Verdict.ERROR if results.difference.ok else Verdict.NUMERICS
     if cell.mode is Mode.COMPILE:
         verdict = Verdict.COMPILED if verdict is Verdict.PASS else verdict
-        return _ended(cell, reply, verdict, results.problem, Stage.COMPILE)
+        return _ended(cell, reply, verdict, results.problem or _why_no_outputs(cell), Stage.COMPILE)
     return _ended(cell, reply, verdict, results.problem, Stage.COMPARE, results)
+
+
+def _why_no_outputs(cell: Cell) -> str:
+    """Why a golden is compiled only, also where its platform is; empty for one that has outputs."""
+    reason = cell.golden.manifest.options.without_outputs
+    return f"the golden has no outputs: {reason}" if reason else ""
 
 
 def _failed(cell: Cell, reply: Reply, options: ReplayOptions) -> tuple[Verdict, str]:

@@ -95,7 +95,7 @@ def _cells(
     targets = parse_targets(selection.targets)
     # By reader first: a replay takes environments in the order of the cells, and each is built once.
     cells = [
-        Cell(golden, reader, platform, mode, targets.get(platform))
+        Cell(golden, reader, platform, _mode(golden, platform, mode), targets.get(platform))
         for reader in readers.chosen
         for golden in goldens
         for platform, mode in modes.items()
@@ -115,6 +115,12 @@ def _cells(
             f"{readers.touching.jaxlib}, and it is not among the readers. Leave out --readers, or name it there."
         )
     return tuple(touching)
+
+
+def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:
+    """To run is to compare: a golden without outputs is compiled, also where its platform is."""
+    options = golden.manifest.options
+    return Mode.COMPILE if options.without_outputs and platform not in options.refused_on else mode
 
 
 def _without_cells(goldens: Sequence[Golden]) -> str:

@@ -58,7 +58,7 @@ JUDGEMENT_MEANINGS = {
 LEGEND = (
     "ok agrees · num different numbers · ref refused · err error · sig killed by a signal · time timed out · - not "
     "run\n"
-    "comp compiled for a device that is not here\n"
+    "comp compiled only: nothing ran\n"
     "[..] outside the window · ! broken promise · k known failure · ~ flaky: had another verdict last time"
 )
 
@@ -83,6 +83,8 @@ def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
 def headline(summary: Summary) -> tuple[str, str]:
     """What an exit code means for this run, and the line with the counts, the date and the exit code."""
     name, meaning = HEADLINES[summary.exit_code]
+    if summary.exit_code == 0 and not summary.verdicts.get(Verdict.PASS):
+        meaning = "no promised cell fails"  # what is only compiled does not agree
     if promised_nothing(summary):
         name, meaning = "NOTHING PROMISED", "every cell is outside its window"
     # Incomplete outranks broken as an exit code; the headline must not hide what is broken.
@@ -204,7 +206,7 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
     return [
         ("window", window_line(result)),
         ("stage", str(result.stage)),
-        *([("mode", "compiled only, for a device that is not here")] if result.mode is Mode.COMPILE else []),
+        *([("mode", "compiled only: nothing ran")] if result.mode is Mode.COMPILE else []),
         ("message", result.message or str(result.verdict)),
         ("device", ", ".join(filter(None, (result.device, result.driver)))),
         ("foreseen", result.foreseen),

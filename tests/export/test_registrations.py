@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
@@ -49,12 +48,3 @@ def test_a_copy_of_the_module_is_one_of_the_goldens_files(exported, boxes):
 def test_what_was_not_imported_from_a_file_is_told(exported, name, found):
     with pytest.raises(ExportError, match=rf"register='{name}': expected the name of a module .* {found}"):
         exported(lambda x: x, np.ones(2, np.float32), register=(name,))
-
-
-def test_a_node_that_nobody_registered_for_export_is_told(exported):
-    class Plain:
-        pass
-
-    jax.tree_util.register_pytree_node(Plain, lambda _: ((), None), lambda *_: Plain())
-    with pytest.raises(ExportError, match=r"refused this function: .*[Rr]egister|unregistered"):
-        exported(lambda x: (x, Plain()), np.ones(2, np.float32))

@@ -58,16 +58,6 @@ def test_a_host_callback_is_an_error_that_says_what_to_do(exported):
         exported(printing, X)
 
 
-@pytest.mark.parametrize(
-    ("function", "args", "where"),
-    [(lambda tree: tree[1], ({1: X},), "argument"), (lambda x: {1: x}, (X,), "output")],
-    ids=["taken", "given"],
-)
-def test_integer_keys_are_refused_before_export(exported, function, args, where):
-    with pytest.raises(ExportError, match=rf"{where} .*is in a dict with the key 1 of type int; .* Use str\(1\)"):
-        exported(function, *args)
-
-
 @pytest.mark.parametrize("dtype", ["int2", "uint2"])
 def test_a_dtype_that_no_artifact_can_hold_is_told(exported, dtype):
     with pytest.raises(ExportError, match=f"refused this function: .*{dtype}"):

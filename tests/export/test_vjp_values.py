@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import export
 
-from export_core.export import ExportError, add_checks
+from export_core.export import ExportError, ExtraCall, add_checks
 from export_core.export.derivatives import derivatives
 from export_core.goldens.arrays import from_npz
 
@@ -44,6 +44,18 @@ def test_cotangents_are_the_same_every_run_and_differ_by_output():
     ((second, _),) = derivatives(lambda x: (x, x * 2), [X], 1)
     np.testing.assert_array_equal(first[1], second[1])
     assert not np.allclose(first[1], first[2])
+
+
+def test_without_outputs_the_arguments_are_the_same(exported):
+    golden = {"platforms": ["tpu"], "vjp_order": 2}
+    plain, without = (
+        add_checks(exported(lambda x: x**3, X, **golden, without_outputs=reason), [ExtraCall((X + 1,), {})])
+        for reason in ("", "no TPU here")
+    )
+    assert without.files == {name: plain.files[name] for name in without.files}
+    assert plain.files.keys() - without.files.keys() == {
+        "outputs.npz", "vjp1.outputs.npz", "vjp2.outputs.npz", "call1.outputs.npz"
+    }  # fmt: skip
 
 
 def test_each_order_has_a_check_and_the_next_must_be_refused(exported, tmp_path):

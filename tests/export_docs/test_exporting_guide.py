@@ -43,7 +43,8 @@ def _pytest(folder: Path, *words: str) -> str:
 
 def test_the_guide_runs_and_every_reader_here_keeps_its_promise(project):
     assert f"{len(TESTS)} goldens new" in _pytest(project, "--update-goldens")
-    assert f"{len(TESTS)} cases checked against {len(TESTS)} goldens: {len(TESTS)} kept" in _pytest(project)
+    replayed = len(TESTS) - 2  # the kernels for TPU
+    assert f"{len(TESTS)} cases checked against {replayed} goldens: {replayed} kept" in _pytest(project)
 
 
 def test_the_guide_shows_every_keyword_that_changes_an_export():

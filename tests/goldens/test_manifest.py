@@ -145,7 +145,7 @@ def test_a_writer_is_named_by_jaxlib_platform_and_another_jax():
 def test_no_manifest_depends_on_the_time():
     assert set(msgspec.to_builtins(manifest())) == {
         "case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files",
-        "checks", "out_shardings", "jaxpr", "packages", "instruction_set", "noise",
+        "checks", "out_shardings", "jaxpr", "packages", "flattened", "instruction_set", "noise",
         "format",
     }  # fmt: skip
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}

@@ -14,7 +14,7 @@ import pytest
 from making import files, manifest, write_golden, writer
 from msgspec import structs
 
-from export_core.goldens import GoldenError, GoldenStore, Manifest, WriteStatus, staging
+from export_core.goldens import GoldenError, GoldenStore, Manifest, Options, WriteStatus, staging
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.goldens.strays import delete_leftovers, strays
 
@@ -157,6 +157,14 @@ def test_a_manifest_that_does_not_list_the_artifact_is_found(store):
     golden = write_golden(store, manifest(), content)
     with pytest.raises(GoldenError, match=f"expected {ARTIFACT} under `files`"):
         golden.verify()
+
+
+def test_a_golden_without_outputs_is_whole(store):
+    content = files()
+    del content[OUTPUTS]
+    write_golden(store, manifest(options=Options(("tpu",), without_outputs="no TPU here")), content).verify()
+    with pytest.raises(GoldenError, match=f"expected {OUTPUTS} under `files`"):
+        write_golden(store, manifest(options=Options(("tpu",))), content).verify()
 
 
 def test_a_golden_in_the_wrong_place_is_refused(store):

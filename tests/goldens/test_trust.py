@@ -42,6 +42,8 @@ def noise(**fields: object) -> dict[str, object]:
     return {"noise": msgspec.structs.replace(record, **fields), "files": {**LISTED, NOISE: HASH}}
 
 
+WITHOUT = {"options": Options(("tpu",), without_outputs="why")}
+
 BAD: dict[str, tuple[dict[str, object], str]] = {
     "a file above": ({"files": {"../outside": HASH}}, "names of files beside"),
     "an absolute file": ({"files": {"/etc/passwd": HASH}}, "names of files beside"),
@@ -77,6 +79,12 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "no float type": (noise(narrowest_float="int32"), "noise.narrowest_float: expected a float type"),
     "more elements than there are": (noise(undecided={"0": (3, 2)}), "noise.undecided.0: expected a number"),
     "a negative number of elements": (noise(unstable={"0": -1}), "noise.unstable.0: expected a number"),
+    "no outputs on a CPU": ({"options": Options(("cpu",), without_outputs="why")}, "that readers run on cpu"),
+    "outputs of a golden without": (WITHOUT, "expected no outputs.npz, since the golden"),
+    "outputs of a call without": (
+        {**check(outputs="again.npz"), **WITHOUT, "files": {INPUTS: HASH, "again.npz": HASH}},
+        "expected no `outputs`, since the golden",
+    ),
     "a huge flag": ({"flags": {"x": 2**80}}, "a number of 64 bits"),
 }
 

@@ -18,6 +18,7 @@ from export_core.runs.results import read_results
 
 GOLDENS = DATA.parents[2] / "golden"
 MLP = GOLDENS / "tests.compat.test_models.test_mlp_with_gradients" / "0.9.2-cpu"
+KERNEL = GOLDENS / "tests.compat.test_without_outputs.test_kernel_for_tpu" / "0.9.2-cpu"
 SYMBOLIC = DATA / "0.12.0.1" / "symbolic.jaxexport"  # float32[b,4] -> float32[b,b]
 
 
@@ -35,7 +36,8 @@ def add(jaxexport, tmp_path, monkeypatch):
                 np.savez(tmp_path / name, *arrays)
                 arrays = tmp_path / name
             files.append(arrays)
-        words = ["--artifact", artifact, "--inputs", files[0], "--outputs", files[1], "--case", case, *more]
+        words = ["--artifact", artifact, "--inputs", files[0], "--case", case, *more]
+        words += ["--outputs", files[1]] if files[1] else []
         if not replay:
             words.append("--no-replay")
         # What jax 0.12.0.1 writes, three jaxlibs can have written.
@@ -292,6 +294,34 @@ def test_outputs_of_only_nan_need_a_reason(add, tmp_path):
     assert add(SYMBOLIC, zeros((3, 4)), nan, "--nothing-to-compare", " ").code == 2
     assert add(SYMBOLIC, zeros((3, 4)), nan, "--nothing-to-compare", "what it gave then").code == 0
     assert add(SYMBOLIC, zeros((0, 4)), zeros((0, 0))).code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--without-outputs", "no TPU here"], 0, ""),
+        ([], 2, "expected either --outputs NPZ, or --without-outputs REASON"),
+        (["--without-outputs", "why", "--outputs", KERNEL / "inputs.npz"], 2, "expected either --outputs NPZ, or"),
+    ],
+)
+def test_outputs_that_nothing_computes_are_left_out_for_a_reason(
+    words, code, message, jaxexport, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    files = ["--artifact", KERNEL / "artifact.jaxexport", "--inputs", KERNEL / "inputs.npz"]
+    ended = jaxexport("goldens", "add", *files, "--case", "kernel", "--no-replay", *words)
+    assert ended.code == code, ended.err
+    assert message in ended.err
+    if not code:
+        assert the_golden(tmp_path).manifest.options.without_outputs == "no TPU here"
+        assert "  no outputs" in jaxexport("goldens", "list").out
+        assert "compared      nothing: it has no outputs" in jaxexport("goldens", "show", "kernel").out
+
+
+def test_a_cpu_computes_outputs_itself(add):
+    ended = add(MLP / "artifact.jaxexport", MLP / "inputs.npz", None, "--without-outputs", "why")
+    assert ended.code == 2
+    assert "expected an artifact that no CPU runs, found one for cpu" in ended.err
 
 
 def test_a_writer_that_cannot_have_written_it_is_refused(add, tmp_path):

@@ -19,6 +19,7 @@ def test_each_target_and_check_has_its_reason_and_cases():
         [
             allowing("a", allow={"my_target": "pinned in our build"}),
             allowing("b", allow={"my_target": "pinned in our build"}, disabled_checks={"ALL": "an experiment"}),
+            manifest("d", options=Options(("tpu",), without_outputs="no TPU here")),
             allowing("c", disabled_checks={"platform": "cosine is the same there", "my_target": "audited"}),
         ],
         Policy(),
@@ -28,6 +29,7 @@ def test_each_target_and_check_has_its_reason_and_cases():
         Accepted("no check of any custom call", "an experiment", ("b",)),
         Accepted("no check of the custom call my_target", "audited", ("c",)),
         Accepted("no check of the platform", "cosine is the same there", ("c",)),
+        Accepted("no outputs: compiled, and never compared", "no TPU here", ("d",)),
     ]
 
 

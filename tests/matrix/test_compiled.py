@@ -42,7 +42,10 @@ def replay(folder: Path, platform: str, *cases: str, mode: Mode = Mode.COMPILE, 
         for golden in GoldenStore(folder).goldens()
         if golden.manifest.writer.jaxlib in (NEWEST, HERE)
         and (not cases or golden.manifest.case.rpartition(".")[2] in cases)
-        and ("." not in golden.manifest.case or ".test_accelerators." in golden.manifest.case)
+        and (
+            "." not in golden.manifest.case
+            or any(name in golden.manifest.case for name in (".test_accelerators.", ".test_without_outputs."))
+        )
     ]
     outcomes = replay_cells(
         cells,
@@ -89,6 +92,15 @@ def test_derivatives_shapes_devices_and_kernels_compile(platform):
     cases = ("test_any_batch_with_derivative", "test_sum_over_four_devices", *kernels[platform])
     found = replay(ROOT / "golden", platform, *cases)
     assert {name: outcome.verdict for name, outcome in found.items()} == dict.fromkeys(cases, Verdict.COMPILED)
+
+
+@pytest.mark.matrix
+@BOTH
+def test_goldens_without_outputs_compile_and_say_why(platform):
+    cases = {"tpu": ["test_kernel_for_tpu", "test_derivative_for_tpu"], "cuda": ["test_primitive_for_cuda"]}[platform]
+    for outcome in replay(ROOT / "golden", platform, *cases).values():
+        assert outcome.verdict is Verdict.COMPILED, outcome.message
+        assert "the golden has no outputs: " in outcome.message
 
 
 @pytest.mark.matrix

@@ -11,6 +11,7 @@ from making import NEWEST, day, golden
 
 from export_core.comparing.errors import CompareError
 from export_core.environments.errors import PlacementError
+from export_core.environments.placement import Mode
 from export_core.goldens import Comparison, GoldenError, Options
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
 from export_core.matrix.selection import window_readers
@@ -143,6 +144,13 @@ def test_a_golden_has_cells_on_its_exported_platforms_only():
         ("a", "cpu"), ("b", "cpu"), ("b", "tpu"), ("c", "tpu"),
     ]  # fmt: skip
     assert len({cell.key for cell in plan.cells}) == 4
+
+
+@pytest.mark.parametrize("platform", ["tpu", "tpu:run"])
+def test_a_golden_without_outputs_is_compiled_where_it_could_run(platform):
+    options = Options(("tpu",), without_outputs="no TPU here", refused_on=("cuda",))
+    plan = planned([golden(options=options)], readers=NEWEST, platforms=(platform, "cuda:run"))
+    assert {cell.platform: cell.mode for cell in plan.cells} == {"tpu": Mode.COMPILE, "cuda": Mode.RUN}
 
 
 def test_goldens_for_other_platforms_make_an_empty_plan():

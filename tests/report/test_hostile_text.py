@@ -276,6 +276,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
                     "renamed": one.message,
                     "own": False,
                     "elsewhere": 1,
+                    "without_outputs": 1,
                     "corrected": {"compare": one.message},
                     "named": [one.message],
                 }

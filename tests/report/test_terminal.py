@@ -11,6 +11,7 @@ import pytest
 from making import day, golden, release, result, summarize
 from rich.console import Console
 
+from export_core.environments.placement import Mode
 from export_core.judge import Judgement
 from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import Policy
@@ -125,6 +126,11 @@ def test_names_with_brackets_are_no_markup():
             [result(Verdict.CRASH, Judgement.BROKEN)],
             1,
             "BROKEN: at least one promise is broken. 1 of 1 planned cells: 1 broken.",
+        ),
+        (
+            [result(Verdict.COMPILED, platform="tpu", mode=Mode.COMPILE)],
+            1,
+            "KEPT: no promised cell fails, 1 compiled only. 1 of 1 planned cells: 1 kept.",
         ),
         ([result()], 2, "INCOMPLETE: not every planned cell has a result that counts. 1 of 2 planned cells: 1 kept."),
         ([], 0, "INCOMPLETE: not every planned cell has a result that counts. 0 of 0 planned cells: no cell."),

@@ -1,0 +1,109 @@
+"""What people pass to `export_golden` as a function: `jax.jit` itself, or a call that has one inside."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from export_core.export.arguments import is_array
+from export_core.export.errors import ExportError, value_and_type
+
+_JITTED = type(jax.jit(lambda: None))
+
+
+@dataclass(frozen=True)
+class JittedCall:
+    """A function of `jax.jit`, and how the arguments of what the user calls become its arguments."""
+
+    function: Any
+    bind: Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def jitted_call(test: str, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> JittedCall:
+    """The jitted function in what a user calls.
+
+    Args:
+        test: for messages.
+        function: the result of `jax.jit`; a `functools.partial` or bound method of one, whose bound arguments become
+            arguments; or the jit of a library (`eqx.filter_jit`, `nnx.jit`, `jax.pmap`), which is traced inside a
+            `jax.jit` that takes the arrays among the leaves of its arguments. All other leaves are constants.
+        args: of the first call, which say what the constants are.
+        kwargs: likewise.
+
+    Raises:
+        ExportError: it is not a jitted function.
+    """
+    if isinstance(function, functools.partial):
+        first, named = function.args, function.keywords
+        inner = jitted_call(test, function.func, (*first, *args), {**named, **kwargs})
+        return JittedCall(inner.function, lambda args, kwargs: inner.bind((*first, *args), {**named, **kwargs}))
+    if hasattr(function, "__func__") and hasattr(function, "__self__"):
+        return jitted_call(test, functools.partial(function.__func__, function.__self__), args, kwargs)
+    if type(function) is _JITTED:
+        return JittedCall(function, lambda args, kwargs: (args, dict(kwargs)))
+    if not (callable(function) and hasattr(function, "lower")):
+        name = getattr(function, "__name__", "f")
+        raise ExportError(
+            f"{test}: export_golden expected a jitted function first, such as jax.jit(f), "
+            f"found {value_and_type(function)}. Wrap it: export_golden(jax.jit({name}), ...)."
+        )
+    return _library_call(test, function, (args, dict(kwargs)))
+
+
+def _library_call(test: str, function: Any, first: Any) -> JittedCall:
+    leaves, tree = jax.tree_util.tree_flatten(first)
+    for leaf in leaves:
+        if _is_nnx(leaf):
+            raise ExportError(
+                f"{test}: {value_and_type(leaf)} is no pytree in this release of flax, so its arrays are no arguments. "
+                "Write graphdef, state = nnx.split(model), and export jax.jit(lambda state, x: "
+                "nnx.merge(graphdef, state)(x))."
+            )
+    # nnx.jit gives each Variable a new value, also where the function did not change it.
+    inner = function.__wrapped__ if _is_nnx(function) else function
+
+    @functools.wraps(inner, updated=())
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        arrays = iter(jax.tree_util.tree_leaves((args, kwargs)))
+        values = [next(arrays) if _is_traced(leaf) else leaf for leaf in leaves]
+        args, kwargs = jax.tree_util.tree_unflatten(tree, values)
+        result = _arrays_of(inner(*args, **kwargs))
+        changed = list(_changed(values, args, kwargs))
+        return {"result": result, "changed": dict(changed)} if changed else result
+
+    def bind(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        constants = [leaf for leaf in jax.tree_util.tree_leaves((args, kwargs)) if not _is_traced(leaf)]
+        expected = [leaf for leaf in leaves if not _is_traced(leaf)]
+        if constants != expected:
+            raise ExportError(f"{test}: a further call has other constants: expected {expected}, found {constants}.")
+        args, kwargs = _arrays_of((args, dict(kwargs)))
+        return args, dict(kwargs)
+
+    return JittedCall(jax.jit(traced), bind)
+
+
+def _changed(before: list[Any], args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
+    """The arrays that the function has changed in its arguments, by path: `nnx` models have mutable state."""
+    given = {id(value) for value in before}
+    for path, after in jax.tree_util.tree_flatten_with_path((args, kwargs))[0]:
+        if _is_traced(after) and id(after) not in given:
+            yield ("kwargs" if path[0].idx else "args") + jax.tree_util.keystr(path[1:]), after
+
+
+def _arrays_of(tree: Any) -> Any:
+    """The tree with None in place of each leaf that is no array."""
+    return jax.tree_util.tree_map(lambda leaf: leaf if _is_traced(leaf) else None, tree)
+
+
+def _is_traced(leaf: Any) -> bool:
+    """Whether the jit of a library takes this leaf as an array: Python numbers are constants."""
+    return is_array(leaf) and isinstance(leaf, (jax.Array, np.ndarray, np.generic))
+
+
+def _is_nnx(value: Any) -> bool:
+    return any(kind.__module__.startswith("flax.nnx") for kind in type(value).__mro__)

@@ -1,0 +1,146 @@
+"""What `export_golden` takes beside a function of `jax.jit`: partials, bound methods, jits of libraries."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from export_core.export import ExportError, ExtraCall, add_checks
+
+X = np.arange(3, dtype=np.float32)
+
+
+class FilterJit:
+    """A jit as libraries have them: arrays are traced, all other leaves are constants."""
+
+    def __init__(self, function):
+        self.__wrapped__ = function
+
+    def lower(self, *args, **kwargs):
+        raise AssertionError("not jax's")
+
+    def __call__(self, *args, **kwargs):
+        return self.__wrapped__(*args, **kwargs)
+
+
+class Nnx(FilterJit):
+    """A jit that replaces every array in its arguments, as that of flax.nnx does."""
+
+    __module__ = "flax.nnx.transforms"
+
+    def __call__(self, *args, **kwargs):
+        raise AssertionError("its function is called without it")
+
+
+class Model:
+    """A pytree that its functions change."""
+
+    def __init__(self, weight, seen):
+        self.weight, self.seen = weight, seen
+
+
+jax.tree_util.register_pytree_with_keys(
+    Model,
+    lambda model: (
+        ((jax.tree_util.GetAttrKey("weight"), model.weight), (jax.tree_util.GetAttrKey("seen"), model.seen)),
+        None,
+    ),
+    lambda _, leaves: Model(*leaves),
+)
+
+
+class Layer:
+    def __init__(self, factor):
+        self.factor = factor
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def scaled(self, x):
+        return x * self.factor
+
+    @jax.jit
+    def not_static(self, x):
+        return x * self.factor
+
+
+def outputs(golden):
+    return [leaf.numpy().tolist() for leaf in golden.outputs]
+
+
+def test_what_a_partial_binds_is_an_argument(exported):
+    golden = exported(Lowering(functools.partial(jax.jit(lambda a, b, n: a + b * n), X, n=2)), X)
+    assert golden.manifest.signature.inputs == ("float32[3]", "float32[3]", "int32[]")
+    assert outputs(golden) == [[0, 3, 6]]
+
+
+def test_further_calls_of_a_partial_bind_too(exported):
+    golden = exported(Lowering(functools.partial(jax.jit(lambda a, b: a + b), X)), X)
+    files = add_checks(golden, [ExtraCall((X + 1,), {})]).files
+    assert "call1.inputs.npz" in files
+
+
+def test_the_object_of_a_method_may_be_static(exported):
+    golden = exported(Layer(3).scaled, X)
+    assert golden.manifest.signature.inputs == ("float32[3]",)
+    assert outputs(golden) == [[0, 3, 6]]
+
+
+def test_an_object_that_is_neither_static_nor_a_tree_is_told(exported):
+    with pytest.raises(ExportError, match=r"argument \[0\] is .*Layer.* make it static"):
+        exported(Layer(3).not_static, X)
+
+
+def test_a_library_jit_takes_arrays_and_keeps_the_rest(exported):
+    golden = exported(
+        FilterJit(lambda tree, x: (tree["f"](x) * tree["w"], "text", tree["f"])), {"f": jnp.square, "w": X}, X
+    )
+    assert golden.manifest.signature.inputs == ("float32[3]", "float32[3]")
+    assert golden.manifest.signature.in_tree == "PyTreeDef((({'f': None, 'w': *}, *), {}))"
+    assert outputs(golden) == [[0, 1, 8]]
+
+
+def test_further_calls_of_a_library_jit_must_have_its_constants(exported):
+    golden = exported(FilterJit(lambda tree: tree["f"](tree["w"])), {"f": jnp.square, "w": X})
+    assert add_checks(golden, [ExtraCall(({"f": jnp.square, "w": X + 1},), {})]).manifest.checks[0].name == "call1"
+    with pytest.raises(ExportError, match=r"a further call has other constants: expected .*square.*, found .*sin"):
+        add_checks(golden, [ExtraCall(({"f": jnp.sin, "w": X},), {})])
+
+
+def test_what_a_function_changes_in_its_arguments_is_a_result(exported):
+    def step(model, x):
+        model.seen = model.seen + x.sum()
+        return model.weight * x
+
+    golden = exported(Nnx(step), Model(X, np.float32(1)), X)
+    assert golden.manifest.signature.out_tree == "PyTreeDef({'changed': {'args[0].seen': *}, 'result': *})"
+    assert outputs(golden) == [4, [0, 1, 4]]
+
+
+def test_a_model_that_is_no_tree_is_told_how_to_be_split(exported):
+    class Module:
+        __module__ = "flax.nnx.module"
+
+    with pytest.raises(ExportError, match=r"Module is no pytree .* nnx\.split\(model\)"):
+        exported(FilterJit(lambda model, x: x), Module(), X)
+
+
+def test_a_pmap_is_exported_inside_a_jit(exported):
+    golden = exported(jax.pmap(lambda x: x * 2), X[None])
+    assert outputs(golden) == [[[0, 2, 4]]]
+
+
+@pytest.mark.parametrize("value", ["text", None, 3, (1, 2), jnp.sin, True], ids=repr)
+def test_static_arguments_by_name(exported, value):
+    function = jax.jit(lambda x, n: x * 2, static_argnames=("n",))
+    by_name = exported(function, X, kwargs={"n": value})
+    by_position = exported(function, X, value)
+    assert by_name.manifest.signature.inputs == by_position.manifest.signature.inputs == ("float32[3]",)
+
+
+class Lowering(functools.partial):
+    """A partial that the fixture `exported` takes for jitted."""
+
+    lower = None

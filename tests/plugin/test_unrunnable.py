@@ -1,0 +1,105 @@
+"""A function that this process cannot run: a golden without outputs where the marker says why, else what to write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects, Run
+
+TESTS = """
+import jax, jax.numpy as jnp, pytest
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+
+on_cuda = Primitive("on_cuda")
+on_cuda.def_abstract_eval(lambda x: x)
+mlir.register_lowering(on_cuda, mlir.lower_fun(lambda x: x + 1, multiple_results=False), platform="cuda")
+
+def f(x):
+    return 2 * on_cuda.bind(x)
+
+def mark(**words):
+    return pytest.mark.export_compat(**words)
+
+@mark(platforms=["cuda"], without_outputs="CI has no GPU")
+class TestReason:
+    def test_kernel(self, export_golden):
+        export_golden(jax.jit(f), jnp.arange(3.0)).also(jnp.ones(3))
+
+    def test_changing(self, export_golden):
+        export_golden(jax.jit(f), jnp.arange(4.0))
+
+    def test_old_name(self, export_golden):
+        export_golden(jax.jit(f), jnp.arange(5.0))
+
+@mark(platforms=["cuda"])
+def test_no_reason(export_golden):
+    export_golden(jax.jit(f), jnp.arange(3.0))
+
+@mark()
+def test_no_platform(export_golden):
+    export_golden(jax.jit(f), jnp.arange(3.0))
+
+@mark(platforms=["cpu", "cuda"], without_outputs="CI has no GPU")
+def test_on_cpu(export_golden):
+    export_golden(jax.jit(jnp.sin), jnp.arange(3.0))
+"""
+KERNEL = "test_a.TestReason.test_kernel"
+
+
+@pytest.fixture(scope="module")
+def written(projects: Projects) -> tuple[Project, Run]:
+    project = projects(test_a=TESTS)
+    return project, project.pytest("--update-goldens")
+
+
+@pytest.fixture(scope="module")
+def checked(written: tuple[Project, Run]) -> Run:
+    """A run in which one function was changed and one test renamed."""
+    project, _ = written
+    changed = TESTS.replace("jax.jit(f), jnp.arange(4.0)", "jax.jit(lambda x: 3 * f(x)), jnp.arange(4.0)")
+    project.write(test_a=changed.replace("test_old_name", "test_new_name"))
+    return project.pytest()
+
+
+def test_its_golden_has_inputs_and_no_outputs(written: tuple[Project, Run]) -> None:
+    project, run = written
+    assert run["TestReason.test_kernel"].outcome == "passed", run.text
+    names = {"golden.yaml", "artifact.jaxexport", "inputs.npz", "call1.inputs.npz", "module.mlir", "jaxpr.txt"}
+    assert {path.rpartition("/")[2] for path in project.stored(KERNEL)} == names
+    assert project.manifest(KERNEL)["options"]["without_outputs"] == "CI has no GPU"
+    assert "stored without outputs: readers compile it, and compare no numbers" in run.text
+
+
+@pytest.mark.parametrize(
+    ("test", "words"),
+    [
+        ("test_no_reason", ["exported for cuda, and does not run on cpu", "without_outputs='why'"]),
+        ("test_no_platform", ["'on_cuda' not found for platform cpu", "platforms=['tpu']", "without_outputs='why'"]),
+        ("test_on_cpu", ["without_outputs: expected a function that is exported for other platforms than cpu"]),
+    ],
+)
+def test_without_a_reason_the_error_says_what_to_write(
+    written: tuple[Project, Run], test: str, words: list[str]
+) -> None:
+    assert written[1][test].outcome == "failed"
+    assert all(word in written[1][test].text for word in words), written[1][test].text
+
+
+def test_it_passes_while_its_jaxpr_is_the_same(checked: Run) -> None:
+    assert checked["TestReason.test_kernel"].outcome == "passed", checked.text
+    assert "1 golden not replayed: exported for other platforms than cpu, 1 of them without outputs" in checked.text
+
+
+def test_another_jaxpr_is_a_change_of_the_function(checked: Run) -> None:
+    text = checked["TestReason.test_changing"].text
+    assert "jaxpr: another one than that of the golden, which has no outputs to compare" in text
+    assert "primitives: mul 1 → 2" in text
+
+
+def test_a_renamed_test_is_known_by_its_jaxpr(checked: Run) -> None:
+    hint = "same signature and jaxpr: jaxexport goldens rename test_a.TestReason.test_old_name"
+    assert hint in checked["TestReason.test_new_name"].text

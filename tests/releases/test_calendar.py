@@ -9,8 +9,9 @@ from jax._src.lib import check_jaxlib_version
 from making import day
 from packaging.version import Version
 
+from export_core.matrix.selection import Selection, choose_readers, known_releases
 from export_core.policy import ExtraReleases, Policy
-from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, load_calendar
+from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, Windows, load_calendar
 from export_core.releases.entries import calendar_entries
 
 CALENDAR = load_calendar()
@@ -60,6 +61,16 @@ def test_development_versions_pair_by_their_numbers_as_in_jax(jaxlib, jax):
     )
     assert check_jaxlib_version(jax, jaxlib, "0.12.0") == (0, 13, 0)
     assert calendar.pair(jaxlib, jax).jax == calendar.release(jaxlib).jax == jax
+
+
+@pytest.mark.parametrize(
+    ("jaxlib", "jax"), [("0.13.0.dev20261120", "0.13.0.dev20261118"), ("0.13.0.dev20261118", "0.13.0.dev20261120")]
+)
+def test_nightlies_of_two_days_can_be_named_as_a_reader(jaxlib, jax):
+    selection = Selection(readers=f"{jaxlib}-jax{jax}", indexes=("https://nightlies.example/simple",))
+    known = known_releases(selection, CALENDAR)
+    (chosen,) = choose_readers(selection, known, Windows(), [], day("2026-11-22")).chosen
+    assert (chosen.jaxlib, chosen.jax) == (jaxlib, jax)
 
 
 def test_a_candidate_of_the_minimum_jaxlib_is_new_enough():

@@ -29,10 +29,11 @@ SIGNATURE = (
     "disabled_checks: {'platform', 'ALL' or a custom-call target: reason}, safety checks that jax.export leaves out, "
     "also 'shape_assertions' where jax is older than 0.4.29; "
     "the audit still requires that every target is allowed. "
-    "symbolic_shapes: dimensions as jax.export.symbolic_args_specs takes them, such as ('b, 4', None); "
+    "symbolic_shapes: dimensions as jax.export.symbolic_args_specs takes them: one text for all arguments, one or None "
+    "for each positional argument, such as ('b, 4', None), or by position and name, such as {0: 'b, 4', 'mask': 'b'}; "
     "constraints: on these dimensions, such as ('b >= 2',). "
     "mesh: {axis: size} to export for; needs no such devices where jax can do without; "
-    "in_specs: a PartitionSpec or None for each positional argument. "
+    "in_specs: a PartitionSpec, a tree of them, or None for each positional argument, or by position and name. "
     "spread_over: for an artifact of one device, also call it with its arguments spread over this number of devices. "
     "calling_convention_version: one that jax.export supports; default: jax's. "
     "ignore_forward_compatibility: export with jax_export_ignore_forward_compatibility. "
@@ -65,7 +66,7 @@ class MarkerOptions(NamedTuple):  # no dataclass: every pytest run makes this cl
     symbolic_shapes: Any = None
     constraints: tuple[str, ...] | None = None
     mesh: Mapping[str, int] | None = None
-    in_specs: tuple[Any, ...] | None = None
+    in_specs: tuple[Any, ...] | Mapping[int | str, Any] | None = None
     spread_over: int | None = None
     calling_convention_version: int | None = None
     ignore_forward_compatibility: bool | None = None
@@ -104,6 +105,18 @@ def read_marker(item: pytest.Item) -> MarkerOptions | None:
             hint = f"did you mean {closest!r}?" if closest else f"it takes {', '.join(_PARSERS)}."
             raise _usage(item, f"has no keyword {key!r}; {hint}")
     return MarkerOptions(**{name: parse(item, name, merged.get(name)) for name, parse in _PARSERS.items()})
+
+
+def own_targets(item: pytest.Item) -> set[str]:
+    """The custom-call targets that a test's own marker names; those of its class and module are for several tests."""
+    names = {
+        name
+        for marker in item.own_markers
+        if marker.name == NAME
+        for keyword in ("allow", "disabled_checks")
+        for name in marker.kwargs.get(keyword) or ()
+    }
+    return names - {"platform", "ALL"}
 
 
 def user_code(config: pytest.Config) -> UserCode:
@@ -252,7 +265,9 @@ _PARSERS: dict[str, Callable[[pytest.Item, str, Any], Any]] = {
     "symbolic_shapes": _shapes,
     "constraints": partial(_texts, what="texts such as 'b >= 2'"),
     "mesh": _mesh,
-    "in_specs": partial(_sequence, what="a PartitionSpec or None for each argument"),
+    "in_specs": lambda item, name, value: (
+        value if isinstance(value, dict) else _sequence(item, name, value, "a PartitionSpec or None for each argument")
+    ),
     "spread_over": partial(_count, what="a number of devices"),
     "calling_convention_version": partial(_count, what="a version number"),
     "ignore_forward_compatibility": _flag,

@@ -46,7 +46,7 @@ from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken_cell, first_replay, outcome_line
 from pytest_jaxexport.comparisons import changed_settings, correction, marked_now
 from pytest_jaxexport.location import full_name, locate
-from pytest_jaxexport.marker import MarkerOptions
+from pytest_jaxexport.marker import MarkerOptions, own_targets
 from pytest_jaxexport.renamed import rename_hint
 from pytest_jaxexport.replayer import Replayer
 from pytest_jaxexport.settings import Settings
@@ -139,6 +139,7 @@ class Recorder:
         __tracebackhide__ = True
         try:
             # All calls are completed first, so that an error in one of them leaves no golden of the others.
+            self._require_use_of_targets()
             whole = [add_checks(exported.produced, exported.uses) for exported in self._exported]
             if not self._settings.update:
                 for produced in whole:
@@ -154,6 +155,21 @@ class Recorder:
                 self._write(produced, crash)
         except ExportCompatError as error:
             self._fail(str(error))
+
+    def _require_use_of_targets(self) -> None:
+        """Fail a test whose own marker allows custom calls that nobody makes: neither this jax nor another writer."""
+        __tracebackhide__ = True
+        unused = own_targets(self._item)
+        for produced in (exported.produced for exported in self._exported):
+            goldens = self._store.generations(produced.case.id) if unused else []
+            unused = unused.difference(
+                produced.manifest.custom_calls, *(golden.manifest.custom_calls for golden in goldens)
+            )
+        if unused and self._exported:
+            self._fail(
+                f"{full_name(self._item)}: allow or disabled_checks name custom calls that are neither in what is "
+                f"exported nor in any golden of this test: {', '.join(sorted(unused))}. Remove them."
+            )
 
     def _with_noise(self, produced: ProducedGolden) -> ProducedGolden:
         """The golden with its noise, which is not measured again where the stored golden is the same.

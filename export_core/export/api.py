@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import jax
@@ -59,7 +59,7 @@ the names up in them). 0.4.30 has most of the old names beside the new ones.
 _OLD_SETTINGS = {new: old for _, old, new in MIGRATION if new.startswith("jax_")}
 
 SHAPE_ASSERTIONS = "shape_assertions"
-FIRST_WITH_SHAPE_ASSERTIONS = (0, 4, 29)
+FIRST_WITHOUT_THE_CHECK = (0, 4, 29)
 """Before, this check could be disabled: an export without the assertions, and a call that ignores constraints. In this
 release it became a no-op with a warning, and later ones do not have it. Source: the sources of those releases."""
 
@@ -170,6 +170,20 @@ def dynamic_tree(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     """The tree of the arguments of a jitted function without the static ones. Traces the function."""
     stage = function.trace if hasattr(function, "trace") else function.lower  # trace() exists since 0.4.30
     return stage(*args, **kwargs).in_tree
+
+
+def context_mesh() -> Any:
+    """The mesh of `jax.set_mesh`; None outside of it, and before 0.9, which does not say it."""
+    mesh = jax.sharding.get_mesh() if hasattr(jax.sharding, "get_mesh") else None
+    return None if mesh is None or mesh.empty else mesh
+
+
+def in_mesh(mesh: Any) -> AbstractContextManager[Any]:
+    """`jax.set_mesh`, which exists since 0.7; nothing without it, or without a mesh."""
+    if mesh is None or not hasattr(jax, "set_mesh"):
+        return nullcontext()
+    context: AbstractContextManager[Any] = jax.set_mesh(mesh)
+    return context
 
 
 @contextmanager

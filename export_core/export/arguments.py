@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 from export_core.export.errors import ExportError
 from export_core.goldens import Leaf
@@ -55,7 +56,7 @@ class Arguments:
 
     def copy(self) -> Arguments:
         """The same values in new arrays, since a function may consume its arguments (`donate_argnums`)."""
-        return self.with_flat([value.copy() if isinstance(value, jax.Array) else value for value in self.flat()])
+        return self.with_flat([_copy(value) if isinstance(value, jax.Array) else value for value in self.flat()])
 
 
 def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_tree: Any) -> Arguments:
@@ -137,17 +138,47 @@ def leaf_from(value: Any) -> Leaf:
     if isinstance(value, (bool, int, float, complex)):
         # By way of jax: NumPy would make it 64 bits wide, and jax 32 with x64 off.
         return leaf_of(np.asarray(jax.numpy.asarray(value)))
-    return leaf_of(np.asarray(value))
+    return leaf_of(np.asarray(whole(value)))
+
+
+def whole(value: Any) -> Any:
+    """The sum that an unreduced array stands for: jax gives its terms to nobody. Any other value is itself."""
+    if not getattr(getattr(getattr(value, "sharding", None), "spec", None), "unreduced", None):
+        return value
+    return jax.sharding.reshard(value, NamedSharding(value.sharding.mesh, PartitionSpec()))
+
+
+def placed_like(value: Any, array: Any) -> Any:
+    """`array` on the devices, in the memory and in the layout of `value`."""
+    if not isinstance(value, jax.Array) or _format(array) == _format(value):
+        return array
+    if whole(value) is not value:  # such an array can only be made of one that is whole on each device
+        return jax.sharding.reshard(placed_like(whole(value), array), value.sharding)
+    if array.sharding != value.sharding:
+        array = jax.device_put(array, value.sharding)
+    # Not in any case: until 0.10.1 this compiles what XLA cannot run on a CPU where the memory is that of the host.
+    return array if _format(array) == _format(value) else jax.device_put(array, _format(value))
+
+
+def _copy(array: jax.Array) -> Any:
+    """The same values in a new array of the same format: `copy` gives one in the usual memory and layout."""
+    copy = array.copy()
+    if copy.sharding != array.sharding:
+        copy = jax.device_put(array, array.sharding, may_alias=False)
+    return placed_like(array, copy)
+
+
+def _format(array: Any) -> Any:
+    """Sharding, memory and layout of an array. Before 0.7 jax says the layout elsewhere, and few arrays have one."""
+    return getattr(array, "format", None) or array.sharding
 
 
 def _leaf_like(value: Any, leaf: Leaf) -> Any:
-    """A stored value as an argument of the kind of `value`: a Python number, or an array with the same sharding."""
+    """A stored value as an argument of the kind of `value`: a Python number, or an array in the same place."""
     if leaf.dtype in _IMPLEMENTATIONS:
-        return jax.random.wrap_key_data(leaf.data, impl=_IMPLEMENTATIONS[leaf.dtype])
+        return placed_like(value, jax.random.wrap_key_data(leaf.data, impl=_IMPLEMENTATIONS[leaf.dtype]))
     if leaf.dtype == "float0":
         return np.zeros(leaf.shape, jax.dtypes.float0)
     if isinstance(value, (bool, int, float, complex)):
         return type(value)(leaf.numpy().item())
-    # A sharding over several devices is part of the call. On a single device, jax places the array as it likes.
-    array = jax.numpy.asarray(leaf.numpy())
-    return jax.device_put(array, value.sharding) if len(getattr(value, "devices", set)()) > 1 else array
+    return placed_like(value, jax.numpy.asarray(leaf.numpy()))

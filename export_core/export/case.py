@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from export_core.export.api import FIRST_WITH_SHAPE_ASSERTIONS, SHAPE_ASSERTIONS
+from export_core.export import api
 from export_core.export.arguments import Arguments, is_array
 from export_core.export.errors import ExportError, value_and_type
 from export_core.goldens import Comparison
@@ -22,8 +22,9 @@ _LONGEST_ID = 120  # characters of an id before its digest: file systems take 25
 class ExportOptions:
     """How a function is exported. Every field is a keyword of the marker, which explains it.
 
-    `in_specs` holds a `PartitionSpec` for each positional argument that is an array or a tree of arrays, None for one
-    that is replicated. `symbolic_shapes` is what `jax.export.symbolic_args_specs` takes.
+    `in_specs` says how each argument is sharded: a `PartitionSpec` or a tree of them, None for one that is replicated.
+    `symbolic_shapes` says its shape, as `jax.export.symbolic_args_specs` takes it; one text is for all arguments. Both
+    are for the positional arguments, or by position and name (`{0: …, "mask": …}`).
     """
 
     platforms: tuple[str, ...] | None = None
@@ -33,7 +34,7 @@ class ExportOptions:
     symbolic_shapes: Any = None
     constraints: tuple[str, ...] = ()
     mesh: Mapping[str, int] = field(default_factory=dict)
-    in_specs: tuple[Any, ...] = ()
+    in_specs: tuple[Any, ...] | Mapping[int | str, Any] = ()
     spread_over: int = 0
     calling_convention_version: int | None = None
     ignore_forward_compatibility: bool = False
@@ -46,7 +47,8 @@ class ExportOptions:
 class Case:
     """One function with its example arguments.
 
-    `test` is the pytest node id. `name` distinguishes several calls in one test.
+    `test` is the pytest node id. `name` distinguishes several calls in one test. `context_mesh` is the mesh of
+    `jax.set_mesh` around the call, None without one.
     """
 
     id: str
@@ -57,13 +59,15 @@ class Case:
     kwargs: Mapping[str, Any]
     options: ExportOptions = field(default_factory=ExportOptions)
     comparison: Comparison = field(default_factory=Comparison)
+    context_mesh: Any = field(default_factory=api.context_mesh)
 
     def check(self) -> None:
         """Raise `ExportError` for a check that this jax cannot leave out."""
-        if SHAPE_ASSERTIONS in self.options.disabled_checks and jax.__version_info__ >= FIRST_WITH_SHAPE_ASSERTIONS:
+        removed = jax.__version_info__ >= api.FIRST_WITHOUT_THE_CHECK
+        if removed and api.SHAPE_ASSERTIONS in self.options.disabled_checks:
             raise ExportError(
-                f"{self.test}: disabled_checks: jax {jax.__version__} cannot leave out the {SHAPE_ASSERTIONS}, as only "
-                "jax before 0.4.29 can. Name the check in tests for such a writer alone."
+                f"{self.test}: disabled_checks: jax {jax.__version__} cannot leave out the {api.SHAPE_ASSERTIONS}, as "
+                "only jax before 0.4.29 can. Name the check in tests for such a writer alone."
             )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -11,6 +11,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from export_core.artifact import Artifact
+from export_core.export.argument_specs import partition_specs
 from export_core.export.arguments import Arguments
 from export_core.export.case import Case
 from export_core.export.errors import ExportError
@@ -36,50 +37,74 @@ def concrete_mesh(test: str, axes: Mapping[str, int]) -> Mesh:
 def place_arguments(case: Case, arguments: Arguments) -> Arguments:
     """The arguments on the case's mesh, sharded as their specs say; unchanged for a case without a mesh.
 
-    Raises `ExportError` for too few devices, or another number of specs than of positional arguments.
+    Raises `ExportError` for too few devices, or specs that do not fit the arguments.
     """
-    if not case.options.mesh:
-        return arguments
-    mesh = concrete_mesh(case.test, case.options.mesh)
-    return _map_leaves(case, arguments, lambda leaf, spec: jax.device_put(leaf, NamedSharding(mesh, spec)))
-
-
-def abstract_arguments(case: Case, arguments: Arguments) -> Arguments:
-    """`jax.ShapeDtypeStruct` in place of the arguments: on a mesh without devices if jax has those, else on devices."""
     axes = case.options.mesh
     if not axes:
         return arguments
-    # With GSPMD, jax makes no derivative of what it exported for a mesh without devices: it fails on an assertion of
-    # its own.
-    without_devices = None if case.options.vjp_order and not _uses_shardy() else _abstract_mesh(axes)
-    mesh = without_devices or concrete_mesh(case.test, axes)
-    return _map_leaves(
-        case,
-        arguments,
-        lambda leaf, spec: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=NamedSharding(mesh, spec)),
+    mesh = _context_mesh(case, axes) or concrete_mesh(case.test, axes)
+    specs = partition_specs(case, arguments)
+    return arguments.with_flat(
+        [
+            jax.device_put(jax.numpy.asarray(leaf), NamedSharding(mesh, spec))
+            for leaf, spec in zip(arguments.flat(), specs, strict=True)
+        ]
+    )
+
+
+def abstract_arguments(case: Case, arguments: Arguments, symbolic: Arguments | None) -> Arguments:
+    """What a function is exported for: `jax.ShapeDtypeStruct` in place of arguments that are on a mesh or symbolic.
+
+    The mesh of a case has no devices if jax has such meshes.
+
+    Args:
+        case: its options say the mesh.
+        arguments: on their mesh.
+        symbolic: the same with symbolic shapes, without a mesh; None for a case without them.
+    """
+    axes = case.options.mesh
+    shapes = (symbolic or arguments).flat()
+    if not axes:
+        shardings = [leaf.sharding if _is_spread(leaf) else None for leaf in arguments.flat()]
+        if symbolic is None or not any(shardings):
+            return symbolic or arguments
+    else:
+        # With GSPMD, jax makes no derivative of what it exported for a mesh without devices: it fails on an assertion
+        # of its own.
+        without_devices = None if case.options.vjp_order and not _uses_shardy() else _abstract_mesh(axes)
+        mesh = _context_mesh(case, axes) or without_devices or concrete_mesh(case.test, axes)
+        shardings = [NamedSharding(mesh, spec) for spec in partition_specs(case, arguments)]
+    return arguments.with_flat(
+        [
+            jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
+            for leaf, sharding in zip(shapes, shardings, strict=True)
+        ]
     )
 
 
 def mesh_of(case: Case, arguments: Arguments, artifact: Artifact, devices: int) -> dict[str, int]:
-    """The mesh of an artifact for this number of devices: that of the case, of its arguments, or what it tells."""
+    """The mesh of an artifact for this number of devices: that of the case, of its arguments, or what it tells.
+
+    Of several meshes, the one with the most axes: what is on the others can be on it too.
+    """
     if devices == 1:
         return {}
     if case.options.mesh:
         return dict(case.options.mesh)
-    for value in arguments.flat():
-        mesh = getattr(getattr(value, "sharding", None), "mesh", None)
-        if mesh is not None and math.prod(mesh.shape.values()) == devices:
-            return {str(axis): int(size) for axis, size in mesh.shape.items()}
-    return mesh_for(artifact, {})
+    meshes = [mesh for mesh in _meshes(arguments) if mesh.size == devices]
+    if not meshes:
+        return mesh_for(artifact, {})
+    return {str(axis): int(size) for axis, size in max(meshes, key=lambda mesh: len(mesh.shape)).shape.items()}
 
 
 def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mapping[str, int]) -> Arguments:
-    """The arguments as an artifact wants them on its mesh, unless they are on several devices already.
+    """The arguments as an artifact wants them on its mesh, unless they are on one already.
 
-    `jax.jit` places them by its in_shardings; a call of the artifact does not.
+    `jax.jit` places them by its in_shardings; a call of the artifact does not. Where they are on several meshes, jax
+    takes that of the first one for the results, and fails if it has not enough axes for them (since 0.9.1).
     """
     leaves = arguments.flat()
-    if any(len(leaf.sharding.device_set) > 1 for leaf in leaves if isinstance(leaf, jax.Array)):
+    if any(map(_is_spread, leaves)) and len(_meshes(arguments)) < 2:
         return arguments
     mesh = concrete_mesh(case.test, axes)
     try:
@@ -95,14 +120,20 @@ def place_unplaced(case: Case, arguments: Arguments, exported: Any, axes: Mappin
 def shard_layout(value: jax.Array) -> str:
     """Which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``.
 
+    Of an unreduced array also the axes over which it is to be summed: ``0:[0:8] 1:[0:8] unreduced over data``.
     The worker (worker/program.py) writes the same text of a reader's outputs, and the two are compared as text.
     """
-    indices = value.sharding.devices_indices_map(value.shape)
+    sharding: Any = value.sharding
+    unreduced = getattr(getattr(sharding, "spec", None), "unreduced", None)
+    if unreduced:  # jax gives no indices of such an array
+        sharding = NamedSharding(sharding.mesh, PartitionSpec(*getattr(sharding.spec, "partitions", sharding.spec)))
+    indices = sharding.devices_indices_map(value.shape)
     # The place in the mesh and not the id of the device: a reader may run it on other devices.
-    return " ".join(
+    layout = " ".join(
         f"{place}:[{','.join(_extent(part, size) for part, size in zip(index, value.shape, strict=True))}]"
         for place, index in enumerate(indices.values())
     )
+    return f"{layout} unreduced over {', '.join(sorted(unreduced))}" if unreduced else layout
 
 
 def _extent(part: slice, size: int) -> str:
@@ -130,20 +161,20 @@ def _abstract_mesh(axes: Mapping[str, int]) -> Any:
         return AbstractMesh(tuple(axes.items()))
 
 
-def _map_leaves(case: Case, arguments: Arguments, change: Callable[[jax.Array, PartitionSpec], Any]) -> Arguments:
-    """The arguments with `change(leaf, spec)` in place of each array; arguments by keyword are replicated."""
-    args, kwargs = arguments.dynamic
-    specs: Sequence[Any] = case.options.in_specs or (None,) * len(args)
-    if len(specs) != len(args):
-        raise ExportError(
-            f"{case.test}: in_specs: expected one for each of the {len(args)} positional arguments, found {len(specs)}."
-        )
-    replicated = PartitionSpec()
+def _meshes(arguments: Arguments) -> list[Mesh]:
+    """The meshes on which arguments are, each once."""
+    meshes = [getattr(leaf.sharding, "mesh", None) for leaf in arguments.flat() if _is_spread(leaf)]
+    return list(dict.fromkeys(mesh for mesh in meshes if mesh is not None))
 
-    def map_tree(tree: Any, spec: Any) -> Any:
-        spec = replicated if spec is None else spec
-        return jax.tree_util.tree_map(lambda leaf: change(jax.numpy.asarray(leaf), spec), tree)
 
-    return arguments.with_dynamic(
-        tuple(map_tree(tree, spec) for tree, spec in zip(args, specs, strict=True)), map_tree(kwargs, None)
-    )
+def _context_mesh(case: Case, axes: Mapping[str, int]) -> Mesh | None:
+    """The mesh of `jax.set_mesh` around the call of `export_golden` if it has these axes.
+
+    Its axes may be explicit, and a function inside takes no others.
+    """
+    mesh = case.context_mesh
+    return mesh if mesh is not None and list(mesh.shape.items()) == list(axes.items()) else None
+
+
+def _is_spread(value: object) -> bool:
+    return isinstance(value, jax.Array) and len(value.sharding.device_set) > 1

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
 from export_core.export import api
+from export_core.export.argument_specs import symbolic_arguments
 from export_core.export.arguments import Arguments, find_static_arguments, leaf_from
 from export_core.export.calls import JittedCall, jitted_call
 from export_core.export.case import Case, check_arguments
@@ -25,6 +26,7 @@ from export_core.export.jaxprs import JaxprDescription, describe_jaxpr
 from export_core.export.meshes import abstract_arguments, mesh_of, place_arguments
 from export_core.export.registrations import registration_files
 from export_core.export.trees import with_plain_trees
+from export_core.export.unused_options import require_use
 from export_core.export.without_outputs import advice_for, check_without_outputs, outputs_if_any
 from export_core.goldens import Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
@@ -104,6 +106,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         arguments = place_arguments(case, _arguments(case))
         specs = _specs(case, arguments)
         exported, flattened, data = _export(case, specs, writer)
+        require_use(case, arguments, exported)
         module, jaxpr = api.module_text(exported), _jaxpr(case, specs)
     artifact = read_bytes(data, name=case.id)
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
@@ -127,7 +130,8 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
 def run(case: Case, arguments: Arguments) -> list[Any]:
     """The results of the function itself, not of its artifact, flat."""
     copies = arguments.copy()  # the caller stores or reuses the arguments, which the function may consume
-    return list(jax.tree_util.tree_leaves(case.function(*copies.args, **copies.kwargs)))
+    with api.in_mesh(case.context_mesh):
+        return list(jax.tree_util.tree_leaves(case.function(*copies.args, **copies.kwargs)))
 
 
 def outputs_for(produced: ProducedGolden, inputs: Sequence[Leaf]) -> tuple[Leaf, ...]:
@@ -157,17 +161,7 @@ def _arguments(case: Case) -> Arguments:
 
 def _specs(case: Case, arguments: Arguments) -> Arguments:
     """The arguments as the function is exported for them: with symbolic dimensions, or on a mesh without devices."""
-    shapes = case.options.symbolic_shapes
-    if shapes is None:
-        return abstract_arguments(case, arguments)
-    args, kwargs = arguments.dynamic  # specs are for positional arguments; those by keyword keep their shapes
-    try:
-        specs = api.symbolic_args_specs(args, shapes, case.options.constraints)
-    except (ValueError, TypeError) as error:
-        raise ExportError(
-            f"{case.test}: symbolic_shapes={shapes!r}: jax cannot read this for these arguments: {error}"
-        ) from error
-    return arguments.with_dynamic(specs, kwargs)
+    return abstract_arguments(case, arguments, symbolic_arguments(case, arguments))
 
 
 def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, Flattened | None, bytes]:
@@ -234,6 +228,9 @@ def _options(case: Case, platforms: tuple[str, ...], mesh: dict[str, int], *, wi
 
 
 def _texts(values: Any) -> tuple[str | None, ...]:
+    """What an option says of each argument; with the argument where it says that: ``mask: b, 4``."""
+    if isinstance(values, Mapping):
+        return tuple(f"{argument}: {value}" for argument, value in values.items())
     return tuple(value if value is None else str(value) for value in values)
 
 

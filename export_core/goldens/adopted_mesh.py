@@ -104,7 +104,9 @@ def _meshes_of(artifact: Artifact, envelope: Envelope) -> Iterator[Mesh]:
     shardings = (*envelope.in_shardings, *envelope.out_shardings)
     named = [sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding)]
     if named:
-        yield dict(zip(named[0].axis_names, named[0].axis_sizes, strict=False))
+        # Arguments may be on several. What is on the others can also be on the one with the most axes.
+        most = max(named, key=lambda mesh: len(mesh.axis_names))
+        yield dict(zip(most.axis_names, most.axis_sizes, strict=False))
         return
     for mesh in artifact.modules[0].meshes:
         if math.prod(mesh.values()) == envelope.nr_devices:

@@ -170,7 +170,8 @@ def run_check(export: Any, exported: Any, check: dict[str, Any], say: Say, *, le
 
     exported, leaves = derivative_and_arguments(exported, check)
     args, kwargs = placed_arguments(exported, leaves, check)
-    lowered = jax.jit(call_of(export, exported)).lower(*args, **kwargs)
+    with mesh_around(check, leaves, jax.devices()):
+        lowered = jax.jit(call_of(export, exported)).lower(*args, **kwargs)
     compiled = compile_lowered(lowered, check, say, learn=learn)
     say({"stage": "run"})
     results = jax.tree_util.tree_leaves(compiled(*args, **kwargs))
@@ -236,7 +237,8 @@ def compile_check(
     args, kwargs = jax.tree_util.tree_unflatten(exported.in_tree, leaves)
     # A call without arguments compiles for the devices of its results.
     outputs = {} if check["mesh"] else {"out_shardings": one}
-    lowered = jax.jit(call_of(export, exported), **outputs).lower(*args, **kwargs)
+    with mesh_around(check, leaves, devices):
+        lowered = jax.jit(call_of(export, exported), **outputs).lower(*args, **kwargs)
     compile_lowered(lowered, check, say, learn=learn)
 
 
@@ -295,20 +297,39 @@ def driver_of(platform: str, device: Any) -> str:
     return ", ".join(filter(None, parts))[:LONGEST_DRIVER]
 
 
+def mesh_on(devices: Any, check: dict[str, Any]) -> Any:
+    """The mesh of a check."""
+    import numpy as np
+    from jax.sharding import Mesh
+
+    names, sizes = [axis for axis, _ in check["mesh"]], [size for _, size in check["mesh"]]
+    chosen = list(devices)[: int(np.prod(sizes))]
+    # "whole" and "spread" stand for a caller whose mesh is not the exporter's: the same devices in another order.
+    return Mesh(np.array(chosen if check["place"] == "own" else chosen[::-1]).reshape(sizes), tuple(names))
+
+
+def mesh_around(check: dict[str, Any], leaves: list[Any], devices: Any) -> Any:
+    """The context in which an artifact is called: without arguments, its devices are those of the mesh around it.
+
+    Until 0.6.2, which has no `jax.set_mesh`, such an artifact for several devices cannot be called.
+    """
+    import jax
+
+    if leaves or not check["mesh"] or not hasattr(jax, "set_mesh"):
+        return contextlib.nullcontext()
+    return jax.set_mesh(mesh_on(devices, check))
+
+
 def shardings_on(devices: Any, exported: Any, leaves: list[Any], check: dict[str, Any]) -> list[Any]:
     """The sharding of each argument on the mesh of a check; None for an argument without data.
 
     As the artifact wants it, whole on each device, or split along its first axis.
     """
     import jax
-    import numpy as np
-    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+    from jax.sharding import NamedSharding, PartitionSpec
 
-    names, sizes = [axis for axis, _ in check["mesh"]], [size for _, size in check["mesh"]]
-    count = int(np.prod(sizes))
-    # "whole" and "spread" stand for a caller whose mesh is not the exporter's: the same devices in another order.
-    chosen = list(devices)[:count] if check["place"] == "own" else list(devices)[:count][::-1]
-    mesh = Mesh(np.array(chosen).reshape(sizes), tuple(names))
+    mesh = mesh_on(devices, check)
+    names, count = mesh.axis_names, mesh.size
     wanted = [None] * len(leaves)
     if check["place"] == "own":
         given = [None if spec is None else NamedSharding(mesh, spec_of(spec)) for spec in check.get("specs", ())]
@@ -334,12 +355,17 @@ def spec_of(spec: list[Any]) -> Any:
 
 
 def parts(value: Any) -> str:
-    """Which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``."""
+    """Which part of an array is on which device, by the device's place in the mesh: ``0:[0:8] 1:[8:16]``.
+
+    Of an unreduced array also the axes over which it is to be summed.
+    """
     described = []
-    for place, index in enumerate(value.sharding.devices_indices_map(value.shape).values()):
+    axes = unreduced_axes(value.sharding)
+    sharding = without_unreduced(value.sharding) if axes else value.sharding
+    for place, index in enumerate(sharding.devices_indices_map(value.shape).values()):
         extents = [part.indices(size) for part, size in zip(index, value.shape, strict=True)]
         described.append("%d:[%s]" % (place, ",".join("%d:%d" % extent[:2] for extent in extents)))
-    return " ".join(described)
+    return " ".join(described) + (" unreduced over %s" % ", ".join(axes) if axes else "")
 
 
 def load_leaves(path: str) -> list[Any]:
@@ -371,6 +397,8 @@ def save_leaves(path: str, values: list[Any]) -> None:
 
     members = {}
     for index, value in enumerate(values):
+        if unreduced_axes(getattr(value, "sharding", None)):  # jax gives nobody the terms of such a sum
+            value = jax.sharding.reshard(value, jax.sharding.NamedSharding(value.sharding.mesh, jax.P()))
         dtype = str(value.dtype)
         if dtype.startswith("key<"):
             data = np.asarray(jax.random.key_data(value))
@@ -411,7 +439,25 @@ def artifact_shardings(exported: Any, mesh: Any) -> list[Any] | None:
     meshes = [None if sharding is None else mesh_like(sharding.mesh, mesh) for sharding in named]
     if not any(meshes):
         return list(exported.in_shardings_jax(mesh))
-    return [at and sharding.update(mesh=at) for sharding, at in zip(named, meshes, strict=True)]
+    if len({at for at in meshes if at}) > 1:
+        # Each argument is given whole on the golden's mesh, the one with the most axes. Else jax gives results that of
+        # the first argument, which may have too few for them.
+        return None
+    # An unreduced argument is the sum of one that is whole on each device: jax makes it of that, and of nothing else.
+    return [at and without_unreduced(sharding.update(mesh=at)) for sharding, at in zip(named, meshes, strict=True)]
+
+
+def unreduced_axes(sharding: Any) -> list[str]:
+    """The axes over which an array is a sum that was not made, since 0.7; none for most."""
+    return sorted(getattr(getattr(sharding, "spec", None), "unreduced", None) or ())
+
+
+def without_unreduced(sharding: Any) -> Any:
+    """The same sharding of the sum."""
+    if not unreduced_axes(sharding):
+        return sharding
+    spec = sharding.spec
+    return sharding.update(spec=type(spec)(*getattr(spec, "partitions", spec)))  # the attribute exists since 0.10
 
 
 def mesh_like(abstract: Any, mesh: Any) -> Any:

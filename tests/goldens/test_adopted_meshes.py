@@ -36,6 +36,7 @@ SHARDED_GOLDENS = [
     for golden in GoldenStore(STORED).generations(folder.name)
     if golden.manifest.options.mesh
 ]
+ON_TWO_MESHES = GoldenStore(STORED).generations("tests.compat.test_devices.test_two_meshes_the_smaller_first")
 
 
 def stored(case: str, writer: str) -> Golden:
@@ -58,6 +59,10 @@ def proto(dims: list[int], devices: list[int], *, replicated: bool = False) -> b
         return bytes([field << 3 | 2, len(values), *values])
 
     return bytes([8, 3]) + packed(3, dims) + packed(4, devices) + (bytes([6 << 3, 1]) if replicated else b"")
+
+
+def test_of_several_meshes_that_with_the_most_axes_is_taken():
+    assert [mesh_for(read(golden.artifact), {}) for golden in ON_TWO_MESHES] == [{"x": 2, "y": 2}] * 2
 
 
 @pytest.mark.parametrize("golden", SHARDED_GOLDENS, ids=lambda golden: golden.id.rpartition("test_shardings.")[2])

@@ -51,7 +51,48 @@ TESTS = """
     def test_explicit_axes(export_golden, grid):
         explicit = Mesh(grid.devices, grid.axis_names, axis_types=(AxisType.Explicit,) * 2)
         export_golden(jax.jit(jnp.cos), jax.device_put(X, NamedSharding(explicit, P("x", "y"))))
+
+
+    @pytest.mark.export_compat(vjp_order=1)
+    def test_further_calls_are_made_under_the_same_mesh(export_golden):
+        with jax.set_mesh(jax.make_mesh((2, 2), ("x", "y"))):
+            x = jax.device_put(X, P("x", "y"))
+            exported = export_golden(jax.jit(lambda x: jax.sharding.reshard(jnp.sin(x), P("y"))), x)
+        exported.also(x + 1)
+
+
+    @pytest.mark.export_compat
+    def test_two_meshes_the_smaller_first(export_golden, grid, line):
+        x, y = jax.device_put(X, NamedSharding(line, P("data"))), jax.device_put(X, NamedSharding(grid, P("x", "y")))
+        export_golden(jax.jit(lambda x, y: (x + 1, y * 2)), x, y)
+
+
+    @pytest.mark.export_compat
+    def test_no_arguments(export_golden, grid):
+        export_golden(jax.jit(lambda: jnp.arange(4.0), out_shardings=NamedSharding(grid, P("x"))))
+
+
+    @pytest.mark.export_compat(symbolic_shapes="2*b, 8")
+    def test_symbolic_on_a_mesh(export_golden, grid):
+        export_golden(jax.jit(jnp.cos), jax.device_put(X, NamedSharding(grid, P("x", "y")))).also(X[:2])
+
+
+    @pytest.mark.export_compat(symbolic_shapes="4*b, 8")
+    def test_what_jax_exports_and_cannot_call(export_golden):
+        with jax.set_mesh(jax.make_mesh((4,), ("a",))):
+            export_golden(jax.jit(jnp.sin), jax.device_put(X, P("a")))
 """
+
+RECORDED = [
+    "test_in_shardings",
+    "test_two_meshes",
+    "test_sharded_inside",
+    "test_explicit_axes",
+    "test_further_calls_are_made_under_the_same_mesh",
+    "test_two_meshes_the_smaller_first",
+    "test_no_arguments",
+    "test_symbolic_on_a_mesh",
+]
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +102,16 @@ def runs(projects: Projects) -> tuple[Project, Run, Run]:
     return project, project.pytest("--update-goldens"), project.pytest()
 
 
-@pytest.mark.parametrize("test", ["test_in_shardings", "test_two_meshes", "test_sharded_inside", "test_explicit_axes"])
+@pytest.mark.parametrize("test", RECORDED)
 def test_a_function_over_a_mesh_of_its_own_is_recorded(test, runs):
     project, update, again = runs
     assert update[test].outcome == again[test].outcome == "passed", update[test].text + again[test].text
     assert project.manifest(f"test_a.{test}")["options"]["mesh"] == {"x": 2, "y": 2}
+
+
+def test_an_artifact_that_jax_itself_cannot_call_is_told_as_such(runs):
+    project, update, _ = runs
+    assert (
+        "exports this function and cannot call what it exported" in update["test_what_jax_exports_and_cannot_call"].text
+    )
+    assert not (project.goldens / "test_a.test_what_jax_exports_and_cannot_call").exists()

@@ -1,0 +1,17 @@
+#loc1 = loc("x")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["a"=4]> loc(#loc)
+  func.func public @main(%arg0: tensor<8x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>} loc("x")) -> (tensor<8x2xf32> {jax.result_info = "result", sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}) {
+    %cst = stablehlo.constant dense<2.000000e+00> : tensor<f32> loc(#loc)
+    %0 = stablehlo.sine %arg0 : tensor<8x2xf32> loc(#loc2)
+    %1 = sdy.sharding_constraint %0 <@mesh, [{"a"}, {}]> : tensor<8x2xf32> loc(#loc2)
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<8x2xf32> loc(#loc3)
+    %3 = sdy.sharding_constraint %2 <@mesh, [{"a"}, {}]> : tensor<8x2xf32> loc(#loc3)
+    %4 = stablehlo.multiply %1, %3 : tensor<8x2xf32> loc(#loc3)
+    %5 = sdy.sharding_constraint %4 <@mesh, [{"a"}, {}]> : tensor<8x2xf32> loc(#loc3)
+    return %5 : tensor<8x2xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(<lambda>)/sin")
+#loc3 = loc("jit(<lambda>)/mul")

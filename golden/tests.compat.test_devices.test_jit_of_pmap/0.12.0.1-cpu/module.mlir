@@ -1,0 +1,36 @@
+#loc = loc(unknown)
+#loc1 = loc("psum")
+#loc2 = loc("x")
+#loc6 = loc("shard_map")
+#loc12 = loc("shard_map:"(#loc6))
+#loc13 = loc("psum:"(#loc1))
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["i"=4]> {stablehlo.mesh = {axes = [{name = "i", size = 4 : i64}]}} loc(#loc)
+  sdy.mesh @mesh_0 = <["i"=4]> {stablehlo.mesh = {axes = [{name = "i", size = 4 : i64}]}} loc(#loc1)
+  func.func public @main(%arg0: tensor<4x3xf32> loc("x")) -> (tensor<4x3xf32> {jax.result_info = "result"}) {
+    %0 = call @_fun(%arg0) : (tensor<4x3xf32>) -> tensor<4x3xf32> loc(#loc3)
+    return %0 : tensor<4x3xf32> loc(#loc4)
+  } loc(#loc)
+  func.func private @_fun(%arg0: tensor<4x3xf32> loc(unknown)) -> tensor<4x3xf32> {
+    %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"i"}, {}]>] out_shardings=[<@mesh, [{"i"}, {}]>] manual_axes={"i"} (%arg1: tensor<1x3xf32> loc("shard_map:"(#loc6))) {
+      %1 = stablehlo.reshape %arg1 : (tensor<1x3xf32>) -> tensor<3xf32> loc(#loc7)
+      %2 = "stablehlo.all_reduce"(%1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh_0, axes = [#stablehlo.axis_ref<name = "i">]>, use_global_device_ids}> ({
+      ^bb0(%arg2: tensor<f32> loc("psum:"(#loc1)), %arg3: tensor<f32> loc("psum:"(#loc1))):
+        %5 = stablehlo.add %arg2, %arg3 : tensor<f32> loc(#loc8)
+        stablehlo.return %5 : tensor<f32> loc(#loc1)
+      }) : (tensor<3xf32>) -> tensor<3xf32> loc(#loc1)
+      %3 = stablehlo.divide %1, %2 : tensor<3xf32> loc(#loc9)
+      %4 = stablehlo.broadcast_in_dim %3, dims = [1] : (tensor<3xf32>) -> tensor<1x3xf32> loc(#loc10)
+      sdy.return %4 : tensor<1x3xf32> loc(#loc12)
+    } : (tensor<4x3xf32>) -> tensor<4x3xf32> loc(#loc6)
+    return %0 : tensor<4x3xf32> loc(#loc)
+  } loc(#loc11)
+} loc(#loc)
+#loc3 = loc("jit(<lambda>)/jit(_fun)")
+#loc4 = loc("jit(<lambda>)")
+#loc5 = loc("jit(<lambda>)/jit")
+#loc7 = loc("squeeze")
+#loc8 = loc("add")
+#loc9 = loc("div")
+#loc10 = loc("broadcast_in_dim")
+#loc11 = loc("jit:"(#loc5))

@@ -1,0 +1,30 @@
+#loc1 = loc("psum_invariant")
+#loc2 = loc("x")
+#loc4 = loc("shard_map")
+#loc9 = loc("shard_map:"(#loc4))
+#loc10 = loc("psum_invariant:"(#loc1))
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["a"=4]> {stablehlo.mesh = {axes = [{name = "a", size = 4 : i64}]}} loc(#loc)
+  sdy.mesh @mesh_0 = <["a"=4]> {stablehlo.mesh = {axes = [{name = "a", size = 4 : i64}]}} loc(#loc1)
+  func.func public @main(%arg0: tensor<8x2xf32> loc("x")) -> (tensor<8x2xf32> {jax.result_info = "result"}) {
+    %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"a"}, {}]>] out_shardings=[<@mesh, [{"a"}, {}]>] manual_axes={"a"} (%arg1: tensor<2x2xf32> loc("shard_map:"(#loc4))) {
+      %cst = stablehlo.constant dense<4.000000e+00> : tensor<f32> loc(#loc9)
+      %1 = "stablehlo.all_reduce"(%arg1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh_0, axes = [#stablehlo.axis_ref<name = "a">]>, use_global_device_ids}> ({
+      ^bb0(%arg2: tensor<f32> loc("psum_invariant:"(#loc1)), %arg3: tensor<f32> loc("psum_invariant:"(#loc1))):
+        %5 = stablehlo.add %arg2, %arg3 : tensor<f32> loc(#loc5)
+        stablehlo.return %5 : tensor<f32> loc(#loc1)
+      }) : (tensor<2x2xf32>) -> tensor<2x2xf32> loc(#loc1)
+      %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<2x2xf32> loc(#loc6)
+      %3 = stablehlo.divide %1, %2 : tensor<2x2xf32> loc(#loc6)
+      %4 = stablehlo.subtract %arg1, %3 : tensor<2x2xf32> loc(#loc7)
+      sdy.return %4 : tensor<2x2xf32> loc(#loc9)
+    } : (tensor<8x2xf32>) -> tensor<8x2xf32> loc(#loc3)
+    return %0 : tensor<8x2xf32> loc(#loc8)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc3 = loc("jit(<lambda>)/shard_map")
+#loc5 = loc("add")
+#loc6 = loc("div")
+#loc7 = loc("sub")
+#loc8 = loc("jit(<lambda>)")

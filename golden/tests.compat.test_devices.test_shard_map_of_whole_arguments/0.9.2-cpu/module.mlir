@@ -1,0 +1,28 @@
+#loc1 = loc("x")
+#loc3 = loc("shard_map")
+#loc4 = loc("psum_invariant")
+#loc8 = loc("shard_map:"(#loc3))
+#loc9 = loc("psum_invariant:"(#loc4))
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["a"=4]> loc(#loc)
+  func.func public @main(%arg0: tensor<8x2xf32> loc("x")) -> (tensor<8x2xf32> {jax.result_info = "result"}) {
+    %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"a"}, {}]>] out_shardings=[<@mesh, [{"a"}, {}]>] manual_axes={"a"} (%arg1: tensor<2x2xf32> loc("shard_map:"(#loc3))) {
+      %cst = stablehlo.constant dense<4.000000e+00> : tensor<f32> loc(#loc8)
+      %1 = "stablehlo.all_reduce"(%arg1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> ({
+      ^bb0(%arg2: tensor<f32> loc("psum_invariant:"(#loc4)), %arg3: tensor<f32> loc("psum_invariant:"(#loc4))):
+        %5 = stablehlo.add %arg2, %arg3 : tensor<f32> loc(#loc5)
+        stablehlo.return %5 : tensor<f32> loc(#loc4)
+      }) : (tensor<2x2xf32>) -> tensor<2x2xf32> loc(#loc4)
+      %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<2x2xf32> loc(#loc6)
+      %3 = stablehlo.divide %1, %2 : tensor<2x2xf32> loc(#loc6)
+      %4 = stablehlo.subtract %arg1, %3 : tensor<2x2xf32> loc(#loc7)
+      sdy.return %4 : tensor<2x2xf32> loc(#loc8)
+    } : (tensor<8x2xf32>) -> tensor<8x2xf32> loc(#loc2)
+    return %0 : tensor<8x2xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(<lambda>)/shard_map")
+#loc5 = loc("add")
+#loc6 = loc("div")
+#loc7 = loc("sub")

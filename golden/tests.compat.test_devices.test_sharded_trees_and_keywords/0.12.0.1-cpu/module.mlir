@@ -1,0 +1,18 @@
+#loc1 = loc("p['b']")
+#loc2 = loc("p['w']")
+#loc3 = loc("x")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["a"=2]> {stablehlo.mesh = {axes = [{name = "a", size = 2 : i64}]}} loc(#loc)
+  func.func public @main(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>} loc("p['b']"), %arg1: tensor<3x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}]>} loc("p['w']"), %arg2: tensor<2x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>} loc("x")) -> (tensor<2x4xf32> {jax.result_info = "result"}) {
+    %0 = stablehlo.dot_general %arg2, %arg1, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32> loc(#loc4)
+    %1 = stablehlo.broadcast_in_dim %arg0, dims = [1] : (tensor<4xf32>) -> tensor<1x4xf32> loc(#loc5)
+    %2 = stablehlo.broadcast_in_dim %1, dims = [0, 1] : (tensor<1x4xf32>) -> tensor<2x4xf32> loc(#loc6)
+    %3 = stablehlo.add %0, %2 : tensor<2x4xf32> loc(#loc6)
+    return %3 : tensor<2x4xf32> loc(#loc7)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc4 = loc("jit(<lambda>)/dot_general")
+#loc5 = loc("jit(<lambda>)/broadcast_in_dim")
+#loc6 = loc("jit(<lambda>)/add")
+#loc7 = loc("jit(<lambda>)")

@@ -1,0 +1,18 @@
+#loc1 = loc("x")
+#loc2 = loc("y")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["a"=4]> loc(#loc)
+  sdy.mesh @mesh_0 = <["x"=2, "y"=2]> loc(#loc)
+  func.func public @main(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>} loc("x"), %arg1: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh_0, [{"x"}, {"y"}]>} loc("y")) -> (tensor<4x4xf32> {jax.result_info = "result[0]"}, tensor<4x4xf32> {jax.result_info = "result[1]"}) {
+    %cst = stablehlo.constant dense<1.000000e+00> : tensor<f32> loc(#loc)
+    %cst_0 = stablehlo.constant dense<2.000000e+00> : tensor<f32> loc(#loc)
+    %0 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<4x4xf32> loc(#loc3)
+    %1 = stablehlo.multiply %arg0, %0 : tensor<4x4xf32> loc(#loc3)
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<4x4xf32> loc(#loc4)
+    %3 = stablehlo.add %arg1, %2 : tensor<4x4xf32> loc(#loc4)
+    return %1, %3 : tensor<4x4xf32>, tensor<4x4xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc3 = loc("jit(<lambda>)/mul")
+#loc4 = loc("jit(<lambda>)/add")

@@ -1,0 +1,18 @@
+#loc1 = loc("z")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["a"=4]> {stablehlo.mesh = {axes = [{name = "a", size = 4 : i64}]}} loc(#loc)
+  func.func public @main(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}], unreduced={"a"}>} loc("z")) -> (tensor<4x4xf32> {jax.result_info = "result", sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}) {
+    %cst = stablehlo.constant dense<1.000000e+00> : tensor<f32> loc(#loc2)
+    %0 = sdy.sharding_constraint %arg0 <@mesh, [{}, {}], unreduced={"a"}> : tensor<4x4xf32> loc(#loc2)
+    %1 = sdy.sharding_constraint %0 <@mesh, [{"a"}, {}]> : tensor<4x4xf32> loc(#loc3)
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<4x4xf32> loc(#loc4)
+    %3 = sdy.sharding_constraint %2 <@mesh, [{"a"}, {}]> : tensor<4x4xf32> loc(#loc4)
+    %4 = stablehlo.add %1, %3 : tensor<4x4xf32> loc(#loc4)
+    %5 = sdy.sharding_constraint %4 <@mesh, [{"a"}, {}]> : tensor<4x4xf32> loc(#loc4)
+    return %5 : tensor<4x4xf32> loc(#loc2)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(<lambda>)")
+#loc3 = loc("jit(<lambda>)/reshard")
+#loc4 = loc("jit(<lambda>)/add")

@@ -1,0 +1,16 @@
+#loc1 = loc("z")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["a"=4]> loc(#loc)
+  func.func public @main(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}], unreduced={"a"}>} loc("z")) -> (tensor<4x4xf32> {jax.result_info = "result", sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}) {
+    %cst = stablehlo.constant dense<1.000000e+00> : tensor<f32> loc(#loc)
+    %0 = sdy.sharding_constraint %arg0 <@mesh, [{"a"}, {}]> : tensor<4x4xf32> loc(#loc2)
+    %1 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<4x4xf32> loc(#loc3)
+    %2 = sdy.sharding_constraint %1 <@mesh, [{"a"}, {}]> : tensor<4x4xf32> loc(#loc3)
+    %3 = stablehlo.add %0, %2 : tensor<4x4xf32> loc(#loc3)
+    %4 = sdy.sharding_constraint %3 <@mesh, [{"a"}, {}]> : tensor<4x4xf32> loc(#loc3)
+    return %4 : tensor<4x4xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(<lambda>)/reshard")
+#loc3 = loc("jit(<lambda>)/add")

@@ -1,0 +1,9 @@
+#loc1 = loc("x")
+module @jit_cos attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<8x2xf32> loc("x")) -> (tensor<8x2xf32> {jax.result_info = "result"}) {
+    %0 = stablehlo.cosine %arg0 : tensor<8x2xf32> loc(#loc2)
+    return %0 : tensor<8x2xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(cos)/cos")

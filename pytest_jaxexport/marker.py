@@ -89,6 +89,13 @@ def read_marker(item: pytest.Item) -> MarkerOptions | None:
     markers = list(item.iter_markers(NAME))
     if not markers:
         return None
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        raise _usage(
+            item,
+            "cannot be combined with hypothesis's @given: a golden has the same arguments in every run, and @given "
+            "draws others.\nLeave the marker off this test, and write one beside it without @given that passes fixed "
+            "arguments to export_golden, such as those of an @example.",
+        )
     merged: dict[str, Any] = {}
     # From the test outwards to its class and module: setdefault leaves the keyword of the nearest marker.
     for marker in markers:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Generator
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jaxexport import marker, settings
+from pytest_jaxexport import marker, settings, unittest_classes
 from pytest_jaxexport.location import full_name
 from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 MARKED: pytest.StashKey[marker.MarkerOptions] = pytest.StashKey()
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
+FAILED: pytest.StashKey[bool] = pytest.StashKey()
+"""Whether a test that runs has failed already, as in a subtest, after which it goes on."""
 REPLAYER: pytest.StashKey[Replayer] = pytest.StashKey()
 SETTINGS: pytest.StashKey[settings.Settings] = pytest.StashKey()
 _ATTACHED = "_jaxexport"
@@ -88,29 +91,26 @@ def export_golden(request: pytest.FixtureRequest) -> Recorder:
     """Export a jitted function with example arguments and check it against its goldens.
 
     ``export_golden(jax.jit(f), *args, **kwargs)``; several calls in one test each need a ``name=``. With
-    `--update-goldens` the golden of this jaxlib is written once the test has passed.
+    `--update-goldens` the golden of this jaxlib is written once the test has passed. Tests in classes of unittest have
+    it as ``self.export_golden``.
     """
     item = request.node
     if item.stash.get(MARKED, None) is None:
         pytest.fail(f"{item.nodeid} uses export_golden: mark it with @pytest.mark.{marker.NAME}.", pytrace=False)
-    recorder = _recorder(item)
-    item.stash[RECORDER] = recorder
-    return recorder
+    return _recorder(item)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """After a marked test has passed: it must have called `export_golden`; its goldens are checked, or written."""
+    if item.stash.get(MARKED, None) is None:
+        return (yield)
+    item.stash[FAILED] = False
+    if unittest_classes.is_test_case(item):
+        unittest_classes.attach(item, _recorder(item), partial(_finish, item))
+        return (yield)
     result = yield
-    if item.stash.get(MARKED, None) is not None:
-        recorder = item.stash.get(RECORDER, None)
-        if recorder is None or not recorder.called:
-            pytest.fail(
-                f"{item.nodeid} is marked with {marker.NAME} and never called export_golden: request the fixture and "
-                "call export_golden(jax.jit(f), *args), or remove the marker.",
-                pytrace=False,
-            )
-        recorder.finish()
+    _finish(item)
     return result
 
 
@@ -118,7 +118,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     """Attach what happened to goldens to a marked test's report, as text: xdist's workers send nothing else."""
     report = yield
+    unittest_classes.explain_missing(report, call)
     if item.stash.get(MARKED, None) is not None:
+        item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
         recorder = item.stash.get(RECORDER, None)
         # A test has three reports; what it exported must be counted once.
         called = recorder if call.when == "call" else None
@@ -243,11 +245,29 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         replayer.close()
 
 
+def _finish(item: pytest.Item) -> None:
+    """Check or write what a marked test that has passed exported. Fails one that exported nothing."""
+    __tracebackhide__ = True
+    if item.stash[FAILED]:
+        return
+    recorder = item.stash.get(RECORDER, None)
+    if recorder is None or not recorder.called:
+        pytest.fail(
+            f"{item.nodeid} is marked with {marker.NAME} and never called export_golden: request the fixture (in a "
+            "class of unittest, take self.export_golden) and call export_golden(jax.jit(f), *args), or remove the "
+            "marker.",
+            pytrace=False,
+        )
+    recorder.finish()
+
+
 def _recorder(item: pytest.Item) -> Recorder:
+    """A new `export_golden` of this test."""
     from pytest_jaxexport.recorder import Recorder
     from pytest_jaxexport.replayer import Replayer
 
     config = item.config
     if REPLAYER not in config.stash:
         config.stash[REPLAYER] = Replayer(config.stash[SETTINGS], marker.user_code(config))
-    return Recorder(item, item.stash[MARKED], config.stash[SETTINGS], config.stash[REPLAYER])
+    item.stash[RECORDER] = Recorder(item, item.stash[MARKED], config.stash[SETTINGS], config.stash[REPLAYER])
+    return item.stash[RECORDER]

@@ -108,9 +108,11 @@ class Recorder:
             function: the result of `jax.jit`, a `functools.partial` or bound method of one, or the jit of a library
                 (`eqx.filter_jit`, `nnx.jit`), which takes the arrays in its arguments as arguments.
             args: example arguments: trees of arrays (jax.Array, numpy.ndarray) and Python numbers, and static
-                arguments. The values of the arrays become the golden's inputs.
+                arguments. The values of the arrays become the golden's inputs. A `jax.ShapeDtypeStruct` may stand for
+                an array, whose value then follows a fixed rule.
             name: what distinguishes several calls in one test.
-            kwargs: keyword arguments of `function`.
+            kwargs: keyword arguments of `function`; where there is a `jax.ShapeDtypeStruct` elsewhere, `inputs` has a
+                value for each.
 
         Returns:
             An object whose `also` and `refused` add further calls. Everything is checked against the goldens, or

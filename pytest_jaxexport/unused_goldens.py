@@ -71,7 +71,7 @@ class CollectionListener:
 
 @dataclass(eq=False, repr=False)
 class ReportedTests:
-    """What the reports of marked tests say: which ran, which passed, what they exported, and on which platforms.
+    """What the reports of marked tests say: which ran, passed or failed, what they exported, on which platforms.
 
     `renamed` are the unused cases that a test without goldens may have had before.
     """
@@ -81,6 +81,7 @@ class ReportedTests:
     cases: set[str] = field(default_factory=set)
     platforms: set[str] = field(default_factory=set)
     renamed: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
 
     def add(self, report: pytest.TestReport, attached: Mapping[str, Any]) -> None:
         """Add the report of a marked test, with what the plugin attached to it."""
@@ -90,6 +91,9 @@ class ReportedTests:
         self.platforms |= {event["writer"].rpartition("-")[2] for event in attached["events"]}
         if report.when == "call" and report.passed:
             self.passed.add(attached["test"])
+        if report.failed:  # or a subtest of it, after which pytest reports the test itself as passed
+            self.failed.add(attached["test"])
+        self.passed -= self.failed
 
 
 def why_partial(config: pytest.Config) -> str:

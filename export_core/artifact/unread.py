@@ -27,6 +27,9 @@ DIALECTS = ("builtin", "vhlo", "sdy")
 TEXT = -1  # in place of the code of an attribute or type that is encoded as text
 PROPERTIES_SINCE = 5  # the bytecode version in which an operation's own attributes left its dictionary
 MAX_ATTRIBUTES = 1024  # of one operation; JAX gives a module and its calls a handful
+RNG_ALGORITHM = (
+    "rng_algorithm"  # an attribute of rng_bit_generator, which jax writes on custom calls for dynamic shapes
+)
 RANGE_LOCATION = 22  # builtin's code of a location with a range of lines and columns
 
 # All that jaxlib 0.7.0 to 0.12.0.1 know of Shardy; none of them calls anything by name. Its codes are in its
@@ -155,7 +158,7 @@ def unread_attributes(parts: Tables, attributes_of: Mapping[int, int]) -> Iterat
             text = key.decode("utf-8", "backslashreplace")
             if key in seen:
                 yield Unread(f"{text} of {name}", "attribute", CONFLICT, "is there twice, and jaxlib takes one of them")
-            elif text in own:
+            elif text in own and not (text == RNG_ALGORITHM and name.startswith("vhlo.custom_call_v")):
                 why = "is beside the properties, and in jaxlib overrides the one of that name"
                 yield Unread(f"{text} of {name}", "attribute", CONFLICT, why)
             seen.add(key)

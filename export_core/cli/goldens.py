@@ -1,4 +1,4 @@
-"""The commands on goldens: list, show, verify, add, noise, rename, prune."""
+"""The commands on goldens: list, show, coverage, verify, add, noise, rename, prune."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _project_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(name="goldens")
 def goldens_group() -> None:
-    """List, show, verify, add, rename and prune goldens, and measure their noise."""
+    """List, show, verify, add, rename and prune goldens; their coverage and their noise."""
 
 
 @goldens_group.command(name="list")
@@ -77,6 +77,18 @@ def show(project: _Project, name: str, mlir: bool, jaxpr: bool) -> None:
     if not files:
         others = [other for other in generations if other is not golden]
         echo(golden_screen(golden, others, project.policy), nl=False)
+
+
+@goldens_group.command()
+@_project_options
+def coverage(project: _Project) -> None:
+    """Count what the goldens cover: custom-call targets, primitives, dtypes, effects, features and formats.
+
+    A number counts cases: all of them, then those exported for each platform. Writers are jaxlib releases.
+    """
+    from export_core.inspection.coverage import coverage, coverage_text
+
+    echo(coverage_text(coverage(project.store.goldens())), nl=False)
 
 
 @goldens_group.command()

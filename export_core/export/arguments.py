@@ -15,7 +15,8 @@ from export_core.export.errors import ExportError
 from export_core.goldens import Leaf
 from export_core.goldens.arrays import key_leaf, leaf_of
 
-_IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
+IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
+"""Implementations of random keys, by their dtypes."""
 
 
 @dataclass(frozen=True)
@@ -115,20 +116,27 @@ def _may_be_static(value: Any) -> bool:
         hash(value)
     except TypeError:
         return False
-    return not any(isinstance(leaf, (jax.Array, np.ndarray)) for leaf in jax.tree_util.tree_leaves(value))
+    arrays = (jax.Array, np.ndarray, jax.ShapeDtypeStruct)
+    leaves = jax.tree_util.tree_leaves(value)
+    return not any(isinstance(leaf, arrays) or is_reference(leaf) for leaf in leaves)
 
 
 def _may_be_array(value: Any) -> bool:
     return all(is_array(leaf) for leaf in jax.tree_util.tree_leaves(value))
 
 
+def is_reference(leaf: object) -> bool:
+    """Whether it is a mutable array, as `jax.new_ref` makes them since 0.7."""
+    return isinstance(leaf, getattr(jax, "Ref", ()))
+
+
 def is_array(leaf: object) -> bool:
-    """Whether JAX takes this as an array."""
+    """Whether JAX takes this as an array, or traces with it as with one."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         # JAX has no objects, text, dates or records. Its own dtypes are registered (isbuiltin 2); float0 is a record to
         # NumPy.
         return leaf.dtype.kind not in "OSUMmV" or leaf.dtype.isbuiltin == 2 or leaf.dtype == jax.dtypes.float0
-    return isinstance(leaf, (jax.Array, bool, int, float, complex))
+    return isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct, bool, int, float, complex))
 
 
 def leaf_from(value: Any) -> Leaf:
@@ -175,8 +183,8 @@ def _format(array: Any) -> Any:
 
 def _leaf_like(value: Any, leaf: Leaf) -> Any:
     """A stored value as an argument of the kind of `value`: a Python number, or an array in the same place."""
-    if leaf.dtype in _IMPLEMENTATIONS:
-        return placed_like(value, jax.random.wrap_key_data(leaf.data, impl=_IMPLEMENTATIONS[leaf.dtype]))
+    if leaf.dtype in IMPLEMENTATIONS:
+        return placed_like(value, jax.random.wrap_key_data(leaf.data, impl=IMPLEMENTATIONS[leaf.dtype]))
     if leaf.dtype == "float0":
         return np.zeros(leaf.shape, jax.dtypes.float0)
     if isinstance(value, (bool, int, float, complex)):

@@ -102,7 +102,7 @@ def _arrays_of(tree: Any) -> Any:
 
 def _is_traced(leaf: Any) -> bool:
     """Whether the jit of a library takes this leaf as an array: Python numbers are constants."""
-    return is_array(leaf) and isinstance(leaf, (jax.Array, np.ndarray, np.generic))
+    return is_array(leaf) and isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct, np.ndarray, np.generic))
 
 
 def _is_nnx(value: Any) -> bool:

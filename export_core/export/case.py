@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from export_core.export import api
-from export_core.export.arguments import Arguments, is_array
+from export_core.export.arguments import Arguments, is_array, is_reference
 from export_core.export.errors import ExportError, value_and_type
 from export_core.goldens import Comparison
 
@@ -74,6 +74,11 @@ class Case:
 def check_arguments(test: str, arguments: Arguments) -> None:
     """Raise `ExportError` for a leaf that is not an array."""
     for path, leaf in jax.tree_util.tree_flatten_with_path(arguments.dynamic)[0]:
+        if is_reference(leaf):
+            raise ExportError(
+                f"{test}: argument {_path_text(path)} is a mutable reference, and jax.export takes none. "
+                "Pass the array, and make the reference inside the function: ref = jax.new_ref(x)."
+            )
         if not is_array(leaf):
             raise ExportError(
                 f"{test}: argument {_path_text(path)} is {value_and_type(leaf)}; expected an array (jax.Array, "

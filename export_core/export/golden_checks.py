@@ -10,6 +10,7 @@ import jax
 from msgspec import structs
 
 from export_core.export import api
+from export_core.export.abstract_inputs import take_inputs, with_values
 from export_core.export.arguments import Arguments, leaf_from, tree_text, whole
 from export_core.export.derivatives import derivatives
 from export_core.export.errors import ExportError
@@ -108,7 +109,7 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
 
 
 def _call_check(produced: ProducedGolden, call: ExtraCall, number: int, files: dict[str, bytes]) -> Check:
-    arguments = Arguments(*produced.call.bind(call.args, call.kwargs), produced.arguments.static)
+    arguments = _arguments_of(produced, call)
     expected, actual = map(jax.tree_util.tree_structure, (produced.arguments.dynamic, arguments.dynamic))
     if actual != expected:
         raise ExportError(
@@ -124,6 +125,12 @@ def _call_check(produced: ProducedGolden, call: ExtraCall, number: int, files: d
     leaves = leaves_as_declared(arguments, produced.exported)
     outputs = None if produced.outputs is None else run(produced.case, arguments)
     return _stored_check(f"call{number}", leaves, outputs, files)
+
+
+def _arguments_of(produced: ProducedGolden, call: ExtraCall) -> Arguments:
+    values, kwargs = take_inputs(call.args, call.kwargs)
+    arguments = Arguments(*produced.call.bind(call.args, kwargs), produced.arguments.static)
+    return with_values(produced.case.test, arguments, values)
 
 
 def _mesh_checks(produced: ProducedGolden) -> list[Check]:
@@ -177,7 +184,7 @@ def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[Ext
     arguments = produced.arguments
     if check.inputs is not None:
         call = calls[int(check.name.removeprefix("refused")) - 1]
-        arguments = Arguments(*produced.call.bind(call.args, call.kwargs), arguments.static)
+        arguments = _arguments_of(produced, call)
     try:
         # Deserialized, as in a reader: before that jax knows more of the dimensions, refuses more, and with other
         # messages.

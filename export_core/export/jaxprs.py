@@ -82,7 +82,7 @@ class _JaxprTable:
         if known is not None:
             return known
         bound = [_bound(equation) for equation in jaxpr.eqns]
-        inner = [(callee, params) for _, params in bound for callee in _inner(params)]
+        inner = [(callee, params) for _, params in bound for callee in inner_jaxprs(params)]
         keys = [self.key(callee) for callee, _ in inner]
         # Its own text with the keys of inner jaxprs in place of their texts: those may be exponentially long together.
         lines = _lines(jaxpr, _names(), lambda callee: [self._keys[id(callee)]])
@@ -191,7 +191,7 @@ def _params(params: Mapping[str, Any], show: Show) -> list[list[str]]:
     """The lines of each parameter that is printed, `name` first, jaxprs last."""
     shown = {name: value for name, value in params.items() if name not in NOT_SHOWN and not is_unspecified(value)}
     printed = []
-    for name in sorted(shown, key=lambda name: (bool(_inner(shown[name])), name != "name", name)):
+    for name in sorted(shown, key=lambda name: (bool(inner_jaxprs(shown[name])), name != "name", name)):
         first, *others = _value(shown[name], show)
         if name not in UNREMARKABLE or first not in UNREMARKABLE[name].split():
             printed.append([f"{name}={first}", *others])
@@ -202,7 +202,7 @@ def _value(value: Any, show: Show) -> list[str]:
     """The lines of a parameter. One with jaxprs inside has at least a line for each part."""
     if _is_jaxpr(value):
         return show(_open(value))
-    if not _inner(value):
+    if not inner_jaxprs(value):
         return [value_text(value)]
     if isinstance(value, Mapping):
         start, parts = "{", [(f"{value_text(key)}: ", part) for key, part in _items(value)]
@@ -217,14 +217,14 @@ def _value(value: Any, show: Show) -> list[str]:
     return [*lines, "}" if start == "{" else ")"]
 
 
-def _inner(value: Any) -> list[Any]:
+def inner_jaxprs(value: Any) -> list[Any]:
     """The jaxprs in a parameter, or in all of them, in the order in which they are printed."""
     if _is_jaxpr(value):
         return [_open(value)]
     if isinstance(value, Mapping):
-        return [jaxpr for _, part in _items(value) for jaxpr in _inner(part)]
+        return [jaxpr for _, part in _items(value) for jaxpr in inner_jaxprs(part)]
     if isinstance(value, (tuple, list)):
-        return [jaxpr for part in value for jaxpr in _inner(part)]
+        return [jaxpr for part in value for jaxpr in inner_jaxprs(part)]
     return []
 
 

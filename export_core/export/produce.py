@@ -17,17 +17,19 @@ from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
 from export_core.export import api
+from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
 from export_core.export.argument_specs import symbolic_arguments
 from export_core.export.arguments import Arguments, find_static_arguments, leaf_from
 from export_core.export.calls import JittedCall, jitted_call
 from export_core.export.case import Case, check_arguments
 from export_core.export.errors import ExportError
-from export_core.export.jaxprs import JaxprDescription, describe_jaxpr
+from export_core.export.jaxprs import describe_jaxpr
 from export_core.export.meshes import abstract_arguments, mesh_of, place_arguments
+from export_core.export.refusals import refusal
 from export_core.export.registrations import registration_files
 from export_core.export.trees import with_plain_trees
 from export_core.export.unused_options import require_use
-from export_core.export.without_outputs import advice_for, check_without_outputs, outputs_if_any
+from export_core.export.without_outputs import check_without_outputs, outputs_if_any
 from export_core.goldens import Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest import Flattened, signature_of
@@ -98,16 +100,18 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
     """
     case.check()
     check_without_outputs(case)
-    call = jitted_call(case.test, case.function, case.args, case.kwargs)
-    args, kwargs = call.bind(case.args, case.kwargs)
+    values, kwargs = take_inputs(case.args, case.kwargs)
+    call = jitted_call(case.test, case.function, case.args, kwargs)
+    args, kwargs = call.bind(case.args, kwargs)
     case = replace(case, function=call.function, args=args, kwargs=kwargs)
     writer = installed_writer(calendar)
     with _no_locations() if reproducible else nullcontext(), _settings_of(case):
-        arguments = place_arguments(case, _arguments(case))
-        specs = _specs(case, arguments)
+        passed = _arguments(case)
+        arguments = place_arguments(case, with_values(case.test, passed, values))
+        specs = _specs(case, arguments, passed)
         exported, flattened, data = _export(case, specs, writer)
         require_use(case, arguments, exported)
-        module, jaxpr = api.module_text(exported), _jaxpr(case, specs)
+        module, jaxpr = api.module_text(exported), describe_jaxpr(_jaxpr(case, specs))
     artifact = read_bytes(data, name=case.id)
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
     platforms = _platforms(case, writer)
@@ -123,7 +127,8 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         **registration_files(case),
     }
     manifest = _manifest(case, writer, options, artifact, files)
-    manifest = structs.replace(manifest, jaxpr=jaxpr.summary, flattened=flattened)
+    made = values is None and has_structs(passed.dynamic)
+    manifest = structs.replace(manifest, jaxpr=jaxpr.summary, flattened=flattened, inputs_made=made)
     return ProducedGolden(case, call, manifest, files, artifact, inputs, outputs, exported, arguments)
 
 
@@ -159,8 +164,13 @@ def _arguments(case: Case) -> Arguments:
     return arguments
 
 
-def _specs(case: Case, arguments: Arguments) -> Arguments:
-    """The arguments as the function is exported for them: with symbolic dimensions, or on a mesh without devices."""
+def _specs(case: Case, arguments: Arguments, passed: Arguments) -> Arguments:
+    """The arguments as the function is exported for them: with symbolic dimensions, or on a mesh without devices.
+
+    `passed` are those of the test, `arguments` those with values.
+    """
+    if has_structs(passed.dynamic) and case.options.symbolic_shapes is None and not case.options.mesh:
+        return passed
     return abstract_arguments(case, arguments, symbolic_arguments(case, arguments))
 
 
@@ -183,7 +193,7 @@ def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, Flattene
     # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
     # and dtypes without a number in the format with KeyError.
     except (ValueError, NotImplementedError, KeyError, TypeError) as error:
-        raise ExportError(_refusal(case, writer, error)) from error
+        raise ExportError(refusal(case.test, writer.jax, error, lambda: _jaxpr(case, specs))) from error
 
 
 def _manifest(case: Case, writer: Writer, options: Options, artifact: Artifact, files: Mapping[str, bytes]) -> Manifest:
@@ -244,30 +254,6 @@ def _settings_of(case: Case) -> AbstractContextManager[None]:
     return api.temporary_settings(case.test, values)
 
 
-_CALLBACK = re.compile(r"host_callbacks|callback")
-
-
-def _refusal(case: Case, writer: Writer, error: Exception) -> str:
-    """Why jax.export refuses a case, and what to do about it."""
-    text = str(error)
-    if _CALLBACK.search(text):
-        return (
-            f"{case.test}: this function calls back into Python (jax.debug.print, jax.debug.callback, pure_callback or "
-            f"io_callback), and no artifact can hold a Python function: {text.splitlines()[0]}. Leave the call out "
-            "when exporting, or export the parts around it."
-        )
-    targets = dict.fromkeys(re.findall(r"custom_call @([\w.$-]+)", text))
-    if not targets or "no compatibility guarantees" not in text:
-        refusal = f"jax.export (jax {writer.jax}) refused this function: {type(error).__name__}: {error}"
-        return f"{case.test}: {refusal}{advice_for(error)}"
-    allow = dict.fromkeys(targets, "why its behaviour is pinned")  # to be pasted, with a reason in place of this one
-    return (
-        f"{case.test}: this function makes custom calls that jax {writer.jax} does not promise to keep: "
-        f"{', '.join(targets)}. "
-        f"Avoid them when exporting, or allow each with a reason: allow={allow}."
-    )
-
-
 def _as_declared(leaf: Leaf, aval: Any) -> Leaf:
     """Jax narrows 64-bit NumPy input when x64 is off; the golden holds what the exported function really takes."""
     if leaf.dtype == str(aval.dtype) or leaf.dtype not in ("float64", "int64", "uint64", "complex128"):
@@ -285,15 +271,16 @@ def _flags() -> dict[str, bool | int | str | None]:
     }
 
 
-def _jaxpr(case: Case, specs: Arguments) -> JaxprDescription:
+def _jaxpr(case: Case, specs: Arguments) -> Any:
+    """The closed jaxpr of the function."""
     # jax.jit has trace() since 0.4.30, and knows what is static. Before, the jit itself is an equation of the printed
     # jaxpr.
     if hasattr(case.function, "trace"):
-        return describe_jaxpr(case.function.trace(*specs.args, **specs.kwargs).jaxpr)
+        return case.function.trace(*specs.args, **specs.kwargs).jaxpr
     static = tuple(key for key in specs.static if isinstance(key, int))
     named = {name: value for name, value in specs.kwargs.items() if name in specs.static}
     traced = jax.make_jaxpr(functools.partial(case.function, **named), static_argnums=static)
-    return describe_jaxpr(traced(*specs.args, **specs.dynamic[1]))
+    return traced(*specs.args, **specs.dynamic[1])
 
 
 def _platform_name() -> str:

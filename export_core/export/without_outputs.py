@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from export_core.export.case import Case
 from export_core.export.errors import ExportError
 from export_core.goldens import Leaf
 
-_NO_LOWERING = re.compile(r"not found for platform|Only interpret mode is supported on CPU")
-"""What jax says where a primitive, or a kernel of Pallas, has no lowering for a platform."""
-
-_ADVICE = (
+OUTPUTS_ADVICE = (
     "A golden has the outputs of its function, computed where it is written. Give the function an implementation for "
     "{platform} too (jax.lax.platform_dependent), write the golden on a machine that runs it, or say in the marker why "
     "it has none: without_outputs='why'. Readers then load, lower and compile it, and compare no numbers."
@@ -50,18 +46,8 @@ def outputs_if_any(
         raise ExportError(
             f"{case.test}: this function was exported for {', '.join(exported_for)}, and does not run on {platform}, "
             f"the platform of this process: {type(error).__name__}: {_first_line(error)}. "
-            f"{_ADVICE.format(platform=platform)}"
+            f"{OUTPUTS_ADVICE.format(platform=platform)}"
         ) from error
-
-
-def advice_for(error: Exception) -> str:
-    """What to do where jax.export has no lowering for a platform; empty for another error."""
-    if not _NO_LOWERING.search(str(error)):
-        return ""
-    return (
-        "\nExport it for the platforms that have one: platforms=['tpu'], for example. "
-        f"{_ADVICE.format(platform='the others')}"
-    )
 
 
 def _first_line(error: Exception) -> str:

@@ -182,7 +182,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `out_shardings` says for more than one device which part of each output is on which device. `packages` has the
     version of every package that was installed where `jaxexport backfill` wrote it; for others it is not written down.
-    `flattened` is None where the artifact holds the function's own trees.
+    `flattened` is None where the artifact holds the function's own trees. `inputs_made` says that the test gave only
+    the types of some arguments (`jax.ShapeDtypeStruct`), and the plugin made their values.
     `instruction_set` is that of the processor that computed the outputs, as XLA calls it (``x86_64 AVX2``), empty where
     nobody knows; `noise` says how the noise of the outputs was measured, None where it was not.
     """
@@ -202,6 +203,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jaxpr: JaxprSummary | None = None
     packages: dict[str, str] = {}
     flattened: Flattened | None = None
+    inputs_made: bool = False
     instruction_set: str = ""
     noise: NoiseRecord | None = None
     format: int = FORMAT
@@ -247,7 +249,7 @@ _Dumper.add_representer(str, _Dumper.text)
 def dump_manifest(manifest: Manifest) -> bytes:
     """golden.yaml as bytes, the same for the same manifest: fields in order, `format` first, where readers look."""
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
-    for field in ("packages", "flattened", "instruction_set", "noise"):
+    for field in ("packages", "flattened", "inputs_made", "instruction_set", "noise"):
         if not data[field]:  # a new field does not change the bytes of goldens without it
             del data[field]
     ordered = {"format": data.pop("format"), **data}

@@ -131,6 +131,16 @@ def test_an_attribute_that_overrides_a_property_is_refused(name):
     assert problems(parts) == {f"{name} of vhlo.custom_call_v2": "conflict"}
 
 
+def test_the_rng_algorithm_of_a_custom_call_overrides_nothing():
+    """jax writes it on stablehlo.dynamic_rng_bit_generator; a property it is of rng_bit_generator only."""
+    parts = module()
+    with_entry(parts, call_of(parts), b"rng_algorithm", parts.target(b"DEFAULT"))
+    assert problems(parts) == {}
+    function = next(op for op in parts.operations() if parts.name_of(op) == b"vhlo.func_v1")
+    with_entry(parts, function, b"rng_algorithm", parts.target(b"DEFAULT"))
+    assert problems(parts) == {"rng_algorithm of vhlo.func_v1": "conflict"}
+
+
 def test_an_overridden_name_of_a_function_is_refused():
     parts = module()
     function = next(op for op in parts.operations() if parts.name_of(op) == b"vhlo.func_v1")

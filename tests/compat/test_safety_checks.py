@@ -49,3 +49,11 @@ def test_without_shape_assertions(export_golden, numbers):
     """The artifact has no assertions, and the readers that knew this check call it with any shape."""
     exported = export_golden(jax.jit(lambda x: x * x.shape[0]), numbers(4))
     exported.also(numbers(1))
+
+
+@pytest.mark.export_compat(platforms=["cpu", "cuda"], allow={TARGET: REASON})
+def test_allowed_target_with_a_side_effect(export_golden, numbers):
+    def kernel(x):
+        return jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct(x.shape, x.dtype), has_side_effect=True)(x)
+
+    export_golden(jax.jit(lambda x: lax.platform_dependent(x, cuda=kernel, default=lambda x: x * 3)), numbers(4))

@@ -132,7 +132,9 @@ def test_a_pmap_is_exported_inside_a_jit(exported):
     assert outputs(golden) == [[[0, 2, 4]]]
 
 
-@pytest.mark.parametrize("value", ["text", None, 3, (1, 2), jnp.sin, True], ids=repr)
+@pytest.mark.parametrize(
+    "value", ["text", None, 3, (1, 2), jnp.sin, True], ids=["text", "None", "int", "tuple", "function", "bool"]
+)
 def test_static_arguments_by_name(exported, value):
     function = jax.jit(lambda x, n: x * 2, static_argnames=("n",))
     by_name = exported(function, X, kwargs={"n": value})

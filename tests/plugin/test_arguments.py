@@ -1,4 +1,4 @@
-"""Arguments of export_golden: trees, every dtype, donated and keyword arguments, Python numbers.
+"""Arguments of export_golden: trees, every dtype, donated and keyword arguments, Python numbers, types alone.
 
 Two exports of the same arguments give the same bytes.
 """
@@ -72,6 +72,15 @@ def test_others(export_golden):
 
 def test_double_is_kept_as_jax_takes_it(export_golden):
     export_golden(jax.jit(jnp.sin), np.linspace(0, 1, 5))
+
+def test_types(export_golden):
+    (x,) = jax.export.symbolic_args_specs((jnp.ones((1, 4)),), "n, 2*h", constraints=("n >= 3",))
+    exported = export_golden(jax.jit(scaled), x, factor=jax.ShapeDtypeStruct((), "int32"))
+    exported.also(jax.ShapeDtypeStruct((5, 2), "float32"), factor=3)
+    exported.refused(jax.ShapeDtypeStruct((5, 3), "float32"), factor=3, match="Division had remainder 1")
+
+def test_types_with_values(export_golden):
+    export_golden(jax.jit(jnp.linalg.cholesky), jax.ShapeDtypeStruct((2, 2), "float32"), inputs=(3 * np.eye(2),))
 """
 
 WARM = """
@@ -114,7 +123,7 @@ def test_every_kind_of_argument_is_written(written: Written) -> None:
 def test_every_kind_of_argument_is_held_in_a_cold_process(written: Written) -> None:
     """Those of test_random_inputs too, which are others in each run: the golden's own inputs count."""
     assert written.checked.outcomes() == {"passed": list(written.checked.tests)}, written.checked.text
-    assert "16 cases checked against 16 goldens: 16 kept" in written.checked.text
+    assert "18 cases checked against 18 goldens: 18 kept" in written.checked.text
 
 
 OTHERS = ["bool[1,2]", "complex64[2]", "float32[0,3]", "float32[]"]
@@ -140,6 +149,7 @@ OTHERS = ["bool[1,2]", "complex64[2]", "float32[0,3]", "float32[]"]
         ("test_narrow[float8_e4m3fn]", ["float8_e4m3fn[6]"], ["float8_e4m3fn[6]", "float8_e4m3fn[2,3]"]),
         ("test_others", OTHERS, OTHERS),
         ("test_double_is_kept_as_jax_takes_it", ["float32[5]"], ["float32[5]"]),
+        ("test_types", ["float32[n,2*h]", "int32[]"], ["float32[n,2*h]"]),
     ],
 )  # fmt: skip
 def test_the_manifest_says_the_types_as_jax_prints_them(
@@ -159,3 +169,9 @@ def test_two_folders_give_the_same_bytes_also_with_a_warm_jax(written: Written) 
 def test_goldens_hold_no_path_of_the_machine(written: Written) -> None:
     place = str(written.project.folder.parent).encode()
     assert [name for name, data in written.elsewhere.stored().items() if place in data or b"conftest" in data] == []
+
+
+def test_the_manifest_says_which_values_the_plugin_made(written: Written) -> None:
+    cases = [path.parents[1].name for path in written.project.goldens.rglob("golden.yaml")]
+    made = {case for case in cases if "inputs_made" in written.project.manifest(case)}
+    assert made == {"test_arguments.test_types"}

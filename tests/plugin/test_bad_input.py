@@ -80,6 +80,13 @@ class TestCall:
     def test_callback(self, export_golden):
         export_golden(jax.jit(lambda x: jax.pure_callback(np.sin, x, x)), X)
 
+    def test_reference(self, export_golden):
+        export_golden(jax.jit(lambda ref: ref[...]), jax.new_ref(X))
+
+    def test_closed_over(self, export_golden):
+        ref = jax.new_ref(X)
+        export_golden(jax.jit(lambda x: x + ref[...]), X)
+
     def test_own_mistake(self, export_golden):
         def mistaken(x):
             return x + "1"
@@ -203,11 +210,26 @@ CALLS = [
         "failed",
         "several choices of static arguments leave that. Bind the static ones with functools.partial",
     ),
+    (
+        "test_reference",
+        "failed",
+        "argument [0] is a mutable reference, and jax.export takes none. Pass the array, and make",
+    ),
+    (
+        "test_closed_over",
+        "failed",
+        "A mutable reference that the function closes over gives this message: make it inside",
+    ),
     ("test_unpromised", "failed", "allow={'lapack_sgeqp3_ffi': 'why its behaviour is pinned'"),
     (
         "test_callback",
         "failed",
         "no artifact can hold a Python function: serialization of host_callbacks is not yet implemented.",
+    ),
+    (
+        "test_callback",
+        "failed",
+        "\npure_callback at test_bad.py:57 in <lambda>: export_golden(jax.jit(lambda x: jax.pure_callback(",
     ),
 ]
 

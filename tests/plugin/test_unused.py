@@ -283,7 +283,7 @@ def test_what_workers_collected_is_merged() -> None:
 
 def test_a_failed_report_shows_that_the_test_exists() -> None:
     tests = ReportedTests()
-    report = SimpleNamespace(when="call", passed=False)
+    report = SimpleNamespace(when="call", passed=False, failed=True)
     attached = {"test": "t.py::f", "cases": ["t.f"], "events": [{"writer": "0.12.0.1-cpu"}], "renamed": []}
     tests.add(report, attached)  # type: ignore[arg-type]
     assert (tests.tests, tests.passed, tests.cases, tests.platforms) == ({"t.py::f"}, set(), {"t.f"}, {"cpu"})

@@ -1,0 +1,153 @@
+"""Arrays in place of `jax.ShapeDtypeStruct` arguments: the user's `inputs=`, or made by a rule that never changes."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+
+from export_core.export import api
+from export_core.export.arguments import IMPLEMENTATIONS, Arguments
+from export_core.export.errors import ExportError
+from export_core.export.meshes import concrete_mesh
+
+SEED = 20261122  # never to be changed, like the rest of the rule: goldens hold the arrays that it gives
+
+_KEY_SIZES = {"threefry2x32": 2, "rbg": 4, "unsafe_rbg": 4}
+_TRIED = 200
+"""How many choices of sizes for symbolic dimensions are tried, against their constraints."""
+
+_FUNCTIONS = {"floordiv": operator.floordiv, "mod": operator.mod, "max": max, "min": min}
+"""What jax's text of a dimension uses, besides operators and the names of dimensions."""
+
+
+def take_inputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...] | None, dict[str, Any]]:
+    """The values that `inputs=` gives for `jax.ShapeDtypeStruct` arguments, and the other arguments by keyword.
+
+    Without such an argument, or with one inside `inputs`, it is an argument of the function.
+    """
+    others = {name: value for name, value in kwargs.items() if name != "inputs"}
+    if len(others) == len(kwargs) or has_structs(kwargs["inputs"]) or not has_structs((args, others)):
+        return None, dict(kwargs)
+    return tuple(jax.tree_util.tree_leaves(kwargs["inputs"])), others
+
+
+def has_structs(tree: Any) -> bool:
+    """Whether a leaf of it is a `jax.ShapeDtypeStruct`."""
+    return any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree_util.tree_leaves(tree))
+
+
+def with_values(test: str, arguments: Arguments, inputs: Sequence[Any] | None = None) -> Arguments:
+    """The same call with an array in place of each `jax.ShapeDtypeStruct`, on the devices of its sharding.
+
+    Args:
+        test: for messages.
+        arguments: of the call.
+        inputs: the arrays, one for each; None makes them.
+
+    Raises:
+        ExportError: these are too many or too few, or of other shapes or dtypes; or no array can be made.
+    """
+    leaves = arguments.flat()
+    structs = [leaf for leaf in leaves if isinstance(leaf, jax.ShapeDtypeStruct)]
+    if not structs:
+        return arguments
+    for struct in structs:
+        if getattr(struct, "weak_type", False):
+            raise ExportError(
+                f"{test}: {struct} has a weak type, which arguments of an artifact do not have: "
+                "pass a Python number, or jax.ShapeDtypeStruct(shape, dtype)."
+            )
+    values = iter(_made(test, structs) if inputs is None else _given(test, structs, inputs))
+    return arguments.with_flat([next(values) if isinstance(leaf, jax.ShapeDtypeStruct) else leaf for leaf in leaves])
+
+
+def _given(test: str, structs: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    if len(inputs) != len(structs):
+        raise ExportError(
+            f"{test}: inputs= has {len(inputs)} values: expected {len(structs)}, one for each "
+            "jax.ShapeDtypeStruct among the arguments, in their order."
+        )
+    values = []
+    for struct, value in zip(structs, inputs, strict=True):
+        array = value if isinstance(value, jax.Array) else jax.numpy.asarray(value)
+        # Without x64, jax takes float32 for float64.
+        dtype = jax.eval_shape(lambda x: x, jax.ShapeDtypeStruct((), struct.dtype)).dtype
+        fits = len(array.shape) == len(struct.shape) and all(
+            size == actual for size, actual in zip(struct.shape, array.shape, strict=True) if isinstance(size, int)
+        )
+        if array.dtype != dtype or not fits:
+            raise ExportError(f"{test}: inputs= has {array.dtype}{list(array.shape)} for {struct}.")
+        values.append(_placed(test, array, struct))
+    return values
+
+
+def _made(test: str, structs: Sequence[Any]) -> Iterator[Any]:
+    """Floating-point numbers: normally distributed. Integers: 0 to 7. Booleans: True, False, True, …. Keys: random."""
+    random = np.random.RandomState(SEED)  # its numbers are the same in every NumPy, those of default_rng need not be
+    for struct, shape in zip(structs, _concrete_shapes(test, structs), strict=True):
+        yield _placed(test, _array(random, shape, struct.dtype), struct)
+
+
+def _array(random: np.random.RandomState, shape: tuple[int, ...], dtype: Any) -> Any:
+    if (name := IMPLEMENTATIONS.get(str(dtype))) is not None:
+        data = random.randint(0, 2**32, (*shape, _KEY_SIZES[name]), dtype=np.uint32)
+        return jax.random.wrap_key_data(jax.numpy.asarray(data), impl=name)
+    if dtype == jax.dtypes.float0:
+        return np.zeros(shape, dtype)
+    if dtype == np.bool_:
+        return jax.numpy.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape) % 2 == 0)
+    if not jax.dtypes.issubdtype(dtype, np.inexact):
+        return jax.numpy.asarray(random.randint(0, 8, shape, dtype=np.int32)).astype(dtype)
+    values = np.asarray(random.standard_normal(shape))
+    if jax.dtypes.issubdtype(dtype, np.complexfloating):
+        values = values + 1j * random.standard_normal(shape)
+    return jax.numpy.asarray(values.astype(dtype))
+
+
+def _placed(test: str, value: Any, struct: Any) -> Any:
+    sharding = struct.sharding
+    if isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh):  # an AbstractMesh
+        mesh = concrete_mesh(test, sharding.mesh.shape)
+        if hasattr(jax.sharding, "AxisType"):  # a function may need explicit axes
+            mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=sharding.mesh.axis_types)
+        sharding = NamedSharding(mesh, sharding.spec)
+    return value if sharding is None else jax.device_put(value, sharding)
+
+
+def _concrete_shapes(test: str, structs: Sequence[Any]) -> list[tuple[int, ...]]:
+    """The shapes, with the first sizes for symbolic dimensions that their constraints allow.
+
+    Sizes are tried from 2 on, the smallest first, and different ones for different dimensions before equal ones.
+    """
+    texts = [[str(size) for size in struct.shape] for struct in structs]
+    names = sorted({name for text in texts for size in text for name in re.findall(r"[a-zA-Z_]\w*(?![\w(])", size)})
+    if not names:
+        return [struct.shape for struct in structs]
+    plain = [jax.ShapeDtypeStruct(struct.shape, np.float32) for struct in structs]
+    # jax decides which sizes fit: the constraints have no public name.
+    call = api.call_of(api.export_module().export(jax.jit(lambda *_: 0))(*plain))
+    largest = max(int(_TRIED ** (1 / len(names))), 2)
+    choices = itertools.islice(itertools.product(range(2, 2 + largest), repeat=len(names)), _TRIED)
+    ordered = sorted(choices, key=lambda sizes: (len(set(sizes)) < len(sizes), max(sizes), sizes))
+    for sizes in (tuple(range(2, 2 + len(names))), *ordered):
+        known = {**_FUNCTIONS, **dict(zip(names, sizes, strict=True))}
+        values = {size: int(eval(size.replace("^", "**"), {}, known)) for text in texts for size in text}
+        if any(value < 1 and not size.isdigit() for size, value in values.items()):
+            continue
+        shapes = [tuple(values[size] for size in text) for text in texts]
+        try:
+            jax.eval_shape(call, *(jax.ShapeDtypeStruct(shape, np.float32) for shape in shapes))
+        except ValueError:
+            continue
+        return shapes
+    raise ExportError(
+        f"{test}: found no sizes for {', '.join(names)} up to {1 + largest} that fit "
+        f"{', '.join(map(str, structs))}: pass inputs=(array, ...), one array for each jax.ShapeDtypeStruct."
+    )

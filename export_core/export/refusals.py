@@ -1,0 +1,50 @@
+"""Why jax.export refuses a case, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from export_core.export.callbacks import describe_callbacks
+from export_core.export.without_outputs import OUTPUTS_ADVICE
+
+_CALLBACK = re.compile(r"callback|which was not functionalized")
+_TARGET = re.compile(r'custom_call @"?([\w.$-]+)')
+_ADVICE = {
+    r"not found for platform|Only interpret mode is supported on CPU": (
+        "Export it for the platforms that have one: platforms=['tpu'], for example. "
+        + OUTPUTS_ADVICE.format(platform="the others")
+    ),
+    "Too many leaves for PyTreeDef": (
+        "A mutable reference that the function closes over gives this message: make it inside, ref = jax.new_ref(x)."
+    ),
+}
+"""What to do, by what jax says: of a primitive or kernel without a lowering for a platform, and of a reference."""
+
+
+def refusal(test: str, jax: str, error: Exception, jaxpr: Callable[[], Any]) -> str:
+    """The message for an error of jax.export.
+
+    Args:
+        test: for the message.
+        jax: the version of jax.
+        error: what jax.export raised.
+        jaxpr: gives the closed jaxpr of the function, where its calls have to be named.
+    """
+    text = str(error)
+    if _CALLBACK.search(text):
+        return (
+            f"{test}: this function calls back into Python, and no artifact can hold a Python function: "
+            f"{text.splitlines()[0].rstrip('.')}. Leave the call out when exporting, or export the parts around it.\n"
+            f"{describe_callbacks(jaxpr())}"
+        ).rstrip()
+    targets = dict.fromkeys(_TARGET.findall(text))
+    if targets and "no compatibility guarantees" in text:
+        allow = dict.fromkeys(targets, "why its behaviour is pinned")  # to be pasted, with a reason instead of this one
+        return (
+            f"{test}: this function makes custom calls that jax {jax} does not promise to keep: {', '.join(targets)}. "
+            f"Avoid them when exporting, or allow each with a reason: allow={allow}."
+        )
+    advice = next((f"\n{advice}" for pattern, advice in _ADVICE.items() if re.search(pattern, text)), "")
+    return f"{test}: jax.export (jax {jax}) refused this function: {type(error).__name__}: {error}{advice}"

@@ -1,0 +1,18 @@
+#loc1 = loc("predictions")
+#loc2 = loc("targets")
+module @jit_squared_error attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<4xf32> loc("predictions"), %arg1: tensor<4xf32> loc("targets")) -> (tensor<f32> {jax.result_info = "result"}) {
+    %cst = stablehlo.constant dense<4.000000e+00> : tensor<f32> loc(#loc)
+    %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc3)
+    %0 = stablehlo.subtract %arg0, %arg1 : tensor<4xf32> loc(#loc4)
+    %1 = stablehlo.multiply %0, %0 : tensor<4xf32> loc(#loc5)
+    %2 = stablehlo.reduce(%1 init: %cst_0) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32> loc(#loc3)
+    %3 = stablehlo.divide %2, %cst : tensor<f32> loc(#loc6)
+    return %3 : tensor<f32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc3 = loc("jit(squared_error)/reduce_sum")
+#loc4 = loc("jit(squared_error)/sub")
+#loc5 = loc("jit(squared_error)/integer_pow")
+#loc6 = loc("jit(squared_error)/div")

@@ -1,0 +1,18 @@
+#loc1 = loc("x")
+module @jit_f attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<4xf32> loc("x")) -> (tensor<4xf32> {jax.result_info = "result[0]"}, tensor<4xf32> {jax.result_info = "result[1]"}, tensor<4xf32> {jax.result_info = "result[2][0]"}) {
+    %cst = stablehlo.constant dense<3.000000e+00> : tensor<f32> loc(#loc)
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<4xf32> loc(#loc2)
+    %1 = stablehlo.multiply %0, %arg0 : tensor<4xf32> loc(#loc2)
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<4xf32> loc(#loc3)
+    %3 = stablehlo.multiply %2, %arg0 : tensor<4xf32> loc(#loc3)
+    %4 = stablehlo.cosine %arg0 : tensor<4xf32> loc(#loc4)
+    %5 = stablehlo.multiply %arg0, %4 : tensor<4xf32> loc(#loc5)
+    return %1, %3, %5 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32> loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(f)/mul")
+#loc3 = loc("jit(f)/transpose()/mul")
+#loc4 = loc("jit(f)/transpose(jvp())/cos")
+#loc5 = loc("jit(f)/transpose(jvp())/mul")

@@ -1,0 +1,18 @@
+#loc1 = loc("x")
+module @jit_f attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<4xf32> loc("x")) -> (tensor<4xf32> {jax.result_info = "result[0]"}, tensor<4xf32> {jax.result_info = "result[1]"}, tensor<4xf32> {jax.result_info = "result[2]"}) {
+    %cst = stablehlo.constant dense<2.000000e+00> : tensor<f32> loc(#loc2)
+    %cst_0 = stablehlo.constant dense<1.000000e+00> : tensor<f32> loc(#loc2)
+    %0 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<4xf32> loc(#loc3)
+    %1 = stablehlo.add %arg0, %0 : tensor<4xf32> loc(#loc3)
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<4xf32> loc(#loc4)
+    %3 = stablehlo.multiply %arg0, %2 : tensor<4xf32> loc(#loc4)
+    %4:2 = stablehlo.optimization_barrier %1, %3 : tensor<4xf32>, tensor<4xf32> loc(#loc5)
+    return %4#0, %4#1, %4#1 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32> loc(#loc2)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc2 = loc("jit(f)")
+#loc3 = loc("jit(f)/add")
+#loc4 = loc("jit(f)/mul")
+#loc5 = loc("jit(f)/optimization_barrier")

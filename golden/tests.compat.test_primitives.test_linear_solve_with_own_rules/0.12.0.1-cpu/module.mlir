@@ -1,0 +1,16 @@
+#loc1 = loc("d")
+#loc2 = loc("b")
+module @jit__lambda attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<3xf32> loc("d"), %arg1: tensor<3xf32> loc("b")) -> (tensor<3xf32> {jax.result_info = "result[0]"}, tensor<3xf32> {jax.result_info = "result[1]"}) {
+    %cst = stablehlo.constant dense<1.000000e+00> : tensor<f32> loc(#loc3)
+    %0 = stablehlo.divide %arg1, %arg0 : tensor<3xf32> loc(#loc4)
+    %1 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<3xf32> loc(#loc5)
+    %2 = stablehlo.divide %1, %arg0 : tensor<3xf32> loc(#loc6)
+    return %0, %2 : tensor<3xf32>, tensor<3xf32> loc(#loc3)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc3 = loc("jit(<lambda>)")
+#loc4 = loc("jit(<lambda>)/div")
+#loc5 = loc("jit(<lambda>)/transpose(jvp())/broadcast_in_dim")
+#loc6 = loc("jit(<lambda>)/transpose(jvp())/div")

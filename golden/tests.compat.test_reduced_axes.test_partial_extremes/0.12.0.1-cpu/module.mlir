@@ -1,0 +1,45 @@
+#loc1 = loc("unreduced_pmax")
+#loc2 = loc("x")
+#loc6 = loc("shard_map")
+#loc8 = loc("unreduced_pmin")
+#loc11 = loc("shard_map:"(#loc6))
+#loc12 = loc("unreduced_pmax:"(#loc1))
+#loc13 = loc("unreduced_pmin:"(#loc8))
+module @jit_f attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["a"=4]> {stablehlo.mesh = {axes = [{name = "a", size = 4 : i64}]}} loc(#loc)
+  sdy.mesh @mesh_0 = <["a"=4]> {stablehlo.mesh = {axes = [{name = "a", size = 4 : i64}]}} loc(#loc1)
+  func.func public @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>} loc("x")) -> (tensor<4xf32> {jax.result_info = "result[0]", sdy.sharding = #sdy.sharding<@mesh, [{}]>}, tensor<4xf32> {jax.result_info = "result[1]", sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {
+    %cst = stablehlo.constant dense<0x7F800000> : tensor<f32> loc(#loc3)
+    %cst_0 = stablehlo.constant dense<0xFF800000> : tensor<f32> loc(#loc4)
+    %0 = stablehlo.reduce(%arg0 init: %cst_0) applies stablehlo.maximum across dimensions = [0] : (tensor<8x4xf32>, tensor<f32>) -> tensor<4xf32> loc(#loc4)
+    %1 = sdy.sharding_constraint %0 <@mesh, [{}], unreduced=max{"a"}> : tensor<4xf32> loc(#loc4)
+    %2 = sdy.manual_computation(%1) in_shardings=[<@mesh, [{}], unreduced=max{"a"}>] out_shardings=[<@mesh, [{}]>] manual_axes={"a"} (%arg1: tensor<4xf32> loc("shard_map:"(#loc6))) {
+      %8 = "stablehlo.all_reduce"(%arg1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh_0, axes = [#stablehlo.axis_ref<name = "a">]>, use_global_device_ids}> ({
+      ^bb0(%arg2: tensor<f32> loc("unreduced_pmax:"(#loc1)), %arg3: tensor<f32> loc("unreduced_pmax:"(#loc1))):
+        %9 = stablehlo.maximum %arg2, %arg3 : tensor<f32> loc(#loc7)
+        stablehlo.return %9 : tensor<f32> loc(#loc1)
+      }) : (tensor<4xf32>) -> tensor<4xf32> loc(#loc1)
+      sdy.return %8 : tensor<4xf32> loc(#loc11)
+    } : (tensor<4xf32>) -> tensor<4xf32> loc(#loc5)
+    %3 = sdy.sharding_constraint %2 <@mesh, [{}]> : tensor<4xf32> loc(#loc5)
+    %4 = stablehlo.reduce(%arg0 init: %cst) applies stablehlo.minimum across dimensions = [0] : (tensor<8x4xf32>, tensor<f32>) -> tensor<4xf32> loc(#loc3)
+    %5 = sdy.sharding_constraint %4 <@mesh, [{}], unreduced=min{"a"}> : tensor<4xf32> loc(#loc3)
+    %6 = sdy.manual_computation(%5) in_shardings=[<@mesh, [{}], unreduced=min{"a"}>] out_shardings=[<@mesh, [{}]>] manual_axes={"a"} (%arg1: tensor<4xf32> loc("shard_map:"(#loc6))) {
+      %8 = "stablehlo.all_reduce"(%arg1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh_0, axes = [#stablehlo.axis_ref<name = "a">]>, use_global_device_ids}> ({
+      ^bb0(%arg2: tensor<f32> loc("unreduced_pmin:"(#loc8)), %arg3: tensor<f32> loc("unreduced_pmin:"(#loc8))):
+        %9 = stablehlo.minimum %arg2, %arg3 : tensor<f32> loc(#loc9)
+        stablehlo.return %9 : tensor<f32> loc(#loc8)
+      }) : (tensor<4xf32>) -> tensor<4xf32> loc(#loc8)
+      sdy.return %8 : tensor<4xf32> loc(#loc11)
+    } : (tensor<4xf32>) -> tensor<4xf32> loc(#loc5)
+    %7 = sdy.sharding_constraint %6 <@mesh, [{}]> : tensor<4xf32> loc(#loc5)
+    return %3, %7 : tensor<4xf32>, tensor<4xf32> loc(#loc10)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc3 = loc("jit(f)/reduce_min")
+#loc4 = loc("jit(f)/reduce_max")
+#loc5 = loc("jit(f)/shard_map")
+#loc7 = loc("max")
+#loc9 = loc("min")
+#loc10 = loc("jit(f)")

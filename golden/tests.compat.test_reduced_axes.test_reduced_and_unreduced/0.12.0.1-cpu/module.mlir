@@ -1,0 +1,51 @@
+#loc2 = loc("x")
+#loc4 = loc("shard_map")
+#loc6 = loc("psum_invariant")
+#loc8 = loc("unreduced_reduce_scatter")
+#loc9 = loc("unreduced_psum")
+#loc12 = loc("shard_map:"(#loc4))
+#loc13 = loc("psum_invariant:"(#loc6))
+#loc14 = loc("unreduced_reduce_scatter:"(#loc8))
+#loc15 = loc("unreduced_psum:"(#loc9))
+module @jit_f attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["a"=4]> {stablehlo.mesh = {axes = [{name = "a", size = 4 : i64}]}} loc(#loc)
+  sdy.mesh @mesh_0 = <["a"=4]> {stablehlo.mesh = {axes = [{name = "a", size = 4 : i64}]}} loc(#loc1)
+  func.func public @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>} loc("x")) -> (tensor<32x4xf32> {jax.result_info = "result[0]", sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}, tensor<8x4xf32> {jax.result_info = "result[1]", sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}, tensor<4xf32> {jax.result_info = "result[2]", sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}, tensor<8x4xf32> {jax.result_info = "result[3]", sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}) {
+    %0:4 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"a"}, {}]>] out_shardings=[<@mesh, [{"a"}, {}]>, <@mesh, [{"a"}, {}]>, <@mesh, [{"a"}]>, <@mesh, [{"a"}, {}]>] manual_axes={"a"} (%arg1: tensor<2x4xf32> loc("shard_map:"(#loc4))) {
+      %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32> loc(#loc5)
+      %5 = "stablehlo.all_gather"(%arg1) <{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh_0, axes = [#stablehlo.axis_ref<name = "a">]>, use_global_device_ids}> : (tensor<2x4xf32>) -> tensor<8x4xf32> loc(#loc1)
+      %6 = "stablehlo.all_reduce"(%arg1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh_0, axes = [#stablehlo.axis_ref<name = "a">]>, use_global_device_ids}> ({
+      ^bb0(%arg2: tensor<f32> loc("psum_invariant:"(#loc6)), %arg3: tensor<f32> loc("psum_invariant:"(#loc6))):
+        %13 = stablehlo.add %arg2, %arg3 : tensor<f32> loc(#loc7)
+        stablehlo.return %13 : tensor<f32> loc(#loc6)
+      }) : (tensor<2x4xf32>) -> tensor<2x4xf32> loc(#loc6)
+      %7 = stablehlo.reduce(%arg1 init: %cst) applies stablehlo.add across dimensions = [0] : (tensor<2x4xf32>, tensor<f32>) -> tensor<4xf32> loc(#loc5)
+      %8 = "stablehlo.reduce_scatter"(%7) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh_0, axes = [#stablehlo.axis_ref<name = "a">]>, scatter_dimension = 0 : i64, use_global_device_ids}> ({
+      ^bb0(%arg2: tensor<f32> loc("unreduced_reduce_scatter:"(#loc8)), %arg3: tensor<f32> loc("unreduced_reduce_scatter:"(#loc8))):
+        %13 = stablehlo.add %arg2, %arg3 : tensor<f32> loc(#loc7)
+        stablehlo.return %13 : tensor<f32> loc(#loc8)
+      }) : (tensor<4xf32>) -> tensor<1xf32> loc(#loc8)
+      %9 = "stablehlo.all_reduce"(%7) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh_0, axes = [#stablehlo.axis_ref<name = "a">]>, use_global_device_ids}> ({
+      ^bb0(%arg2: tensor<f32> loc("unreduced_psum:"(#loc9)), %arg3: tensor<f32> loc("unreduced_psum:"(#loc9))):
+        %13 = stablehlo.add %arg2, %arg3 : tensor<f32> loc(#loc7)
+        stablehlo.return %13 : tensor<f32> loc(#loc9)
+      }) : (tensor<4xf32>) -> tensor<4xf32> loc(#loc9)
+      %10 = stablehlo.broadcast_in_dim %9, dims = [1] : (tensor<4xf32>) -> tensor<1x4xf32> loc(#loc10)
+      %11 = stablehlo.broadcast_in_dim %10, dims = [0, 1] : (tensor<1x4xf32>) -> tensor<2x4xf32> loc(#loc7)
+      %12 = stablehlo.add %11, %arg1 : tensor<2x4xf32> loc(#loc7)
+      sdy.return %5, %6, %8, %12 : tensor<8x4xf32>, tensor<2x4xf32>, tensor<1xf32>, tensor<2x4xf32> loc(#loc12)
+    } : (tensor<8x4xf32>) -> (tensor<32x4xf32>, tensor<8x4xf32>, tensor<4xf32>, tensor<8x4xf32>) loc(#loc3)
+    %1 = sdy.sharding_constraint %0#0 <@mesh, [{"a"}, {}]> : tensor<32x4xf32> loc(#loc3)
+    %2 = sdy.sharding_constraint %0#1 <@mesh, [{"a"}, {}]> : tensor<8x4xf32> loc(#loc3)
+    %3 = sdy.sharding_constraint %0#2 <@mesh, [{"a"}]> : tensor<4xf32> loc(#loc3)
+    %4 = sdy.sharding_constraint %0#3 <@mesh, [{"a"}, {}]> : tensor<8x4xf32> loc(#loc3)
+    return %1, %2, %3, %4 : tensor<32x4xf32>, tensor<8x4xf32>, tensor<4xf32>, tensor<8x4xf32> loc(#loc11)
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc1 = loc("all_gather_reduced")
+#loc3 = loc("jit(f)/shard_map")
+#loc5 = loc("reduce_sum")
+#loc7 = loc("add")
+#loc10 = loc("broadcast_in_dim")
+#loc11 = loc("jit(f)")

@@ -1,0 +1,60 @@
+"""What the newest jax can put into an artifact has a case here, or a reason in tests/compat/not_covered.yaml."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.version import Version
+
+from export_core.goldens import GoldenStore
+from export_core.inspection.coverage import coverage
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "coverage.md"
+
+
+@pytest.fixture(scope="module")
+def page():
+    spec = importlib.util.spec_from_file_location("coverage_page", ROOT / "tools" / "coverage_page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def covered():
+    return coverage(GoldenStore(ROOT / "golden").goldens())
+
+
+@pytest.fixture(scope="module")
+def installed(covered):
+    """What the installed jax can write; skips the test unless it is at least as new as the newest writer."""
+    newest = max((version for row in covered["formats"].values() for _, version in row.writers), key=Version)
+    if Version(jaxlib := importlib.metadata.version("jaxlib")) < Version(newest):
+        pytest.skip(f"jaxlib {jaxlib} is older than the newest writer, {newest}")
+    script = Path(__file__).with_name("installed_jax.py")
+    answer = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    return json.loads(answer.stdout)
+
+
+@pytest.mark.parametrize("section", ["targets", "primitives", "dtypes", "effects", "formats"])
+def test_what_jax_can_write_has_a_case_or_a_reason(section, installed, covered, page):
+    missing = set(installed[section]) - set(covered[section]) - set(page.exemptions(section))
+    assert not missing, f"write a case for each of these {section}, or give the reason in {page.NOT_COVERED}"
+
+
+@pytest.mark.parametrize("section", ["targets", "primitives", "effects"])
+def test_nothing_with_a_case_is_said_to_have_none(section, covered, page):
+    assert not set(page.exemptions(section)) & set(covered[section]), f"delete them from {page.NOT_COVERED}"
+
+
+def test_the_page_is_that_of_the_goldens(covered, page):
+    assert PAGE.read_text(encoding="utf-8") == page.page(covered), "python -m tools.coverage_page"

@@ -44,7 +44,7 @@ from export_core.matrix.comparisons import under_policy
 from export_core.matrix.noise_runs import known_noise, with_noise
 from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken_cell, first_replay, outcome_line
-from pytest_jaxexport.comparisons import correction, marked_now
+from pytest_jaxexport.comparisons import changed_settings, correction, marked_now
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import MarkerOptions, own_targets
 from pytest_jaxexport.renamed import rename_hint
@@ -333,7 +333,10 @@ class Recorder:
         if now.writer.id == then.writer.id:
             options = _changed_options(now.options, then.options)
             # Another jaxlib may lower the same function to other targets; the audit has checked that they are promised.
-            changes += options or _changed_names("custom calls", now.custom_calls, then.custom_calls)
+            changes += options or [
+                *changed_settings(produced, reference),
+                *_changed_names("custom calls", now.custom_calls, then.custom_calls),
+            ]
             changes += _changed_names("checks", *([check.name for check in side.checks] for side in (now, then)))
             changes += _changed_names(
                 "leaves", *(side.flattened.paths if side.flattened else () for side in (now, then))

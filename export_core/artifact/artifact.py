@@ -56,6 +56,11 @@ class Artifact:
         """The StableHLO module of the function itself; reading it may raise `ArtifactError`."""
         return self.modules[0]
 
+    @property
+    def is_raw(self) -> bool:
+        """Whether it is what MLIR's `write_bytecode()` writes: StableHLO itself, in no version that it is told by."""
+        return self.envelope is None and "stablehlo" in self.module.dialects
+
     @cached_property
     def modules(self) -> tuple[Module, ...]:
         """The function's module and those of its nested VJPs, by order."""

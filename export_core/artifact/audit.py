@@ -86,10 +86,11 @@ def audit(
     Raises:
         ArtifactError: a module cannot be read.
     """
+    bare = artifact.envelope is None
     checks = () if artifact.envelope is None else artifact.envelope.disabled_checks
     return (
         *unread_findings(artifact, allow or {}),
-        *judge_calls(artifact.custom_calls, writer_stable, reader_stable, allow, writer, reader),
+        *judge_calls(artifact.custom_calls, writer_stable, reader_stable, allow, writer, reader, bare=bare),
         *map(_disabled, checks),
     )
 
@@ -131,9 +132,14 @@ def judge_calls(
     allow: Mapping[str, str] | None = None,
     writer: str = "the writer's release",
     reader: str = "the reader's release",
+    *,
+    bare: bool = False,
 ) -> tuple[AuditFinding, ...]:
-    """Judge custom-call targets alone, as `audit` does. It does not show whether these are all that an artifact has."""
-    lists = _Lists(writer_stable, reader_stable, allow or {}, writer, reader)
+    """Judge custom-call targets alone, as `audit` does. It does not show whether these are all that an artifact has.
+
+    `bare`: they are of a module that jax.export has not written, for which the lists are no guarantee.
+    """
+    lists = _Lists(writer_stable, reader_stable, allow or {}, writer, reader, bare)
     by_target: dict[str, list[CustomCall]] = {}
     for call in calls:
         by_target.setdefault(call.target, []).append(call)
@@ -155,12 +161,14 @@ class _Lists(NamedTuple):
     allow: Mapping[str, str]
     writer: str
     reader: str
+    bare: bool
 
     def judge(self, target: str, name: str, place: str) -> tuple[str, bool, str, str]:
         """Return the standing of a target, whether that is acceptable, the message and the advice."""
         known = [stable for stable in (self.writer_stable, self.reader_stable) if stable is not None]
         if known and all(target in stable for stable in known):
-            return STABLE, True, f"{name} is guaranteed stable.", ""
+            of_a_bare_module = "listed as stable, which counts for artifacts of jax.export only"
+            return STABLE, True, f"{name} is {of_a_bare_module if self.bare else 'guaranteed stable'}.", ""
         # Before `allow`: a reader that dropped a promised target is reported even if the policy accepts it.
         if self.writer_stable is not None and target in self.writer_stable:
             message = (

@@ -66,7 +66,8 @@ def foreseen(artifact: Artifact, platform: str, promised: Set[str], reader: str)
         elif unpromised:
             note = f"{also}calls {', '.join(unpromised)}, which {reader} does not promise to have"
         elif targets:
-            note = f"{also}calls {', '.join(targets)}, all promised by {reader}"
+            promise = "promised by" if envelope is not None else "on the stable list of"
+            note = f"{also}calls {', '.join(targets)}, all {promise} {reader}"
         else:
             note = f"{also}makes no custom call"
     return Foreseen(platform, exported, targets, unpromised, note)

@@ -133,6 +133,8 @@ def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]
         since = _DTYPES_SINCE.get(dtype)
         if since is not None and jax < Version(since).release:
             yield f"jax before {since} does not know the dtype {dtype}"
+    if jax >= (0, 10, 0) and any(check.kind == "shape_assertions" for check in envelope.disabled_checks):
+        yield "jax from 0.10.0 on does not know the disabled check shape_assertions"
     if jax < (0, 4, 35) and (_has_custom(envelope.in_tree) or _has_custom(envelope.out_tree)):
         yield "jax before 0.4.35 does not know custom pytree nodes"
 

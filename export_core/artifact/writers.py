@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,22 +24,39 @@ _FIRST_JAX = (
 _LAST_JAX = ((4, (0, 8, 1)), (6, (0, 9, 0, 1)), (9, (0, 9, 2)), (11, (0, 11, 0)))
 
 
-def writers(artifact: Artifact, stablehlo: Mapping[str, Sequence[str | None]]) -> tuple[str, ...]:
+def writers(
+    artifact: Artifact, stablehlo: Mapping[str, Sequence[str | None]], jax: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
     """Return the jaxlib releases that can have written it, in the order of `stablehlo`; empty where no known one fits.
+
+    What a bare module was written for is not what wrote it: any jaxlib with that StableHLO or a newer one can have, and
+    so can others.
 
     Args:
         artifact: what was read. Formats from 12 on name their jax; then only the jaxlib is unknown.
         stablehlo: of each jaxlib release, its StableHLO versions: current, of 4 weeks ago, of 12 weeks ago. jax.export
             writes for the second, plugins for the third, and releases that have neither write for 0.9.0.
+        jax: of each jaxlib release, every jax that works on it: the format is that of the jax.
 
     Raises:
         ArtifactError: the module's header cannot be read.
     """
+    written = artifact.module.stablehlo_version
+    if artifact.envelope is None:
+        return tuple(version for version, (current, *_) in stablehlo.items() if _can_write(current, written))
     return tuple(
         version
         for version, versions in stablehlo.items()
-        if artifact.module.stablehlo_version in _written(versions) and _format_fits(artifact, version)
+        if written in _written(versions) and any(_format_fits(artifact, of) for of in jax[version])
     )
+
+
+def _can_write(current: str | None, written: str | None) -> bool:
+    """Whether a StableHLO can write for a version: for its own and older ones."""
+    try:
+        return current is not None and written is not None and Version(current) >= Version(written)
+    except InvalidVersion:
+        return False
 
 
 def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence[str | None]) -> str:

@@ -27,24 +27,27 @@ from export_core.run_options import RunOptions
 from export_core.session import Observer, run_matrix
 
 
-def writer_of(artifact: Artifact, calendar: Calendar, jaxlib: str | None) -> Writer:
-    """The writer of an artifact: the jaxlib that was named, or else the one that can be read from its bytes.
+def writer_of(artifact: Artifact, calendar: Calendar, named: str | None) -> Writer:
+    """The writer of an artifact: the one that was named (``0.11.2``, ``0.10.1-jax0.10.2``), or else the only one.
 
-    Raises `GoldenError` when neither is there.
+    Raises `GoldenError` where several jaxlibs can have written it, none can, or the named one cannot.
     """
     clues = find_writer(artifact, calendar_entries(calendar))
-    jaxlib = jaxlib or clues["jaxlib"]
-    if jaxlib is None:
-        candidates = ", ".join(clues["candidates"]) or "none in the calendar"
+    jaxlib, _, jax = (named or clues["jaxlib"] or "").partition("-jax")
+    if not jaxlib:
+        by = f"jax {clues['jax']} wrote it, with one of several jaxlibs" if clues["jax"] else "it names no writer"
         raise GoldenError(
-            f"{artifact.name}: expected an artifact that names its writer, found one that several releases can have "
-            f"written. Name the jaxlib with --writer; these fit: {candidates}."
+            f"{artifact.name}: expected an artifact that one jaxlib alone can have written, since windows count from "
+            f"the day it was built; {by}. Name the jaxlib with --writer; these fit: "
+            f"{', '.join(clues['candidates']) or 'none in the calendar'}."
         )
     # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.
-    jax = clues["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax)
+    jax = jax or clues["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax)
     known = calendar.jaxlib.get(jaxlib)
     if known and (problem := contradiction(artifact, jax, jaxlib, known.stablehlo)):
         raise GoldenError(f"{artifact.name}: --writer {jaxlib}: {problem}")
+    if jax in calendar.jax:
+        calendar.pair(jaxlib, jax)
     platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
     return Writer(
         jax=jax,

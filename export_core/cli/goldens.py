@@ -122,7 +122,12 @@ def verify(project: _Project) -> None:
 @click.option("--inputs", metavar="NPZ", required=True, help="The flat arguments, in order: np.savez(file, *leaves).")
 @click.option("--outputs", metavar="NPZ", help="The flat results that its writer computed, in the same form.")
 @click.option("--case", metavar="NAME", required=True, help="The name of the case, and of its folder.")
-@click.option("--writer", metavar="JAXLIB", help="The jaxlib that wrote it. [default: read from the artifact]")
+@click.option(
+    "--writer",
+    metavar="JAXLIB[-jaxJAX]",
+    help="The jaxlib that wrote it, and the jax where the artifact does not name it. [default: the only one that can "
+    "have written it]",
+)
 @click.option(
     "--register",
     metavar="PY",
@@ -182,11 +187,12 @@ def add_golden(
     from export_core.cli.adding import replay_by_writer, with_own_noise, writer_of
     from export_core.environments.reader_packages import import_problems
     from export_core.goldens import GoldenError
-    from export_core.goldens.adopt import Given, adopt_artifact
+    from export_core.goldens.adopt import Given, adopt_artifact, envelope_of
     from export_core.goldens.adopted_mesh import parse_mesh, parse_specs
     from export_core.goldens.verify import check_read_whole
 
     artifact = read(file)
+    envelope_of(artifact)
     check_read_whole(artifact, project.policy.allow)
     by = writer_of(artifact, project.policy.calendar(), writer)
     given = Given(

@@ -58,6 +58,11 @@ the names up in them). 0.4.30 has most of the old names beside the new ones.
 
 _OLD_SETTINGS = {new: old for _, old, new in MIGRATION if new.startswith("jax_")}
 
+SHAPE_ASSERTIONS = "shape_assertions"
+FIRST_WITHOUT_THE_CHECK = (0, 4, 29)
+"""Before, this check could be disabled: an export without the assertions, and a call that ignores constraints. In this
+release it became a no-op with a warning, and later ones do not have it. Source: the sources of those releases."""
+
 _FIRST_TO_TAKE_NUMBERS = (0, 4, 27)
 """Before, export() asked every argument for its shape, and Python numbers have none."""
 
@@ -83,11 +88,12 @@ def export_function(
         args: positional arguments, or `jax.ShapeDtypeStruct` in their place.
         kwargs: keyword arguments, likewise.
         platforms: one or more of cpu, cuda, rocm, tpu.
-        disabled_checks: custom-call targets (or ``ALL``), and ``platform``.
+        disabled_checks: custom-call targets (or ``ALL``), ``platform``, and ``shape_assertions`` before 0.4.29.
     """
     module = export_module()
+    kinds = module.DisabledSafetyCheck
     checks = [
-        module.DisabledSafetyCheck.platform() if name == "platform" else module.DisabledSafetyCheck.custom_call(name)
+        getattr(kinds, name)() if name in ("platform", SHAPE_ASSERTIONS) else kinds.custom_call(name)
         for name in disabled_checks
     ]
     platforms_keyword = _keyword_of(module.export, "platforms", "lowering_platforms")

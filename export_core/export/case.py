@@ -61,6 +61,15 @@ class Case:
     comparison: Comparison = field(default_factory=Comparison)
     context_mesh: Any = field(default_factory=api.context_mesh)
 
+    def check(self) -> None:
+        """Raise `ExportError` for a check that this jax cannot leave out."""
+        removed = jax.__version_info__ >= api.FIRST_WITHOUT_THE_CHECK
+        if removed and api.SHAPE_ASSERTIONS in self.options.disabled_checks:
+            raise ExportError(
+                f"{self.test}: disabled_checks: jax {jax.__version__} cannot leave out the {api.SHAPE_ASSERTIONS}, as "
+                "only jax before 0.4.29 can. Name the check in tests for such a writer alone."
+            )
+
 
 def check_arguments(test: str, arguments: Arguments) -> None:
     """Raise `ExportError` for a leaf that is not an array."""

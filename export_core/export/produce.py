@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
+import jax._src.lib
 import jaxlib.version
 from msgspec import structs
 
@@ -80,6 +81,8 @@ def installed_writer(calendar: Calendar) -> Writer:
         built=calendar.built(jaxlib.version.__version__),
         python=host.python_version(),
         platform=_platform_name(),
+        jaxlib_extension_version=getattr(jax._src.lib, "jaxlib_extension_version", None),
+        xla_extension_version=getattr(jax._src.lib, "xla_extension_version", None),
     )
 
 
@@ -95,6 +98,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
     Raises:
         ExportError: jax.export refuses the case. What the function itself raises when it is traced or run is passed on.
     """
+    case.check()
     check_without_outputs(case)
     values, kwargs = take_inputs(case.args, case.kwargs)
     call = jitted_call(case.test, case.function, case.args, kwargs)

@@ -66,7 +66,7 @@ def adopt_artifact(
         GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, or cannot be placed on the
             mesh, the name is no folder's, the outputs show nothing, or neither they nor a reason is given.
     """
-    envelope = _envelope_of(artifact)
+    envelope = envelope_of(artifact)
     _check_case_name(case)
     own_mesh = mesh_for(artifact, given.mesh)
     specs = specs_for(artifact, own_mesh, given.in_specs)
@@ -110,7 +110,8 @@ def adopt_artifact(
     return manifest, files
 
 
-def _envelope_of(artifact: Artifact) -> Envelope:
+def envelope_of(artifact: Artifact) -> Envelope:
+    """The envelope of an artifact. Raises `GoldenError` for a bare module, which JAX promises nothing about."""
     if artifact.envelope is None:
         raise GoldenError(
             f"{artifact.name}: expected a serialized jax.export.Exported, found a bare StableHLO module, which does "

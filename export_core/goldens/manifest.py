@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import yaml
+from msgspec import structs
 
 from export_core.goldens.errors import GoldenError
 from export_core.goldens.noise_record import NoiseRecord
@@ -30,10 +31,12 @@ _QUOTED_SOURCE = re.compile(r"^.*\n[ \t]*\^[ \t]*$", re.MULTILINE)
 """A line of source above a caret, as XLA quotes it below an error."""
 
 
-class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Who exported it: versions of jax, jaxlib and Python, and the platform.
 
-    `built` is the jaxlib's date in the calendar.
+    `built` is the jaxlib's date in the calendar. The last two are what jax itself tells builds of jaxlib between two
+    releases apart by, where it has them (until 0.4, `xla_extension_version`). They are evidence and no part of who the
+    writer is: a released jaxlib has one of each.
     """
 
     jax: str
@@ -41,6 +44,8 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     built: datetime.date
     python: str
     platform: str
+    jaxlib_extension_version: int | None = None
+    xla_extension_version: int | None = None
 
     @property
     def id(self) -> str:
@@ -214,6 +219,16 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         # Without the check of the platform it also runs where it was written, whatever it was exported for.
         lifted = (self.writer.platform,) if "platform" in self.options.disabled_checks else ()
         return tuple(dict.fromkeys((*self.options.platforms, *lifted, *self.options.refused_on)))
+
+
+def as_stored(manifest: Manifest, stored: Manifest) -> Manifest:
+    """The manifest with the evidence of a stored one that is the same golden whatever it says.
+
+    That is its packages; and where it has no extension versions of jaxlib, it was written before they were recorded.
+    """
+    writer = structs.replace(manifest.writer, jaxlib_extension_version=None, xla_extension_version=None)
+    writer = writer if writer == stored.writer else manifest.writer
+    return structs.replace(manifest, packages=stored.packages, writer=writer)
 
 
 class _Dumper(yaml.SafeDumper):

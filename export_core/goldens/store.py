@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-import msgspec
-
 from export_core.artifact import Artifact, read_bytes
 from export_core.goldens import staging
 from export_core.goldens.arrays import Leaf, from_npz
@@ -23,6 +21,7 @@ from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import (
     RESTORE,
     Manifest,
+    as_stored,
     check_manifest,
     dump_manifest,
     load_manifest,
@@ -160,7 +159,7 @@ class GoldenStore:
         return goldens
 
     def write(self, manifest: Manifest, files: Mapping[str, bytes]) -> WriteStatus:
-        """Write one golden atomically. A stored golden with the same bytes is not touched, whatever packages it names.
+        """Write one golden atomically. A stored golden with the same bytes is not touched, see `as_stored`.
 
         Raises `GoldenError` when the disk refuses, when a newer version of this tool wrote the stored golden, and for a
         manifest that could not be loaded; then nothing stored has changed, or the message says so.
@@ -170,7 +169,7 @@ class GoldenStore:
         staging.recover(target.parent)  # first, or a golden that waits to be put back would count as missing
         content = {MANIFEST: dump_manifest(manifest), **files}
         replaced = target.exists()
-        if replaced and content_of(target) in (content, self._with_stored_packages(manifest, target, content)):
+        if replaced and content_of(target) in (content, self._with_stored_evidence(manifest, target, content)):
             return WriteStatus.UNCHANGED
         if replaced:
             refuse_newer_format(target / MANIFEST)
@@ -220,15 +219,15 @@ class GoldenStore:
             )
         return Golden(manifest, folder)
 
-    def _with_stored_packages(
+    def _with_stored_evidence(
         self, manifest: Manifest, target: Path, content: Mapping[str, bytes]
     ) -> Mapping[str, bytes]:
-        """The content with the packages of the stored golden: with others, it is still the same golden."""
+        """The content with the evidence of the stored golden: with other packages, it is still the same golden."""
         try:
-            packages = self._load(target).manifest.packages
+            stored = self._load(target).manifest
         except GoldenError:  # it is damaged, and written again
             return content
-        return {**content, MANIFEST: dump_manifest(msgspec.structs.replace(manifest, packages=packages))}
+        return {**content, MANIFEST: dump_manifest(as_stored(manifest, stored))}
 
     @staticmethod
     def _folders(parent: Path) -> Iterator[Path]:

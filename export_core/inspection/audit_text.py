@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from export_core.artifact.main_check import check_main
 from export_core.escaping import printable
-from export_core.inspection.describe import audit_calls, find_writer, foreseen_in
+from export_core.inspection.describe import (
+    audit_calls,
+    find_writer,
+    foreseen_in,
+    promises_in_words,
+    stablehlo_promise,
+)
 from export_core.inspection.screen import joined
 from export_core.phrases import plural
 
@@ -40,7 +46,12 @@ def audit_text(
     # other arguments, so it fails here although its targets may be fine.
     problems = check_main(artifact)
     head = _summary(findings, problems)
-    lines = [f"{artifact.name}: {head}, written by {_writer(written_by['jaxlib'], written_by['candidates'])}"]
+    who = written_by["jaxlib"]
+    bare = artifact.envelope is None
+    by = "writer not known" if bare and who is None else f"written by {_writer(who, written_by['candidates'])}"
+    lines = [f"{artifact.name}: {head}, {by}"]
+    if bare:  # its calls are compared with JAX's lists all the same: they are what a reader would look up
+        lines += [f"  note  promised {line}" for line in promises_in_words(stablehlo_promise(artifact))]
     for finding in findings:
         lines += _finding_lines(finding)
     lines += [f"  FAIL  {problem}" for problem in problems]

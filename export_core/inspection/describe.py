@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 EXPORTED = "serialized jax.export.Exported"
 BARE = "StableHLO portable artifact"
+RAW = "raw StableHLO bytecode, no portable artifact"
+STABLEHLO_YEARS = (5, 2)
+"""Backward and forward. Source: docs/compatibility.md of StableHLO, "Guarantees"."""
 
 
 def describe(artifact: Artifact, terms: Terms, *, whole: bool = True) -> facts.Inspection:
@@ -46,7 +49,7 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True) -> facts.I
     return {
         "format": FORMAT,
         "file": artifact.name,
-        "kind": BARE if envelope is None else EXPORTED,
+        "kind": EXPORTED if envelope is not None else RAW if artifact.is_raw else BARE,
         "nbytes": len(artifact.data),
         "sha256": artifact.sha256,
         "signature": _signature(artifact),
@@ -66,30 +69,29 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True) -> facts.I
         "modules": [_module(module, artifact.data) for module in artifact.modules],
         "writer": writer,
         "readers": _readers(artifact, releases),
-        "promise": _promise(writer, terms),
+        "promise": None if envelope is None else _promise(writer, terms),
+        "stablehlo_promise": stablehlo_promise(artifact),
         "envelope": as_dict(envelope) if envelope is not None and whole else None,
     }
 
 
 def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> facts.WriterFacts:
-    """Return who wrote it, as far as its format, its StableHLO version and the writer that it names show.
+    """Return who wrote it, as far as its format, its StableHLO version and the jax that it names show.
+
+    Its jaxlib is known where only one fits: a jax works on each jaxlib from its minimum to its own number.
 
     Raises:
         ArtifactError: the module's header cannot be read.
     """
     envelope = artifact.envelope
-    candidates = list(writers(artifact, {release.jaxlib: release.stablehlo for release in releases}))
+    all_jax = {release.jaxlib: release.all_jax for release in releases}
+    candidates = list(writers(artifact, {release.jaxlib: release.stablehlo for release in releases}, all_jax))
     jax = envelope.jax_version if envelope is not None else None
     if jax is not None:
-        candidates = _not_above(candidates, jax)
-    # jax and jaxlib are installed with the same number unless someone pins one of them; the others stay candidates.
-    if jax is not None and jax in candidates:
-        jaxlib: str | None = jax
-    else:
-        jaxlib = candidates[0] if len(candidates) == 1 else None
+        candidates = _working_with(jax, candidates, all_jax)
     return {
         "jax": jax,
-        "jaxlib": jaxlib,
+        "jaxlib": candidates[0] if len(candidates) == 1 and envelope is not None else None,
         "candidates": candidates,
         "producer": artifact.module.producer,
         "serialization_version": None if envelope is None else envelope.serialization_version,
@@ -97,10 +99,12 @@ def find_writer(artifact: Artifact, releases: Sequence[CalendarEntry]) -> facts.
     }
 
 
-def _not_above(candidates: Sequence[str], jax: str) -> list[str]:
-    """No jax works with a jaxlib of a higher number. The artifact names its jax, so that this may be any text."""
+def _working_with(jax: str, candidates: Sequence[str], all_jax: Mapping[str, Sequence[str]]) -> list[str]:
+    """The jaxlibs that this jax works on. Of a jax that the calendar lacks: those that are not newer."""
+    if any(jax in known for known in all_jax.values()):
+        return [version for version in candidates if jax in all_jax[version]]
     try:
-        number = Version(jax).release
+        number = Version(jax).release  # the artifact names its jax, so that this may be any text
     except InvalidVersion:
         return []
     return [version for version in candidates if Version(version).release <= number]
@@ -245,6 +249,26 @@ def _readers(artifact: Artifact, releases: Sequence[CalendarEntry]) -> list[fact
         }
         for load in loads(artifact, readers)
     ]
+
+
+def stablehlo_promise(artifact: Artifact) -> facts.StableHloPromiseFacts | None:
+    """What StableHLO promises of a bare module; None for raw bytecode, and where JAX's own promise counts."""
+    written_for = artifact.module.stablehlo_version
+    if artifact.envelope is not None or written_for is None:
+        return None
+    backward, forward = STABLEHLO_YEARS
+    return {"backward_years": backward, "forward_years": forward, "written_for": written_for}
+
+
+def promises_in_words(by_stablehlo: facts.StableHloPromiseFacts | None) -> tuple[str, str]:
+    """Who promises what of a module without an envelope, a line for JAX and one for StableHLO."""
+    by_jax = "nothing by JAX, whose windows are for what jax.export wrote"
+    if by_stablehlo is None:
+        return by_jax, "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it"
+    return by_jax, (
+        f"by StableHLO {by_stablehlo['backward_years']} years backward and {by_stablehlo['forward_years']} forward, "
+        "between the builds of StableHLO that wrote and read it; custom calls aside"
+    )
 
 
 def _promise(writer: facts.WriterFacts, terms: Terms) -> facts.PromiseFacts | None:

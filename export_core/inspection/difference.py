@@ -6,13 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from export_core.escaping import printable
-from export_core.inspection.screen import LINE, custom_call, joined, need_in_words, size
+from export_core.inspection.screen import LINE, custom_call, joined, need_in_words, size, who_wrote
 from export_core.phrases import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from export_core.inspection.facts import Inspection, ModuleFacts, WriterFacts
+    from export_core.inspection.facts import Inspection, ModuleFacts
 
 Rows = dict[str, str]
 
@@ -57,7 +57,7 @@ def _rows(facts: Inspection, depth: int) -> Rows:
         "checks switched off": facts["disabled_checks"],
         **{f"custom call {call['target']}": custom_call(call) for call in facts["custom_calls"] if call["count"]},
         **{name: row for module in facts["modules"][:depth] for name, row in _module(module)},
-        "written by": _writer(writer),
+        "written by": who_wrote(facts),
         "written as": writer["producer"],
         "envelope format": " to ".join(dict.fromkeys(map(str, writer["formats"] or []))),
     }
@@ -80,12 +80,6 @@ def _module(module: ModuleFacts) -> Iterator[tuple[str, str]]:
         yield f"constant {kind} {digest[:12]}{of}", f"× {count}"
     for name, value in sorted(module["attributes"].items()):
         yield f"attribute {name}{of}", str(value)
-
-
-def _writer(writer: WriterFacts) -> str:
-    who = [writer["jaxlib"]] if writer["jaxlib"] else writer["candidates"]
-    jax = f"jax {writer['jax']}, " if writer["jax"] else ""
-    return f"{jax}jaxlib {' or '.join(filter(None, who)) or 'unknown'}"
 
 
 def _numbered(name: str, values: list[Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class ModuleFacts(TypedDict):
 
 
 class WriterFacts(TypedDict):
-    """Who wrote it. `jaxlib` is null where several can have; `candidates` are all that can."""
+    """Who wrote it. `jaxlib` is null where several can have, and for a bare module; `candidates` are all that can."""
 
     jax: str | None
     jaxlib: str | None
@@ -113,6 +113,17 @@ class PromiseFacts(TypedDict):
     until: list[str]
 
 
+class StableHloPromiseFacts(TypedDict):
+    """StableHLO's own promise for a bare module, in years between the builds of the StableHLO that writes and reads.
+
+    `written_for` is the version that the module was written for; its writer had that one or a newer one.
+    """
+
+    backward_years: int
+    forward_years: int
+    written_for: str
+
+
 class MainFacts(TypedDict):
     """Whether `main` takes and returns what the envelope says; not `checked` where its convention is not known here."""
 
@@ -146,4 +157,5 @@ class Inspection(TypedDict):
     writer: WriterFacts
     readers: list[ReaderFacts]
     promise: PromiseFacts | None
+    stablehlo_promise: StableHloPromiseFacts | None
     envelope: dict[str, Any] | None

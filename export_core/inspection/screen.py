@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from export_core.escaping import printable
+from export_core.inspection.describe import RAW, promises_in_words
 from export_core.phrases import plural
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ def _lines(facts: Inspection) -> Iterator[str]:
 
 def _signature(facts: Inspection) -> Iterator[str]:
     signature = facts["signature"]
+    if facts["kind"] == RAW:
+        yield _line("function", "not read: StableHLO in raw bytecode differs from one build to the next")
+        return
     yield _line("function", signature["name"] or "none: it has no function main")
     for name, avals, tree in (
         ("takes", signature["inputs"], signature["in_tree"]),
@@ -120,9 +124,10 @@ def custom_call(call: CustomCallFacts) -> str:
         else f"{call['what']}, payload version {call['payload_version']}"
     )
     times = f" × {call['count']}" if call["count"] > 1 else ""
-    standing = "guaranteed stable"
-    if call["standing"] != "stable":
-        why = call["message"].removeprefix(f"{call['target']} ({what})").strip()
+    why = call["message"].removeprefix(f"{call['target']} ({what})").strip()
+    if call["standing"] == "stable":
+        standing = why.removeprefix("is ").rstrip(".")
+    else:
         standing = f"{call['standing'] if call['ok'] else call['standing'].upper()}: {why}"
     return f"{call['target']}{times}: {what}; {standing}"
 
@@ -136,20 +141,8 @@ def foreseen(platforms: Iterable[ForeseenFacts]) -> list[str]:
 
 
 def _writer(facts: Inspection) -> Iterator[str]:
+    yield _line("written by", who_wrote(facts))
     writer = facts["writer"]
-    candidates = writer["candidates"]
-    others = [version for version in candidates if version != writer["jaxlib"]]
-    jax = f"jax {writer['jax']}, as it says; " if writer["jax"] else ""
-    if writer["jax"] is not None and writer["jaxlib"] is not None:
-        also = f"; jaxlib {joined(others)} would fit too" if others else ""
-        who = f"jax {writer['jax']}, as it says, and jaxlib {writer['jaxlib']}{also}"
-    elif writer["jaxlib"] is not None:
-        who = f"jaxlib {writer['jaxlib']}: no other release fits"
-    elif candidates:
-        who = f"{jax}one of jaxlib {joined(candidates)}: it does not say which"
-    else:
-        who = f"{jax}no jaxlib of the calendar fits"
-    yield _line("written by", who)
     formats = writer["formats"]
     envelope = ""
     if formats is not None:
@@ -160,6 +153,23 @@ def _writer(facts: Inspection) -> Iterator[str]:
     )
     needs = [need_in_words(module) for module in facts["modules"]]
     yield from _named("needs", dict.fromkeys(needs), "")
+
+
+def who_wrote(facts: Inspection) -> str:
+    """Who wrote it, in a line."""
+    writer = facts["writer"]
+    candidates = writer["candidates"]
+    if facts["nr_devices"] is None:
+        fitting = spans(facts["readers"], [reader for reader in facts["readers"] if reader["jaxlib"] in candidates])
+        return "not known" + (f"; jaxlib {fitting} can write for this version" if candidates else "")
+    jax = f"jax {writer['jax']}, as it says" if writer["jax"] else ""
+    if writer["jaxlib"] is not None:
+        return f"{jax}, and jaxlib {writer['jaxlib']}" if jax else f"jaxlib {writer['jaxlib']}: no other release fits"
+    if candidates:
+        which = f"one of jaxlib {joined(candidates)}: it does not say which"
+    else:
+        which = "no jaxlib of the calendar fits"
+    return f"{jax}; {which}" if jax else which
 
 
 def need_in_words(module: ModuleFacts) -> str:
@@ -189,6 +199,9 @@ def _readers(facts: Inspection) -> Iterator[str]:
         lines.append(f"{'may load in ' if open_ else ''}{spans(facts['readers'], group)}: {reason}{also}")
     yield from _named("not in", lines, "")
     promised = facts["promise"]
+    if facts["nr_devices"] is None:
+        yield from _named("promised", promises_in_words(facts["stablehlo_promise"]), "")
+        return
     if promised is None:
         yield _line("promised", "unknown: a promise counts from the day its writer was built")
         return

@@ -25,7 +25,7 @@ class Phase(StrEnum):
     BEFORE = "before"  # until D: only the old target exists
     FORWARD = "forward window"  # until D + 21: readers have both, exports still use the old one
     UNRELEASED = "unreleased"  # exports may use the new one, and the backward window has not begun
-    BACKWARD = "backward window"  # until RELEASE + 180: readers still run the old one
+    BACKWARD = "backward window"  # until the end of RELEASE + 180: readers still run the old one
     OVER = "over"  # the old target may be deleted
 
 
@@ -78,10 +78,12 @@ def status_of(
     new_from = change.introduced + datetime.timedelta(days=windows.forward_days if change.new else 0)
     delete_from = None
     if change.release is not None:
-        # Never while exports must still use it, whatever the lengths of the windows.
-        delete_from = max(change.release + datetime.timedelta(days=windows.backward_days), new_from)
-        if last_writer is not None:  # its last promised reader is built at the end of the window, that day included
-            delete_from = max(delete_from, last_writer + datetime.timedelta(days=windows.backward_days + 1))
+        # The last promised reader is built at the end of the window, that day included: released on 1 February, it may
+        # be deleted on 1 August. Never while exports must still use it, whatever the lengths of the windows.
+        window = datetime.timedelta(days=windows.backward_days + 1)
+        delete_from = max(change.release + window, new_from)
+        if last_writer is not None:
+            delete_from = max(delete_from, last_writer + window)
     if day < change.introduced:
         phase = Phase.BEFORE
     elif day < new_from:
@@ -172,9 +174,9 @@ def _readers_sentence(
     if phase is Phase.OVER:
         return f"readers no longer have to run {change.old} since {delete_from}"
     end = f"the release of {change.release} and {days}"
-    if delete_from > change.release + datetime.timedelta(days=windows.backward_days):
+    if delete_from > change.release + datetime.timedelta(days=windows.backward_days + 1):
         end += ", and longer because exports continued to use it"
-    return f"{run} {change.old} until {delete_from}: {end}"
+    return f"{run} {change.old} until the end of {delete_from - datetime.timedelta(days=1)}: {end}"
 
 
 def _too_early_sentence(result: Result, change: CustomCallChange, status: ChangeStatus, windows: Windows) -> str:

@@ -121,8 +121,8 @@ def _window_reasons(
 def _target_reasons(golden: Golden, deletable: dict[str, datetime.date | None], day: datetime.date) -> Iterator[str]:
     for target, end in deletable.items():
         if target in golden.manifest.custom_calls and (end is None or day < end):
-            duration = f"until {end}" if end else "because no release is declared"
-            yield f"calls {target}, which readers must run {duration}"
+            last = f"until the end of {end - datetime.timedelta(days=1)}" if end else "because no release is declared"
+            yield f"calls {target}, which readers must run {last}"
 
 
 def deletion_day(change: CustomCallChange, goldens: Sequence[Golden], windows: Windows) -> datetime.date | None:

@@ -16,6 +16,7 @@ from export_core.environments.environment import Environment
 from export_core.environments.hardware import instruction_set
 from export_core.goldens import Golden, GoldenError, GoldenStore, Leaf, Manifest
 from export_core.goldens.arrays import from_npz, to_npz
+from export_core.goldens.manifest import as_stored
 from export_core.goldens.noise import Noise, noise_from_npz, noise_to_npz
 from export_core.goldens.noise_record import NoiseRecord
 from export_core.goldens.store import NOISE, sha256
@@ -67,16 +68,16 @@ def with_noise(
 def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
     """The noise that is stored of a golden that is about to be written: of one that is the same in everything else.
 
-    The packages aside. None where there is none, or it was measured by another release or on another processor.
+    See `as_stored`. None where there is none, or it was measured by another release or on another processor.
     """
     generations = store.generations(manifest.case)
-    golden = next((golden for golden in generations if golden.manifest.writer == manifest.writer), None)
+    golden = next((golden for golden in generations if golden.manifest.writer.id == manifest.writer.id), None)
     if golden is None or (record := golden.manifest.noise) is None:
         return None
     files = {name: hashed for name, hashed in golden.manifest.files.items() if name != NOISE}
-    plain = msgspec.structs.replace(golden.manifest, noise=None, files=files, packages=manifest.packages)
+    plain = msgspec.structs.replace(golden.manifest, noise=None, files=files)
     by = (record.jaxlib, record.instruction_set)
-    if plain != manifest or by != (manifest.writer.jaxlib, manifest.instruction_set):
+    if plain != as_stored(manifest, golden.manifest) or by != (manifest.writer.jaxlib, manifest.instruction_set):
         return None
     try:
         golden.verify()

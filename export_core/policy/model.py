@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Platforms = Mapping[str, PlatformMode] | None
     Readers = str
 else:
-    Days = int | Annotated[str, Meta(pattern=r"^\d+ days?$", examples=["180 days"])]
+    Days = int | Annotated[str, Meta(pattern=r"^\d+ (days?|weeks?)$", examples=["180 days"])]
     Platforms = dict[str, PlatformMode] | tuple[str, ...] | None
     Readers = str | tuple[str, ...]
 
@@ -41,7 +41,7 @@ _APPROVER = Meta(description="Who approved that it never expires.")
 
 
 class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Lengths of the two windows in days, as `180` or `180 days`. JAX promises 180 backward and 21 forward."""
+    """Lengths of the two windows in days: `180`, `180 days` or `3 weeks`. JAX promises 180 backward and 21 forward."""
 
     backward: Annotated[
         Days, Meta(description="How long after a writer's build readers are built that must run its artifacts.")
@@ -51,11 +51,12 @@ class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 21
 
     def __post_init__(self) -> None:
-        """``180 days`` is 180."""
+        """``180 days`` is 180, and ``3 weeks`` is 21."""
         for name in ("backward", "forward"):
             # The type has checked the pattern: the text begins with digits.
             if isinstance(text := getattr(self, name), str):
-                msgspec.structs.force_setattr(self, name, int(text.split()[0]))
+                number, unit = text.split()
+                msgspec.structs.force_setattr(self, name, int(number) * (7 if unit.startswith("week") else 1))
 
 
 class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

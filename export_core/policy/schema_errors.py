@@ -8,6 +8,7 @@ was found. It takes 0.13 s to import, so this module is loaded only for a policy
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +31,16 @@ _OF_VALUES = ("type", "enum", "anyOf", "format", "pattern")
 """Keywords that describe a whole value. The message of any other, such as the length of a list, is the library's."""
 
 _REMOVED: dict[Key, str] = {("clock",): "no longer a key: windows always count jaxlib build dates. Delete the line."}
+
+
+_MONTHS = (
+    " A month has 28 to 31 days, and a window has the same length whenever it begins: write 180 days for the 6 months "
+    "of JAX, which counts them so itself, and 30 days for 1 month."
+)
+
+
+def _in_months(value: object) -> bool:
+    return isinstance(value, str) and re.search(r"\b(month|year)s?\b", value) is not None
 
 
 def schema_problems(data: Any) -> list[tuple[Key, str]]:
@@ -75,7 +86,7 @@ def _problems(error: ValidationError) -> Iterator[tuple[Key, str]]:
         for part in inner:
             yield from _problems(part)
     else:
-        yield key, _wrong_value(error)
+        yield key, _wrong_value(error) + (_MONTHS if key[:1] == ("windows",) and _in_months(error.instance) else "")
 
 
 def _wrong_value(error: ValidationError) -> str:

@@ -77,6 +77,14 @@ def version_key(version: str) -> Version:
         raise ReleaseError(f"Expected a version such as 0.12.0.1 or 0.13.0.dev20261101, found {version!r}.") from None
 
 
+def numbers_of(version: str) -> tuple[int, ...]:
+    """The numbers of a version, by which jax pairs: those of 0.13.0.dev20261120 and 0.13.0rc1 are those of 0.13.0.
+
+    Source: `check_jaxlib_version` in jax/_src/lib, which compares the dotted numbers that a version begins with.
+    """
+    return version_key(version).release
+
+
 def date_in_version(version: str) -> datetime.date | None:
     """The day that a nightly's version names: 2026-11-20 for ``0.13.0.dev20261120``."""
     digits = str(version_key(version).dev)
@@ -142,12 +150,12 @@ class Calendar:
                 "pytest-jaxexport, or add it under `releases:` in the policy file."
             )
         minimum = self.jax[jax].minimum_jaxlib
-        if version_key(jaxlib) < version_key(minimum):
+        if numbers_of(jaxlib) < numbers_of(minimum):
             raise ReleaseError(
                 f"jaxlib {jaxlib} with jax {jax}: jax {jax} needs jaxlib {minimum} or newer, and refuses an older one "
                 "when it is imported."
             )
-        if version_key(jaxlib) > version_key(jax):
+        if numbers_of(jaxlib) > numbers_of(jax):
             raise ReleaseError(
                 f"jaxlib {jaxlib} with jax {jax}: a jaxlib must not be newer than its jax, which refuses it when it is "
                 f"imported. Expected jax {jaxlib} or newer."
@@ -179,14 +187,17 @@ class Calendar:
             version_key(version)
         return replace(self, jaxlib={**self.jaxlib, **jaxlib}, jax={**self.jax, **jax})
 
-    def _matching_jax(self, jaxlib: str) -> list[str]:
-        # The two rules that jax checks when it is imported: see `pair`.
-        number = version_key(jaxlib)
-        matching = [
+    def all_matching_jax(self, jaxlib: str) -> list[str]:
+        """Every jax that works on this jaxlib, by the two rules that jax checks when it is imported: see `pair`."""
+        number = numbers_of(jaxlib)
+        return [
             version
             for version, jax in self.jax.items()
-            if version_key(jax.minimum_jaxlib) <= number <= version_key(version)
+            if numbers_of(jax.minimum_jaxlib) <= number <= numbers_of(version)
         ]
+
+    def _matching_jax(self, jaxlib: str) -> list[str]:
+        matching = self.all_matching_jax(jaxlib)
         # A jax that was withdrawn goes only with a jaxlib that nothing else goes with.
         return [version for version in matching if not self.jax[version].yanked] or matching
 

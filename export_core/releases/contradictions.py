@@ -9,7 +9,14 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 
-from export_core.releases.calendar import Calendar, JaxlibRelease, JaxRelease, date_in_version, version_key
+from export_core.releases.calendar import (
+    Calendar,
+    JaxlibRelease,
+    JaxRelease,
+    date_in_version,
+    numbers_of,
+    version_key,
+)
 
 NIGHTLY_DAYS = 1
 """A nightly is numbered when its build starts, and its files may be stamped after midnight."""
@@ -23,6 +30,8 @@ def contradiction(
     A date that nothing contradicts is believed: that of a source build, or of a release younger than this package.
     Raises `ReleaseError` for text that is no version.
     """
+    if isinstance(entry, JaxRelease) and (problem := _wrong_minimum(version, entry.minimum_jaxlib)):
+        return problem
     if known := shipped.get(version):
         return _difference("in the calendar of this package", known.built, entry.built)
     number = version_key(version)
@@ -38,6 +47,16 @@ def contradiction(
             f"expected built: {shipped[highest].built} or later, since {highest} was built then and has a lower "
             f"number, found {entry.built}."
         )
+    return ""
+
+
+def _wrong_minimum(jax: str, minimum: str) -> str:
+    """Why no jax can have this minimum jaxlib. Source: "Jax and Jaxlib versioning" in the documentation of jax."""
+    found = f"found {minimum} of jax {jax}."
+    if version_key(minimum).is_prerelease:
+        return f"expected minimum_jaxlib: a released version, as jax has it even before its own release, {found}"
+    if numbers_of(minimum) > numbers_of(jax):
+        return f"expected minimum_jaxlib: {jax} or lower, since no jax works with a newer jaxlib than itself, {found}"
     return ""
 
 

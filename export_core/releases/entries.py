@@ -18,28 +18,39 @@ FILE = os.path.join(os.path.dirname(__file__), "data", "entries.json")  # noqa: 
 
 
 class CalendarEntry(NamedTuple):
-    """A jaxlib that can be installed: its build date (2026-10-20), the jax that goes with it, its StableHLO versions.
+    """A jaxlib that can be installed: its build date (2026-10-20), the newest jax on it, its StableHLO versions.
 
     These are the current one, that of 4 weeks before and that of 12 weeks before; None where it was not measured.
+    `all_jax` are all that work on it: an artifact by one of them need not be by the jaxlib with the same number.
     """
 
     jaxlib: str
     built: str
     jax: str
     stablehlo: tuple[str | None, ...]
+    all_jax: tuple[str, ...]
 
 
 def shipped_entries() -> tuple[CalendarEntry, ...]:
     """Every jaxlib of the shipped calendar that can be installed, oldest build first."""
     with open(FILE, "rb") as file:  # noqa: PTH123
         rows = json.loads(file.read())
-    return tuple(CalendarEntry(jaxlib, built, jax, tuple(stablehlo)) for jaxlib, built, jax, stablehlo in rows)
+    return tuple(
+        CalendarEntry(jaxlib, built, jax, tuple(stablehlo), tuple(all_jax))
+        for jaxlib, built, jax, stablehlo, all_jax in rows
+    )
 
 
 def calendar_entries(calendar: Calendar) -> tuple[CalendarEntry, ...]:
     """The same of a calendar that was read whole, such as one with a project's own releases."""
     return tuple(
-        CalendarEntry(jaxlib, str(entry.built), calendar.release(jaxlib).jax, entry.stablehlo)
+        CalendarEntry(
+            jaxlib,
+            str(entry.built),
+            calendar.release(jaxlib).jax,
+            entry.stablehlo,
+            tuple(calendar.all_matching_jax(jaxlib)),
+        )
         for jaxlib in calendar.versions()
         for entry in (calendar.jaxlib[jaxlib],)
     )

@@ -39,6 +39,18 @@ def test_several_checks_disabled(export_golden, numbers):
     export_golden(jax.jit(lambda x: jnp.sin(scaled(x))), numbers(4))
 
 
+@pytest.mark.skipif(jax.__version_info__ >= (0, 4, 29), reason="only older writers can leave this check out")
+@pytest.mark.export_compat(
+    symbolic_shapes=("b",),
+    constraints=("b >= 2",),
+    disabled_checks={"shape_assertions": "it works for one element as well"},
+)
+def test_without_shape_assertions(export_golden, numbers):
+    """The artifact has no assertions, and the readers that knew this check call it with any shape."""
+    exported = export_golden(jax.jit(lambda x: x * x.shape[0]), numbers(4))
+    exported.also(numbers(1))
+
+
 @pytest.mark.export_compat(platforms=["cpu", "cuda"], allow={TARGET: REASON})
 def test_allowed_target_with_a_side_effect(export_golden, numbers):
     def kernel(x):

@@ -14,7 +14,7 @@ ROOT = HERE.parents[1]
 PAGE = (ROOT / "docs" / "custom_calls.md").read_text()
 BLOCKS = re.findall(r"^```(\w+) title=\"(\S+)\"\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 SHOWN = re.findall(r"^    \$ jaxexport (judge .*)\n((?:    .*\n|\n)+)", PAGE, re.MULTILINE)
-DAYS = ("2026-02-03", "2026-02-04", "2026-02-25", "2026-02-28", "2026-08-27")
+DAYS = ("2026-02-03", "2026-02-04", "2026-02-25", "2026-02-28", "2026-08-28")
 
 
 @pytest.mark.parametrize(("language", "path", "block"), BLOCKS, ids=[path for _, path, _ in BLOCKS])
@@ -34,6 +34,23 @@ def test_the_command_says_what_is_shown(command, shown, monkeypatch):
     code = re.search(r"exit code (\d)", lines[-1])
     assert code
     assert said.exit_code == int(code.group(1))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "`ctx.is_forward_compat()`, true in exports only",
+        "`jaxlib_version < FIRST_JAXLIB`, since jax also runs on an older jaxlib",
+        "`_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE` in `jax/_src/export/_export.py`",
+        "Tests at D: ",
+        "Tests at D + 21: ",
+        "**minimum jaxlib** of jax, remove `jaxlib_version < FIRST_JAXLIB`",
+        "the minimum jaxlib must have been raised",
+        "`jaxlib_extension_version`",
+    ],
+)
+def test_the_page_has_every_step_of_jaxs_process(step):
+    assert step in " ".join(PAGE.split())
 
 
 def test_every_day_and_a_broken_rule_are_shown():

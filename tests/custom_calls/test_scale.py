@@ -22,8 +22,9 @@ from export_core.worker.protocol import Stage
         ("D", False, "my_scale_v1"),
         ("D", True, "my_scale_v2"),
         ("D+21", False, "my_scale_v2"),
+        ("RELEASE", False, "my_scale_v2"),
     ],
-    ids=["D-1", "D", "D, forward compatibility ignored", "D+21"],
+    ids=["D-1", "D", "D, forward compatibility ignored", "D+21", "RELEASE"],
 )  # fmt: skip
 def test_each_day_exports_its_target(export, day, ignore_forward, exported):
     produced = export(day, ignore_forward=ignore_forward)
@@ -40,6 +41,18 @@ def test_runs_use_the_new_target_while_exports_use_the_old_one(export):
     lowered = jax.jit(lambda x: scale.scale(x, 3.5)).lower(np.zeros(2, np.float32)).as_text()
     assert "my_scale_v2" in lowered
     assert "my_scale_v1" not in lowered
+
+
+@pytest.mark.parametrize("day", ["D", "D+21"])
+def test_a_jaxlib_without_the_new_target_gets_the_old_one(export, monkeypatch, day):
+    import jax
+    import numpy as np
+    import scale
+
+    monkeypatch.setattr(scale, "jaxlib_version", (0, 9, 0, 1))
+    assert export(day, ignore_forward=True).manifest.custom_calls == ("my_scale_v1",)
+    lowered = jax.jit(lambda x: scale.scale(x, 4.5)).lower(np.zeros(2, np.float32)).as_text()
+    assert "my_scale_v2" not in lowered
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +13,8 @@ from making import manifest, writer
 from export_core.goldens import Check, Comparison, GoldenError, Manifest, Options, Signature, Writer
 from export_core.goldens.manifest import FORMAT, dump_manifest, load_manifest
 from export_core.tolerances import COMPARATORS, FLOATS, PLATFORMS
+
+GOLDENS = Path(__file__).parents[2] / "golden"
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 NAMES = st.from_regex(r"[A-Za-z0-9_=\[\],+-][A-Za-z0-9_.=\[\],+-]{0,20}[A-Za-z0-9]", fullmatch=True)
@@ -140,6 +144,13 @@ def test_a_manifest_that_cannot_be_read_is_an_error(tmp_path):
 def test_a_writer_is_named_by_jaxlib_platform_and_another_jax():
     assert writer("0.9.2").id == "0.9.2-cpu"
     assert writer("0.11.2", "cuda").id == "0.11.2-jax0.12.0.1-cuda"
+
+
+def test_a_writer_of_0_4_has_the_extension_version_of_xla():
+    case = "tests.compat.test_safety_checks.test_without_shape_assertions"
+    old = load_manifest(GOLDENS / case / "0.4.24-jax0.4.27-cpu" / "golden.yaml").writer
+    assert (old.xla_extension_version, old.jaxlib_extension_version) == (237, None)
+    assert old.id == "0.4.24-jax0.4.27-cpu", "no part of who the writer is"
 
 
 def test_no_manifest_depends_on_the_time():

@@ -10,11 +10,11 @@ import sys
 import textwrap
 from pathlib import Path
 
-import msgspec
 import pytest
 from making import files, manifest, write_golden, writer
+from msgspec import structs
 
-from export_core.goldens import GoldenError, GoldenStore, Options, WriteStatus, staging
+from export_core.goldens import GoldenError, GoldenStore, Manifest, Options, WriteStatus, staging
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.goldens.strays import delete_leftovers, strays
 
@@ -27,7 +27,7 @@ def store(tmp_path) -> GoldenStore:
 
 
 def hashed(made, content):
-    return msgspec.structs.replace(made, files={name: sha256(data) for name, data in content.items()})
+    return structs.replace(made, files={name: sha256(data) for name, data in content.items()})
 
 
 def tree(root: Path) -> dict[str, bytes]:
@@ -55,7 +55,7 @@ def test_packages_are_recorded_with_a_golden_and_then_stay(store):
     plain = write_golden(store, manifest())
     before = tree(plain.folder)
     assert b"packages" not in before["golden.yaml"], "goldens without them have the bytes that they always had"
-    newer = msgspec.structs.replace(plain.manifest, packages={"numpy": "2.3.1"})
+    newer = structs.replace(plain.manifest, packages={"numpy": "2.3.1"})
     assert store.write(newer, files()) is WriteStatus.UNCHANGED
     assert tree(plain.folder) == before
     store.remove(plain)
@@ -63,6 +63,27 @@ def test_packages_are_recorded_with_a_golden_and_then_stay(store):
     assert store.write(plain.manifest, files()) is WriteStatus.UNCHANGED
     (golden,) = store.goldens()
     assert golden.manifest == newer
+
+
+def with_extension_version(made: Manifest, version: int) -> Manifest:
+    return structs.replace(made, writer=structs.replace(made.writer, jaxlib_extension_version=version))
+
+
+def test_a_golden_without_extension_versions_stays_as_it_is(store):
+    plain = write_golden(store, manifest())
+    before = tree(plain.folder)
+    assert b"extension_version" not in before["golden.yaml"]
+    assert store.write(with_extension_version(plain.manifest, 505), files()) is WriteStatus.UNCHANGED
+    assert tree(plain.folder) == before
+
+
+def test_another_build_of_the_same_jaxlib_replaces_its_golden(store):
+    write_golden(store, with_extension_version(manifest(), 505))
+    (golden,) = store.goldens()
+    assert golden.manifest.writer.jaxlib_extension_version == 505
+    assert golden.manifest.writer.id == manifest().writer.id, "no part of who the writer is"
+    assert store.write(golden.manifest, files()) is WriteStatus.UNCHANGED
+    assert store.write(with_extension_version(golden.manifest, 506), files()) is WriteStatus.REPLACED
 
 
 def test_a_new_golden_replaces_its_writers_old_one_and_no_other(store):
@@ -162,7 +183,7 @@ KILLER = textwrap.dedent("""
     import itertools, json, os, signal, sys
     sys.path.insert(0, sys.argv[1])
     from pathlib import Path
-    import msgspec
+    from msgspec import structs
     from making import files, manifest
     from export_core.goldens import GoldenStore, staging as module
     from export_core.goldens.store import sha256
@@ -176,7 +197,7 @@ KILLER = textwrap.dedent("""
     for fill in (0.0, 1.0):
         content = {**files(fill, 50_000), "jaxpr.txt": str(fill).encode()}
         hashes = {name: sha256(data) for name, data in content.items()}
-        versions.append((msgspec.structs.replace(manifest(), files=hashes), content))
+        versions.append((structs.replace(manifest(), files=hashes), content))
     store.write(*versions[0])
     told = {"kills": 0, "left": 0, "seen": []}
     for number in range(kills):

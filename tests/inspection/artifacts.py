@@ -59,10 +59,20 @@ def unlisted(folder: Path, switched_off: bool = False) -> Path:
     return path
 
 
-def bare(folder: Path) -> Path:
+def bare(folder: Path, name: str = "0.12.0.1/platforms") -> Path:
     """The module of an artifact without its envelope."""
     path = folder / "module.mlirbc"
-    path.write_bytes(read(DATA / "0.12.0.1" / "platforms.jaxexport").module.serialized())
+    path.write_bytes(read(DATA / f"{name}.jaxexport").module.serialized())
+    return path
+
+
+def raw(folder: Path) -> Path:
+    """What MLIR itself writes of a lowered function: StableHLO, and not VHLO."""
+    import jax
+
+    path = folder / "raw.mlirbc"
+    with path.open("wb") as file:
+        jax.jit(lambda x: x + 1).lower(1.0).compiler_ir().operation.write_bytecode(file)
     return path
 
 

@@ -40,6 +40,9 @@ def add(jaxexport, tmp_path, monkeypatch):
         words += ["--outputs", files[1]] if files[1] else []
         if not replay:
             words.append("--no-replay")
+        # What jax 0.12.0.1 writes, three jaxlibs can have written.
+        if "--writer" not in more and b"0.12.0.1" in artifact.read_bytes():
+            words += ["--writer", "0.12.0.1"]
         return jaxexport("goldens", "add", *words)
 
     return run
@@ -159,11 +162,41 @@ def test_a_writer_that_the_artifact_leaves_open_must_be_named(add):
     old = DATA / "0.4.30" / "symbolic.jaxexport"
     ended = add(old, zeros((3, 4)), zeros((3, 3)))
     assert ended.code == 2
-    assert "Name the jaxlib with --writer; these fit: 0.4.24, " in ended.err
+    assert "Name the jaxlib with --writer; these fit: 0.4.19, 0.4.20, " in ended.err
     assert "golden/models.old/0.4.30-cpu" in add(old, zeros((3, 4)), zeros((3, 3)), "--writer", "0.4.30").out
     ended = add(old, zeros((3, 4)), zeros((3, 3)), "--writer", "0.4.99")
     assert ended.code == 2
     assert "jaxlib 0.4.99 is not in the release calendar" in ended.err
+
+
+def test_the_jaxlib_of_a_jax_must_be_named_where_several_fit(jaxexport, tmp_path, monkeypatch):
+    """jax 0.12.0.1 works on jaxlib 0.11.2 too, which was built 33 days earlier: another promise."""
+    monkeypatch.chdir(tmp_path)
+    np.savez("i.npz", *zeros((3, 4)))
+    np.savez("o.npz", *zeros((3, 3)))
+    words = ["goldens", "add", "--artifact", SYMBOLIC, "--inputs", "i.npz", "--outputs", "o.npz", "--case", "a"]
+    ended = jaxexport(*words, "--no-replay")
+    assert ended.code == 2
+    assert "jax 0.12.0.1 wrote it, with one of several jaxlibs. Name the jaxlib with --writer" in ended.err
+    assert "these fit: 0.11.2, 0.12.0, 0.12.0.1." in ended.err
+    ended = jaxexport(*words, "--no-replay", "--writer", "0.11.2")
+    assert ended.code == 0, ended.err
+    writer = the_golden(tmp_path).manifest.writer
+    assert (writer.jaxlib, writer.jax, str(writer.built)) == ("0.11.2", "0.12.0.1", "2026-09-17")
+
+
+def test_a_jax_that_the_artifact_does_not_name_can_be_named(add, tmp_path):
+    old = DATA / "0.4.30" / "symbolic.jaxexport"
+    ended = add(old, zeros((3, 4)), zeros((3, 3)), "--writer", "0.4.28-jax0.4.30")
+    assert ended.code == 0, ended.err
+    assert the_golden(tmp_path).manifest.writer.id == "0.4.28-jax0.4.30-cpu"
+
+
+def test_a_named_writer_whose_jax_refuses_its_jaxlib_is_bad_input(add):
+    old = DATA / "0.4.30" / "symbolic.jaxexport"
+    ended = add(old, zeros((3, 4)), zeros((3, 3)), "--writer", "0.4.24-jax0.4.30")
+    assert ended.code == 2
+    assert "jaxlib 0.4.24 with jax 0.4.30: jax 0.4.30 needs jaxlib 0.4.27 or newer" in ended.err
 
 
 @pytest.mark.parametrize("case", ["", ".", "a/b", "..", ".hidden", "a\nb"])
@@ -175,7 +208,7 @@ def test_a_case_that_cannot_be_a_folder_is_bad_input(case, add, tmp_path):
 
 
 def test_a_bare_module_says_nothing_of_how_it_is_called(add, tmp_path):
-    ended = add(bare(tmp_path), zeros((4, 8)), zeros((4, 8)), "--writer", "0.12.0.1")
+    ended = add(bare(tmp_path), zeros((4, 8)), zeros((4, 8)))
     assert ended.code == 2
     assert "found a bare StableHLO module" in ended.err
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
-from artifacts import DATA, bare, changed, unlisted
+from artifacts import DATA, bare, changed, raw, unlisted
 
 from export_core.artifact import DisabledCheck, read_bytes
 from export_core.inspection.describe import describe
@@ -90,11 +90,44 @@ def test_a_bare_stablehlo_module_is_told_by_its_function_main(jaxexport, tmp_pat
     assert facts["envelope"] is None
 
 
+def test_a_bare_module_has_the_promise_of_stablehlo_and_none_of_jax(jaxexport, tmp_path):
+    path = bare(tmp_path, "0.12.0.1/cholesky")
+    out = jaxexport("inspect", path).out
+    assert "promised      nothing by JAX, whose windows are for what jax.export wrote\n" in out
+    assert "by StableHLO 5 years backward and 2 forward, between the builds of StableHLO that wrote and read it" in out
+    assert "guaranteed" not in out
+    assert "days after" not in out
+    facts = json.loads(jaxexport("inspect", path, "--json").out)
+    assert facts["promise"] is None
+    assert facts["stablehlo_promise"] == {"backward_years": 5, "forward_years": 2, "written_for": "1.18.0"}
+
+
+def test_what_a_bare_module_is_written_for_is_not_its_producer(jaxexport, tmp_path):
+    """By 0.9.2, for the StableHLO that 0.9.0 came with; any later one can have written it, and so can others."""
+    path = bare(tmp_path, "0.9.2/mlp")
+    facts = json.loads(jaxexport("inspect", path, "--json").out)
+    assert facts["writer"]["jaxlib"] is None
+    assert {"0.9.0", "0.9.2", "0.12.0.1"} < {*facts["writer"]["candidates"]}
+    assert "no other release fits" not in jaxexport("inspect", path).out
+
+
+def test_raw_stablehlo_bytecode_is_told_as_what_it_is(jaxexport, tmp_path):
+    path = raw(tmp_path)
+    out = jaxexport("inspect", path).out
+    assert f"{path}: raw StableHLO bytecode, no portable artifact, " in out
+    assert "function      not read: StableHLO in raw bytecode differs from one build to the next\n" in out
+    assert "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it" in out
+    facts = json.loads(jaxexport("inspect", path, "--json").out)
+    VALIDATOR.validate(facts)
+    assert facts["stablehlo_promise"] is None
+    audit = jaxexport("audit", path)
+    assert audit.code == 1
+    assert "nothing by StableHLO: only the build that wrote raw bytecode is sure to read it" in audit.out
+
+
 def test_unlisted_calls_and_switched_off_checks_stand_out(jaxexport, tmp_path):
     out = jaxexport("inspect", unlisted(tmp_path, switched_off=True)).out
-    assert (
-        "my_kernel_of_ours × 2: custom call; UNLISTED: is not guaranteed stable by jaxlib 0.12.0.1; called in @" in out
-    )
+    assert "my_kernel_of_ours × 2: custom call; UNLISTED: is not guaranteed stable by all of the 3 releases" in out
     assert "checks        switched off by the exporter: custom_call(my_kernel_of_ours)" in out
     assert "lapack_strsm_ffi × 2: LAPACK routine; guaranteed stable" in out
 
@@ -102,7 +135,7 @@ def test_unlisted_calls_and_switched_off_checks_stand_out(jaxexport, tmp_path):
 def test_a_call_that_the_newest_release_dropped_is_shown(jaxexport):
     out = jaxexport("inspect", DATA / "0.4.30" / "cholesky.jaxexport").out
     assert (
-        "lapack_spotrf × 2: LAPACK routine; DROPPED: was guaranteed by all of the 8 releases that can have written it"
+        "lapack_spotrf × 2: LAPACK routine; DROPPED: was guaranteed by all of the 13 releases that can have written it"
         in out
     )
 
@@ -127,11 +160,37 @@ def test_several_possible_writers_give_a_range(jaxexport):
     assert facts["promise"]["until"][0] < facts["promise"]["until"][1]
 
 
+def test_a_jax_is_not_taken_for_the_jaxlib_of_its_number(jaxexport):
+    """jax 0.12.0.1 works on jaxlibs from 0.11.2 to its own, and all of them write alike: the promise is a range."""
+    path = DATA / "0.12.0.1" / "mlp.jaxexport"
+    facts = json.loads(jaxexport("inspect", path, "--json").out)
+    assert (facts["writer"]["jax"], facts["writer"]["jaxlib"]) == ("0.12.0.1", None)
+    assert facts["writer"]["candidates"] == ["0.11.2", "0.12.0", "0.12.0.1"]
+    assert facts["promise"]["until"] == ["2027-03-16", "2027-04-18"]
+    shown = jaxexport("inspect", path).out
+    assert "jax 0.12.0.1, as it says; one of jaxlib 0.11.2, 0.12.0, 0.12.0.1: it does not say which" in shown
+
+
+def test_a_jax_with_one_possible_jaxlib_names_it(jaxexport, tmp_path):
+    facts = json.loads(jaxexport("inspect", changed(tmp_path, "0.12.0.1/mlp", jax_version="0.11.2"), "--json").out)
+    assert facts["writer"]["jaxlib"] == "0.11.2"
+
+
 def test_a_writer_outside_the_calendar_has_no_promise(jaxexport, tmp_path):
     ended = jaxexport("inspect", changed(tmp_path, "0.12.0.1/cholesky", jax_version="0.1.0"))
     assert "jax 0.1.0, as it says; no jaxlib of the calendar fits" in ended.out
     assert "promised      unknown" in ended.out
     assert "was checked against no list" in ended.out
+
+
+def test_a_check_that_only_old_readers_know_is_told(jaxexport):
+    golden = CASES["tests.compat.test_safety_checks.test_without_shape_assertions"]
+    out = jaxexport("inspect", golden).out
+    assert "checks        switched off by the exporter: shape_assertions\n" in out
+    assert "custom calls  none\n" in out
+    loads = json.loads(jaxexport("inspect", golden, "--json").out)["readers"]
+    assert [reader["jaxlib"] for reader in loads if reader["loads"]][-1] == "0.9.2"
+    assert "0.11.0 (2026-07-16): jax from 0.10.0 on does not know the disabled check shape_assertions" in out
 
 
 def test_control_characters_in_a_name_are_shown_not_obeyed(jaxexport, tmp_path):

@@ -19,7 +19,7 @@ MLP = DATA / "0.12.0.1" / "mlp.jaxexport"
 STABLEHLO = json.dumps(next(entry.stablehlo for entry in shipped_entries() if entry.jaxlib == "0.12.0.1"))
 RELEASE = f"""\
 jaxlib: {{"0.13.0": {{built: 2026-11-20, stablehlo: {STABLEHLO}}}}}
-jax: {{"0.13.0": {{built: 2026-11-20, minimum_jaxlib: "0.12.0"}}}}
+jax: {{"0.13.0": {{built: 2026-11-20, minimum_jaxlib: "0.13.0"}}}}
 """
 POLICY = "windows: {backward: 365, forward: 30}\nallow: {my_kernel_of_ours: we build it}\n"
 
@@ -73,7 +73,7 @@ def test_a_project_s_own_release_writes_and_reads_in_all_three(jaxexport, tmp_pa
     audit = jaxexport("audit", path, *words)
     assert f"{path}: ok, it makes no custom calls, written by jaxlib 0.13.0\n" in audit.out
     diff = jaxexport("diff", MLP, path, *words)
-    assert "written by: jax 0.12.0.1, jaxlib 0.12.0.1 → jax 0.13.0, jaxlib 0.13.0" in diff.out
+    assert " → jax 0.13.0, as it says, and jaxlib 0.13.0\n" in diff.out
 
 
 def test_a_call_that_the_policy_allows_is_allowed_in_all_three(jaxexport, tmp_path):

@@ -56,15 +56,15 @@ def judged(*results, declared=CHANGE, as_of=TODAY, windows=None):
         ("2026-02-24", Phase.FORWARD, True, True, True),
         ("2026-02-25", Phase.UNRELEASED, False, True, True),
         ("2026-02-28", Phase.BACKWARD, False, True, True),
-        ("2026-08-26", Phase.BACKWARD, False, True, True),
-        ("2026-08-27", Phase.OVER, False, True, False),
+        ("2026-08-27", Phase.BACKWARD, False, True, True),
+        ("2026-08-28", Phase.OVER, False, True, False),
     ],
 )
 def test_the_five_days_of_a_change(date, phase, exports_old, readers_new, readers_old):
     found = status_of(CHANGE, Windows(), day(date))
     assert (found.phase, found.exports_old) == (phase, exports_old)
     assert (found.readers_new, found.readers_old) == (readers_new, readers_old)
-    assert (found.new_from, found.delete_from) == (day("2026-02-25"), day("2026-08-27"))
+    assert (found.new_from, found.delete_from) == (day("2026-02-25"), day("2026-08-28"))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_the_five_days_of_a_change(date, phase, exports_old, readers_new, reader
             "2026-02-03",
             [
                 "exports use scale_v1; the change begins on 2026-02-04",
-                "readers run scale_v1 until 2026-08-27: the release of 2026-02-28 and 180 days",
+                "readers run scale_v1 until the end of 2026-08-27: the release of 2026-02-28 and 180 days",
             ],
         ),
         (
@@ -83,20 +83,28 @@ def test_the_five_days_of_a_change(date, phase, exports_old, readers_new, reader
                 "exports use scale_v1 until 2026-02-25, 21 days after scale_v2 was introduced: readers built before "
                 "2026-02-04 are "
                 "still promised, and do not have it",
-                "readers run scale_v2 too, and scale_v1 until 2026-08-27: the release of 2026-02-28 and 180 days",
+                "readers run scale_v2 too, and scale_v1 until the end of 2026-08-27: the release of 2026-02-28 and 180 "
+                "days",
             ],
         ),
         (
-            "2026-08-27",
+            "2026-08-28",
             [
                 "exports may use scale_v2 since 2026-02-25: every promised reader has it",
-                "readers no longer have to run scale_v1 since 2026-08-27",
+                "readers no longer have to run scale_v1 since 2026-08-28",
             ],
         ),
     ],
 )
 def test_what_must_hold_is_said_in_sentences(date, said):
     assert list(status_of(CHANGE, Windows(), day(date)).must) == said
+
+
+def test_a_target_of_1_february_may_be_deleted_on_1_august():
+    """The example of JAX's own note on these windows, in which the window's last day is included."""
+    found = status_of(change(introduced=day("2026-01-01"), release=day("2026-02-01")), Windows(), day("2026-07-31"))
+    assert promise(day("2026-02-01"), day("2026-07-31"), Windows()).promised
+    assert (found.readers_old, found.delete_from) == (True, day("2026-08-01"))
 
 
 def test_without_a_release_the_old_target_stays():
@@ -112,7 +120,7 @@ def test_a_removed_target_is_still_run_by_readers():
     assert (found.phase, found.exports_old, found.readers_new) == (Phase.BACKWARD, False, False)
     assert found.must == (
         "exports no longer have to use scale_v1 since 2026-02-04",
-        "readers run scale_v1 until 2026-08-27: the release of 2026-02-28 and 180 days",
+        "readers run scale_v1 until the end of 2026-08-27: the release of 2026-02-28 and 180 days",
     )
 
 
@@ -234,16 +242,15 @@ def test_a_late_export_of_the_old_target_postpones_its_deletion():
     last = result(writer="0.9.2").promised_until
     assert found.delete_from == last + datetime.timedelta(days=1) == day("2026-09-15")
     assert judged(ran("0.9.2", "0.9.2", "scale_v1"), as_of=day("2026-09-14")).must[1] == (
-        "readers run scale_v2 too, and scale_v1 until 2026-09-15: the release of 2026-02-28 and 180 days, and longer "
-        "because exports "
-        "continued to use it"
+        "readers run scale_v2 too, and scale_v1 until the end of 2026-09-14: the release of 2026-02-28 and 180 days, "
+        "and longer because exports continued to use it"
     )
 
 
 def test_results_without_the_target_say_nothing_of_it():
     found = judged(ran("0.9.1", "0.10.2", "another"))
     assert (found.broken, found.goldens, found.measured, found.cells) == ((), (), (), 0)
-    assert found.delete_from == day("2026-08-27")
+    assert found.delete_from == day("2026-08-28")
 
 
 # --- how it is told ---------------------------------------------------------------------------------------------------
@@ -282,9 +289,9 @@ def test_a_broken_rule_is_told_first_and_the_change_last():
     assert found[1].text.splitlines() == [
         "scale_v1 → scale_v2: over (adds an offset; owner me, https://example.org/1).",
         "  must hold  exports may use scale_v2 since 2026-03-07: every promised reader has it",
-        "             readers no longer have to run scale_v1 since 2026-08-27",
+        "             readers no longer have to run scale_v1 since 2026-08-28",
         "  measured   tests.test_a.test_f/0.9.0.1-cpu: 1 of 1 promised cells pass in readers that have the change",
-        "  delete     scale_v1 from 2026-08-27 on, and the goldens that call it: tests.test_a.test_f/0.9.0.1-cpu",
+        "  delete     scale_v1 from 2026-08-28 on, and the goldens that call it: tests.test_a.test_f/0.9.0.1-cpu",
     ]
 
 

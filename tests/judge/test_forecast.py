@@ -114,7 +114,7 @@ def test_the_deadlines_of_a_custom_call_are_told():
         ("2026-12-01", "custom_call", "v1 → v2 introduced"),
         ("2026-12-22", "custom_call", "v1 → v2 exports"),
         ("2026-12-31", "custom_call", "v1 → v2 release"),
-        ("2027-06-29", "custom_call", "v1 → v2 deletion"),
+        ("2027-06-30", "custom_call", "v1 → v2 deletion"),
     ]
     gone = CustomCallChange("v1", None, day("2026-12-01"), None, "r", "o", "i")
     found = [event for event in events(told(policy=Policy(custom_call_changes=(gone,)))) if event[1] == "custom_call"]

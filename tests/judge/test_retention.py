@@ -71,8 +71,8 @@ def test_goldens_of_a_custom_call_stay_until_it_may_be_deleted():
     calling = [golden("a", "0.6.2", custom_calls=("old",)), golden("a", "0.12.0.1", custom_calls=("new",))]
     declared = CustomCallChange("old", "new", day("2026-07-01"), day("2026-07-16"), "r", "o", "i")
     for release, when, stays in (
-        (day("2026-07-16"), day("2027-01-11"), ("calls old, which readers must run until 2027-01-12",)),
-        (day("2026-07-16"), day("2027-01-12"), ()),
+        (day("2026-07-16"), day("2027-01-12"), ("calls old, which readers must run until the end of 2027-01-12",)),
+        (day("2026-07-16"), day("2027-01-13"), ()),
         (None, day("2027-06-01"), ("calls old, which readers must run because no release is declared",)),
     ):
         change = CustomCallChange(

@@ -18,6 +18,7 @@ AGE = (
     "ValueError",
     "artifact seems to be older than the 6-month backward-compatibility window. Re-export it.",
 )
+CHECK = ("deserialize", "ValueError", "Cannot deserialize DisabledSafetyCheck with unknown kind: 2")
 PLATFORM = ("lower", "ValueError", "Function 'f' was exported for platforms '('tpu',)' but it is used on '('cpu',)'.")
 
 
@@ -31,6 +32,8 @@ PLATFORM = ("lower", "ValueError", "Function 'f' was exported for platforms '('t
         (AGE, "0.11.0", False),
         (AGE, "0.11.1", True),
         (AGE, "0.12.0.1", True),
+        (CHECK, "0.9.2", False),
+        (CHECK, "0.10.0", True),
         (PLATFORM, "0.4.30", True),
         (PLATFORM, "0.12.0.1", True),
     ],
@@ -41,7 +44,7 @@ def test_a_message_is_a_refusal_only_in_the_listed_releases(said, jax, refused):
 
 @pytest.mark.parametrize("entry", load_refusals(), ids=lambda entry: entry.meaning)
 def test_each_entry_ends_with_the_day_it_says(entry):
-    examples = {"^deserialize": VERSION, "seems to": AGE, "was (exp": PLATFORM}
+    examples = {"^deserialize": VERSION, "seems to": AGE, "^Cannot": CHECK, "was (exp": PLATFORM}
     (message,) = (said[2] for start, said in examples.items() if entry.message.startswith(start))
     one = datetime.timedelta(days=1)
     for edge, outside in ((entry.since, -one), (entry.until, one)):

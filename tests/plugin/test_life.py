@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
+from jax._src.lib import jaxlib_extension_version
 
 if TYPE_CHECKING:
     from conftest import Project, Projects, Run
@@ -127,6 +129,13 @@ def test_update_goldens_writes_and_reports_one_folder_a_case(life: Life) -> None
     assert "4 goldens new: test_models.test_" in life.written.text
 
 
+def test_a_writer_tells_its_build_of_jaxlib(life: Life) -> None:
+    manifests = [data for name, data in life.golden.items() if name.endswith("golden.yaml")]
+    for writer in (yaml.safe_load(data)["writer"] for data in manifests):
+        assert writer["jaxlib_extension_version"] == jaxlib_extension_version
+        assert "xla_extension_version" not in writer, "which jax had until 0.4"
+
+
 def test_a_golden_holds_the_function_that_it_was_made_of(life: Life) -> None:
     assert life.checked.code == 0
     assert life.checked.outcomes() == {"passed": list(life.checked.tests)}
@@ -189,3 +198,20 @@ def test_after_the_update_every_generation_is_replayed(life: Life) -> None:
     assert life.checked_again.code == 0
     assert life.checked_again.outcomes() == {"passed": list(life.checked_again.tests)}
     assert "3 cases checked against 4 goldens: 4 kept" in life.checked_again.text
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("JAX_EXPORT_CALLING_CONVENTION_VERSION", "9", "calling convention: golden 10; now 9"),
+        (
+            "JAX_EXPORT_IGNORE_FORWARD_COMPATIBILITY",
+            "1",
+            "jax_export_ignore_forward_compatibility: golden False; now True",
+        ),
+    ],
+)
+def test_a_golden_written_with_another_setting_says_so(life: Life, variable: str, value: str, told: str) -> None:
+    run = life.project.pytest("-k", "wave", environment={variable: value})
+    assert run.code == 1
+    assert f"{told}, see {variable}\n" in run["test_wave"].text

@@ -14,7 +14,9 @@ from commands import assert_bad_input
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from export_core.inspection.describe import STABLEHLO_YEARS
 from export_core.policy import Policy, PolicyError, Required, find_policy, load_policy, read_policy
+from export_core.policy.model import WindowDays
 from export_core.policy.schema_errors import schema_problems
 from export_core.releases import Windows
 
@@ -75,6 +77,25 @@ def test_what_the_page_about_policies_shows_is_read(load):
 def test_what_summary_json_keeps_of_a_policy_is_that_policy(load):
     policy = load(EVERYTHING)
     assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(policy)), Policy) == policy
+
+
+def test_the_page_explains_the_default_windows_and_all_other_figures():
+    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
+    windows, (backward, forward) = Policy().windows, STABLEHLO_YEARS
+    for row in (
+        f"`backward: {windows.backward}` (the default)",
+        f"`forward: {windows.forward}` (the default)",
+        "| 1 month | the same note of May 2024, for forward compatibility | `forward: 30` |",
+        "| 6 months, 1 February to 1 August |",
+        f"| {backward} years and {forward} years | StableHLO,",
+    ):
+        assert row in page
+    for advice in ("rebuild and redeploy", "with the same jaxlib", "newest released jaxlib", "is promised nothing"):
+        assert advice in page
+
+
+def test_a_window_may_be_told_in_weeks(load):
+    assert load("windows: {backward: 26 weeks, forward: 1 week}").windows == WindowDays(182, 7)
 
 
 @pytest.mark.parametrize("days", ["180", "180 days", '"180"', "'1 day'"])
@@ -202,6 +223,10 @@ QUIRK = """quirks:
         # values of another type
         ("windows:\n  backward: long",
          "2: windows.backward: expected a whole number or text such as '180 days', found 'long'."),
+        ("windows:\n  backward: 6 months",
+         "2: windows.backward: expected a whole number or text such as '180 days', found '6 months'. A month has 28 "
+         "to 31 days, and a window has the same length whenever it begins: write 180 days for the 6 months of JAX"),
+        ("windows: 6 months", "1: windows: expected a table, found '6 months'. A month has 28 to 31 days"),
         ("windows: {backward: 1.5}",
          "1: windows.backward: expected a whole number or text such as '180 days', found 1.5."),
         ("windows: {backward: -1}", "1: windows.backward: expected 0 to 36500 days, found -1."),

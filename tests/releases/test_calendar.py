@@ -5,11 +5,14 @@ from __future__ import annotations
 import datetime
 
 import pytest
+from jax._src.lib import check_jaxlib_version
 from making import day
 from packaging.version import Version
 
+from export_core.matrix.selection import Selection, choose_readers, known_releases
 from export_core.policy import ExtraReleases, Policy
-from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, load_calendar
+from export_core.releases import Calendar, JaxlibRelease, JaxRelease, ReleaseError, Windows, load_calendar
+from export_core.releases.entries import calendar_entries
 
 CALENDAR = load_calendar()
 PAIRED = [version for version in CALENDAR.jaxlib if version != "0.4.13"]
@@ -41,6 +44,56 @@ def test_jaxlib_is_paired_with_the_newest_matching_jax(jaxlib):
 )
 def test_pairs_that_people_have(jaxlib, jax):
     assert CALENDAR.release(jaxlib).jax == jax
+
+
+@pytest.mark.parametrize(
+    ("jaxlib", "jax"),
+    [
+        ("0.13.0.dev20261120", "0.13.0.dev20261118"),
+        ("0.13.0rc1", "0.13.0.dev20261118"),
+        ("0.13.0", "0.13.0rc1"),
+        ("0.13.0rc1", "0.13.0"),
+    ],
+)
+def test_development_versions_pair_by_their_numbers_as_in_jax(jaxlib, jax):
+    calendar = CALENDAR.extended(
+        {jaxlib: JaxlibRelease(day("2026-11-20"))}, {jax: JaxRelease(day("2026-11-20"), "0.12.0")}
+    )
+    assert check_jaxlib_version(jax, jaxlib, "0.12.0") == (0, 13, 0)
+    assert calendar.pair(jaxlib, jax).jax == calendar.release(jaxlib).jax == jax
+
+
+@pytest.mark.parametrize(
+    ("jaxlib", "jax"), [("0.13.0.dev20261120", "0.13.0.dev20261118"), ("0.13.0.dev20261118", "0.13.0.dev20261120")]
+)
+def test_nightlies_of_two_days_can_be_named_as_a_reader(jaxlib, jax):
+    selection = Selection(readers=f"{jaxlib}-jax{jax}", indexes=("https://nightlies.example/simple",))
+    known = known_releases(selection, CALENDAR)
+    (chosen,) = choose_readers(selection, known, Windows(), [], day("2026-11-22")).chosen
+    assert (chosen.jaxlib, chosen.jax) == (jaxlib, jax)
+
+
+def test_a_candidate_of_the_minimum_jaxlib_is_new_enough():
+    calendar = CALENDAR.extended(
+        {"0.13.0rc1": JaxlibRelease(day("2026-11-20"))}, {"0.13.0": JaxRelease(day("2026-11-25"), "0.13.0")}
+    )
+    assert calendar.pair("0.13.0rc1", "0.13.0").jax == "0.13.0"
+
+
+@pytest.mark.parametrize("jaxlib", ["0.13.0.1rc1", "0.13.1.dev20261120"])
+def test_a_jaxlib_with_higher_numbers_is_refused_as_in_jax(jaxlib):
+    calendar = CALENDAR.extended(
+        {jaxlib: JaxlibRelease(day("2026-11-20"))}, {"0.13.0": JaxRelease(day("2026-11-20"), "0.12.0")}
+    )
+    with pytest.raises(RuntimeError, match="is newer than and incompatible with jax"):
+        check_jaxlib_version("0.13.0", jaxlib, "0.12.0")
+    with pytest.raises(ReleaseError, match="a jaxlib must not be newer than its jax"):
+        calendar.pair(jaxlib, "0.13.0")
+
+
+def test_every_jax_of_a_jaxlib_is_known_and_not_its_own_alone():
+    (entry,) = (entry for entry in calendar_entries(CALENDAR) if entry.jaxlib == "0.11.2")
+    assert entry.all_jax == ("0.11.2", "0.12.0", "0.12.0.1")
 
 
 def test_jaxlib_without_a_jax_is_an_error_and_never_chosen():

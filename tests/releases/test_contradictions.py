@@ -8,7 +8,7 @@ from making import day, make_wheel
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.selection import Selection, known_releases
 from export_core.policy import ExtraReleases, Policy, PolicyError, find_policy
-from export_core.releases import JaxlibRelease, ReleaseError, load_calendar
+from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError, load_calendar
 from export_core.releases.contradictions import contradiction
 
 CALENDAR = load_calendar()
@@ -33,6 +33,30 @@ CALENDAR = load_calendar()
 def test_what_contradicts_a_projects_date(version, built, problem):
     found = contradiction(CALENDAR.jaxlib, version, JaxlibRelease(day(built)))
     assert (found[: len(problem)] == problem) if problem else found == ""
+
+
+@pytest.mark.parametrize(
+    ("jax", "minimum", "problem"),
+    [
+        ("0.13.0", "0.13.1", "expected minimum_jaxlib: 0.13.0 or lower, since no jax works with a newer jaxlib"),
+        ("0.13.0", "0.13.0rc1", "expected minimum_jaxlib: a released version"),
+        ("0.13.0.dev20261120", "0.13.0.dev20261101", "expected minimum_jaxlib: a released version"),
+        ("0.12.0.1", "0.12.1", "expected minimum_jaxlib: 0.12.0.1 or lower"),  # also of a jax that is shipped
+        ("0.13.0.dev20261120", "0.13.0", ""),
+        ("0.13.0", "0.12.0", ""),
+    ],
+)
+def test_a_minimum_jaxlib_is_released_and_not_newer_than_its_jax(jax, minimum, problem):
+    built = CALENDAR.jax[jax].built if jax in CALENDAR.jax else day("2026-11-20")
+    message = contradiction(CALENDAR.jax, jax, JaxRelease(built, minimum))
+    assert message.startswith(problem) if problem else message == ""
+
+
+def test_policy_check_refuses_a_minimum_jaxlib_newer_than_its_jax(tmp_path):
+    text = "releases:\n  jax:\n    0.13.0: {built: 2026-11-20, minimum_jaxlib: 0.13.1}\n"
+    (tmp_path / "export_compat.yaml").write_text(text)
+    with pytest.raises(PolicyError, match=r"export_compat.yaml:3: releases.jax.0.13.0: expected minimum_jaxlib"):
+        find_policy(tmp_path)
 
 
 def test_no_release_of_the_calendar_contradicts_those_before_it():

@@ -23,7 +23,8 @@ Made by `python tools/surface_page.py .jaxexport docs/surface.md` after `nox -s 
 
 Each section is a module of `tests/compat`, each row a writer, each column a reader: both are jaxlib releases, ordered
 by build date. A number counts the goldens that passed all their checks: outputs, derivatives, further shapes, refusals,
-meshes. In parentheses: outside the promise for these two dates.
+meshes. In parentheses: outside the promise for these two dates. What JAX's documents say of all this, with a test for
+each statement, is in [statements.md](statements.md).
 """
 
 

@@ -159,6 +159,19 @@ def test_before_version_9_main_has_no_tokens():
     assert check_main(old) == []
 
 
+def test_disabled_checks_and_platforms_are_in_version_6():
+    envelope = read(HERE / "conventions" / "6.jaxexport").envelope
+    assert (envelope.calling_convention_version, envelope.platforms) == (6, ("cpu", "tpu"))
+    assert envelope.disabled_checks == ()
+
+
+def test_shape_assertions_are_in_modules_since_version_7():
+    older, later = (read(HERE / "conventions" / f"{version}.jaxexport") for version in (6, 8))
+    assert str(older.envelope.in_avals[0]) == str(later.envelope.in_avals[0]) == "float32[w,2*h]"
+    assert older.custom_calls == ()
+    assert [call.target for call in later.custom_calls] == ["shape_assertion"] * 3
+
+
 def test_a_version_that_is_not_known_here_raises_no_alarm():
     envelope = read(DATA / "0.12.0.1" / "key.jaxexport").envelope
     newer = envelope._replace(calling_convention_version=NEWEST + 1, module_kept_var_idx=())

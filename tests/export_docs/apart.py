@@ -70,6 +70,12 @@ def test_a_call_gives_each_device_its_part(devices, kind):
     assert _first_two(res1) == [(0, (slice(0, 8, None),)), (1, (slice(8, 16, None),))]
 
 
+def test_an_abstract_mesh_places_no_argument(devices):
+    exp = _exported_for(AbstractMesh((4,), ("a",)))
+    with pytest.raises(ValueError, match=r"is_fully_addressable is not implemented for `jax\.sharding\.AbstractMesh`"):
+        exp.call(jax.device_put(jnp.arange(32), NamedSharding(AbstractMesh((4,), ("a",)), P("a"))))
+
+
 def test_the_mesh_of_june_2024_was_that_of_the_jitted_function(devices):
     export_mesh = Mesh(devices[:4], ("a",))
     arg = jnp.arange(8 * 4)
@@ -114,6 +120,13 @@ def test_arguments_are_put_where_the_export_wants_them(devices):
     sharded_arg = jax.device_put(arg, exp.in_shardings_jax(calling_mesh)[0])
     res = exp.call(sharded_arg)
     assert _first_two(res) == [(7, (slice(0, 4, None),)), (6, (slice(4, 8, None),))]
+
+
+def test_a_mesh_with_other_axis_names_gives_no_shardings(devices):
+    # The documents do this; refused since 0.9.0.
+    exp = _exported_for(AbstractMesh((4,), ("a",)))
+    with pytest.raises(ValueError, match="does not match the mesh used for export"):
+        exp.in_shardings_jax(Mesh(devices[:4], ("b",)))
 
 
 def test_an_export_for_one_device_is_spread_with_its_arguments(devices, through):

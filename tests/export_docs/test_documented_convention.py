@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import export
+from jax import export, lax
 from jax._src import config, core, effects
 from jax._src.interpreters import mlir
 
+from export_core.artifact import read_bytes
 from export_core.export import ExportError, ExtraCall, add_checks
 
 
@@ -63,9 +66,10 @@ def test_every_supported_convention_can_be_asked_for(through):
         assert asked.artifact.envelope.calling_convention_version == version
 
 
-def test_a_convention_that_is_no_longer_supported_is_refused(through):
-    with pytest.raises(ExportError, match=r"version 8 is outside the range of supported versions"):
-        through(jnp.cos, 1.0, calling_convention_version=8)
+@pytest.mark.parametrize("version", range(1, 9))
+def test_a_convention_that_is_no_longer_supported_is_refused(through, version):
+    with pytest.raises(ExportError, match=rf"version {version} is outside the range of supported versions"):
+        through(jnp.cos, 1.0, calling_convention_version=version)
 
 
 # Section "Module calling convention": f32[w, 2 * h], several platforms, one ordered effect.
@@ -99,6 +103,35 @@ def test_the_inner_function_takes_dimension_variables_by_name(documented):
     assert inner.visibility == "private"
     assert _signature(inner) == [PLATFORM, *dimensions, TOKEN, ARRAY]
     assert inner.outputs[0] == "!stablehlo.token"
+
+
+def test_main_computes_dimensions_and_calls_the_inner_function(documented):
+    names = documented.artifact.module.op_names
+    assert "vhlo.get_dimension_size_v1" in names
+    (call,) = re.findall(r"call @_wrapped_jax_export_main\(.*", documented.files["module.mlir"].decode())
+    assert call.partition(" : ")[2].startswith(
+        "(tensor<i32>, tensor<i32>, tensor<i32>, !stablehlo.token, tensor<?x?xf32>) -> (!stablehlo.token"
+    )
+
+
+def test_with_64_bits_index_and_dimensions_are_i64():
+    with config.enable_x64(True):
+        function = jax.jit(lambda x: x * x.shape[0])
+        shape = jax.ShapeDtypeStruct(export.symbolic_shape("b"), np.float32)
+        artifact = read_bytes(bytes(export.export(function, platforms=["cpu", "tpu"])(shape).serialize()))
+    (inner,) = [each for each in artifact.module.functions if each.name == "_wrapped_jax_export_main"]
+    assert artifact.module.main.inputs == ("tensor<i64>", "tensor<?xf32>")
+    assert inner.inputs == ("tensor<i64>", "tensor<i64>", "tensor<?xf32>")
+
+
+def test_the_platform_index_counts_in_the_order_of_platforms(through):
+    def by_platform(x):
+        return lax.platform_dependent(x, cpu=lambda x: x + 1, tpu=lambda x: x * 100)
+
+    for platforms in (("cpu", "tpu"), ("tpu", "cpu")):
+        artifact = through(jax.jit(by_platform), 1.0, platforms=platforms).artifact
+        assert artifact.envelope.platforms == platforms
+        assert float(export.deserialize(bytearray(artifact.data)).call(2.0)) == 3.0
 
 
 def test_functions_of_global_constants_alone_are_all_tagged(documented):
@@ -141,6 +174,16 @@ def test_main_asserts_what_tracing_assumed_of_the_dimensions(documented):
         assert said in text
 
 
+def test_an_assertion_takes_a_condition_and_integers(documented):
+    calls = re.findall(r"custom_call @shape_assertion\(.*", documented.files["module.mlir"].decode())
+    assert len(calls) == 3
+    for call in calls:
+        condition, *integers = re.findall(r"tensor<\w+>", call.rpartition(" : ")[2])
+        places = {int(place) for place in re.findall(r"\{(\d)\}", call)}
+        assert (condition, {*integers}) == ("tensor<i1>", {"tensor<i32>"})
+        assert places == set(range(len(integers)))
+
+
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
@@ -157,6 +200,35 @@ def test_a_shape_that_tracing_ruled_out_is_refused(shape, message):
 
 
 # Section "Shape polymorphic export".
+
+
+def test_a_jit_is_traced_for_each_shape_and_an_artifact_for_none():
+    traced = []
+
+    def noted(x):
+        traced.append(x.shape)
+        return 2 * x
+
+    jitted = jax.jit(noted)
+    symbolic = export.export(jitted)(jax.ShapeDtypeStruct(export.symbolic_shape("b"), np.float32))
+    traced.clear()
+    shapes = [np.ones(size, np.float32) for size in (2, 3)]
+    assert [symbolic.call(x).shape for x in shapes] == [(2,), (3,)]
+    assert traced == []
+    assert [jitted(x).shape for x in shapes] == traced == [(2,), (3,)]
+
+
+def test_a_function_that_depends_on_the_size_needs_a_constraint():
+    def first_four(x):
+        return x[:4] if x.shape[0] >= 4 else x
+
+    def exported(*constraints):
+        shape = export.symbolic_shape("b", constraints=constraints)
+        return export.export(jax.jit(first_four))(jax.ShapeDtypeStruct(shape, np.float32))
+
+    with pytest.raises(core.InconclusiveDimensionOperation, match="Symbolic dimension comparison 'b' >= '4'"):
+        exported()
+    assert exported("b >= 4").call(np.ones(6, np.float32)).shape == (4,)
 
 
 def test_one_artifact_serves_many_shapes_and_a_golden_keeps_them(through):

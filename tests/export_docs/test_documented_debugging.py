@@ -22,6 +22,15 @@ def test_an_export_is_logged(caplog):
     assert f"version={export.maximum_supported_calling_convention_version}" in said[0]
 
 
+def test_the_log_names_platforms_and_disabled_checks(caplog):
+    with caplog.at_level(logging.DEBUG, logger="jax._src.export._export"):
+        export.export(
+            jax.jit(lax.sin), platforms=["cpu", "tpu"], disabled_checks=[export.DisabledSafetyCheck.platform()]
+        )(1.0)
+    assert "lowering_platforms=('cpu', 'tpu') disabled_checks=[platform]" in caplog.text
+    assert "Define JAX_DUMP_IR_TO to dump the module" in caplog.text
+
+
 PROGRAM = """
 import logging
 import jax

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import pytest
 from jax import export
-from jax._src import (
-    core,
-)  # the document takes both from here; there is no other public way to write a lowering as it does
+from jax._src import config, core  # the document takes core and mlir from here, too; nothing public lowers as it does
 from jax._src.interpreters import mlir
+from jax._src.lib import version as jaxlib_version
 
 from export_core.artifact.audit import audit
 from export_core.export import ExportError
@@ -78,17 +79,18 @@ def test_a_disabled_check_guarantees_nothing(through):
     assert (check.standing, check.ok) == ("disabled check", True)
 
 
-# Section "Ensuring forward and backward compatibility": the lowering rule of day D, without the condition on jaxlib's
-# version, which every jaxlib here fulfils.
+# Section "Ensuring forward and backward compatibility": the lowering rule of day D. `since` is the jaxlib that has
+# T_NEW, which every jaxlib here is unless a test says otherwise.
 
 
-def my_lowering_rule(ctx, operand):
-    if ctx.is_forward_compat():
+def my_lowering_rule(ctx, operand, since=(0, 4, 31)):
+    if ctx.is_forward_compat() or jaxlib_version < since:
         return _call("T", operand)
     return _call("T_NEW", operand)
 
 
 changed = _primitive("changed", my_lowering_rule, platform="tpu")
+too_new = _primitive("too_new", functools.partial(my_lowering_rule, since=(99,)), platform="tpu")
 OURS = {"T": "an example", "T_NEW": "an example"}
 
 
@@ -111,3 +113,26 @@ def test_ignoring_forward_compatibility_uses_the_new_target(through):
     )
     assert _targets(produced) == ["T_NEW"]
     assert produced.manifest.options.ignore_forward_compatibility is True
+
+
+def test_an_older_jaxlib_keeps_the_old_target():
+    lowered = jax.jit(too_new.bind).trace(1.0).lower(lowering_platforms=("tpu",))
+    assert "@T(" in str(lowered.compiler_ir())
+
+
+def test_the_new_target_must_be_on_the_list_or_allowed(through):
+    options = {"platforms": ("tpu",), "ignore_forward_compatibility": True}
+    with pytest.raises(ValueError, match=rf"{REFUSED}(?s:.*)T_NEW"), config.export_ignore_forward_compatibility(True):
+        export.export(jax.jit(changed.bind), platforms=["tpu"])(1.0)
+    with pytest.raises(ExportError, match="T_NEW"):
+        through(jax.jit(changed.bind), 1.0, disabled_checks={"T": "an example"}, **options)
+
+
+# "We continuously add more": the list of guaranteed targets, release by release.
+
+
+def test_the_list_of_guaranteed_targets_grows_and_shrinks():
+    old, new = set(stable_targets("0.4.30")), set(stable_targets("0.12.0.1"))
+    assert {"lapack_sgeqrf_ffi", "cusolver_geqrf_ffi"} <= new - old
+    # The document only speaks of additions: what the last window no longer needs is removed too.
+    assert {"lapack_sgeqrf", "cusolver_geqrf"} <= old - new

@@ -1,0 +1,56 @@
+"""Every statement of JAX's documents has a test that exists, and docs/statements.md is made of the same rows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tools import statements_page
+
+DOCUMENTS = statements_page.load_documents()
+ROWS = statements_page.statements(DOCUMENTS)
+FILES = statements_page.files_by_test(ROWS)
+
+
+def _source(row):
+    """The files of a row's tests, without the backslashes of regular expressions."""
+    return "".join(FILES[name].read_text(encoding="utf-8") for name in row.tests).replace("\\", "")
+
+
+def test_the_page_is_made_of_the_rows():
+    page = statements_page.PAGE.read_text(encoding="utf-8")
+    assert page == statements_page.page(DOCUMENTS), "run `python tools/statements_page.py`"
+
+
+def test_every_statement_has_tests_that_exist():
+    assert len(ROWS) >= 131
+    assert [row.says for row in ROWS if not row.tests] == []
+    assert sorted({name for row in ROWS for name in row.tests} - FILES.keys()) == []
+
+
+def test_no_statement_stands_twice_in_a_section():
+    for document in DOCUMENTS:
+        for section, rows in document.sections.items():
+            assert len({row.says for row in rows}) == len(rows), section
+
+
+def test_an_outcome_is_one_of_four():
+    assert [row.says for row in ROWS if bool(row.refused) + bool(row.differs) + row.judged > 1] == []
+
+
+def test_a_message_of_jax_is_in_a_test_of_its_row():
+    assert [row.says for row in ROWS if row.refused not in _source(row)] == []
+
+
+def test_a_test_that_does_not_exist_makes_no_page():
+    row = statements_page.Statement("It works.", ("test_statements::test_that_nobody_wrote",))
+    with pytest.raises(KeyError, match="test_that_nobody_wrote"):
+        statements_page.page((statements_page.Document("A document", "About it.", {"A section": (row,)}),))
+
+
+def test_every_test_of_the_documents_folder_is_named():
+    # What is in these files shows nothing but the documents.
+    named = {name for row in ROWS for name in row.tests}
+    ours = {name for name in FILES if re.match(r"(test_documented_\w+|apart)::", name)}
+    assert sorted(ours - named) == []

@@ -138,6 +138,13 @@ def every_release(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def libraries(session: nox.Session) -> None:
+    """What 16 libraries export, read where they are not installed: a table. -- --docs docs/libraries.md: the page."""
+    session.install("-e", ".")
+    session.run("python", "tests/libraries/libraries_table.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
 def vhlo_tables(session: nox.Session) -> None:
     """Check the VHLO tables against the newest jaxlib. -- --renew adds operations; -- FOLDER for another jaxlib."""
     session.install("-e", ".")

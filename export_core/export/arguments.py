@@ -73,13 +73,21 @@ def find_static_arguments(test: str, args: tuple[Any, ...], kwargs: Mapping[str,
         dynamic_tree: the tree of the arguments that the function takes as arrays (`api.dynamic_tree`).
 
     Raises:
-        ExportError: no choice of static arguments fits, or several do.
+        ExportError: no choice of static arguments fits, or several do; or a tree node is not as jax needs it.
     """
     matching = [
         arguments
         for static in _possible_static(args, kwargs, dynamic_tree)
         if jax.tree_util.tree_structure((arguments := Arguments(args, dict(kwargs), static)).dynamic) == dynamic_tree
     ]
+    # ArgInfo is what jax puts in place of arrays: here a node took it for no array, and into its structure.
+    if not matching and "ArgInfo(" in str(dynamic_tree):
+        raise ExportError(
+            f"{test}: a tree node in the arguments decides by type which leaves are arrays, and jax.export fails "
+            "on it (Too many leaves for PyTreeDef). Pass its leaves: leaves, tree = jax.tree.flatten(x), and export "
+            "jax.jit(lambda leaves: f(jax.tree.unflatten(tree, leaves))). The arguments of the function are "
+            f"{tree_text(dynamic_tree)}."
+        )
     if len(matching) != 1:
         raise ExportError(
             f"{test}: cannot tell which arguments are static: the function takes {tree_text(dynamic_tree)} as arrays, "

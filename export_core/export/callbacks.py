@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import re
+import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ _FUNCTIONALIZE = (
     "process."
 )
 _EQUINOX = "EQX_ON_ERROR=off leaves equinox's checks out, and throw=False those of the solvers that use it."
+_HIDDEN = "No equation of the function makes the call: a primitive does where it is lowered, or a derivative."
 
 _JAX = str(Path(jax.__file__).parent) + os.sep
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
@@ -36,12 +38,14 @@ class _Frame(NamedTuple):
 
 
 def describe_callbacks(jaxpr: Any) -> str:
-    """A line for each call of a function that calls back into Python, and what to do. Empty if none is found.
+    """A line for each call of a function that calls back into Python, and what to do.
 
     Args:
         jaxpr: of the function, closed, in any release since 0.4.24.
     """
     calls = list(_calls(getattr(jaxpr, "jaxpr", jaxpr), (), set()))
+    if not calls:  # such as the linear_solve of lineax
+        return "\n".join([_HIDDEN, *([_EQUINOX] if "equinox" in sys.modules else [])])
     lines = list(dict.fromkeys(_call_text(primitive, frames) for primitive, frames in calls))  # no duplicates, in order
     more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
     files = {frame.file for _, frames in calls for frame in frames}

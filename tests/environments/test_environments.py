@@ -273,6 +273,17 @@ def test_a_message_of_uv_shows_no_password(cache, tmp_path):
     assert "s3" not in str(raised.value)
 
 
+def test_a_file_of_several_packages_is_as_one_of_them_says(cache, tmp_path):
+    both = [make_wheel(tmp_path, name, "1.0", modules={"docs/conf.py": f"{name = }"}) for name in ("tiny", "small")]
+    folder = build("tiny", sys.executable, tuple(map(str, both)), "import tiny, small").folder
+    assert (module.damage_in(folder), module.changed_in(folder)) == ("", "")
+    (conf,) = folder.glob("lib/python*/site-packages/docs/conf.py")
+    conf.write_text("name = 'TINY'")
+    assert "conf.py: expected the content" in module.changed_in(folder)
+    conf.write_text("longer than both")
+    assert "conf.py: expected 13 or 14 bytes" in module.damage_in(folder)
+
+
 @pytest.mark.parametrize(
     ("name", "is_damage"),
     [

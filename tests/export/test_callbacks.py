@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -107,5 +108,10 @@ def test_the_library_that_makes_the_call_is_named() -> None:
     assert "EQX_ON_ERROR=off" in text
 
 
-def test_a_function_without_one_has_no_text() -> None:
-    assert describe_callbacks(jax.make_jaxpr(jnp.sin)(1.0)) == ""
+def test_a_call_that_is_in_no_equation_is_told_as_such(monkeypatch):
+    monkeypatch.delitem(sys.modules, "equinox", raising=False)
+    text = describe_callbacks(jax.make_jaxpr(jnp.sin)(1.0))
+    assert text.startswith("No equation of the function makes the call")
+    assert "EQX_ON_ERROR" not in text
+    monkeypatch.setitem(sys.modules, "equinox", object())
+    assert "EQX_ON_ERROR=off" in describe_callbacks(jax.make_jaxpr(jnp.sin)(1.0))

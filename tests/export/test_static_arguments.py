@@ -46,6 +46,32 @@ def test_two_numbers_of_which_one_is_static_cannot_be_told_apart():
         static_of(jax.jit(lambda x, n, m: x * n * m, static_argnums=1), X, 3, 4)
 
 
+class Choosy:
+    """A node whose leaves are what its arrays are, as the distributions of distrax are nodes."""
+
+    def __init__(self, *values):
+        self.values = values
+
+
+def _flatten(node):
+    are_arrays = [isinstance(value, (np.ndarray, jax.Array, jax.core.Tracer)) for value in node.values]
+    arrays = [value for value, is_array in zip(node.values, are_arrays, strict=True) if is_array]
+    return arrays, tuple(None if is_array else value for value, is_array in zip(node.values, are_arrays, strict=True))
+
+
+def _unflatten(others, arrays):
+    rest = iter(arrays)
+    return Choosy(*(next(rest) if other is None else other for other in others))
+
+
+jax.tree_util.register_pytree_node(Choosy, _flatten, _unflatten)
+
+
+def test_a_node_that_chooses_its_leaves_is_refused_with_what_to_write():
+    with pytest.raises(ExportError, match=r"decides by type .* leaves, tree = jax\.tree\.flatten\(x\)"):
+        static_of(jax.jit(lambda node: node.values[0]), Choosy(X, 3))
+
+
 def test_new_values_keep_static_ones_in_their_places():
     function = jax.jit(lambda x, mode, y: x + y, static_argnums=1)
     found = find_static_arguments("t", (X, "m", 2.0), {}, dynamic_tree(function, (X, "m", 2.0), {}))

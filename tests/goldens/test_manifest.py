@@ -14,7 +14,7 @@ from export_core.goldens import Check, Comparison, GoldenError, Manifest, Option
 from export_core.goldens.manifest import FORMAT, dump_manifest, load_manifest
 from export_core.tolerances import COMPARATORS, FLOATS, PLATFORMS
 
-GOLDENS = Path(__file__).parents[2] / "golden"
+OLD_GOLDENS = Path(__file__).parents[1] / "every_release" / "golden"
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 NAMES = st.from_regex(r"[A-Za-z0-9_=\[\],+-][A-Za-z0-9_.=\[\],+-]{0,20}[A-Za-z0-9]", fullmatch=True)
@@ -148,7 +148,7 @@ def test_a_writer_is_named_by_jaxlib_platform_and_another_jax():
 
 def test_a_writer_of_0_4_has_the_extension_version_of_xla():
     case = "tests.compat.test_safety_checks.test_without_shape_assertions"
-    old = load_manifest(GOLDENS / case / "0.4.24-jax0.4.27-cpu" / "golden.yaml").writer
+    old = load_manifest(OLD_GOLDENS / case / "0.4.24-jax0.4.27-cpu" / "golden.yaml").writer
     assert (old.xla_extension_version, old.jaxlib_extension_version) == (237, None)
     assert old.id == "0.4.24-jax0.4.27-cpu", "no part of who the writer is"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,23 +28,21 @@ from export_core.export import (
     ProducedGolden,
     add_checks,
     case_id,
-    outputs_for,
     produce,
     require_values,
 )
-from export_core.goldens import Check, Comparison, Golden, GoldenStore, Options
-from export_core.goldens.arrays import from_npz
-from export_core.goldens.store import OUTPUTS, staged_golden
-from export_core.inspection.listings import jaxpr_difference
+from export_core.goldens import Comparison, Golden, GoldenStore
+from export_core.goldens.store import staged_golden
 from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
-from export_core.inspection.source_difference import JAXPR, source_difference
+from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
 from export_core.matrix.checks import GoldenOutputs
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.noise_runs import known_noise, with_noise
 from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken_cell, first_replay, outcome_line
-from pytest_jaxexport.comparisons import changed_settings, correction, marked_now
+from pytest_jaxexport.changes import changes_since
+from pytest_jaxexport.comparisons import correction, marked_now
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import MarkerOptions, own_targets
 from pytest_jaxexport.renamed import rename_hint
@@ -318,44 +316,10 @@ class Recorder:
             return False
 
     def _changes(self, produced: ProducedGolden, reference: Golden) -> list[str]:
-        """What differs from the reference: signature, custom calls, numbers, in this order."""
-        now, then = produced.manifest, reference.manifest
-        (reference,) = under_policy([marked_now(reference, self._marked, self._settings)], self._settings.policy)
-        changes = [
-            f"signature: {what}: golden {getattr(then.signature, what)}, now {getattr(now.signature, what)}"
-            for what in ("inputs", "outputs", "in_tree", "out_tree")
-            if getattr(then.signature, what) != getattr(now.signature, what)
-        ]
-        # Where types differ the signature says so, and numbers from other inputs would differ anyway.
-        comparable = all(
-            getattr(then.signature, what) == getattr(now.signature, what) for what in ("inputs", "outputs", "in_tree")
-        )
-        if now.writer.id == then.writer.id:
-            options = _changed_options(now.options, then.options)
-            # Another jaxlib may lower the same function to other targets; the audit has checked that they are promised.
-            changes += options or [
-                *changed_settings(produced, reference),
-                *_changed_names("custom calls", now.custom_calls, then.custom_calls),
-            ]
-            changes += _changed_names("checks", *([check.name for check in side.checks] for side in (now, then)))
-            changes += _changed_names(
-                "leaves", *(side.flattened.paths if side.flattened else () for side in (now, then))
-            )
-            if produced.outputs is None:
-                changes += _changed_jaxpr(produced, reference)
-        values = produced.outputs
-        if comparable and values is not None and not then.options.without_outputs:
-            inputs = reference.inputs()
-            if [leaf.data.tobytes() for leaf in produced.inputs] != [leaf.data.tobytes() for leaf in inputs]:
-                # The test makes other inputs now, perhaps random ones: compare the outputs for the golden's inputs.
-                values = outputs_for(produced, inputs)
-            platform, policy = now.writer.platform, self._settings.policy
-            wanted = GoldenOutputs(reference, platform, policy.tolerances, self._replayer.user_code)
-            difference = wanted.compare(Check("", outputs=OUTPUTS), reference.outputs(), values)
-            if not difference.ok:
-                changes.append(f"numbers: {difference}")
-            changes += _changed_checks(produced, wanted)
-        return changes
+        policy = self._settings.policy
+        (compared,) = under_policy([marked_now(reference, self._marked, self._settings)], policy)
+        platform = produced.manifest.writer.platform
+        return changes_since(produced, GoldenOutputs(compared, platform, policy.tolerances, self._replayer.user_code))
 
     def _remedy(self, test: str) -> str:
         """The command that writes this test's goldens, for the folder where pytest was called."""
@@ -369,53 +333,6 @@ class Recorder:
         raise pytest.fail.Exception(
             shown(text), pytrace=False
         ) from None  # the text contains that of the error behind it
-
-
-def _changed_jaxpr(produced: ProducedGolden, reference: Golden) -> list[str]:
-    """What tells of another function where there are no outputs: the jaxpr, which one writer always prints alike."""
-    then = reference.content(JAXPR).decode(errors="replace") if JAXPR in reference.manifest.files else ""
-    differs = jaxpr_difference(then, produced.files[JAXPR].decode())
-    return ["jaxpr: another one than that of the golden, which has no outputs to compare"] if differs else []
-
-
-def _changed_checks(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
-    """Derivatives and further calls whose outputs differ from the golden's, for the same inputs."""
-    changes = []
-    reference = wanted.golden
-    for check in reference.manifest.checks:
-        if check.inputs is None or check.outputs is None:
-            continue
-        inputs, outputs = produced.files.get(check.inputs), produced.files.get(check.outputs)
-        # Other inputs, such as random ones, give other outputs, which say nothing.
-        if inputs is None or outputs is None or inputs != reference.content(check.inputs):
-            continue
-        difference = wanted.compare(check, from_npz(reference.folder / check.outputs), from_npz(outputs))
-        if not difference.ok:
-            changes.append(f"numbers of {check.name}: {difference}")
-    return changes
-
-
-def _changed_options(now: Options, then: Options) -> list[str]:
-    """How the options of the export differ. The reasons in `allow` and `disabled_checks` may be reworded."""
-    changes = []
-    for name in now.__struct_fields__:
-        new, old = getattr(now, name), getattr(then, name)
-        if name in ("allow", "disabled_checks"):
-            new, old = sorted(new), sorted(old)
-        if name == "without_outputs":  # its reason too
-            new, old = bool(new), bool(old)
-        if new != old:
-            changes.append(f"{name}: golden {_listed(old)}; now {_listed(new)}")
-    return changes
-
-
-def _listed(value: object) -> str:
-    return ", ".join(map(str, value)) or "none" if isinstance(value, (tuple, list)) else str(value)
-
-
-def _changed_names(what: str, now: Sequence[str], then: Sequence[str]) -> list[str]:
-    gone, new = sorted(set(then) - set(now)), sorted(set(now) - set(then))
-    return [f"{what}: gone {', '.join(gone) or 'none'}; new {', '.join(new) or 'none'}"] if gone or new else []
 
 
 def _worth_showing(result: Result) -> bool:

@@ -21,10 +21,11 @@ from export_core.goldens import GoldenStore
 from export_core.goldens.manifest import dump_manifest
 from export_core.releases import load_calendar
 
-# Hypothesis's plugin takes 0.3 s of each of many runs.
+# Of the plugins that tests of this project need elsewhere, hypothesis takes 0.3 s of each of many runs, and jaxtyping
+# (of equinox) loads numpy.
 INI = """
 [pytest]
-addopts = --import-mode=importlib -p no:hypothesispytest
+addopts = --import-mode=importlib -p no:hypothesispytest -p no:jaxtyping
 pythonpath = .
 filterwarnings = error
 """

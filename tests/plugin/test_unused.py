@@ -49,7 +49,7 @@ FILTER = """
 """
 INI = """
 [pytest]
-addopts = --import-mode=importlib -p no:hypothesispytest -m 'not slow'
+addopts = --import-mode=importlib -p no:hypothesispytest -p no:jaxtyping -m 'not slow'
 markers = slow: takes long
 filterwarnings = error
 """

@@ -1,0 +1,109 @@
+"""What differs between what a test exports now and its golden, as lines of a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from export_core.export import ProducedGolden, outputs_for
+from export_core.goldens import Check, Golden, Leaf, Options
+from export_core.goldens.arrays import from_npz
+from export_core.goldens.store import OUTPUTS
+from export_core.inspection.listings import jaxpr_difference
+from export_core.inspection.source_difference import JAXPR
+from export_core.matrix.checks import GoldenOutputs
+from pytest_jaxexport.comparisons import changed_settings
+
+
+def changes_since(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
+    """What differs from the golden: signature, options and names, numbers, in this order.
+
+    `wanted` has the golden, and how this run compares its numbers.
+    """
+    now, then = produced.manifest, wanted.golden.manifest
+    changes = [
+        f"signature: {what}: golden {getattr(then.signature, what)}, now {getattr(now.signature, what)}"
+        for what in ("inputs", "outputs", "in_tree", "out_tree")
+        if getattr(then.signature, what) != getattr(now.signature, what)
+    ]
+    # Where types differ the signature says so, and numbers from other inputs would differ anyway.
+    comparable = all(
+        getattr(then.signature, what) == getattr(now.signature, what) for what in ("inputs", "outputs", "in_tree")
+    )
+    if now.writer.id == then.writer.id:
+        changes += _changed_export(produced, wanted.golden)
+    if comparable and produced.outputs is not None and not then.options.without_outputs:
+        changes += _changed_numbers(produced, produced.outputs, wanted)
+    return changes
+
+
+def _changed_export(produced: ProducedGolden, reference: Golden) -> Iterator[str]:
+    """What differs in how it was exported. Another jaxlib may lower the same function to other targets."""
+    now, then = produced.manifest, reference.manifest
+    options = _changed_options(now.options, then.options)
+    yield from options
+    if not options:
+        yield from changed_settings(produced, reference)
+        yield from _changed_names("custom calls", now.custom_calls, then.custom_calls)
+    yield from _changed_names("checks", *([check.name for check in side.checks] for side in (now, then)))
+    yield from _changed_names("leaves", *(side.flattened.paths if side.flattened else () for side in (now, then)))
+    if produced.outputs is None:
+        yield from _changed_jaxpr(produced, reference)
+
+
+def _changed_numbers(produced: ProducedGolden, values: Sequence[Leaf], wanted: GoldenOutputs) -> Iterator[str]:
+    reference = wanted.golden
+    inputs = reference.inputs()
+    if [leaf.data.tobytes() for leaf in produced.inputs] != [leaf.data.tobytes() for leaf in inputs]:
+        # The test makes other inputs now, perhaps random ones: compare the outputs for the golden's inputs.
+        values = outputs_for(produced, inputs)
+    difference = wanted.compare(Check("", outputs=OUTPUTS), reference.outputs(), values)
+    if not difference.ok:
+        yield f"numbers: {difference}"
+    yield from _changed_checks(produced, wanted)
+
+
+def _changed_jaxpr(produced: ProducedGolden, reference: Golden) -> list[str]:
+    """What tells of another function where there are no outputs: the jaxpr, which one writer always prints alike."""
+    then = reference.content(JAXPR).decode(errors="replace") if JAXPR in reference.manifest.files else ""
+    differs = jaxpr_difference(then, produced.files[JAXPR].decode())
+    return ["jaxpr: another one than that of the golden, which has no outputs to compare"] if differs else []
+
+
+def _changed_checks(produced: ProducedGolden, wanted: GoldenOutputs) -> list[str]:
+    """Derivatives and further calls whose outputs differ from the golden's, for the same inputs."""
+    changes = []
+    reference = wanted.golden
+    for check in reference.manifest.checks:
+        if check.inputs is None or check.outputs is None:
+            continue
+        inputs, outputs = produced.files.get(check.inputs), produced.files.get(check.outputs)
+        # Other inputs, such as random ones, give other outputs, which say nothing.
+        if inputs is None or outputs is None or inputs != reference.content(check.inputs):
+            continue
+        difference = wanted.compare(check, from_npz(reference.folder / check.outputs), from_npz(outputs))
+        if not difference.ok:
+            changes.append(f"numbers of {check.name}: {difference}")
+    return changes
+
+
+def _changed_options(now: Options, then: Options) -> list[str]:
+    """How the options of the export differ. The reasons in `allow` and `disabled_checks` may be reworded."""
+    changes = []
+    for name in now.__struct_fields__:
+        new, old = getattr(now, name), getattr(then, name)
+        if name in ("allow", "disabled_checks"):
+            new, old = sorted(new), sorted(old)
+        if name == "without_outputs":  # its reason too
+            new, old = bool(new), bool(old)
+        if new != old:
+            changes.append(f"{name}: golden {_listed(old)}; now {_listed(new)}")
+    return changes
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) or "none" if isinstance(value, (tuple, list)) else str(value)
+
+
+def _changed_names(what: str, now: Sequence[str], then: Sequence[str]) -> list[str]:
+    gone, new = sorted(set(then) - set(now)), sorted(set(now) - set(then))
+    return [f"{what}: gone {', '.join(gone) or 'none'}; new {', '.join(new) or 'none'}"] if gone or new else []

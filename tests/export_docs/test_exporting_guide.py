@@ -28,7 +28,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _pytest(folder: Path, *words: str) -> str:
     foreign = ("PYTEST_", "JAX_", "XLA_")
     variables = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:hypothesispytest", "-p", "no:jaxtyping", *words]
+    without = (word for name in ("xdist", "hypothesispytest", "jaxtyping") for word in ("-p", f"no:{name}"))
+    command = [sys.executable, "-m", "pytest", *without, *words]
     done = subprocess.run(
         command,
         cwd=folder,

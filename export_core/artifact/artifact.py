@@ -58,7 +58,7 @@ class Artifact:
 
     @property
     def is_raw(self) -> bool:
-        """Whether it is what MLIR's `write_bytecode()` writes: StableHLO itself, in no version that it is told by."""
+        """Whether it is raw StableHLO bytecode, which MLIR's `write_bytecode()` writes: it names no version."""
         return self.envelope is None and "stablehlo" in self.module.dialects
 
     @cached_property

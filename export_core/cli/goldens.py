@@ -86,9 +86,13 @@ def coverage(project: _Project) -> None:
 
     A number counts cases: all of them, then those exported for each platform. Writers are jaxlib releases.
     """
+    from export_core.goldens import GoldenError
     from export_core.inspection.coverage import coverage, coverage_text
 
-    echo(coverage_text(coverage(project.store.goldens())), nl=False)
+    goldens = project.store.goldens()
+    if not goldens:  # a table of nothing would look like goldens that cover nothing
+        raise GoldenError(f"{project.store.root}: expected goldens, found none. Name their folder with --goldens.")
+    echo(coverage_text(coverage(goldens)), nl=False)
 
 
 @goldens_group.command()

@@ -1,4 +1,4 @@
-"""Calls back into Python are told by their primitive, place and source line, also those in inner jaxprs."""
+"""The message for a refused callback names its primitive, file and source line, also inside inner jaxprs."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_formats_and_features_are_told(rows):
     assert "several platforms" in rows["features"]
 
 
-def test_an_empty_folder_has_empty_tables(tmp_path, jaxexport):
-    out = jaxexport("goldens", "coverage", "--goldens", str(tmp_path)).out
-    assert out.startswith("targets: 0\n")
-    assert out.count(": 0\n") == 6
+def test_a_folder_without_goldens_is_an_error(tmp_path, jaxexport):
+    ended = jaxexport("goldens", "coverage", "--goldens", str(tmp_path))
+    assert ended.code == 2
+    assert f"{tmp_path}: expected goldens, found none. Name their folder with --goldens." in ended.err

@@ -1,0 +1,108 @@
+"""Runs as a release manager meets them, made without jax: one with three causes, and large ones.
+
+A run is its results, in the order of a results.jsonl, and their summary. Dates, windows and known issues are real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from making import day, release, result, summarize
+
+from export_core.judge import Judgement, Result, Summary
+from export_core.judge.gate import in_order
+from export_core.judge.judgement import judge_again
+from export_core.matrix import Verdict
+from export_core.policy import Policy
+from export_core.worker.protocol import Stage
+
+READERS = (
+    *("0.6.1", "0.6.2", "0.7.0", "0.7.1", "0.7.2", "0.8.0", "0.8.1", "0.9.1", "0.9.2", "0.10.0", "0.10.1"),
+    *("0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"),
+)
+CASES = {"0.6.2": 36, "0.9.2": 60, "0.10.1": 60, "0.11.0": 18, "0.12.0.1": 102}
+"""Writers, and how many cases have a golden by each: 276 goldens, whose 4,692 cells hold 1,350 promises."""
+
+AS_OF = day("2026-11-22")
+
+_LAPACK = ("cholesky", "eig", "eigh", "lu", "qr", "schur", "svd", "triangular_solve")
+_REFUSAL = "Cannot deserialize the artifact: its StableHLO is version 1.{} and this release reads up to 1.9.0."
+_NUMBERS = """\
+output 0 float32[128]: 3 of 128 elements differ (max abs error 0.0231, max rel error 0.0117, max ulp 196212, max 412 \
+times the noise; allowed 8 x noise)
+  looks like: matmul in bfloat16
+  worst at [17]: expected 1.9712, got 1.9943
+  first at [3]: expected 0.5512, got 0.5561
+errors in units of what is allowed: ≤1: 125 · 1–10: 1 · 10–100: 2"""
+
+
+def broken_run() -> tuple[list[Result], Summary]:
+    """4,692 cells: 67 of 1,350 promises are broken, for three causes."""
+    return _summarized(_judged(_cells(CASES)))
+
+
+def kept_run() -> tuple[list[Result], Summary]:
+    """The same goldens in readers from 0.10.0 on, without what is broken."""
+    return _summarized(
+        each for each in _judged(_cells(CASES)) if each.judgement is not Judgement.BROKEN and each.reader.jaxlib > "0.1"
+    )
+
+
+def large_run(cells: int) -> tuple[list[Result], Summary]:
+    """At least this many cells of the same kind, by more cases: 25,000 and 100,000 are what formats are tested with."""
+    times = -(-cells // (sum(CASES.values()) * len(READERS)))
+    return _summarized(_judged(_cells({writer: count * times for writer, count in CASES.items()})))
+
+
+def _summarized(results: Iterator[Result]) -> tuple[list[Result], Summary]:
+    ordered = in_order(results)
+    summary = summarize(
+        ordered, planned=len(ordered), policy=Policy(), as_of=AS_OF, selection={"whole": True}, seconds=428
+    )
+    return ordered, summary
+
+
+def _judged(results: Iterator[Result]) -> Iterator[Result]:
+    return (judge_again(each, Policy()) for each in results)
+
+
+def _cells(cases: dict[str, int]) -> Iterator[Result]:
+    for writer, count in cases.items():
+        for reader in READERS:
+            plain = result(writer=writer, reader=reader)
+            for number in range(count):
+                # A large run is the small one many times.
+                copy, kind = divmod(number, CASES[writer])
+                name = _LAPACK[kind] if kind < len(_LAPACK) else f"model_{kind}"
+                case = f"tests.models.test_{name}" if not copy else f"tests.part_{copy}.test_{name}"
+                cell = msgspec.structs.replace(
+                    plain,
+                    case=case,
+                    golden=f"{case}/{writer}-cpu",
+                    reproduce=f"jaxexport matrix --cases {case} --writers {writer} --readers {reader} --platforms cpu",
+                    custom_calls=(f"lapack_s{name}_ffi",) if kind < len(_LAPACK) else (),
+                )
+                yield msgspec.structs.replace(cell, **_outcome(cell, kind))
+
+
+def _outcome(cell: Result, kind: int) -> dict[str, object]:
+    """What happens to a cell: goldens of another half of the calendar are refused, LAPACK dies in old readers."""
+    writer, reader = cell.writer.jaxlib, cell.reader.jaxlib
+    built = {version: release(version).built for version in (writer, reader)}
+    if built[reader] < release("0.9.1").built and writer != "0.6.2":
+        return _failed(Verdict.REFUSED, Stage.DESERIALIZE, _REFUSAL.format(kind % 3 + 12))
+    if writer == "0.6.2" and built[reader] >= release("0.11.1").built:
+        return _failed(Verdict.ERROR, Stage.LOWER, f"KeyError: 'convention {kind}' is not supported any more")
+    if cell.custom_calls and built[reader] <= release("0.9.2").built:
+        return {**_failed(Verdict.CRASH, Stage.RUN, "died by signal 11 (SIGSEGV)"), "signal": 11}
+    if (writer, kind) == ("0.10.1", 9) and reader.startswith("0.12"):
+        kinds = {"max_abs_error": 0.0231, "max_rel_error": 0.0117, "max_noise_error": 412.0, "outputs": "other"}
+        return {**_failed(Verdict.NUMERICS, Stage.COMPARE, _NUMBERS), **kinds}
+    if (writer, kind, reader) == ("0.11.0", 10, "0.12.0.1"):
+        return {**_failed(Verdict.TIMEOUT, Stage.COMPILE, "timed out after 120 s"), "seconds": 120.0}
+    return {"outputs": "as written", "as_written": True, "max_abs_error": 0.0, "max_noise_error": 0.0}
+
+
+def _failed(verdict: Verdict, stage: Stage, message: str) -> dict[str, object]:
+    return {"verdict": verdict, "stage": stage, "message": message}

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 @click.option(
     "--junit", metavar="FILE", help="Write JUnit XML: a test case for each cell, and one for the run as a whole."
 )
-def report(folder: Path, html: str | None, markdown: str | None, junit: str | None) -> None:
+@click.option("--full", is_flag=True, help="In the terminal: every cell, and all evidence of every finding.")
+def report(folder: Path, html: str | None, markdown: str | None, junit: str | None, full: bool) -> None:
     """Report a finished matrix run in the terminal, or in files; - is standard output.
 
     Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and
@@ -38,7 +39,7 @@ def report(folder: Path, html: str | None, markdown: str | None, junit: str | No
         raise click.UsageError("- is standard output: only one format can be written to it.")
     results, summary, _ = read_run(folder)
     if not (html or markdown or junit):
-        print_report(console(), results, summary)
+        print_report(console(), results, summary, folder, full=full)
     if html:
         from export_core.report.html import html_page
 

@@ -1,7 +1,10 @@
-"""A run as JUnit XML, which CI systems show: a test case for each cell, and one for the run as a whole.
+"""A run as JUnit XML, which CI systems show: a test case for each golden and reader, and one for the run as a whole.
 
 JUnit has four outcomes only: passed, failure, error and skipped. A cell that neither passed nor broke a promise is
 skipped, with its type and reason, so that it is never shown as passed. results.jsonl is the authority.
+
+It follows Jenkins' junit-10.xsd, the one schema of JUnit that a CI system checks files against. Properties are those of
+suites: the schema has none for a test case, whose facts are in its text instead, which every viewer shows.
 """
 
 from __future__ import annotations
@@ -41,13 +44,19 @@ def junit_xml(results: Sequence[Result], summary: Summary) -> str:
     """The document: a suite for each reader on each platform, and one for the run."""
     # The policy of the run, which judged it, and not the one in the working folder.
     policy = msgspec.convert(summary.policy, Policy)
-    suites: dict[str, list[Xml.Element]] = {}
+    by_reader: dict[str, list[Result]] = {}
     for result in results:
         reader = f"jaxlib {result.reader.jaxlib} with jax {result.reader.jax} on {result.platform}"
-        suites.setdefault(reader, []).append(_cell(result, reader, policy))
-    suites["jaxexport"] = [_run(results, summary)]
-    root = Xml.Element("testsuites", name="jaxexport")
-    root.extend(_suite(name, cases) for name, cases in suites.items())
+        by_reader.setdefault(reader, []).append(result)
+    suites = [
+        _suite(reader, [_cell(cell, reader, policy) for cell in cells], _reader_properties(cells))
+        for reader, cells in by_reader.items()
+    ]
+    suites.append(_suite("jaxexport", [_run(results, summary)], _run_properties(summary)))
+    root = Xml.Element("testsuites", name="jaxexport", time=f"{summary.seconds:.3f}")
+    for name in ("tests", "failures", "errors"):
+        root.set(name, str(sum(int(suite.attrib[name]) for suite in suites)))
+    root.extend(suites)
     for element in root.iter():
         element.text = shown(element.text) if element.text else None
         element.attrib.update({name: shown(value) for name, value in element.items()})
@@ -55,7 +64,21 @@ def junit_xml(results: Sequence[Result], summary: Summary) -> str:
     return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _suite(name: str, cases: Sequence[Xml.Element]) -> Xml.Element:
+def _reader_properties(results: Sequence[Result]) -> dict[str, object]:
+    """The reader of a suite, and how many of its cells have which judgement."""
+    reader = results[0].reader
+    facts = {"jaxlib": reader.jaxlib, "jax": reader.jax, "built": reader.built, "platform": results[0].platform}
+    counts = Counter(result.judgement for result in results)
+    return facts | {f"cells {name}": counts[name] for name in JUDGEMENT_MEANINGS if counts[name]}
+
+
+def _run_properties(summary: Summary) -> dict[str, object]:
+    counts = {f"cells {name}": count for name, count in summary.judgements.items()}
+    facts = {"planned": summary.planned, "as of": summary.as_of, "exit code": summary.exit_code}
+    return {"headline": headline(summary)[0], **facts, **counts, "plan": summary.plan}
+
+
+def _suite(name: str, cases: Sequence[Xml.Element], properties: dict[str, object]) -> Xml.Element:
     outcomes = Counter(child.tag for case in cases for child in case)
     suite = Xml.Element(
         "testsuite",
@@ -66,6 +89,9 @@ def _suite(name: str, cases: Sequence[Xml.Element]) -> Xml.Element:
         skipped=str(outcomes["skipped"]),
         time=f"{sum(float(case.attrib['time']) for case in cases):.3f}",
     )
+    listed = Xml.SubElement(suite, "properties")
+    for label, value in properties.items():
+        Xml.SubElement(listed, "property", name=label, value=str(value))
     suite.extend(cases)
     return suite
 

@@ -20,7 +20,8 @@ from export_core.goldens.dates import check_dates
 from export_core.goldens.verify import verify_goldens
 from export_core.inspection.noise_text import undecided_in
 from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge, summarize
-from export_core.judge.gate import in_order
+from export_core.judge.causes import with_causes
+from export_core.judge.gate import ended, in_order
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
@@ -34,6 +35,7 @@ from export_core.releases import Release, parse_day
 from export_core.remote.cluster import Cluster
 from export_core.remote.dispatch import cluster_at, replay_on
 from export_core.run_options import RunOptions, reproduce_command, reproduce_options
+from export_core.runs.identity import run_identity
 from export_core.runs.journal import Journal
 from export_core.runs.plan_record import record_of, recorded_plan
 from export_core.runs.results import finish_run, result_line
@@ -116,6 +118,8 @@ def run_matrix(
         observer.planned(plan, whole)
         started = time.monotonic()
         facts = _facts(plan, policy, options)
+        if options.results:
+            facts = replace(facts, identity=run_identity(policy, options.goldens or Path(policy.goldens)))
         # In this order: a run that does not reach its cluster has not removed the results of the last one.
         cluster = cluster_at(options.executor)
         if cluster:
@@ -142,8 +146,8 @@ def run_matrix(
                     journal.append(result_line(result))
                 results.append(result)
                 observer.result(result)
-        results = in_order(results)
-        summary = summarize(results, policy, replace(facts, seconds=time.monotonic() - started))
+        results = with_causes(in_order(results))
+        summary = summarize(results, policy, ended(facts, time.monotonic() - started))
         if journal and options.results:
             summary = finish_run(journal, options.results, results, summary)
         observer.ended(summary)

@@ -11,6 +11,7 @@ import msgspec
 from making import day, release, result, summarize
 
 from export_core.judge import Judgement, Result, Summary
+from export_core.judge.causes import with_causes
 from export_core.judge.gate import in_order
 from export_core.judge.judgement import judge_again
 from export_core.matrix import Verdict
@@ -27,6 +28,7 @@ CASES = {"0.6.2": 36, "0.9.2": 60, "0.10.1": 60, "0.11.0": 18, "0.12.0.1": 102}
 AS_OF = day("2026-11-22")
 
 _LAPACK = ("cholesky", "eig", "eigh", "lu", "qr", "schur", "svd", "triangular_solve")
+_LAPACK_CRASH = {"signal": 11, "upstream": "lapack-cold-process"}
 _REFUSAL = "Cannot deserialize the artifact: its StableHLO is version 1.{} and this release reads up to 1.9.0."
 _NUMBERS = """\
 output 0 float32[128]: 3 of 128 elements differ (max abs error 0.0231, max rel error 0.0117, max ulp 196212, max 412 \
@@ -56,7 +58,7 @@ def large_run(cells: int) -> tuple[list[Result], Summary]:
 
 
 def _summarized(results: Iterator[Result]) -> tuple[list[Result], Summary]:
-    ordered = in_order(results)
+    ordered = with_causes(in_order(results))
     summary = summarize(
         ordered, planned=len(ordered), policy=Policy(), as_of=AS_OF, selection={"whole": True}, seconds=428
     )
@@ -95,7 +97,7 @@ def _outcome(cell: Result, kind: int) -> dict[str, object]:
     if writer == "0.6.2" and built[reader] >= release("0.11.1").built:
         return _failed(Verdict.ERROR, Stage.LOWER, f"KeyError: 'convention {kind}' is not supported any more")
     if cell.custom_calls and built[reader] <= release("0.9.2").built:
-        return {**_failed(Verdict.CRASH, Stage.RUN, "died by signal 11 (SIGSEGV)"), "signal": 11}
+        return {**_failed(Verdict.CRASH, Stage.RUN, "died by signal 11 (SIGSEGV)"), **_LAPACK_CRASH}
     if (writer, kind) == ("0.10.1", 9) and reader.startswith("0.12"):
         kinds = {"max_abs_error": 0.0231, "max_rel_error": 0.0117, "max_noise_error": 412.0, "outputs": "other"}
         return {**_failed(Verdict.NUMERICS, Stage.COMPARE, _NUMBERS), **kinds}

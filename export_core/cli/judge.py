@@ -46,6 +46,7 @@ def judge(
     """
     from export_core.cli.report import print_difference
     from export_core.judge import RunFacts, calendar_facts, judge_again, summarize
+    from export_core.judge.causes import with_causes
     from export_core.report import print_headline, print_report
     from export_core.report.proposal import proposal
     from export_core.runs.baseline import compare_with_baseline
@@ -57,7 +58,7 @@ def judge(
         raise click.UsageError("--propose cannot be combined with --baseline.")
     recorded, before, _ = read_run(Path(folder))
     policy = _policy(policy_file, before)
-    results = [judge_again(result, policy) for result in recorded]
+    results = with_causes(judge_again(result, policy) for result in recorded)
     # Not today: the same results and policy are to give the same judgement on any day.
     day = day_of(as_of) if as_of else before.as_of
     facts = replace(RunFacts.from_summary(before), as_of=day, calendar=calendar_facts(policy.calendar(), day))

@@ -7,7 +7,7 @@ put in order.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -17,6 +17,7 @@ from export_core.judge.result import ReaderOf, Result, WriterOf
 from export_core.matrix import Verdict
 
 _AS_WRITTEN = "as written"
+_FAILS = "fails"
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -63,10 +64,10 @@ class Trend(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class DifferingReaders:
-    """Readers of one golden, next to each other by build date, whose numbers are not those of the writer.
+class FailingStretch:
+    """Readers of one golden, next to each other by build date, that fail.
 
-    `before` and `after` are the releases around them whose numbers are; None where there is none.
+    `before` and `after` are the releases around them that work; None where there is none.
     """
 
     results: tuple[Result, ...]
@@ -91,17 +92,17 @@ def number_drift(results: Iterable[Result]) -> tuple[GoldenDrift, ...]:
     return tuple(sorted(drifts, key=lambda drift: (drift.case, drift.writer.built, drift.golden, drift.platform)))
 
 
-def differing_readers(results: Iterable[Result]) -> Iterator[DifferingReaders]:
-    """Each stretch of readers with the verdict `numerics`, of all goldens."""
-    for _, points in _series(results, lambda result: result.verdict, Verdict.PASS):
-        stretches = [list(stretch) for _, stretch in itertools.groupby(points, lambda point: point.group)]
-        for before, stretch, after in zip([None, *stretches], stretches, [*stretches[1:], None], strict=False):
-            if stretch[0].group == Verdict.NUMERICS:
-                yield DifferingReaders(
-                    tuple(point.result for point in stretch if point.result),
-                    before=before[-1].reader if before else None,
-                    after=after[0].reader if after else None,
-                )
+def failing_stretches(results: Sequence[Result], fails: Callable[[Result], bool]) -> Iterator[FailingStretch]:
+    """The stretches of readers that fail, of results of one golden on one platform and kind of device."""
+    points = _points(results, lambda result: _FAILS if fails(result) else _AS_WRITTEN, _AS_WRITTEN)
+    stretches = [list(stretch) for _, stretch in itertools.groupby(points, lambda point: point.group)]
+    for before, stretch, after in zip([None, *stretches], stretches, [*stretches[1:], None], strict=False):
+        if stretch[0].group == _FAILS:
+            yield FailingStretch(
+                tuple(point.result for point in stretch if point.result),
+                before=before[-1].reader if before else None,
+                after=after[0].reader if after else None,
+            )
 
 
 def _series(
@@ -116,9 +117,13 @@ def _series(
         if result.mode is Mode.RUN and result.verdict in (Verdict.PASS, Verdict.NUMERICS):
             series.setdefault((result.golden, result.platform, result.device), []).append(result)
     for compared in series.values():
-        points = [_Point(result.reader, group(result), result) for result in compared]
-        points.sort(key=lambda point: point.reader.date_order)
-        yield compared[0], _with_writer(points, compared[0], written)
+        yield compared[0], _points(compared, group, written)
+
+
+def _points(results: Sequence[Result], group: Callable[[Result], str], written: str) -> list[_Point]:
+    points = [_Point(result.reader, group(result), result) for result in results]
+    points.sort(key=lambda point: point.reader.date_order)
+    return _with_writer(points, results[0], written)
 
 
 def _with_writer(points: list[_Point], first: Result, written: str) -> list[_Point]:

@@ -6,18 +6,20 @@ import datetime
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import msgspec
 
 from export_core.judge.accepted import Accepted
+from export_core.judge.causes import Cause, causes_in, completed
 from export_core.judge.coverage import left_out, nothing_promised, uncovered
 from export_core.judge.custom_calls import JudgedChange, judge_changes
 from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Judgement, Result
 from export_core.phrases import plural
 from export_core.policy import Policy
+from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.releases import Calendar
 from export_core.urls import without_credentials
 
@@ -35,6 +37,26 @@ class ShardOf(msgspec.Struct, frozen=True):
         return f"{self.index}/{self.count}"
 
 
+class RunIdentity(msgspec.Struct, frozen=True):
+    """What a run was a run of; each is empty where nobody says it.
+
+    `project` is its name, `commit` what was checked out, `source_url` where the files of that commit are shown, and
+    `ci_url` the job of a CI system. `tool` is the version of this package, `machine` its system, processor and cores,
+    `goldens` the folder of goldens as it was named, `policy_sha256` the hash of the policy.
+    """
+
+    project: str = ""
+    commit: str = ""
+    source_url: str = ""
+    ci_url: str = ""
+    tool: str = ""
+    machine: str = ""
+    goldens: str = ""
+    policy_sha256: str = ""
+    started: datetime.datetime | None = None
+    ended: datetime.datetime | None = None
+
+
 class Summary(msgspec.Struct, frozen=True):
     """summary.json: what was planned, what happened, and by which policy and calendar.
 
@@ -43,7 +65,9 @@ class Summary(msgspec.Struct, frozen=True):
     last time. `undecided` names outputs with elements that cannot tell right from wrong. `without_cells` names the
     selected goldens that have no cell on the platforms asked for. `unpromised` says that no cell was promised, and is
     empty if one was; `partial` says which part of the project's plan this was, and is empty if it was all of it.
-    `results_sha256` is the hash of results.jsonl.
+    `results_sha256` is the hash of results.jsonl. `promised` are the judgements of the cells inside their window, and
+    `causes` says what cells that fail have in common, the worst
+    first; `known_issues` are the upstream issues that they name.
     """
 
     planned: int
@@ -68,6 +92,10 @@ class Summary(msgspec.Struct, frozen=True):
     unpromised: str = ""
     partial: str = ""
     results_sha256: str = ""
+    promised: dict[str, int] = {}
+    causes: list[Cause] = []
+    known_issues: list[KnownIssue] = []
+    identity: RunIdentity = RunIdentity()
 
 
 @dataclass(frozen=True)
@@ -89,11 +117,18 @@ class RunFacts:
     plan: str = ""
     shard: ShardOf | None = None
     without_cells: str = ""
+    identity: RunIdentity = field(default_factory=RunIdentity)
 
     @classmethod
     def from_summary(cls, summary: Summary) -> RunFacts:
         """The facts of a run that has been summarized before."""
         return cls(**{name: getattr(summary, name) for name in cls.__dataclass_fields__})
+
+
+def ended(facts: RunFacts, seconds: float) -> RunFacts:
+    """The facts of a run that ends now, after so many seconds."""
+    now = datetime.datetime.now(tz=datetime.UTC).replace(microsecond=0)
+    return replace(facts, seconds=seconds, identity=msgspec.structs.replace(facts.identity, ended=now))
 
 
 def calendar_facts(calendar: Calendar, as_of: datetime.date) -> dict[str, Any]:
@@ -126,14 +161,15 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     missing = [] if facts.shard else uncovered(results, policy.required, platforms)
     unpromised = nothing_promised(results, policy)
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
-    judgements = Counter(str(result.judgement) for result in results)
     # Counting alone would take a result that is given twice for the one that is missing.
     different = len({result.key for result in results})
+    causes = causes_in(completed(results))
+    named = {cause.upstream for cause in causes}
     summary = Summary(
         planned=facts.planned,
         results=len(results),
-        verdicts=dict(sorted(Counter(str(result.verdict) for result in results).items())),
-        judgements=dict(sorted(judgements.items())),
+        verdicts=_counted(result.verdict for result in results),
+        judgements=_counted(result.judgement for result in results),
         stale=stale,
         as_of=facts.as_of,
         selection=facts.selection,
@@ -151,6 +187,10 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         without_cells=facts.without_cells,
         unpromised=unpromised,
         partial=left_out(facts.selection, policy, str(facts.shard or "")),
+        promised=_counted(result.judgement for result in results if result.promised),
+        causes=causes,
+        known_issues=[issue for issue in known_issues(policy.known_issues) if issue.id in named],
+        identity=facts.identity,
     )
     return msgspec.structs.replace(summary, exit_code=exit_code_of(summary))
 
@@ -178,6 +218,10 @@ def recorded_policy(policy: Policy) -> dict[str, Any]:
     """A policy as a summary holds it: what is installed may name an index with a password."""
     install = tuple(map(without_credentials, policy.backfill_install))
     return cast(dict[str, Any], msgspec.to_builtins(msgspec.structs.replace(policy, backfill_install=install)))
+
+
+def _counted(names: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(map(str, names)).items()))
 
 
 def _miscounted(planned: int, results: int, different: int) -> list[str]:

@@ -13,8 +13,10 @@ from export_core.artifact.foreseen import foreseen
 from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Judgement, Result, reader_of, writer_of
+from export_core.judge.upstream import upstream_of
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy
+from export_core.policy.known_issues import known_issues
 from export_core.releases import promise
 from export_core.releases.stable_targets import stable_targets
 
@@ -87,8 +89,10 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "") -> Result:
         allowed=outcome.difference.tolerance if outcome.difference else "",
         outputs=outcome.outputs,
         as_written=outcome.as_written,
+        test=manifest.test,
     )
-    return judge_again(result, policy)
+    shown = upstream_of(result, cell.golden.artifact, known_issues(policy.known_issues))
+    return judge_again(msgspec.structs.replace(result, upstream=shown) if shown else result, policy)
 
 
 def judge_again(result: Result, policy: Policy) -> Result:

@@ -19,6 +19,12 @@ from export_core.matrix.cell import CellKey, Verdict
 from export_core.releases import Direction, Release
 from export_core.worker.protocol import Stage
 
+WORST_FIRST = (
+    *(Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT, Verdict.ERROR, Verdict.REFUSED),
+    *(Verdict.COMPILED, Verdict.PASS, Verdict.NOT_RUN),
+)
+"""Verdicts, from a silently wrong number down to what is not a failure."""
+
 
 class Judgement(StrEnum):
     """What a verdict means, given the two dates."""
@@ -53,6 +59,12 @@ class ReaderOf(msgspec.Struct, frozen=True, gc=False):
         return self.built, self.jaxlib, self.jax
 
 
+def release_name(release: WriterOf | ReaderOf) -> str:
+    """``jaxlib 0.11.2 with jax 0.12.0.1 (built 2026-09-17)``; jax only where it has another number."""
+    jax = "" if release.jax == release.jaxlib else f" with jax {release.jax}"
+    return f"jaxlib {release.jaxlib}{jax} (built {release.built})"
+
+
 def by_build_date(releases: Iterable[WriterOf | ReaderOf]) -> list[str]:
     """The jaxlib versions of releases, each once, oldest build first, as every list of releases is."""
     return list(
@@ -85,6 +97,10 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     `flaky` says which other verdict the same content had the last time, ``was crash on 2026-11-20``; the judgement is
     of this one. `device` is the kind of device that it ran on or, in mode `compile`, was compiled for; `driver` what
     drove it; `foreseen` what the artifact's bytes say of the platform. All are empty on a CPU.
+
+    `test` is the id by which pytest knows the case, ``tests/test_a.py::test_f``. `upstream` is the id of the known
+    upstream issue that a failing cell shows, `cause` that of its cause: cells with the same one fail alike. Both are
+    empty for a cell that works; a cause is known when the run has ended.
     """
 
     case: str
@@ -116,6 +132,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     allowed: str = ""
     outputs: str = ""
     as_written: bool = False
+    test: str = ""
+    upstream: str = ""
+    cause: str = ""
 
     @property
     def golden_order(self) -> tuple[str, datetime.date, str]:

@@ -252,6 +252,12 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tuple[KnownFailure, ...],
         Meta(description="Cells whose promise is broken, and that must fail in exactly this way."),
     ] = ()
+    known_issues: Annotated[
+        str | None,
+        Meta(
+            description="A file of known upstream issues, in addition to the shipped table: `jaxexport policy known`."
+        ),
+    ] = None
     custom_call_changes: Annotated[
         tuple[CustomCallChange, ...], Meta(description="Custom-call targets that are replaced or removed.")
     ] = ()

@@ -9,19 +9,18 @@ import msgspec
 
 from export_core.environments.placement import Mode
 from export_core.judge import Judgement, Result, Summary
-from export_core.judge.result import ReaderOf, WriterOf
+from export_core.judge.result import WORST_FIRST, ReaderOf, WriterOf, by_build_date
 from export_core.matrix import Verdict
+from export_core.phrases import few
 from export_core.releases import Direction
-from export_core.report.findings import Finding, goldens_and_readers
+from export_core.report.findings import Finding
 from export_core.report.wording import (
     counts_line,
     evidence,
     first_line,
-    group_similar,
-    labelled_lines,
     writer_and_reader,
 )
-from export_core.runs.baseline import WORST_FIRST, BaselineDifference, CellDifference, Change
+from export_core.runs.baseline import BaselineDifference, CellDifference, Change
 from export_core.worker.protocol import Stage
 
 _TITLES = {
@@ -96,12 +95,14 @@ def baseline_report(difference: BaselineDifference) -> BaselineReport:
 
 
 def baseline_findings(difference: BaselineDifference) -> list[Finding]:
-    """The caveats, then every change by kind, the worst first; similar cells with the same change are one finding."""
-    collected = [Finding((0, number, ""), "CAVEAT", f"{text}.") for number, text in enumerate(difference.caveats)]
+    """The caveats, then every change by kind, the worst first; cells with one cause and one change are one finding."""
+    collected = [Finding((0, number), "CAVEAT", f"{text}.") for number, text in enumerate(difference.caveats)]
     for rank, (change, title) in enumerate(_TITLES.items(), 1):
-        cells = [cell for cell in difference.cells if cell.change is change]
-        collected += [_finding(group, title, rank) for group in _group_similar_changes(cells)]
-    return sorted(collected, key=lambda finding: finding.rank)
+        groups = _alike([cell for cell in difference.cells if cell.change is change])
+        # Within a kind of change, the worst verdict first.
+        groups.sort(key=lambda group: (WORST_FIRST.index(group[0].result.verdict), group[0].result.golden_order))
+        collected += [_finding(group, title, rank, number) for number, group in enumerate(groups)]
+    return collected
 
 
 def baseline_line(difference: BaselineDifference) -> str:
@@ -113,40 +114,37 @@ def baseline_line(difference: BaselineDifference) -> str:
     )
 
 
-def _group_similar_changes(cells: Sequence[CellDifference]) -> list[list[CellDifference]]:
-    """Those with the same two judgements and verdicts, whose newer results are similar."""
-    by_states: dict[tuple[str, str, bool], list[CellDifference]] = {}
+def _alike(cells: Sequence[CellDifference]) -> list[list[CellDifference]]:
+    """Those with the same two judgements and verdicts that fail, or failed, for the same cause."""
+    groups: dict[tuple[str, ...], list[CellDifference]] = {}
     for cell in cells:
-        by_states.setdefault((_state(cell.then), _state(cell.now), cell.other_golden), []).append(cell)
-    groups = []
-    for same_states in by_states.values():
-        # `group_similar` knows results only; this maps them back to their cells.
-        by_result = {cell.result: cell for cell in same_states}
-        similar = group_similar(cell.result for cell in same_states)
-        groups += [[by_result[result] for result in group] for group in similar]
-    return groups
+        causes = (cell.then.cause if cell.then else "", cell.now.cause if cell.now else "")
+        key = (_state(cell.then), _state(cell.now), str(cell.other_golden), cell.result.platform, *causes)
+        groups.setdefault(key, []).append(cell)
+    return list(groups.values())
 
 
-def _finding(group: Sequence[CellDifference], title: str, rank: int) -> Finding:
+def _finding(group: Sequence[CellDifference], title: str, rank: int, number: int) -> Finding:
     first = group[0]
     result = first.result
-    lines = [f"{writer_and_reader(result)}."]
+    sentence = f"{writer_and_reader(result)}."
     if len(group) > 1:
-        lines = [
-            f"{len(group)} cells: {goldens_and_readers([cell.result for cell in group])}.",
-            *labelled_lines([("example", writer_and_reader(result))]),
-        ]
-    lines += labelled_lines(
-        [
-            ("then", _state_line(first.then) or "not in the baseline"),
-            ("now", _state_line(first.now) or "not in this run"),
-            ("golden", "not the same as in the baseline" if first.other_golden else ""),
-            *(pair for pair in evidence(result) if pair[0] in ("window", "stderr", "reproduce")),
-        ]
-    )
-    # Within a kind of change, the worst verdict first.
-    worst = WORST_FIRST.index(result.verdict)
-    return Finding((rank, worst, result.golden), title, "\n".join(lines), tuple(cell.result for cell in group))
+        sentence = f"{len(group):,} cells: {_goldens_and_readers([cell.result for cell in group])}."
+    details = [
+        ("example", writer_and_reader(result) if len(group) > 1 else ""),
+        ("then", _state_line(first.then) or "not in the baseline"),
+        ("now", _state_line(first.now) or "not in this run"),
+        ("golden", "not the same as in the baseline" if first.other_golden else ""),
+        *(pair for pair in evidence(result) if pair[0] in ("window", "stderr", "reproduce")),
+    ]
+    cells = tuple(cell.result for cell in group)
+    return Finding((rank, number), title, sentence, tuple(pair for pair in details if pair[1].strip()), cells)
+
+
+def _goldens_and_readers(results: Sequence[Result]) -> str:
+    """The goldens and the readers of several cells, or the first of many."""
+    goldens = [golden for *_, golden in sorted({result.golden_order for result in results})]
+    return f"{few(goldens)} in jaxlib {few(by_build_date(result.reader for result in results))}"
 
 
 def _state(result: Result | None) -> str:

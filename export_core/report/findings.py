@@ -1,152 +1,189 @@
-"""The findings of a run, in sentences: writer and reader, dates and arithmetic, evidence, the command to reproduce."""
+"""The findings of a run: one for each cause, with its cells, releases, evidence, and the command to reproduce one cell.
+
+Formats show `sentence` and `details` as they have room for; `text` has both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
-from export_core.judge.drift import DifferingReaders, differing_readers
-from export_core.judge.result import ReaderOf, by_build_date
+import msgspec
+
+from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary, matching_entry
+from export_core.judge.causes import Cause, completed, is_own_writer
+from export_core.judge.result import by_build_date
 from export_core.matrix import Verdict
 from export_core.phrases import few, plural
+from export_core.policy import Policy
+from export_core.policy.known_issues import KnownIssue
 from export_core.report.wording import (
+    NEXT_STEPS,
     VERDICT_PHRASES,
     cell_sentence,
     error_size,
     evidence,
-    group_similar,
-    is_own_writer,
     labelled_lines,
-    release_name,
+    ranges,
     writer_and_reader,
 )
-from export_core.runs.baseline import WORST_FIRST
 
 _MOST_LINES = 20
 _UNFIT = "This is no broken promise: the golden's own writer cannot replay it{}."
+_TITLES = {
+    Judgement.BROKEN: (0, "BROKEN PROMISE"),
+    Judgement.INCOMPLETE: (1, "INCOMPLETE"),
+    Judgement.KNOWN: (4, "known failure"),
+    Judgement.OUTSIDE: (5, "outside the window"),
+}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a report says. `rank` sorts findings, the worst lowest; `title` is its kind, `text` the sentences.
+    """One thing that a report says. `rank` sorts findings, the worst lowest; `title` is its kind.
 
-    `results` are the cells that it is about: none where it is about the run.
+    `sentence` says it in a line; `details` are labels with texts of one line or more. `results` are the cells that it
+    is about, and `cause` what they have in common: none where it is about the run.
     """
 
-    rank: tuple[int, int, str]
+    rank: tuple[int, int]
     title: str
-    text: str
+    sentence: str
+    details: tuple[tuple[str, str], ...] = ()
     results: tuple[Result, ...] = ()
+    cause: Cause | None = None
+
+    @property
+    def text(self) -> str:
+        """The sentence, then the details, each on lines of its own behind its label."""
+        return "\n".join((self.sentence, *labelled_lines(self.details)))
 
 
 def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     """All findings of a run, the worst first.
 
-    Each broken promise is a finding of its own, except that numbers which changed in one release are one. Cells that
-    were not run, that fail as the list of known failures says, or that fail outside the window are grouped where they
-    are similar; a refusal outside the window is expected, and no finding. That nothing was promised, what no cell
-    covers, declared changes of custom calls, goldens without a cell, and what was accepted on purpose follow.
+    Cells with one judgement and one cause are one finding; a refusal outside the window is expected, and none. That
+    nothing was promised, what no cell covers, declared changes of custom calls, goldens without a cell, and what was
+    accepted on purpose follow.
     """
-    by_judgement = {
-        judgement: [result for result in results if result.judgement is judgement] for judgement in Judgement
-    }
-    outside = [result for result in by_judgement[Judgement.OUTSIDE] if result.verdict is not Verdict.REFUSED]
-    failed = (*by_judgement[Judgement.BROKEN], *by_judgement[Judgement.KNOWN])
-    unfit = {result.golden for result in failed if is_own_writer(result)}
-    collected = _changed_numbers(results, unfit)
-    changed = {result.key for finding in collected for result in finding.results}
-    # Never grouped: each other broken promise is shown with its own dates and command.
-    collected += [
-        broken_cell(result, unfit=result.golden in unfit)
-        for result in by_judgement[Judgement.BROKEN]
-        if result.key not in changed
-    ]
-    collected += [
-        Finding((0, len(WORST_FIRST), text), "BROKEN PROMISE", text)
-        for change in summary.custom_call_changes
-        for text in change.broken
-    ]
-    collected += _grouped(by_judgement[Judgement.INCOMPLETE], "INCOMPLETE", 1)
-    collected += [Finding((1, len(WORST_FIRST), text), "INCOMPLETE", text) for text in summary.uncovered]
-    if summary.unpromised:
-        collected.append(Finding((1, len(WORST_FIRST) + 1, ""), "NOTHING PROMISED", summary.unpromised))
+    collected = _by_cause(results, summary)
+    collected += _of_the_run(
+        0, "BROKEN PROMISE", [text for change in summary.custom_call_changes for text in change.broken]
+    )
+    collected += _of_the_run(1, "INCOMPLETE", summary.uncovered)
+    collected += _of_the_run(1, "NOTHING PROMISED", [summary.unpromised] if summary.unpromised else [])
     collected += _of_the_run(2, "STALE LIST", summary.stale)
-    collected += _of_the_run(3, "FLAKY", _flaky([result for result in results if result.flaky]))
-    collected += _grouped(by_judgement[Judgement.KNOWN], "known failure", 4)
-    collected += _grouped(outside, "outside the window", 5)
-    collected += _of_the_run(6, "custom call", [_change_text(change) for change in summary.custom_call_changes])
+    collected += _flaky([result for result in results if result.flaky])
+    collected += [_change(change) for change in summary.custom_call_changes]
     collected += _of_the_run(7, "NOT COVERED", [summary.without_cells] if summary.without_cells else [])
     collected += _of_the_run(8, "NOT DECIDED", [f"{few(summary.undecided)}."] if summary.undecided else [])
-    collected += _of_the_run(9, "accepted", [_accepted_text(accepted) for accepted in summary.accepted])
+    collected += [_accepted(accepted) for accepted in summary.accepted]
     return sorted(collected, key=lambda finding: finding.rank)
 
 
-def broken_cell(result: Result, *, unfit: bool = False) -> Finding:
-    """The finding for one broken cell: a broken promise, if its reader differs from a writer that worked.
-
-    `unfit`: the golden's own writer cannot replay it either, in another cell of the run.
-    """
-    if not (unfit or is_own_writer(result)):
-        return _cell_finding(result, "BROKEN PROMISE", 0)
-    reason = _UNFIT.format("" if is_own_writer(result) else " either")
-    return _cell_finding(result, "NOT REPLAYABLE", 0, reason)
-
-
-def _changed_numbers(results: Sequence[Result], unfit: set[str]) -> list[Finding]:
-    """A finding for each release in which the numbers of some golden changed, and for each golden that none reproduces.
-
-    A golden of `unfit` is not replayable whatever the release.
-    """
-    groups: dict[tuple[object, ...], list[DifferingReaders]] = {}
-    for differing in differing_readers(results):
-        first, before, after = differing.results[0], differing.before, differing.after
-        release = (first.reader if before else None, after)
-        alone = first.golden if first.golden in unfit or not (before or after) else ""
-        if broken := tuple(result for result in differing.results if result.judgement is Judgement.BROKEN):
-            place = (first.platform, first.device, alone, *release)
-            groups.setdefault(place, []).append(replace(differing, results=broken))
-    # One cell is shown as every other broken cell is.
-    several = [group for group in groups.values() if len(group) > 1 or len(group[0].results) > 1]
-    return [_change_finding(group, unfit=group[0].results[0].golden in unfit) for group in several]
+def capped(collected: Iterable[Finding], most: int) -> tuple[list[Finding], dict[str, int]]:
+    """At most so many findings of each kind, and how many more there are by kind: no kind hides another one."""
+    shown: list[Finding] = []
+    counts: Counter[str] = Counter()
+    for finding in collected:
+        counts[finding.title] += 1
+        if counts[finding.title] <= most:
+            shown.append(finding)
+    return shown, {title: count - most for title, count in counts.items() if count > most}
 
 
-def _change_finding(group: Sequence[DifferingReaders], *, unfit: bool) -> Finding:
-    """`unfit`: the own writer of the golden differs too."""
-    results = [result for differing in group for result in differing.results]
-    worst = max(results, key=lambda result: result.max_noise_error or 0.0)
-    reason = _UNFIT.format("") if unfit else f"{_change_sentence(group)}."
-    lines = [
-        f"{len(results)} cells {VERDICT_PHRASES[worst.verdict]}. {reason}",
-        *labelled_lines(
-            [
-                ("goldens", "\n".join(_first_lines([_golden_line(differing.results) for differing in group]))),
-                ("bits", _bits_sentence(group)),
-                ("example", writer_and_reader(worst)),
-                *evidence(worst),
-            ]
-        ),
+def broken_cell(result: Result) -> Finding:
+    """The finding for one broken cell alone: a broken promise, if its reader differs from a writer that worked."""
+    own = is_own_writer(result)
+    sentence = " ".join(filter(None, (cell_sentence(result), _UNFIT.format("") if own else "")))
+    return Finding((0, 0), "NOT REPLAYABLE" if own else "BROKEN PROMISE", sentence, tuple(evidence(result)), (result,))
+
+
+def _by_cause(results: Sequence[Result], summary: Summary) -> list[Finding]:
+    """A finding for each cause in the summary."""
+    groups: dict[tuple[Judgement, str], list[Result]] = defaultdict(list)
+    for result in completed(results):
+        groups[result.judgement, result.cause].append(result)
+    readers = by_build_date(result.reader for result in results)
+    writers = by_build_date(result.writer for result in results)
+    issues = {issue.id: issue for issue in summary.known_issues}
+    policy = msgspec.convert(summary.policy, Policy)
+    return [
+        _cause_finding(cause, number, groups[cause.judgement, cause.id], (writers, readers), issues, policy)
+        for number, cause in enumerate(summary.causes)
+        if (cause.judgement, cause.verdict) != (Judgement.OUTSIDE, Verdict.REFUSED)
     ]
-    title = "NOT REPLAYABLE" if unfit else "BROKEN PROMISE"
-    rank = (0, WORST_FIRST.index(worst.verdict), worst.golden)
-    return Finding(rank, title, "\n".join(lines), tuple(results))
 
 
-def _change_sentence(group: Sequence[DifferingReaders]) -> str:
-    """In which release the numbers changed, without a full stop."""
-    before = _names([differing.before for differing in group if differing.before])
-    after = _names([differing.after for differing in group if differing.after])
-    if before:
-        since = release_name(group[0].results[0].reader)
-        return f"Numbers changed in {since}, after {before}" + (f", and changed back in {after}" if after else "")
-    if after:
-        return f"Numbers changed in {after}: readers before it differ from the writer"
-    return "No reader agrees with the writer"
+def _cause_finding(
+    cause: Cause,
+    number: int,
+    group: Sequence[Result],
+    releases: tuple[Sequence[str], Sequence[str]],
+    issues: dict[str, KnownIssue],
+    policy: Policy,
+) -> Finding:
+    rank, title = _TITLES[cause.judgement]
+    if cause.judgement is Judgement.BROKEN and cause.not_replayable:
+        title = "NOT REPLAYABLE"
+    example = next(result for result in group if result.key == cause.example)
+    issue = issues.get(cause.upstream)
+    sentence = cell_sentence(example) if cause.cells == 1 else _sentence(cause, releases)
+    details = [
+        ("known as", _issue_text(issue)),
+        ("listed", _entry_text(example, policy)),
+        ("note", _UNFIT.format("" if is_own_writer(example) else " either") if title == "NOT REPLAYABLE" else ""),
+        ("since", cause.change),
+        ("cases", f"{len(cause.cases)}: {few(cause.cases)}" if len(cause.cases) > 1 else ""),
+        *(_number_details(group) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
+        ("example", writer_and_reader(example) if cause.cells > 1 else ""),
+        *evidence(example),
+        ("to do", _to_do(cause, issue)),
+    ]
+    texts = tuple((label, text) for label, text in details if text.strip())
+    return Finding((rank, number), title, sentence, texts, tuple(group), cause)
 
 
-def _names(releases: Sequence[ReaderOf]) -> str:
-    in_order = sorted(set(releases), key=lambda release: release.date_order)
-    return few([release_name(release) for release in in_order])
+def _sentence(cause: Cause, releases: tuple[Sequence[str], Sequence[str]]) -> str:
+    """How many cells, what happened to them, and in which releases."""
+    writers, readers = releases
+    # The phrases are in the singular: "was refused" becomes "were refused".
+    phrase = VERDICT_PHRASES[cause.verdict].replace("was ", "were ")
+    platform = f" on {cause.platform}" if cause.platform != "cpu" else ""
+    where = f"written by {ranges(cause.writers, writers)}, read by {ranges(cause.readers, readers)}"
+    return f"{cause.cells:,} cells {phrase} in stage {cause.stage}{platform}: {where}."
+
+
+def _issue_text(issue: KnownIssue | None) -> str:
+    if issue is None:
+        return ""
+    return ", ".join(filter(None, (issue.title, issue.issue, issue.mended_in and f"mended in {issue.mended_in}")))
+
+
+def _entry_text(example: Result, policy: Policy) -> str:
+    entry = matching_entry(example, policy.known_failures) if example.judgement is Judgement.KNOWN else None
+    if entry is None:
+        return ""
+    until = f"until {entry.expires}" if entry.expires else "permanent"
+    return f"{entry.reason} (owner {entry.owner}, {entry.issue}, {until})"
+
+
+def _to_do(cause: Cause, issue: KnownIssue | None) -> str:
+    if issue:
+        return issue.todo
+    if cause.judgement not in (Judgement.BROKEN, Judgement.INCOMPLETE):
+        return ""
+    return NEXT_STEPS["not_replayable" if cause.not_replayable else str(cause.verdict)]
+
+
+def _number_details(group: Sequence[Result]) -> list[tuple[str, str]]:
+    """Each golden whose numbers are different, with its largest error, and whether its readers agree."""
+    goldens: dict[str, list[Result]] = defaultdict(list)
+    for result in group:
+        goldens[result.golden].append(result)
+    lines = _first_lines([_golden_line(results) for results in goldens.values()])
+    return [("goldens", "\n".join(lines)), ("bits", _bits_sentence(list(goldens.values())))]
 
 
 def _golden_line(results: Sequence[Result]) -> str:
@@ -156,9 +193,9 @@ def _golden_line(results: Sequence[Result]) -> str:
     return f"{worst.golden} in jaxlib {readers}: {error_size(worst.max_noise_error, worst.max_abs_error)}"
 
 
-def _bits_sentence(group: Sequence[DifferingReaders]) -> str:
+def _bits_sentence(goldens: Sequence[Sequence[Result]]) -> str:
     """Whether the readers that differ from the writer agree with each other; empty where the results do not say."""
-    digests = [{result.outputs for result in differing.results} for differing in group]
+    digests = [{result.outputs for result in results} for results in goldens]
     if any("" in outputs for outputs in digests):
         return ""
     if again := sum(len(outputs) > 1 for outputs in digests):
@@ -172,57 +209,26 @@ def _first_lines(lines: Sequence[str]) -> list[str]:
 
 
 def _of_the_run(rank: int, title: str, texts: Sequence[str]) -> list[Finding]:
-    """Findings about the run, in the order given."""
-    return [Finding((rank, number, ""), title, text) for number, text in enumerate(texts)]
+    """Findings about the run, in the order given, after those about cells."""
+    return [Finding((rank, 1_000_000 + number), title, text) for number, text in enumerate(texts)]
 
 
-def _cell_finding(result: Result, title: str, rank: int, reason: str = "") -> Finding:
-    sentences = " ".join(filter(None, (cell_sentence(result), reason)))
-    text = "\n".join((sentences, *labelled_lines(evidence(result))))
-    return Finding((rank, WORST_FIRST.index(result.verdict), result.golden), title, text, (result,))
-
-
-def _grouped(results: Sequence[Result], title: str, rank: int) -> list[Finding]:
-    """One finding for each group of similar results, with the evidence of its first."""
-    groups = group_similar(results)
-    return [
-        _cell_finding(group[0], title, rank) if len(group) == 1 else _group_finding(group, title, rank)
-        for group in groups
-    ]
-
-
-def _group_finding(group: Sequence[Result], title: str, rank: int) -> Finding:
-    first = group[0]
-    lines = [
-        # The phrases are in the singular: "was refused" becomes "were refused".
-        f"{len(group)} cells {VERDICT_PHRASES[first.verdict].replace('was', 'were')}: {goldens_and_readers(group)}.",
-        *labelled_lines([("example", writer_and_reader(first)), *evidence(first)]),
-    ]
-    return Finding((rank, WORST_FIRST.index(first.verdict), first.golden), title, "\n".join(lines), tuple(group))
-
-
-def goldens_and_readers(results: Sequence[Result]) -> str:
-    """The goldens and the readers of several cells, or the first of many."""
-    goldens = [golden for *_, golden in sorted({result.golden_order for result in results})]
-    return f"{few(goldens)} in jaxlib {few(by_build_date(result.reader for result in results))}"
-
-
-def _flaky(results: Sequence[Result]) -> list[str]:
-    """All cells that had another verdict last time, in one text with a line for each."""
+def _flaky(results: Sequence[Result]) -> list[Finding]:
+    """All cells that had another verdict last time, in one finding with a line for each."""
     if not results:
         return []
-    lines = [
+    sentence = (
         f"{plural(len(results), 'cell')} had another verdict last time, with the same content. The judgement is that "
         "of this run's verdict."
-    ]
+    )
     cells = [
         f"{result.golden} in jaxlib {result.reader.jaxlib} on {result.platform}: {result.verdict}, {result.flaky}"
         for result in results
     ]
-    return ["\n".join((*lines, *(f"  {line}" for line in _first_lines(cells))))]
+    return [Finding((3, 0), "FLAKY", sentence, (("cells", "\n".join(_first_lines(cells))),), tuple(results))]
 
 
-def _change_text(change: JudgedChange) -> str:
+def _change(change: JudgedChange) -> Finding:
     """A declared change of a custom call: phase, what must hold, what measures it, when the old target may go."""
     measured = f"nothing: no promised reader that has the change ran a golden of {change.old}"
     if change.measured:
@@ -230,14 +236,15 @@ def _change_text(change: JudgedChange) -> str:
         measured = f"{few(change.measured)}: {passed}"
     day = f"from {change.delete_from} on" if change.delete_from else "on a day that depends on the release"
     goldens = few(change.goldens) or "none"
-    return "\n".join(
-        (
-            f"{change.old} → {change.new or 'nothing'}: {change.phase} ({change.why}).",
-            *labelled_lines([("must hold", "\n".join(change.must)), ("measured", measured)]),
-            *labelled_lines([("delete", f"{change.old} {day}, and the goldens that call it: {goldens}")]),
-        )
+    details = (
+        ("must hold", "\n".join(change.must)),
+        ("measured", measured),
+        ("delete", f"{change.old} {day}, and the goldens that call it: {goldens}"),
+    )
+    return Finding(
+        (6, 0), "custom call", f"{change.old} → {change.new or 'nothing'}: {change.phase} ({change.why}).", details
     )
 
 
-def _accepted_text(accepted: Accepted) -> str:
-    return "\n".join((f"{accepted.what}: {few(accepted.cases)}.", *labelled_lines([("reason", accepted.reason)])))
+def _accepted(accepted: Accepted) -> Finding:
+    return Finding((9, 0), "accepted", f"{accepted.what}: {few(accepted.cases)}.", (("reason", accepted.reason),))

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from export_core.judge.drift import GoldenDrift, Stretch, Trend
-from export_core.judge.result import ReaderOf
+from export_core.judge.result import ReaderOf, release_name
 from export_core.matrix import Verdict
 from export_core.phrases import plural
-from export_core.report.wording import error_size, release_name
+from export_core.report.wording import error_size
 
 
 def trend_lines(trend: Trend) -> Iterator[str]:

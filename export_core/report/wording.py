@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 
 from export_core.environments.placement import Mode
 from export_core.escaping import plain_text
@@ -37,13 +37,20 @@ VERDICT_MARKS = {
 }
 """A verdict where a table has room for a word."""
 
-HEADLINES = {
-    0: ("KEPT", "every promised cell ran and agrees"),
-    1: ("BROKEN", "at least one promise is broken"),
-    3: ("INCOMPLETE", "not every planned cell has a result that counts"),
-    4: ("STALE LIST", "the list of known failures is no longer true"),
+NEXT_STEPS = {
+    "not_replayable": "Look at the test before any release: its own writer gives another result in a new process. "
+    "`jaxexport goldens verify` checks the files; then export it again.",
+    "numerics": "`jaxexport trend --numbers` shows in which release the numbers moved. If they are right, allow them "
+    "with a rule (`numbers` in the policy) and its reason.",
+    "refused": "Check how old the artifact is with `jaxexport inspect`; inside the window, report it to JAX.",
+    "error": "Run the command below. If a release is to blame, report it to JAX; `jaxexport judge --propose` prints "
+    "an entry for the list of known failures.",
+    "crash": "Run the command below. If a release is to blame, report it to JAX; `jaxexport judge --propose` prints "
+    "an entry for the list of known failures.",
+    "timeout": "Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
+    "not_run": "Mend what the message names, then `jaxexport matrix --resume` or the same command again.",
 }
-"""What an exit code says of a run."""
+"""What to do about a broken or an incomplete cell of each verdict."""
 
 JUDGEMENT_MEANINGS = {
     Judgement.BROKEN: "promised, and it fails; or wrong numbers on any date",
@@ -81,30 +88,72 @@ def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def headline(summary: Summary) -> tuple[str, str]:
-    """What an exit code means for this run, and the line with the counts, the date and the exit code."""
-    name, meaning = HEADLINES[summary.exit_code]
-    if summary.exit_code == 0 and not summary.verdicts.get(Verdict.PASS):
-        meaning = "no promised cell fails"  # what is only compiled does not agree
-    if promised_nothing(summary):
-        name, meaning = "NOTHING PROMISED", "every cell is outside its window"
-    # Incomplete outranks broken as an exit code; the headline must not hide what is broken.
-    if summary.exit_code == 3 and (broken := _broken_promises(summary)):
-        meaning += f"; and {broken} promise{'s are' if broken > 1 else ' is'} broken"
-    if summary.exit_code in (1, 3) and summary.stale:
-        meaning += "; and the list of known failures is no longer true"
+    """What a run shows, with its numbers; and the line with all counts, the date and the exit code."""
+    name, facts = _verdict_of_run(summary)
     if compiled := summary.verdicts.get(Verdict.COMPILED):
-        meaning += f", {compiled} compiled only"
+        facts += f", {compiled:,} compiled only"
     if known := summary.judgements.get(Judgement.KNOWN):
-        meaning += f", except for {plural(known, 'known failure')}"
+        facts += f", {plural(known, 'known failure')}"
     if summary.flaky:
-        meaning += f", {summary.flaky} flaky"
+        facts += f", {summary.flaky:,} flaky"
+    if summary.exit_code in (1, 3) and summary.stale:
+        facts += "; the list of known failures is no longer true"
+    facts += _readers_affected(summary)
     if summary.partial:
-        meaning += f"; partial: {plain_text(summary.partial)}"
+        facts += f"; partial: {plain_text(summary.partial)}"
     counts = counts_line(summary.judgements) or "no cell"
     return (
-        f"{name}: {meaning}.",
-        f"{summary.results} of {summary.planned} planned cells: {counts}. "
+        f"{name}: {facts}.",
+        f"{summary.results:,} of {summary.planned:,} planned cells: {counts}. "
         f"As of {summary.as_of}, {summary.seconds:.0f} s, exit code {summary.exit_code}.",
+    )
+
+
+def _verdict_of_run(summary: Summary) -> tuple[str, str]:
+    """The word for an exit code, and the numbers behind it."""
+    promised, kept = sum(summary.promised.values()), summary.promised.get(Judgement.KEPT, 0)
+    broken = _broken_facts(summary)
+    if promised_nothing(summary):
+        return "NOTHING PROMISED", "every cell is outside its window"
+    if summary.exit_code == 3:
+        # Incomplete outranks broken as an exit code; the headline must not hide what is broken.
+        missing = summary.judgements.get(Judgement.INCOMPLETE, 0) + max(summary.planned - summary.results, 0)
+        what = f"{missing:,} of {summary.planned:,} planned cells have no result that counts"
+        if not missing:
+            what = "the run does not cover what it must" if summary.uncovered else "no promise was tested"
+        return "INCOMPLETE", f"{what}; broken: {broken}" if broken else what
+    if summary.exit_code == 1:
+        return "BROKEN", broken
+    all_kept = f"{kept:,} of {promised:,} promised cells"
+    if summary.exit_code == 4:
+        return "STALE LIST", f"{plural(len(summary.stale), 'defect')} in the list of known failures; kept: {all_kept}"
+    return "KEPT", all_kept
+
+
+def _broken_facts(summary: Summary) -> str:
+    """``67 of 1,350 promised cells, 3 causes``; empty where nothing is broken."""
+    broken, promised = summary.judgements.get(Judgement.BROKEN, 0), summary.promised.get(Judgement.BROKEN, 0)
+    early = sum(len(change.broken) for change in summary.custom_call_changes)
+    causes = sum(cause.judgement is Judgement.BROKEN for cause in summary.causes)
+    facts = [f"{promised:,} of {sum(summary.promised.values()):,} promised cells"] if promised or early else []
+    if outside := broken - promised:
+        facts.append(f"{plural(outside, 'cell')} with wrong numbers outside the window")
+    if early:
+        facts.append(f"{plural(early, 'golden')} with a custom call used too early")
+    return f"{' and '.join(facts)}, {plural(causes, 'cause')}" if broken else " and ".join(facts)
+
+
+def _readers_affected(summary: Summary) -> str:
+    """The oldest and the newest reader in which something is broken; empty where nothing is."""
+    broken = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
+    if not broken:
+        return ""
+    oldest = min((cause.first_reader for cause in broken), key=lambda reader: reader.date_order).jaxlib
+    newest = max((cause.last_reader for cause in broken), key=lambda reader: reader.date_order).jaxlib
+    return (
+        f"; only reader affected {oldest}"
+        if oldest == newest
+        else f"; oldest reader affected {oldest}, newest {newest}"
     )
 
 
@@ -116,13 +165,21 @@ def promised_nothing(summary: Summary) -> bool:
 
 def counts_line(counts: dict[str, int]) -> str:
     """``6 kept, 2 bonus``."""
-    return ", ".join(f"{count} {name}" for name, count in counts.items())
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
-def _broken_promises(summary: Summary) -> int:
-    """How many cells, and goldens that call a new target too early, break a promise."""
-    early = sum(len(change.broken) for change in summary.custom_call_changes)
-    return summary.judgements.get(Judgement.BROKEN, 0) + early
+def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
+    """``0.9.1 to 0.11.2, 0.12.0.1``: versions, of which three or more next to each other `among` all are a range.
+
+    Both are in one order, that of build dates.
+    """
+    places = {version: number for number, version in enumerate(among)}
+    parts: list[str] = []
+    # Places that rise together with their number in the list are next to each other.
+    for _, run in itertools.groupby(enumerate(versions), lambda pair: places.get(pair[1], -1) - pair[0]):
+        names = [version for _, version in run]
+        parts += [f"{names[0]} to {names[-1]}"] if len(names) > 2 else names
+    return ", ".join(parts)
 
 
 def cell_mark(result: Result) -> str:
@@ -167,12 +224,6 @@ def writer_and_reader(result: Result) -> str:
     return f"{result.case}, written by {writer} and read by {reader} on {result.platform}"
 
 
-def is_own_writer(result: Result) -> bool:
-    """Whether the reader of a cell is the writer of its golden: the same release on the same platform."""
-    writer, reader = result.writer, result.reader
-    return (writer.jax, writer.jaxlib, writer.platform) == (reader.jax, reader.jaxlib, result.platform)
-
-
 def cell_sentence(result: Result) -> str:
     """The case, its writer and reader, and what happened."""
     suffix = ""
@@ -183,12 +234,6 @@ def cell_sentence(result: Result) -> str:
 
 def _release(side: WriterOf | ReaderOf) -> str:
     return f"jax {side.jax} with jaxlib {side.jaxlib} (built {side.built})"
-
-
-def release_name(release: ReaderOf) -> str:
-    """``jaxlib 0.11.2 with jax 0.12.0.1 (built 2026-09-17)``; jax only where it has another number."""
-    jax = "" if release.jax == release.jaxlib else f" with jax {release.jax}"
-    return f"jaxlib {release.jaxlib}{jax} (built {release.built})"
 
 
 def error_size(noise: float | None, absolute: float | None) -> str:
@@ -221,13 +266,3 @@ def _error_lines(result: Result) -> str:
     if result.verdict is not Verdict.ERROR:
         return ""
     return "\n".join(line for line in result.stderr.splitlines() if "error" in line.lower())[:600]
-
-
-def group_similar(results: Iterable[Result]) -> list[list[Result]]:
-    """Results grouped by platform, verdict, stage and message, where names and numbers in a message do not count."""
-    groups: dict[tuple[str, str, str, str], list[Result]] = {}
-    for result in results:
-        # Quoted names, figures and the name of the function are what one error has different in each case.
-        message = re.sub(r"'[^']*'|\d+|(?<=Function )\S+|(?<=function )\S+", "_", first_line(result.message))
-        groups.setdefault((result.platform, result.verdict, result.stage, message), []).append(result)
-    return list(groups.values())

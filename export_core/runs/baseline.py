@@ -13,7 +13,7 @@ import msgspec
 
 from export_core.judge.gate import Summary
 from export_core.judge.judgement import judge_again
-from export_core.judge.result import Judgement, Result
+from export_core.judge.result import WORST_FIRST, Judgement, Result
 from export_core.matrix import Verdict
 from export_core.matrix.cell import CellKey
 from export_core.phrases import plural
@@ -21,12 +21,6 @@ from export_core.policy import Policy
 from export_core.runs.errors import IncompleteResults, RunError
 from export_core.runs.plan_record import PlanRecord, plan_of
 from export_core.runs.results import policy_of, read_run
-
-WORST_FIRST = (
-    *(Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT, Verdict.ERROR, Verdict.REFUSED),
-    *(Verdict.COMPILED, Verdict.PASS, Verdict.NOT_RUN),
-)
-"""Verdicts, from a silently wrong number down to what is not a failure."""
 
 _WORKS, _ACCEPTED, _BROKEN, _NO_RESULT = range(4)
 _LEVELS = {

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.judge.accepted import merge_accepted
+from export_core.judge.causes import with_causes
 from export_core.judge.gate import INCOMPLETE, RunFacts, ShardOf, Summary, in_order, summarize
 from export_core.judge.result import Result
 from export_core.runs.errors import RunError
@@ -63,7 +64,8 @@ def merge_shards(folders: Sequence[Path]) -> MergedRun:
     missing = _missing_shards(parts)
     # After their plans: that a shard is of another plan says more than which of its hashes differs.
     runs = [read_run(part.folder) for part in parts]
-    results = in_order(result for run in runs for result in run.results)
+    # The causes of a shard are those of its own cells.
+    results = with_causes(in_order(result for run in runs for result in run.results))
     own_cells = cells_by_place((result.key for result in results), first.goldens)
     # Each shard has the cells of its own plan.json: together they are those of the plan, unless one was changed.
     if len(results) >= first.planned if missing else hash_of(own_cells) != first.cells:

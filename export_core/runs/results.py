@@ -7,6 +7,7 @@ no signature, since whoever can write the folder can write all of it.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -167,7 +168,11 @@ def _check_counts(path: Path, summary: Summary, results: Sequence[Result]) -> No
     again = summarize(results, policy_of(summary), RunFacts.from_summary(summary))
     # Whether there is something to say, and not its words: another version may say it in other ones.
     same = {
-        **{name: getattr(summary, name) == getattr(again, name) for name in ("results", "verdicts", "judgements")},
+        **{
+            name: getattr(summary, name) == getattr(again, name)
+            for name in ("results", "verdicts", "judgements", "promised")
+        },
+        "causes": _cause_counts(summary) == _cause_counts(again),
         **{name: bool(getattr(summary, name)) == bool(getattr(again, name)) for name in ("uncovered", "unpromised")},
         # What was added in the future is stale only until that day has come.
         "stale": bool(summary.stale) or not again.stale,
@@ -176,6 +181,14 @@ def _check_counts(path: Path, summary: Summary, results: Sequence[Result]) -> No
     }
     if changed := [name for name, is_same in same.items() if not is_same]:
         raise RunError(f"{path}: {', '.join(changed)}: expected what {RESULTS} says, found something else. {AGAIN}")
+
+
+def _cause_counts(summary: Summary) -> Counter[str]:
+    """How many failing cells of each judgement have a cause; the words of a cause may be those of another version."""
+    counts: Counter[str] = Counter()
+    for cause in summary.causes:
+        counts[cause.judgement] += cause.cells
+    return counts
 
 
 def _check_dates(path: Path, results: Sequence[Result], calendar: Calendar) -> None:

@@ -120,6 +120,12 @@ class Module:
         return tuple(self._contents.constants)
 
     @property
+    def types(self) -> tuple[str, ...]:
+        """All types in the module, as StableHLO prints them. May raise `ArtifactError`."""
+        values = self._contents.values
+        return tuple(values.type(index) for index in range(len(self.tables.types)))
+
+    @property
     def attributes(self) -> dict[str, Any]:
         """The attributes of the module itself, e.g. jax.uses_shape_polymorphism."""
         return self._contents.attributes

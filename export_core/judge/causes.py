@@ -1,0 +1,204 @@
+"""The cause of each failing cell, and the causes of a run: what several cells that fail have in common.
+
+A message says what went wrong, except that of a crash, of a timeout, and of different numbers: there the release in
+which it began says more. A known upstream issue is one cause, whatever the message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from export_core.judge.drift import FailingStretch, failing_stretches
+from export_core.judge.result import WORST_FIRST, Judgement, ReaderOf, Result, by_build_date, release_name
+from export_core.matrix import Verdict
+from export_core.matrix.cell import CellKey
+from export_core.worker.protocol import Stage
+
+WORKS = (Verdict.PASS, Verdict.COMPILED)
+_BY_RELEASE = (Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT)
+"""Verdicts whose message does not say what went wrong."""
+_WORST_JUDGEMENT = (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.KNOWN, Judgement.OUTSIDE)
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """Cells of a run with one judgement that fail alike.
+
+    `id` is the same for cells of another judgement that fail alike, and in the next run. `promised` counts those of the
+    `cells` that are inside their window. Lists are by build date. `change` says in which release it began and ended,
+    without a full stop; it is empty where the run does not show it. `upstream` is the id of a known upstream issue.
+    `not_replayable`: the own writers of all these goldens fail too. `message` and `example` are those of one cell,
+    `reproduce` is the command that runs it again.
+    """
+
+    id: str
+    judgement: Judgement
+    verdict: Verdict
+    stage: Stage
+    platform: str
+    message: str
+    cells: int
+    promised: int
+    goldens: int
+    cases: tuple[str, ...]
+    writers: tuple[str, ...]
+    readers: tuple[str, ...]
+    first_reader: ReaderOf
+    last_reader: ReaderOf
+    example: CellKey
+    reproduce: str
+    change: str = ""
+    upstream: str = ""
+    not_replayable: bool = False
+
+
+def with_causes(results: Iterable[Result]) -> list[Result]:
+    """The results of a whole run or shard, each failing one with the id of its cause."""
+    results = list(results)
+    changes = _changes(results)
+    unfit = unfit_goldens(results)
+    return [
+        result if result.verdict in WORKS else replace(result, cause=_id(result, changes, result.golden in unfit))
+        for result in results
+    ]
+
+
+def completed(results: Sequence[Result]) -> Sequence[Result]:
+    """The results, with causes if some have none yet: those of a run that goes on, or one result alone."""
+    missing = any(not result.cause and result.verdict not in WORKS for result in results)
+    return with_causes(results) if missing else results
+
+
+def causes_in(results: Sequence[Result]) -> list[Cause]:
+    """The causes of results that have theirs, the worst first: by judgement, verdict, number of cells."""
+    groups: dict[tuple[Judgement, str], list[Result]] = defaultdict(list)
+    for result in results:
+        if result.cause:
+            groups[result.judgement, result.cause].append(result)
+    changes, unfit = _changes(results), unfit_goldens(results)
+    causes = [_cause(group, changes, unfit) for group in groups.values()]
+    return sorted(
+        causes,
+        key=lambda cause: (
+            *(_WORST_JUDGEMENT.index(cause.judgement), WORST_FIRST.index(cause.verdict)),
+            *(-cause.promised, -cause.cells, cause.id),
+        ),
+    )
+
+
+def is_own_writer(result: Result) -> bool:
+    """Whether the reader of a cell is the writer of its golden: the same release on the same platform."""
+    writer, reader = result.writer, result.reader
+    return (writer.jax, writer.jaxlib, writer.platform) == (reader.jax, reader.jaxlib, result.platform)
+
+
+def unfit_goldens(results: Iterable[Result]) -> set[str]:
+    """Goldens that their own writer cannot replay: no later release is to blame for them."""
+    return {
+        result.golden
+        for result in results
+        if result.verdict not in WORKS and result.verdict is not Verdict.NOT_RUN and is_own_writer(result)
+    }
+
+
+def likeness(result: Result) -> tuple[str, ...]:
+    """What failing cells have in common that fail alike, as far as a cell alone shows it."""
+    if result.upstream:
+        return ("upstream", result.upstream)
+    message = "" if result.verdict is Verdict.NUMERICS else _normalized(result.message)
+    return result.platform, result.device, result.verdict, result.stage, message
+
+
+def _normalized(message: str) -> str:
+    """The first line without quoted names, figures and the name of the function: what differs between cases."""
+    line = message.strip().splitlines()[0] if message.strip() else ""
+    return re.sub(r"'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+", "_", line)
+
+
+def _id(result: Result, changes: dict[CellKey, FailingStretch], unfit: bool) -> str:
+    if result.upstream:
+        return result.upstream
+    key: tuple[object, ...] = (*likeness(result), unfit)
+    if change := changes.get(result.key):
+        key = (*key, *_around(change))
+        # Each golden that no reader agrees with has a fault of its own.
+        if result.verdict is Verdict.NUMERICS and (unfit or _around(change) == ("", "")):
+            key = (*key, result.golden)
+    digest = hashlib.sha256("\0".join(map(str, key)).encode()).hexdigest()[:8]
+    return f"{result.verdict}-{result.stage}-{digest}".replace("_", "-")
+
+
+def _changes(results: Iterable[Result]) -> dict[CellKey, FailingStretch]:
+    """Of each cell whose message does not say what went wrong: the readers around its stretch that work."""
+    goldens: dict[tuple[str, str, str], list[Result]] = defaultdict(list)
+    failing: dict[tuple[str, str, str], set[tuple[str, ...]]] = defaultdict(set)
+    for result in results:
+        place = result.golden, result.platform, result.device
+        goldens[place].append(result)
+        if result.verdict in _BY_RELEASE:
+            failing[place].add(likeness(result))
+    changes: dict[CellKey, FailingStretch] = {}
+    for place, kinds in failing.items():
+        for kind in kinds:
+            # What was only compiled agrees with nobody's numbers.
+            works = WORKS if Verdict.NUMERICS not in kind else (Verdict.PASS,)
+            alike = [result for result in goldens[place] if result.verdict in works or likeness(result) == kind]
+            for stretch in failing_stretches(alike, lambda result: result.verdict not in WORKS):
+                changes |= {result.key: stretch for result in stretch.results}
+    return changes
+
+
+def _cause(group: Sequence[Result], changes: dict[CellKey, FailingStretch], unfit: set[str]) -> Cause:
+    # Of numbers, the worst error; of everything else the first cell of a promise, by case.
+    example = min(
+        group, key=lambda result: (-(result.max_noise_error or 0.0), not result.promised, result.golden_order)
+    )
+    readers = sorted({result.reader for result in group}, key=lambda reader: reader.date_order)
+    around = {_words(stretch) for result in group if (stretch := changes.get(result.key))}
+    return Cause(
+        id=example.cause,
+        judgement=example.judgement,
+        verdict=example.verdict,
+        stage=example.stage,
+        platform=example.platform,
+        message=example.message.strip().splitlines()[0] if example.message.strip() else str(example.verdict),
+        cells=len(group),
+        promised=sum(result.promised for result in group),
+        goldens=len({result.golden for result in group}),
+        cases=tuple(sorted({result.case for result in group})),
+        writers=tuple(by_build_date(result.writer for result in group)),
+        readers=tuple(by_build_date(readers)),
+        first_reader=readers[0],
+        last_reader=readers[-1],
+        example=example.key,
+        reproduce=example.reproduce,
+        change=around.pop() if len(around) == 1 else "",
+        upstream=example.upstream,
+        not_replayable=all(result.golden in unfit for result in group),
+    )
+
+
+def _around(stretch: FailingStretch) -> tuple[str, str]:
+    """In which release a stretch of failing readers began, and which one ended it."""
+    began = release_name(stretch.results[0].reader) if stretch.before else ""
+    return began, release_name(stretch.after) if stretch.after else ""
+
+
+def _words(stretch: FailingStretch) -> str:
+    """The change of release in words, without a full stop."""
+    began, ended = _around(stretch)
+    numbers = stretch.results[0].verdict is Verdict.NUMERICS
+    what, again = ("Numbers changed", "changed back") if numbers else ("It began", "works again")
+    if stretch.before:
+        before = f"{what} in {began}, after {release_name(stretch.before)}"
+        return before + (f", and {again} in {ended}" if ended else "")
+    if ended:
+        return (
+            f"Numbers changed in {ended}: readers before it differ from the writer" if numbers else f"Ends in {ended}"
+        )
+    return "No reader agrees with the writer" if numbers else ""

@@ -1,0 +1,94 @@
+"""The table of known upstream issues: defects and limits of published jaxlib releases, and how to recognize each."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from export_core.phrases import schema_problem
+from export_core.policy.errors import PolicyError
+from export_core.releases import load_calendar
+from export_core.untrusted import decode_yaml, read_regular
+
+SHIPPED = Path(__file__).parent / "data" / "known_issues.yaml"
+
+_Verdict = Literal["numerics", "refused", "error", "crash", "timeout"]
+_Stage = Literal["read", "audit", "deserialize", "module", "lower", "compile", "run", "compare"]
+
+
+class KnownIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One upstream issue. A cell shows it if it has all the properties that are given.
+
+    Readers are those built from `since` on, and before `mended_in`; both are jaxlib versions of the calendar.
+    """
+
+    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="A short name, for links and filters.")]
+    title: Annotated[str, Meta(description="What goes wrong, in a few words.")]
+    todo: Annotated[str, Meta(description="What somebody who has it can do, in a sentence or two.")]
+    verdicts: Annotated[tuple[_Verdict, ...], Meta(min_length=1, description="Verdicts of its cells.")]
+    issue: Annotated[str, Meta(pattern="^(https?://.*)?$", description="A link; empty where nobody reported it.")] = ""
+    stages: Annotated[tuple[_Stage, ...], Meta(description="Stages of its cells; all if empty.")] = ()
+    platforms: Annotated[tuple[str, ...], Meta(description="Platforms of its cells; all if empty.")] = ()
+    message: Annotated[str, Meta(description="A regular expression that is found in the message.")] = ""
+    calls: Annotated[tuple[str, ...], Meta(description="Globs: the artifact has such a custom call.")] = ()
+    types: Annotated[
+        str, Meta(description="A regular expression that is found in a type of the module, such as tensor<2xi4>.")
+    ] = ""
+    since: Annotated[str, Meta(description="The first reader that has it; all older ones too if empty.")] = ""
+    mended_in: Annotated[str, Meta(description="The first reader that no longer has it; none if empty.")] = ""
+
+    @property
+    def readers(self) -> str:
+        """The readers that have it, in words; empty where the other properties decide."""
+        since, mended = (
+            f"{text}{version}" if version else ""
+            for text, version in (("from ", self.since), ("before ", self.mended_in))
+        )
+        return ", ".join(filter(None, (since, mended)))
+
+
+def known_issues(file: str | None = None) -> tuple[KnownIssue, ...]:
+    """The shipped table, with the entries of a newer or a project's own file before it: an id names one issue.
+
+    Raises `PolicyError` for a file that cannot be read, or an entry that is none.
+    """
+    own = _read(Path(file)) if file else ()
+    named = {issue.id for issue in own}
+    return (*own, *(issue for issue in _read(SHIPPED) if issue.id not in named))
+
+
+@functools.lru_cache(maxsize=8)
+def _read(path: Path) -> tuple[KnownIssue, ...]:
+    advice = "`jaxexport policy known --json` prints the shipped table in the same form."
+    try:
+        issues = msgspec.convert(decode_yaml(read_regular(path.resolve())), tuple[KnownIssue, ...])
+    except OSError as error:
+        raise PolicyError(f"{path}: expected a table of known issues, found none: {error.strerror}.") from None
+    except msgspec.MsgspecError as error:
+        raise PolicyError(f"{path}: expected a list of known issues: {schema_problem(error)}. {advice}") from None
+    for number, issue in enumerate(issues):
+        if problem := _problem(issue, {other.id for other in issues[:number]}):
+            raise PolicyError(f"{path}: [{number}] ({issue.id}): {problem}")
+    return issues
+
+
+def _problem(issue: KnownIssue, before: set[str]) -> str:
+    """What is wrong with an entry, a sentence; empty for a good one."""
+    if issue.id in before:
+        return "expected each id once, found it again."
+    for key in ("message", "types"):
+        try:
+            re.compile(getattr(issue, key))
+        except re.error as error:
+            return f"{key}: expected a regular expression, found {getattr(issue, key)!r}: {error}."
+    for key in ("since", "mended_in"):
+        if (version := getattr(issue, key)) and version not in load_calendar().jaxlib:
+            return f"{key}: expected a jaxlib version of the calendar, found {version!r}."
+    if not (issue.message or issue.calls or issue.types):
+        return "expected message, calls or types, found none of them: every cell with such a verdict would match."
+    return ""

@@ -224,4 +224,4 @@ def test_a_log_has_plain_lines_and_quiet_only_the_report(project, tmp_path):
     assert code == 1
     assert "is ready" not in quiet
     assert "so far" not in quiet
-    assert "BROKEN: at least one promise is broken; partial: only cases " in quiet
+    assert "; partial: only cases " in quiet

@@ -1,4 +1,4 @@
-"""The commands `jaxexport policy init|check|show|schema`: write a first policy, check it, show the values in use."""
+"""The commands `jaxexport policy init|check|show|known|schema`: write a first policy, check it, show what is in use."""
 
 from __future__ import annotations
 
@@ -129,6 +129,46 @@ def _shown(value: object) -> str:
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
         return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
     return msgspec.json.encode(value).decode()
+
+
+@policy_group.command()
+@policy_option
+@click.option("--file", metavar="FILE", help="A newer table, in addition to the shipped one. [default: the policy's]")
+@click.option("--json", "as_json", is_flag=True, help="Print the table in the form that such a file has.")
+def known(policy_file: str | None, file: str | None, as_json: bool) -> None:
+    """List the known upstream issues by which failing cells are explained.
+
+    A cell that shows one is reported with its title and advice; its judgement stays the same. Only the list of known
+    failures in a policy excuses cells.
+    """
+    import textwrap
+
+    from export_core.cli.output import echo_json
+    from export_core.policy import find_policy
+    from export_core.policy.known_issues import known_issues
+
+    issues = known_issues(file or find_policy(Path(), policy_file).known_issues)
+    if as_json:
+        echo_json(issues)
+        return
+    for issue in issues:
+        echo(f"{issue.id}: {issue.title}")
+        cells = ", ".join(
+            filter(None, ("/".join(issue.verdicts), f"on {'/'.join(issue.platforms)}" if issue.platforms else ""))
+        )
+        lines = {"cells": cells, "readers": issue.readers, "issue": issue.issue, "to do": issue.todo}
+        for label, text in lines.items():
+            if text:
+                echo(
+                    textwrap.fill(
+                        text,
+                        100,
+                        initial_indent=f"  {label:<8} ",
+                        subsequent_indent=" " * 11,
+                        break_long_words=False,
+                        break_on_hyphens=False,
+                    )
+                )
 
 
 @policy_group.command()

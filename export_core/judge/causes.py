@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -32,8 +32,8 @@ class Cause(msgspec.Struct, frozen=True):
     `id` is the same for cells of another judgement that fail alike, and in the next run. `promised` counts those of the
     `cells` that are inside their window. Lists are by build date. `change` says in which release it began and ended,
     without a full stop; it is empty where the run does not show it. `upstream` is the id of a known upstream issue.
-    `not_replayable`: the own writers of all these goldens fail too. `message` and `example` are those of one cell,
-    `reproduce` is the command that runs it again.
+    `not_replayable`: the own writers of all these goldens fail too, for no known reason. `message` and `example` are
+    those of one cell, `reproduce` is the command that runs it again.
     """
 
     id: str
@@ -61,9 +61,12 @@ def with_causes(results: Iterable[Result]) -> list[Result]:
     """The results of a whole run or shard, each failing one with the id of its cause."""
     results = list(results)
     changes = _changes(results)
-    unfit = unfit_goldens(results)
+    # Whose own writer fails in the same way: no release is to blame, and it is not the cause of other goldens.
+    unfit = {(result.golden, likeness(result)) for result in _own_failures(results)}
     return [
-        result if result.verdict in WORKS else replace(result, cause=_id(result, changes, result.golden in unfit))
+        result
+        if result.verdict in WORKS
+        else replace(result, cause=_id(result, changes, (result.golden, likeness(result)) in unfit))
         for result in results
     ]
 
@@ -80,13 +83,13 @@ def causes_in(results: Sequence[Result]) -> list[Cause]:
     for result in results:
         if result.cause:
             groups[result.judgement, result.cause].append(result)
-    changes, unfit = _changes(results), unfit_goldens(results)
+    changes, unfit = _changes(results), {result.golden for result in _own_failures(results)}
     causes = [_cause(group, changes, unfit) for group in groups.values()]
     return sorted(
         causes,
         key=lambda cause: (
             *(_WORST_JUDGEMENT.index(cause.judgement), WORST_FIRST.index(cause.verdict)),
-            *(-cause.promised, -cause.cells, cause.id),
+            *(-cause.promised, -cause.cells, cause.example, cause.id),
         ),
     )
 
@@ -97,13 +100,11 @@ def is_own_writer(result: Result) -> bool:
     return (writer.jax, writer.jaxlib, writer.platform) == (reader.jax, reader.jaxlib, result.platform)
 
 
-def unfit_goldens(results: Iterable[Result]) -> set[str]:
-    """Goldens that their own writer cannot replay: no later release is to blame for them."""
-    return {
-        result.golden
-        for result in results
-        if result.verdict not in WORKS and result.verdict is not Verdict.NOT_RUN and is_own_writer(result)
-    }
+def _own_failures(results: Iterable[Result]) -> Iterator[Result]:
+    """Cells in which a golden fails in its own writer: no later release is to blame for it."""
+    for result in results:
+        if result.verdict not in (*WORKS, Verdict.NOT_RUN) and is_own_writer(result):
+            yield result
 
 
 def likeness(result: Result) -> tuple[str, ...]:
@@ -179,7 +180,7 @@ def _cause(group: Sequence[Result], changes: dict[CellKey, FailingStretch], unfi
         reproduce=example.reproduce,
         change=around.pop() if len(around) == 1 else "",
         upstream=example.upstream,
-        not_replayable=all(result.golden in unfit for result in group),
+        not_replayable=not example.upstream and all(result.golden in unfit for result in group),
     )
 
 
@@ -192,13 +193,12 @@ def _around(stretch: FailingStretch) -> tuple[str, str]:
 def _words(stretch: FailingStretch) -> str:
     """The change of release in words, without a full stop."""
     began, ended = _around(stretch)
-    numbers = stretch.results[0].verdict is Verdict.NUMERICS
-    what, again = ("Numbers changed", "changed back") if numbers else ("It began", "works again")
-    if stretch.before:
-        before = f"{what} in {began}, after {release_name(stretch.before)}"
-        return before + (f", and {again} in {ended}" if ended else "")
-    if ended:
-        return (
-            f"Numbers changed in {ended}: readers before it differ from the writer" if numbers else f"Ends in {ended}"
-        )
-    return "No reader agrees with the writer" if numbers else ""
+    before = release_name(stretch.before) if stretch.before else ""
+    if stretch.results[0].verdict is Verdict.NUMERICS:
+        if before:
+            return f"Numbers changed in {began}, after {before}" + (f", and changed back in {ended}" if ended else "")
+        if ended:
+            return f"Numbers changed in {ended}: readers before it differ from the writer"
+        return "No reader agrees with the writer"
+    since = f"Fails since {began}; works in {before}" if before else ""
+    return since + (f", and again in {ended}" if since and ended else f"Fails before {ended}" if ended else "")

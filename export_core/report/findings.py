@@ -113,6 +113,7 @@ def _by_cause(results: Sequence[Result], summary: Summary) -> list[Finding]:
         _cause_finding(cause, number, groups[cause.judgement, cause.id], (writers, readers), issues, policy)
         for number, cause in enumerate(summary.causes)
         if (cause.judgement, cause.verdict) != (Judgement.OUTSIDE, Verdict.REFUSED)
+        and groups[cause.judgement, cause.id]
     ]
 
 
@@ -127,14 +128,17 @@ def _cause_finding(
     rank, title = _TITLES[cause.judgement]
     if cause.judgement is Judgement.BROKEN and cause.not_replayable:
         title = "NOT REPLAYABLE"
-    example = next(result for result in group if result.key == cause.example)
+    example = next((result for result in group if result.key == cause.example), group[0])
     issue = issues.get(cause.upstream)
-    sentence = cell_sentence(example) if cause.cells == 1 else _sentence(cause, releases)
+    because = f"{cause.change}." if cause.change else ""
+    if title == "NOT REPLAYABLE":
+        because = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
+    sentence = " ".join(
+        filter(None, (cell_sentence(example) if cause.cells == 1 else _sentence(cause, releases), because))
+    )
     details = [
         ("known as", _issue_text(issue)),
         ("listed", _entry_text(example, policy)),
-        ("note", _UNFIT.format("" if is_own_writer(example) else " either") if title == "NOT REPLAYABLE" else ""),
-        ("since", cause.change),
         ("cases", f"{len(cause.cases)}: {few(cause.cases)}" if len(cause.cases) > 1 else ""),
         *(_number_details(group) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
         ("example", writer_and_reader(example) if cause.cells > 1 else ""),

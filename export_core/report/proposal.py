@@ -10,6 +10,7 @@ from export_core.escaping import printable, shown
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.known import Scope, scope_of
 from export_core.matrix import Verdict
+from export_core.policy.known_issues import KnownIssue
 from export_core.report.errors import ReportError
 from export_core.report.yaml_text import yaml_text
 
@@ -27,6 +28,7 @@ class _Failure:
     verdict: str
     stage: str
     message: str
+    upstream: str
 
 
 def proposal(results: Sequence[Result], summary: Summary) -> str:
@@ -40,7 +42,11 @@ def proposal(results: Sequence[Result], summary: Summary) -> str:
     # A scope has no jax: two readers with one jaxlib are one cell to an entry.
     others = {scope_of(result) for result in results if result.promised and result.judgement is not Judgement.BROKEN}
     built = {release.jaxlib: release.built for result in broken for release in (result.writer, result.reader)}
-    entries = [_entry(failure, scopes, others, summary.as_of, built) for failure, scopes in _grouped(broken)]
+    issues = {issue.id: issue for issue in summary.known_issues}
+    entries = [
+        _entry(failure, scopes, others, summary.as_of, built, issues.get(failure.upstream))
+        for failure, scopes in _grouped(broken)
+    ]
     return "known_failures:\n" + "".join(entries) if entries else ""
 
 
@@ -62,7 +68,7 @@ def _grouped(broken: Iterable[Result]) -> list[tuple[_Failure, list[Scope]]]:
     """Failures with the cells of one entry each. The globs of an entry cover these cells and no others."""
     cells: dict[_Failure, set[Scope]] = {}
     for result in broken:
-        failure = _Failure(str(result.verdict), str(result.stage), _expected_message(result))
+        failure = _Failure(str(result.verdict), str(result.stage), _expected_message(result), result.upstream)
         cells.setdefault(failure, set()).add(scope_of(result))
     return [
         (failure, block)
@@ -101,6 +107,7 @@ def _entry(
     others: set[Scope],
     as_of: datetime.date,
     built: Mapping[str, datetime.date],
+    issue: KnownIssue | None,
 ) -> str:
     # Releases by build date; cases and platforms have none, and are sorted by name.
     names = [
@@ -112,6 +119,8 @@ def _entry(
         "stage": failure.stage,
         "message": failure.message,
         **dict(_TODO),
+        # What the table of upstream issues says need not be written again; the owner is always a person's choice.
+        **({"reason": issue.title, "issue": issue.issue or issue.id} if issue else {}),
         "added": as_of,
     }
     # 50 is the default of `at_most`; an entry that covers more has to say so.

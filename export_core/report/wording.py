@@ -124,7 +124,7 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
         return "INCOMPLETE", f"{what}; broken: {broken}" if broken else what
     if summary.exit_code == 1:
         return "BROKEN", broken
-    all_kept = f"{kept:,} of {promised:,} promised cells"
+    all_kept = f"all {promised:,} promised cells" if kept == promised else f"{kept:,} of {promised:,} promised cells"
     if summary.exit_code == 4:
         return "STALE LIST", f"{plural(len(summary.stale), 'defect')} in the list of known failures; kept: {all_kept}"
     return "KEPT", all_kept
@@ -135,7 +135,7 @@ def _broken_facts(summary: Summary) -> str:
     broken, promised = summary.judgements.get(Judgement.BROKEN, 0), summary.promised.get(Judgement.BROKEN, 0)
     early = sum(len(change.broken) for change in summary.custom_call_changes)
     causes = sum(cause.judgement is Judgement.BROKEN for cause in summary.causes)
-    facts = [f"{promised:,} of {sum(summary.promised.values()):,} promised cells"] if promised or early else []
+    facts = [f"{promised:,} of {sum(summary.promised.values()):,} promised cells"] if promised else []
     if outside := broken - promised:
         facts.append(f"{plural(outside, 'cell')} with wrong numbers outside the window")
     if early:

@@ -82,8 +82,11 @@ def merge_shards(folders: Sequence[Path]) -> MergedRun:
 def _merged_facts(summaries: Sequence[Summary], plan: PlanRecord, *, whole: bool) -> RunFacts:
     """The facts of a run from those of its shards. If one is missing, not every golden was in every reader."""
     facts = RunFacts.from_summary(summaries[0])
+    started = min((summary.identity.started for summary in summaries if summary.identity.started), default=None)
+    ended = max((summary.identity.ended for summary in summaries if summary.identity.ended), default=None)
     return replace(
         facts,
+        identity=msgspec.structs.replace(facts.identity, started=started, ended=ended),
         planned=plan.planned,
         selection={**facts.selection, "whole": facts.selection["whole"] and whole},
         seconds=sum(summary.seconds for summary in summaries),

@@ -6,7 +6,7 @@ from making import result
 
 from export_core.environments.placement import Mode
 from export_core.judge import Judgement, Result
-from export_core.judge.drift import differing_readers, number_drift
+from export_core.judge.drift import failing_stretches, number_drift
 from export_core.matrix import Verdict
 
 
@@ -34,7 +34,7 @@ def differing(*results: Result) -> list[tuple[str, str, str]]:
             " ".join(cell.reader.jaxlib for cell in found.results),
             found.after.jaxlib if found.after else "",
         )
-        for found in differing_readers(results)
+        for found in failing_stretches(results, lambda cell: cell.verdict is Verdict.NUMERICS)
     ]
 
 

@@ -163,7 +163,7 @@ def nothing(project: Path) -> None:
         (summary('"newest_jaxlib": "0.12.0.1"', '"newest_jaxlib": "0.9.2"'), JUDGE, 2, "summary.json: calendar: expected what plan.json"),
         (summary('"whole": true', '"whole": false'), JUDGE, 2, "summary.json: selection: expected what plan.json"),
         (lambda p: (ran(CRASH)(p), summary('"exit_code": 1', '"exit_code": 0')(p)), ("report", "out"), 2, "summary.json: exit_code: expected what results.jsonl says"),
-        (lambda p: (ran(CRASH)(p), summary('"broken": 1', '"kept": 1')(p)), ("report", "out"), 2, "summary.json: judgements, exit_code: expected what results.jsonl"),
+        (lambda p: (ran(CRASH)(p), summary('"broken": 1', '"kept": 1')(p)), ("report", "out"), 2, "summary.json: judgements, promised, exit_code: expected what results.jsonl"),
         (redated, JUDGE, 2, "summary.json: policy: releases.jaxlib.0.10.2: expected built: 2026-06-17, as in the calendar of this package, found 2026-12-17"),
         (ran(msgspec.structs.replace(CRASH, reader=ReaderOf("0.10.2", "0.10.2", day("2026-12-17")))), JUDGE, 2,
           "results.jsonl: jaxlib 0.10.2: expected built: 2026-06-17, as in the calendar, found 2026-12-17."),
@@ -244,7 +244,7 @@ def running(tmp_path, monkeypatch, jaxexport) -> Callable[..., Ended]:
 def test_a_worker_that_does_not_start_is_incomplete(running):
     ended = running("pass", python=Path("/bin/false"))
     assert ended.code == 3
-    assert "INCOMPLETE: not every planned cell has a result that counts" in ended.out
+    assert "INCOMPLETE: 1 of 1 planned cells have no result that counts" in ended.out
     assert "was not run" in ended.out
 
 
@@ -257,7 +257,7 @@ def test_a_comparator_that_exits_is_incomplete(running, tmp_path, code):
     (plain.folder / "golden.yaml").write_bytes(dump_manifest(own))
     ended = running("pass")
     assert ended.code == 3, ended
-    assert "INCOMPLETE: not every planned cell has a result that counts" in ended.out
+    assert "INCOMPLETE: 1 of 1 planned cells have no result that counts" in ended.out
     assert "stage compare" in ended.out.replace("stage      compare", "stage compare")
 
 

@@ -107,6 +107,9 @@ def test_an_incomplete_headline_names_broken_promises_too(jaxexport, tmp_path, m
     ended = jaxexport("judge", "out")
     assert ended.code == 3
     headline = next(line for line in ended.out.splitlines() if line.startswith("INCOMPLETE:"))
-    assert headline == "INCOMPLETE: not every planned cell has a result that counts; and 1 promise is broken."
+    assert (
+        headline == "INCOMPLETE: 1 of 3 planned cells have no result that counts; broken: 1 of 2 "
+        "promised cells, 1 cause; only reader affected 0.10.2."
+    )
     assert "BROKEN PROMISE  t.b" in ended.out
     assert "INCOMPLETE  Expected one result for each of 3 planned cells, found 2." in ended.out

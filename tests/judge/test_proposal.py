@@ -141,4 +141,4 @@ def test_the_command_prints_yaml_and_reports_broken_promises(jaxexport, tmp_path
     ended = jaxexport("judge", "out", "--propose")
     assert ended.code == 1
     assert len(yaml.safe_load(ended.out)["known_failures"]) == 1
-    assert "BROKEN: at least one promise is broken." in ended.err
+    assert "BROKEN: 1 of 1 promised cells, 1 cause" in ended.err

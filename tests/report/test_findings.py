@@ -12,7 +12,8 @@ from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.report import broken_cell, findings, outcome_line
-from export_core.report.wording import window_arithmetic
+from export_core.report.findings import capped
+from export_core.report.wording import ranges, window_arithmetic
 from export_core.worker.protocol import Stage
 
 
@@ -86,7 +87,7 @@ def test_an_error_shows_the_lines_of_stderr_that_say_why():
     assert "chatter" not in broken_cell(wrong).text
 
 
-def test_each_broken_cell_is_one_finding_the_worst_first():
+def test_each_cause_is_one_finding_the_worst_first():
     results = [
         result(Verdict.REFUSED, Judgement.BROKEN, case="refused", stage=Stage.LOWER, message="r"),
         crash("crash2"),
@@ -95,21 +96,64 @@ def test_each_broken_cell_is_one_finding_the_worst_first():
         result(Verdict.TIMEOUT, Judgement.BROKEN, case="slow", stage=Stage.RUN, message="t"),
     ]
     found = findings(results, summary(results))
-    assert [finding.title for finding in found] == ["BROKEN PROMISE"] * 5
-    assert [finding.text.split(",")[0] for finding in found] == ["numbers", "crash1", "crash2", "slow", "refused"]
+    assert [finding.title for finding in found] == ["BROKEN PROMISE"] * 4
+    assert [{cell.case for cell in finding.results} for finding in found] == [
+        {"numbers"}, {"crash1", "crash2"}, {"slow"}, {"refused"},
+    ]  # fmt: skip
 
 
 def test_what_its_own_writer_cannot_replay_breaks_no_promise():
     own, newer, other = crash(reader="0.9.2"), crash(), crash("t.other")
     found = findings([own, newer, other], summary([own, newer, other]))
-    assert [(finding.title, finding.results) for finding in found] == [
-        ("BROKEN PROMISE", (other,)),
-        ("NOT REPLAYABLE", (own,)),
-        ("NOT REPLAYABLE", (newer,)),
+    assert [(finding.title, [cell.key for cell in finding.results]) for finding in found] == [
+        ("NOT REPLAYABLE", [own.key, newer.key]),
+        ("BROKEN PROMISE", [other.key]),
     ]
-    sentence = " This is no broken promise: the golden's own writer cannot replay it"
-    assert found[1].text.splitlines()[0].endswith(f"crashed.{sentence}.")
-    assert found[2].text.splitlines()[0].endswith(f"crashed.{sentence} either.")
+    assert found[0].sentence.endswith(" This is no broken promise: the golden's own writer cannot replay it.")
+
+
+def test_what_fails_in_another_way_than_in_its_own_writer_says_either():
+    own, newer = crash(reader="0.9.2"), crash(message="died by signal 6 (SIGABRT)")
+    found = findings([own, newer], summary([own, newer]))
+    assert [finding.title for finding in found] == ["NOT REPLAYABLE"] * 2
+    assert {finding.sentence.partition("cannot replay it")[2] for finding in found} == {".", " either."}
+
+
+def test_a_known_upstream_issue_is_one_cause_named_with_what_to_do():
+    lapack = {"custom_calls": ("lapack_spotrf_ffi",), "upstream": "lapack-cold-process"}
+    results = [crash(case, reader, **lapack) for case in ("t.a", "t.b") for reader in ("0.9.1", "0.9.2")]
+    (finding,) = findings(results, summary(results))
+    assert (finding.title, len(finding.results)) == ("BROKEN PROMISE", 4), "a release is to blame, not the goldens"
+    details = dict(finding.details)
+    assert "https://github.com/jax-ml/jax/issues/29610, mended in 0.10.0" in details["known as"]
+    assert details["to do"].startswith("Upgrade the reader to jaxlib 0.10.0 or later")
+    assert finding.cause is not None
+    assert finding.cause.id == "lapack-cold-process"
+
+
+def test_crashes_that_began_in_different_releases_are_two_causes():
+    results = [
+        *(result(case="t.a", reader="0.10.0"), crash("t.a", "0.10.2")),
+        *(result(case="t.b", reader="0.10.2"), crash("t.b", "0.11.0")),
+    ]
+    first, second = findings(results, summary(results))
+    assert "Fails since jaxlib 0.10.2 (built 2026-06-17); works in jaxlib 0.10.0 (built 2026-04-16)." in first.sentence
+    assert "Fails since jaxlib 0.11.0" in second.sentence
+
+
+def test_no_kind_of_finding_hides_another():
+    results = [crash(f"t.{number}", message=f"{chr(97 + number)} died") for number in range(9)]
+    results += [result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="n", stage=Stage.ENVIRONMENT, message="no wheel")]
+    shown, left_out = capped(findings(results, summary(results)), 4)
+    assert [finding.title for finding in shown] == ["BROKEN PROMISE"] * 4 + ["INCOMPLETE"]
+    assert left_out == {"BROKEN PROMISE": 5}
+
+
+def test_releases_next_to_each_other_are_a_range():
+    among = ["0.9.0", "0.8.3", "0.9.1", "0.9.2", "0.10.0"]
+    assert ranges(["0.9.0", "0.8.3", "0.9.1", "0.10.0"], among) == "0.9.0 to 0.9.1, 0.10.0"
+    assert ranges(["0.9.0", "0.8.3"], among) == "0.9.0, 0.8.3"
+    assert ranges([], among) == ""
 
 
 def wrong(reader, case="t.f", bits="a", **changes):
@@ -125,8 +169,9 @@ def test_numbers_that_changed_in_one_release_are_one_finding():
     ]
     (finding,) = findings(results, summary(results))
     assert (finding.title, len(finding.results)) == ("BROKEN PROMISE", 4)
-    assert finding.text.splitlines()[:5] == [
-        "4 cells ran with different numbers. Numbers changed in jaxlib 0.10.2 (built 2026-06-17), after jaxlib 0.10.0 "
+    assert [line for line in finding.text.splitlines() if not line.startswith("  cases")][:5] == [
+        "4 cells ran with different numbers in stage compare: written by 0.9.2, read by 0.10.2, 0.11.0. "
+        "Numbers changed in jaxlib 0.10.2 (built 2026-06-17), after jaxlib 0.10.0 "
         "(built 2026-04-16).",
         "  goldens    t.a/0.9.2-cpu in jaxlib 0.10.2, 0.11.0: off by 0.5",
         "             t.b/0.9.2-cpu in jaxlib 0.10.2, 0.11.0: off by 0.5",
@@ -255,10 +300,8 @@ def test_cells_not_run_for_the_same_reason_are_one_finding():
     found = findings([*same, another], summary([*same, another]))
     assert [finding.title for finding in found] == ["INCOMPLETE", "INCOMPLETE"]
     text = next(finding.text for finding in found if "12 cells" in finding.text)
-    assert text.startswith(
-        "12 cells were not run: t.test_0/0.9.2-cpu, t.test_1/0.9.2-cpu, t.test_2/0.9.2-cpu and 3 more in jaxlib "
-        "0.10.0, 0.10.2."
-    )
+    assert text.startswith("12 cells were not run in stage environment: written by 0.9.2, read by 0.10.0, 0.10.2.")
+    assert "  cases      6: t.test_0, t.test_1, t.test_2 and 3 more\n" in text
     assert "installing jax==0.10.0 failed with status 0" in text
     assert "  reproduce  jaxexport matrix --cases t.test_0 " in text
 
@@ -275,12 +318,12 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
     (finding,) = [each for each in findings(results, summary(results)) if each.title == "FLAKY"]
     assert finding.text.splitlines() == [
         "2 cells had another verdict last time, with the same content. The judgement is that of this run's verdict.",
-        "  t.a/0.9.2-cpu in jaxlib 0.10.2 on cpu: pass, was crash on 2026-11-20",
-        "  t.c/0.9.2-cpu in jaxlib 0.10.2 on cpu: crash, was pass on 2026-11-19",
+        "  cells      t.a/0.9.2-cpu in jaxlib 0.10.2 on cpu: pass, was crash on 2026-11-20",
+        "             t.c/0.9.2-cpu in jaxlib 0.10.2 on cpu: crash, was pass on 2026-11-19",
     ]
     many = [result(case=f"t.{number}", flaky=was) for number in range(25)]
     (finding,) = findings(many, summary(many))
-    assert finding.text.splitlines()[-1] == "  and 5 more, in results.jsonl"
+    assert finding.text.splitlines()[-1] == "             and 5 more, in results.jsonl"
     assert summary(many).flaky == 25
 
 

@@ -121,19 +121,19 @@ def test_names_with_brackets_are_no_markup():
 @pytest.mark.parametrize(
     ("results", "planned", "said"),
     [
-        ([result()], 1, "KEPT: every promised cell ran and agrees. 1 of 1 planned cells: 1 kept."),
+        ([result()], 1, "KEPT: all 1 promised cells. 1 of 1 planned cells: 1 kept."),
         (
             [result(Verdict.CRASH, Judgement.BROKEN)],
             1,
-            "BROKEN: at least one promise is broken. 1 of 1 planned cells: 1 broken.",
+            "BROKEN: 1 of 1 promised cells, 1 cause; only reader affected 0.10.2. 1 of 1 planned cells: 1 broken.",
         ),
         (
             [result(Verdict.COMPILED, platform="tpu", mode=Mode.COMPILE)],
             1,
-            "KEPT: no promised cell fails, 1 compiled only. 1 of 1 planned cells: 1 kept.",
+            "KEPT: all 1 promised cells, 1 compiled only. 1 of 1 planned cells: 1 kept.",
         ),
-        ([result()], 2, "INCOMPLETE: not every planned cell has a result that counts. 1 of 2 planned cells: 1 kept."),
-        ([], 0, "INCOMPLETE: not every planned cell has a result that counts. 0 of 0 planned cells: no cell."),
+        ([result()], 2, "INCOMPLETE: 1 of 2 planned cells have no result that counts. 1 of 2 planned cells: 1 kept."),
+        ([], 0, "INCOMPLETE: the run does not cover what it must. 0 of 0 planned cells: no cell."),
     ],
 )
 def test_the_last_two_lines_say_it_all(results, planned, said):
@@ -144,7 +144,7 @@ def test_the_last_two_lines_say_it_all(results, planned, said):
 
 def test_a_flaky_pass_is_kept_and_not_silently_green():
     text = reported([result(flaky="was crash on 2026-11-20"), result(case="t.b")])
-    assert "KEPT: every promised cell ran and agrees, 1 flaky." in text
+    assert "KEPT: all 2 promised cells, 1 flaky." in text
     assert "FLAKY  1 cell had another verdict last time" in text
     assert "exit code 0" in text
 

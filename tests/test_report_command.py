@@ -55,13 +55,13 @@ def test_report_writes_all_formats_and_makes_their_folders(command):
     assert (ended.exit_code, ended.stdout) == (0, "")
     assert [line.split(":")[0] for line in ended.stderr.splitlines()] == ["out/r.html", "out/r.md", "out/r.xml"]
     assert Path("out/r.html").read_text().startswith("<!DOCTYPE html>")
-    assert Path("out/r.md").read_text().startswith("## BROKEN")
+    assert Path("out/r.md").read_text().startswith("### ❌ BROKEN")
     assert Xml.parse("out/r.xml").getroot().tag == "testsuites"
     assert len(list(Path("out").iterdir())) == 3
 
 
 def test_one_format_may_go_to_standard_output(command):
-    assert command("report", "new", "--markdown", "-").stdout.startswith("## BROKEN")
+    assert command("report", "new", "--markdown", "-").stdout.startswith("### ❌ BROKEN")
     assert Xml.fromstring(command("report", "new", "--junit", "-").stdout).tag == "testsuites"
     ended = command("report", "new", "--junit", "-", "--html", "-")
     assert (ended.exit_code, "only one format can be written to it" in ended.stderr) == (2, True)
@@ -80,7 +80,7 @@ def test_a_pipe_is_written_to_and_not_replaced(command, tmp_path):
     reading.start()
     assert command("report", "new", "--markdown", "pipe").exit_code == 0
     reading.join(10)
-    assert read[0].startswith(b"## BROKEN")
+    assert read[0].startswith("### ❌ BROKEN".encode())
     assert Path("pipe").is_fifo()
 
 

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 @click.argument("folder", metavar="DIR", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("--html", metavar="FILE", help="Write one self-contained page with all details of every cell.")
 @click.option(
-    "--markdown",
-    metavar="FILE",
-    help="Write counts and findings, at most 1 MiB: the limit of a step summary on GitHub.",
+    "--markdown", metavar="FILE", help="Write causes, a map and folded details, within GitHub's limit for a comment."
 )
 @click.option(
     "--junit", metavar="FILE", help="Write JUnit XML: a test case for each golden and reader, and one for the run."
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Print workflow commands of GitHub Actions: annotations at the lines of affected tests.",
 )
+@click.option("--baseline", metavar="OLD", help="Folder of an earlier run: show what is different from it first.")
 def report(
     folder: Path,
     html: str | None,
@@ -38,6 +37,7 @@ def report(
     junit: str | None,
     sarif: str | None,
     annotations: bool,
+    baseline: str | None,
 ) -> None:
     """Report a finished matrix run in the terminal, or in files; - is standard output.
 
@@ -45,14 +45,20 @@ def report(
     `jaxexport judge`.
     """
     from export_core.report import print_report
-    from export_core.runs.results import read_run
+    from export_core.runs.baseline import compare_with_baseline
+    from export_core.runs.results import policy_of, read_run
 
     formats = [html, markdown, junit, sarif, STDOUT if annotations else None]
     if formats.count(STDOUT) > 1:
         raise click.UsageError("- is standard output, as --annotations is: only one format can be written to it.")
     results, summary, _ = read_run(folder)
+    difference = None
+    if baseline:
+        difference = compare_with_baseline(folder, Path(baseline), results, summary, policy_of(summary))
     if not any(formats):
         print_report(console(), results, summary)
+        if difference:
+            print_difference(difference, as_json=False)
     if html:
         from export_core.report.html import html_page
 
@@ -60,7 +66,7 @@ def report(
     if markdown:
         from export_core.report.markdown import markdown_text
 
-        write_output(markdown, markdown_text(results, summary).encode())
+        write_output(markdown, markdown_text(results, summary, difference).encode())
     if junit:
         from export_core.report.junit import junit_xml
 

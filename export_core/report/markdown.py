@@ -23,13 +23,19 @@ MOST_BYTES = 65_536
 
 _MOST_OF_A_KIND = 10
 _LONGEST_SECTION = 3_000
+_LONGEST_TABLE = 16_000
 _LONGEST_MAP = 20_000
+_LONGEST_LINE = 2_000
 _LONGEST_WORDS = 120
 _RESERVED_BYTES = 1_024
 """Room for the last paragraph, which says what was left out."""
+_AROUND_BYTES = 100
+"""What folds a section together with others of its kind."""
 _ON_SCREEN = (12, 18)
 """Rows and columns of a map that is not folded."""
 
+_UNFOLDED = {*LEVELS, "REGRESSED", "fixed"}
+"""Kinds whose findings have a line each; those of other kinds are folded together."""
 _EXIT_SYMBOLS = {0: Judgement.KEPT, 1: Judgement.BROKEN, 3: Judgement.INCOMPLETE, 4: Judgement.KNOWN}
 _URL = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]+")
 
@@ -49,12 +55,13 @@ def markdown_text(
     parts += _map(results, difference)
     changes = [finding for finding in baseline_findings(difference) if finding.title != "CAVEAT"] if difference else []
     named, left_out = capped([*changes, *collected], _MOST_OF_A_KIND)
-    sections = [(finding, _section(finding, summary, opened=not number)) for number, finding in enumerate(named)]
-    fitting = _fitting(sections, most - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in parts))
+    sections = [
+        (finding, _section(finding, summary, opened=not number and finding.title in _UNFOLDED))
+        for number, finding in enumerate(named)
+    ]
+    fitting, cut = _fitting(sections, most - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in parts))
     parts += _grouped(fitting)
-    missing = Counter(finding.title for finding in named) - Counter(finding.title for finding, _ in fitting)
-    if missing or left_out:
-        counts = counts_line(dict(missing + Counter(left_out)))
+    if counts := counts_line(dict(cut + Counter(left_out))):
         parts.append(f"Not shown here: {counts}. `jaxexport report DIR --html FILE` has everything.\n")
     return "\n".join(parts)
 
@@ -66,38 +73,42 @@ def _head(summary: Summary) -> str:
     commit = f" at {identity.commit[:12]}" if identity.commit else ""
     policy = f"policy {identity.policy_sha256[:12]}" if identity.policy_sha256 else ""
     tool = f"jaxexport {identity.tool}" if identity.tool else ""
-    facts = [for_markdown(text) for text in (f"{identity.project}{commit}".strip(), tool, identity.machine, policy)]
+    facts = [
+        for_markdown(_cut(text, 200))
+        for text in (f"{identity.project}{commit}".strip(), tool, identity.machine, policy)
+    ]
     facts.insert(1, _link("CI job", identity.ci_url) if identity.ci_url else "")
-    told = " · ".join(filter(None, facts))
+    lines = [for_markdown(counts), " · ".join(filter(None, facts))]
     symbol = SYMBOLS[_EXIT_SYMBOLS[summary.exit_code]]
-    return f"### {symbol} {for_markdown(line)}\n\n{for_markdown(counts)}{f'<br>{told}' if told else ''}\n"
+    return f"### {symbol} {for_markdown(_cut(line, _LONGEST_LINE))}\n\n{'<br>'.join(filter(None, lines))}\n"
 
 
 def _changes(difference: BaselineDifference) -> Iterator[str]:
     yield f"**{for_markdown(baseline_line(difference))}**\n"
     if difference.caveats:
-        yield "\n".join(f"- {for_markdown(_cut(caveat, 1_000))}." for caveat in difference.caveats[:10]) + "\n"
+        yield "\n".join(f"- {for_markdown(_cut(caveat, _LONGEST_LINE))}." for caveat in difference.caveats[:10]) + "\n"
 
 
 def _causes(collected: Sequence[Finding], results: Sequence[Result], summary: Summary) -> str:
     """A row for each finding that somebody has to look at, the worst first; empty if there is none."""
-    rows, left_out = capped([finding for finding in collected if finding.title in LEVELS], _MOST_OF_A_KIND)
-    if not rows:
-        return ""
     writers = by_build_date(result.writer for result in results)
     readers = by_build_date(result.reader for result in results)
+    named, left_out = capped([finding for finding in collected if finding.title in LEVELS], _MOST_OF_A_KIND)
+    rows, cut = _fitting([(finding, _row(finding, summary, writers, readers)) for finding in named], _LONGEST_TABLE)
     lines = ["| | what | cells | written by | read by | first reader that shows it |", "|---|---|---:|---|---|---|"]
-    for finding in rows:
-        cause = finding.cause
-        symbol = SYMBOLS[cause.judgement] if cause else "❗"
-        columns = ["", "", "", ""]
-        if cause:
-            first = f"{cause.first_reader.jaxlib}, built {cause.first_reader.built}"
-            columns = [f"{cause.cells:,}", ranges(cause.writers, writers), ranges(cause.readers, readers), first]
-        words = " | ".join(for_markdown(_cut(text, 300)) for text in columns)
-        lines.append(f"| {symbol} | {_what(finding, summary)} | {words} |")
-    lines += [f"| | {count:,} more: {title} | | | | |" for title, count in left_out.items()]
-    return "\n".join(lines) + "\n"
+    lines += [row for _, row in rows]
+    lines += [f"| | {count:,} more: {title} | | | | |" for title, count in (cut + Counter(left_out)).items()]
+    return "\n".join(lines) + "\n" if named else ""
+
+
+def _row(finding: Finding, summary: Summary, writers: Sequence[str], readers: Sequence[str]) -> str:
+    cause = finding.cause
+    columns = ["", "", "", ""]
+    if cause:
+        first = f"{cause.first_reader.jaxlib}, built {cause.first_reader.built}"
+        columns = [f"{cause.cells:,}", ranges(cause.writers, writers), ranges(cause.readers, readers), first]
+    words = " | ".join(for_markdown(_cut(text, 2 * _LONGEST_WORDS)) for text in columns)
+    return f"| {SYMBOLS[cause.judgement] if cause else '❗'} | {_what(finding, summary)} | {words} |"
 
 
 def _what(finding: Finding, summary: Summary) -> str:
@@ -136,31 +147,32 @@ def _section(finding: Finding, summary: Summary, *, opened: bool) -> str:
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
     test = finding.results[0].test if finding.cause and finding.results else ""
     source = f"{summary.identity.source_url}/{test.partition('::')[0]}"
-    told = [f"{_link(test, source)}\n"] if test and summary.identity.source_url else []
+    told = [f"Test: {_link(test, source)}\n"] if test and summary.identity.source_url else []
     told += [f"{fence}text", text, f"{fence}\n"] if text else []
     return "\n".join((f"<details{' open' if opened else ''}>{title}\n", *told, "</details>\n"))
 
 
-def _fitting(sections: Sequence[tuple[Finding, str]], room: int) -> list[tuple[Finding, str]]:
-    """Those that fit, in their order: the first of each kind before the second of any, so that no kind is hidden."""
+def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tuple[Finding, str]], Counter[str]]:
+    """Those that fit, in their order, and how many do not: the first of each kind comes before the second of any."""
     turns: Counter[str] = Counter()
     order = []
-    for number, (finding, text) in enumerate(sections):
+    for number, (finding, text) in enumerate(texts):
         turns[finding.title] += 1
-        order.append((turns[finding.title], number, len(text.encode()) + 100))
+        order.append((turns[finding.title], number, len(text.encode()) + _AROUND_BYTES))
     fitting = set()
     for _, number, size in sorted(order):
         if size <= room:
             fitting.add(number)
             room -= size
-    return [section for number, section in enumerate(sections) if number in fitting]
+    left_out = Counter(finding.title for number, (finding, _) in enumerate(texts) if number not in fitting)
+    return [text for number, text in enumerate(texts) if number in fitting], left_out
 
 
 def _grouped(sections: Sequence[tuple[Finding, str]]) -> Iterator[str]:
-    """The sections, those of a kind that nobody has to act on folded together."""
+    """The sections, each kind that is not in `_UNFOLDED` in one."""
     for title, group in groupby(sections, lambda section: section[0].title):
         texts = [(finding, text) for finding, text in group]
-        if title in LEVELS or title in ("REGRESSED", "fixed"):
+        if title in _UNFOLDED:
             yield from (text for _, text in texts)
             continue
         cells = sum(len(finding.results) for finding, _ in texts)

@@ -95,9 +95,9 @@ def test_each_cause_is_annotated_before_the_second_test_of_one():
     titles = re.findall(r"title=(.*?)::", annotation_commands(results, made))
     assert titles[1:5] == [
         "BROKEN PROMISE%3A numerics in stage compare",
-        "NOT REPLAYABLE%3A crash in stage run",
+        "BROKEN PROMISE%3A crash in stage run",
         "BROKEN PROMISE%3A timeout in stage compile",
-        "NOT REPLAYABLE%3A crash in stage run",
+        "BROKEN PROMISE%3A crash in stage run",
     ]
 
 

@@ -19,7 +19,7 @@ from export_core.environments.placement import Mode
 from export_core.escaping import shown
 from export_core.judge import Judgement, Result, Summary, matching_entry
 from export_core.policy import Policy
-from export_core.report.findings import findings
+from export_core.report.findings import Finding, findings
 from export_core.report.wording import (
     JUDGEMENT_MEANINGS,
     cell_sentence,
@@ -36,6 +36,8 @@ _OUTCOMES = {
     Judgement.KNOWN: "skipped",
     Judgement.OUTSIDE: "skipped",
 }
+_OF_THE_CAUSE = ("known as", "since", "to do")
+"""Details of a finding that are those of each of its cells."""
 _RUN_OUTCOMES = {1: "failure", 3: "error", 4: "failure"}
 """The outcome of the test case of the run, by exit code."""
 
@@ -44,15 +46,22 @@ def junit_xml(results: Sequence[Result], summary: Summary) -> str:
     """The document: a suite for each reader on each platform, and one for the run."""
     # The policy of the run, which judged it, and not the one in the working folder.
     policy = msgspec.convert(summary.policy, Policy)
+    collected = findings(results, summary)
+    by_cell = {result.key: finding for finding in collected if finding.cause for result in finding.results}
     by_reader: dict[str, list[Result]] = {}
     for result in results:
         reader = f"jaxlib {result.reader.jaxlib} with jax {result.reader.jax} on {result.platform}"
         by_reader.setdefault(reader, []).append(result)
     suites = [
-        _suite(reader, [_cell(cell, reader, policy) for cell in cells], _reader_properties(cells))
+        _suite(
+            reader, [_cell(cell, reader, policy, by_cell.get(cell.key)) for cell in cells], _reader_properties(cells)
+        )
         for reader, cells in by_reader.items()
     ]
-    suites.append(_suite("jaxexport", [_run(results, summary)], _run_properties(summary)))
+    suites.append(_suite("jaxexport", [_run(collected, summary)], _run_properties(summary)))
+    if started := summary.identity.started:
+        for suite in suites:
+            suite.set("timestamp", started.isoformat())
     root = Xml.Element("testsuites", name="jaxexport", time=f"{summary.seconds:.3f}")
     for name in ("tests", "failures", "errors"):
         root.set(name, str(sum(int(suite.attrib[name]) for suite in suites)))
@@ -74,8 +83,14 @@ def _reader_properties(results: Sequence[Result]) -> dict[str, object]:
 
 def _run_properties(summary: Summary) -> dict[str, object]:
     counts = {f"cells {name}": count for name, count in summary.judgements.items()}
-    facts = {"planned": summary.planned, "as of": summary.as_of, "exit code": summary.exit_code}
-    return {"headline": headline(summary)[0], **facts, **counts, "plan": summary.plan}
+    facts = {"planned": summary.planned, "as of": summary.as_of, "exit code": summary.exit_code, "plan": summary.plan}
+    identity = {name: getattr(summary.identity, name) for name in ("project", "commit", "ci_url", "tool", "machine")}
+    return {
+        "headline": headline(summary)[0],
+        **facts,
+        **counts,
+        **{name: text for name, text in identity.items() if text},
+    }
 
 
 def _suite(name: str, cases: Sequence[Xml.Element], properties: dict[str, object]) -> Xml.Element:
@@ -96,7 +111,7 @@ def _suite(name: str, cases: Sequence[Xml.Element], properties: dict[str, object
     return suite
 
 
-def _cell(result: Result, reader: str, policy: Policy) -> Xml.Element:
+def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) -> Xml.Element:
     name = f"{result.golden.rpartition('/')[2]} in {reader}"
     case = Xml.Element("testcase", classname=result.case, name=name, time=f"{result.seconds:.3f}")
     outcome = _OUTCOMES.get(result.judgement)
@@ -105,10 +120,13 @@ def _cell(result: Result, reader: str, policy: Policy) -> Xml.Element:
     if outcome:
         kind = result.verdict if outcome == "failure" else _kind(result)
         element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=_message(result, policy))
-        element.text = "\n".join((cell_sentence(result), *labelled_lines(evidence(result, all_of_stderr=True))))
+        common = [pair for pair in finding.details if pair[0] in _OF_THE_CAUSE] if finding else []
+        cause = finding.sentence if finding and len(finding.results) > 1 else ""
+        pairs = [("test", result.test), *evidence(result, all_of_stderr=True), ("cause", cause), *common]
+        element.text = "\n".join((cell_sentence(result), *labelled_lines(pairs)))
     else:
         judgement = f"{result.judgement}: {JUDGEMENT_MEANINGS[result.judgement]}"
-        lines = labelled_lines([("judgement", judgement), ("window", window_line(result))])
+        lines = labelled_lines([("test", result.test), ("judgement", judgement), ("window", window_line(result))])
         Xml.SubElement(case, "system-out").text = "\n".join(lines)
     return case
 
@@ -127,14 +145,12 @@ def _message(result: Result, policy: Policy) -> str:
     return f"{result.judgement}: {first_line(result.message) or result.verdict}"
 
 
-def _run(results: Sequence[Result], summary: Summary) -> Xml.Element:
+def _run(collected: Sequence[Finding], summary: Summary) -> Xml.Element:
     """The test case of the run. It fails whenever the exit code is not 0, also where no single cell has failed."""
     case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
     line, counts = headline(summary)
     # What is about one cell is in its own test case.
-    of_the_run = [
-        f"{finding.title}  {finding.text}" for finding in findings(results, summary) if len(finding.results) != 1
-    ]
+    of_the_run = [f"{finding.title}  {finding.text}" for finding in collected if len(finding.results) != 1]
     text = "\n\n".join((line, counts, *of_the_run))
     if outcome := _RUN_OUTCOMES.get(summary.exit_code):
         Xml.SubElement(case, outcome, type="jaxexport.run", message=line).text = text

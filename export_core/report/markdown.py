@@ -10,7 +10,6 @@ from itertools import groupby
 from export_core.escaping import for_html, for_markdown, shown
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.result import by_build_date
-from export_core.phrases import plural
 from export_core.report.affected_tests import LEVELS
 from export_core.report.baseline_report import baseline_findings, baseline_line
 from export_core.report.findings import Finding, capped, findings
@@ -95,7 +94,7 @@ def _causes(collected: Sequence[Finding], results: Sequence[Result], summary: Su
     readers = by_build_date(result.reader for result in results)
     named, left_out = capped([finding for finding in collected if finding.title in LEVELS], _MOST_OF_A_KIND)
     rows, cut = _fitting([(finding, _row(finding, summary, writers, readers)) for finding in named], _LONGEST_TABLE)
-    lines = ["| | what | cells | written by | read by | first reader that shows it |", "|---|---|---:|---|---|---|"]
+    lines = ["| | what | cells | written by | read by | first reader |", "|---|---|---:|---|---|---|"]
     lines += [row for _, row in rows]
     lines += [f"| | {count:,} more: {title} | | | | |" for title, count in (cut + Counter(left_out)).items()]
     return "\n".join(lines) + "\n" if named else ""
@@ -105,7 +104,7 @@ def _row(finding: Finding, summary: Summary, writers: Sequence[str], readers: Se
     cause = finding.cause
     columns = ["", "", "", ""]
     if cause:
-        first = f"{cause.first_reader.jaxlib}, built {cause.first_reader.built}"
+        first = f"{cause.first_reader.jaxlib} ({cause.first_reader.built})"
         columns = [f"{cause.cells:,}", ranges(cause.writers, writers), ranges(cause.readers, readers), first]
     words = " | ".join(for_markdown(_cut(text, 2 * _LONGEST_WORDS)) for text in columns)
     return f"| {SYMBOLS[cause.judgement] if cause else '❗'} | {_what(finding, summary)} | {words} |"
@@ -176,7 +175,7 @@ def _grouped(sections: Sequence[tuple[Finding, str]]) -> Iterator[str]:
             yield from (text for _, text in texts)
             continue
         cells = sum(len(finding.results) for finding, _ in texts)
-        count = f": {plural(cells, 'cell')}" if cells else ""
+        count = f": {cells:,} cell{'' if cells == 1 else 's'}" if cells else ""
         inside = "\n".join(text for _, text in texts)
         yield f"<details><summary>{for_html(title)}{count}</summary>\n\n{inside}\n</details>\n"
 

@@ -51,7 +51,8 @@ def markdown_map(results: Sequence[Result], before: Iterable[Result] = ()) -> Ma
     ]
     versions = by_build_date(readers)
     titles = [for_markdown(ranges(by_build_date(run), versions)) for run, _ in columns]
-    lines = [f"| writer ↓ reader → | {' | '.join(titles)} |", f"|---|{':-:|' * len(titles)}"]
+    lines = ["Goldens by writer (down), in readers by build date (across):", ""]
+    lines += [f"| | {' | '.join(titles)} |", f"|---|{':-:|' * len(titles)}"]
     for row in rows:
         squares = [_square(now, then, row, run, counted=True) for run, _ in columns]
         lines.append(f"| {for_markdown(_name(row, rows))} | {' | '.join(squares)} |")

@@ -121,3 +121,19 @@ def test_a_first_policy_that_cannot_be_made_leaves_no_file(jaxexport, here):
 
 def test_the_schema_is_printed_for_editors(jaxexport, here):
     assert jaxexport("policy", "schema").out.encode() == written("policy")
+
+
+def test_known_upstream_issues_are_listed_with_what_to_do(jaxexport, here):
+    out = jaxexport("policy", "known").out
+    assert "lapack-cold-process: LAPACK calls crash in a fresh process\n" in out
+    assert "  readers  before 0.10.0\n" in out
+    assert "  issue    https://github.com/jax-ml/jax/issues/29610\n" in out
+    assert max(map(len, out.splitlines())) <= 110
+
+
+def test_the_table_that_is_printed_is_a_table_that_can_be_given(jaxexport, here):
+    printed = jaxexport("policy", "known", "--json").out
+    (here / "own.json").write_text(printed)
+    assert jaxexport("policy", "known", "--json", "--file", "own.json").out == printed
+    (here / "export_compat.yaml").write_text("known_issues: none.yaml")
+    assert_bad_input(jaxexport("policy", "known"), "none.yaml: expected a table of known issues, found none")

@@ -203,6 +203,13 @@ def test_suites_have_their_reader_and_the_run_as_properties():
     assert root.get("tests") == "8"
 
 
+def test_a_failing_cell_says_its_test_and_its_cause():
+    results, made = broken_run()
+    text = next(Xml.fromstring(junit_xml(results, made)).iter("failure")).text
+    assert "  cause      64 cells crashed in stage run: written by 0.6.2, 0.9.2, read by 0.6.2 to 0.9.2." in text
+    assert "  known as   LAPACK calls crash in a fresh process, https://github.com/jax-ml/jax/issues/29610" in text
+
+
 def test_junit_survives_whatever_a_library_printed():
     found = cases_of(nasty())["t.nasty[<b>|`]"].find("failure")
     assert "<script>alert('&')</script> ]]>" in found.text

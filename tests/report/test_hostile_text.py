@@ -323,7 +323,9 @@ def check_run(results: list[Result], summary: Summary) -> None:
     assert "](" not in "".join(json.loads(texts["SARIF"])["runs"][0]["results"][0]["message"]["text"])
     assert [len(widths) for widths in columns(texts["Markdown"])] == [1, 1]
     outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", texts["Markdown"])
-    assert not re.search(r"(?<!\\)<(?!br>|details|/?summary>|/details>|/?b>)|(?<!\\)\[|@\w|https?://|www\.", outside), outside
+    assert not re.search(r"(?<!\\)<(?!br>|details|/?summary>|/details>|/?b>)|(?<!\\)\[|@\w|https?://|www\.", outside), (
+        outside
+    )
     page = Tags(texts["HTML"])
     assert page.elements.keys() <= PLAIN_TAGS
     assert page.elements["script"] == 2

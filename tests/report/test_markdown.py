@@ -82,8 +82,8 @@ def test_a_run_with_three_causes_fits_a_screen():
 
 def test_the_map_shows_the_worst_judgement_of_writers_and_readers():
     lines = markdown_map(broken_run()[0]).text.splitlines()
-    assert lines[0].startswith("| writer ↓ reader → | 0.6.1 | 0.6.2 to 0.8.1 | 0.9.1, 0.9.2 | 0.10.0 |")
-    assert lines[2] == "| 0.6.2 | ⚪ | ❌ 48 | ⚪ | 🔵 | 🔵 | 🔵 | ⚪ | ⚪ | ⚪ | ⚪ |"
+    assert lines[2].startswith("| | 0.6.1 | 0.6.2 to 0.8.1 | 0.9.1, 0.9.2 | 0.10.0 |")
+    assert lines[4] == "| 0.6.2 | ⚪ | ❌ 48 | ⚪ | 🔵 | 🔵 | 🔵 | ⚪ | ⚪ | ⚪ | ⚪ |"
     assert "🟡" not in lines[-1], "the legend has only what is there"
 
 
@@ -91,14 +91,14 @@ def test_a_large_map_is_folded():
     readers = ("0.6.2", "0.7.0", "0.7.1", "0.7.2", "0.8.0", "0.8.1", "0.9.1", "0.9.2", "0.10.0", "0.10.1", "0.10.2")
     wide = [result(writer=name, reader=name) for name in (*readers, "0.11.0", "0.11.1", "0.11.2", "0.12.0.1")]
     text = markdown_text(wide, summary(wide))
-    assert "| writer ↓" in text
-    assert not [line for line in seen(text) if "| writer ↓" in line]
+    assert "Goldens by writer" in text
+    assert not [line for line in seen(text) if line.startswith("Goldens by writer")]
 
 
 def test_a_run_that_is_kept_has_neither_causes_nor_open_details():
     text = markdown_text(*kept_run())
     assert text.startswith("### ✅ KEPT: ")
-    assert "first reader that shows it" not in text
+    assert "first reader" not in text
     assert "<details open>" not in text
 
 

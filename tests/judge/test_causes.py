@@ -1,0 +1,146 @@
+"""What failing cells have in common: their causes, and the known upstream issues that they show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from example_runs import broken_run
+from making import result
+
+from export_core.goldens import GoldenStore
+from export_core.judge import Judgement, Result
+from export_core.judge.causes import Cause, causes_in, with_causes
+from export_core.judge.upstream import upstream_of
+from export_core.matrix import Verdict
+from export_core.policy import PolicyError
+from export_core.policy.known_issues import known_issues
+from export_core.worker.protocol import Stage
+
+GOLDENS = Path(__file__).parents[2] / "golden"
+
+
+def failed(
+    verdict: Verdict = Verdict.CRASH, reader: str = "0.10.2", message: str = "died", **changes: object
+) -> Result:
+    stage = Stage.COMPARE if verdict is Verdict.NUMERICS else Stage.RUN
+    return result(verdict, Judgement.BROKEN, **{"reader": reader, "message": message, "stage": stage, **changes})
+
+
+def causes(*results: Result) -> list[Cause]:
+    return causes_in(with_causes(results))
+
+
+def test_a_run_with_67_broken_cells_has_three_causes_the_worst_first():
+    _, summary = broken_run()
+    broken = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
+    assert [(cause.verdict, cause.cells, cause.promised) for cause in broken] == [
+        ("numerics", 2, 2), ("crash", 64, 64), ("timeout", 1, 1),
+    ]  # fmt: skip
+    lapack = broken[1]
+    assert (lapack.id, lapack.upstream) == ("lapack-cold-process", "lapack-cold-process")
+    assert lapack.writers == ("0.6.2", "0.9.2")
+    assert (lapack.first_reader.jaxlib, lapack.last_reader.jaxlib) == ("0.6.2", "0.9.2")
+    assert lapack.change == "Fails before jaxlib 0.10.0 (built 2026-04-16)"
+
+
+def test_names_and_figures_in_a_message_make_no_other_cause():
+    alike = [
+        failed(Verdict.ERROR, message=f"Function f{n} at 0x{n}ff: 'x{n}' has {n} axes", case=f"t.{n}") for n in range(3)
+    ]
+    assert [cause.cells for cause in causes(*alike)] == [3]
+    assert len(causes(*alike, failed(Verdict.ERROR, message="Function f has another fault"))) == 2
+
+
+def test_an_error_is_one_cause_wherever_it_began_and_a_crash_is_not():
+    began = [result(case="t.a", reader="0.10.0"), result(case="t.b", reader="0.10.2")]
+    for verdict, count in ((Verdict.ERROR, 1), (Verdict.CRASH, 2), (Verdict.TIMEOUT, 2), (Verdict.NUMERICS, 2)):
+        ends = [failed(verdict, case="t.a"), failed(verdict, "0.11.0", case="t.b")]
+        assert len(causes(*began, *ends)) == count, verdict
+
+
+def test_one_fault_has_one_id_whatever_its_judgement_and_in_every_run():
+    inside = failed(Verdict.ERROR)
+    outside = msgspec.structs.replace(inside, case="t.b", golden="t.b/0.9.2-cpu", judgement=Judgement.OUTSIDE)
+    both = causes(inside, outside)
+    assert [(cause.judgement, cause.id) for cause in both] == [("broken", both[0].id), ("outside", both[0].id)]
+    assert causes(inside)[0].id == both[0].id
+
+
+def test_what_works_has_no_cause():
+    assert with_causes([result(), failed()])[0].cause == ""
+    assert causes(result()) == []
+
+
+# --- known upstream issues --------------------------------------------------------------------------------------------
+
+
+def shown(cell: Result, golden: str = "") -> str:
+    return upstream_of(cell, GOLDENS / golden / "artifact.jaxexport", known_issues())
+
+
+def test_a_crash_in_lapack_is_known_in_readers_that_have_it():
+    lapack = {"message": "died by signal 11 (SIGSEGV)", "custom_calls": ("lapack_spotrf_ffi",)}
+    assert shown(failed(reader="0.9.2", **lapack)) == "lapack-cold-process"
+    assert shown(failed(reader="0.10.0", **lapack)) == ""
+    assert shown(failed(reader="0.9.2", message="died by signal 11 (SIGSEGV)")) == "", "it calls no LAPACK"
+    assert shown(failed(Verdict.TIMEOUT, "0.9.2", **lapack)) == ""
+
+
+def test_an_issue_about_types_reads_the_artifact():
+    crash = failed(message="died by signal 11 (SIGSEGV)")
+    rank_8 = "tests.compat.test_large_programs.test_rank_8"
+    assert shown(crash, f"{rank_8}/0.9.2-cpu") == "cpu-rank-8"
+    assert shown(crash, "tests.compat.test_models.test_convolution/0.9.2-cpu") == ""
+    assert shown(failed(reader="0.11.1", message="died by signal 11 (SIGSEGV)"), f"{rank_8}/0.9.2-cpu") == ""
+    assert shown(crash, "no such golden") == "", "what cannot be read shows nothing"
+
+
+def test_4_bit_numbers_are_found_in_the_module():
+    goldens = {golden.manifest.case for golden in GoldenStore(GOLDENS).goldens()}
+    (case,) = [case for case in goldens if case.endswith("test_tiny_dtype[int4]")]
+    assert shown(failed(Verdict.NUMERICS), f"{case}/0.9.2-cpu") == "cpu-4-bit-arrays"
+
+
+def test_a_file_adds_issues_and_replaces_the_shipped_one_of_its_id(tmp_path):
+    file = tmp_path / "newer.yaml"
+    file.write_text(
+        "- {id: cpu-rank-8, title: Another title, todo: Wait., verdicts: [crash], message: signal}\n"
+        "- {id: ours, title: Ours, todo: Ask us., verdicts: [error], calls: ['ours_*']}\n"
+    )
+    issues = known_issues(str(file))
+    assert [issue.id for issue in issues[:2]] == ["cpu-rank-8", "ours"]
+    assert [issue.title for issue in issues if issue.id == "cpu-rank-8"] == ["Another title"]
+    assert len(issues) == len(known_issues()) + 1
+    assert upstream_of(failed(Verdict.ERROR, custom_calls=("ours_f",)), file, issues) == "ours"
+
+
+ISSUE = "- {id: a, title: t, todo: d, verdicts: [error], message: m}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("known: issues", "expected a list of known issues"),
+        (ISSUE.replace("todo: d, ", ""), "expected the key `[0].todo`"),
+        (ISSUE.replace("error", "broken"), "found 'broken'"),
+        (ISSUE.replace("message: m", "message: '('"), "[0] (a): message: expected a regular expression"),
+        (ISSUE.replace(", message: m", ""), "expected message, calls or types, found none"),
+        (ISSUE.replace("message: m", "message: m, since: 0.9.99"), "since: expected a jaxlib version of the calendar"),
+        (ISSUE * 2, "[1] (a): expected each id once, found it again."),
+        (ISSUE.replace("todo: d", "todo: d, issue: 'javascript:alert(1)'"), "issue"),
+    ],
+)
+def test_a_table_that_is_wrong_is_one_clear_error(text, said, tmp_path):
+    file = tmp_path / "newer.yaml"
+    file.write_text(text)
+    with pytest.raises(PolicyError) as error:
+        known_issues(str(file))
+    assert str(error.value).startswith(f"{file}: ")
+    assert said in str(error.value)
+
+
+def test_a_table_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(PolicyError, match="expected a table of known issues, found none"):
+        known_issues(str(tmp_path / "none.yaml"))

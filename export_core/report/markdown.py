@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
+from urllib.parse import quote
 
 from export_core.escaping import for_html, for_markdown, shown
 from export_core.judge import Judgement, Result, Summary
@@ -14,6 +16,7 @@ from export_core.report.affected_tests import LEVELS
 from export_core.report.baseline_report import baseline_findings, baseline_line
 from export_core.report.findings import Finding, capped, findings
 from export_core.report.markdown_map import SYMBOLS, markdown_map
+from export_core.report.source_lines import source_line
 from export_core.report.wording import counts_line, first_line, headline, labelled_lines, ranges
 from export_core.runs.baseline import BaselineDifference
 
@@ -43,11 +46,12 @@ def markdown_text(
     results: Sequence[Result],
     summary: Summary,
     difference: BaselineDifference | None = None,
-    most: int = MOST_BYTES,
+    folder: Path = Path(),
 ) -> str:
-    """The document, at most `most` bytes of UTF-8: details of each kind of finding, and how many of each are left out.
+    """The document, at most `MOST_BYTES` of UTF-8: details of each kind of finding, and how many of each are left out.
 
-    With the difference from an earlier run, what changed comes before the findings of this one.
+    With the difference from an earlier run, what changed comes before the findings of this one. `folder` is that of the
+    project: the lines of tests are looked up in its files.
     """
     collected = findings(results, summary)
     parts = [_head(summary), *(_changes(difference) if difference else ()), _causes(collected, results, summary)]
@@ -55,10 +59,10 @@ def markdown_text(
     changes = [finding for finding in baseline_findings(difference) if finding.title != "CAVEAT"] if difference else []
     named, left_out = capped([*changes, *collected], _MOST_OF_A_KIND)
     sections = [
-        (finding, _section(finding, summary, opened=not number and finding.title in _UNFOLDED))
+        (finding, _section(finding, _test(finding, summary, folder), opened=not number and finding.title in _UNFOLDED))
         for number, finding in enumerate(named)
     ]
-    fitting, cut = _fitting(sections, most - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in parts))
+    fitting, cut = _fitting(sections, MOST_BYTES - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in parts))
     parts += _grouped(fitting)
     if counts := counts_line(dict(cut + Counter(left_out))):
         parts.append(f"Not shown here: {counts}. `jaxexport report DIR --html FILE` has everything.\n")
@@ -137,18 +141,27 @@ def _map(results: Sequence[Result], difference: BaselineDifference | None) -> It
     yield text
 
 
-def _section(finding: Finding, summary: Summary, *, opened: bool) -> str:
+def _test(finding: Finding, summary: Summary, folder: Path) -> str:
+    """A link to the test of the example; empty where the run does not say where its files are shown."""
+    cause = finding.cause
+    test = next((result.test for result in finding.results if cause and result.key == cause.example), "")
+    if not test or not summary.identity.source_url:
+        return ""
+    place = source_line(test, folder)
+    file = f"{place.uri}#L{place.line}" if place else quote(test.partition("::")[0])
+    return f"Test: {_link(test, f'{summary.identity.source_url}/{file}')}\n"
+
+
+def _section(finding: Finding, test: str, *, opened: bool) -> str:
     """One finding, folded unless `opened`: its sentence is what is seen of it."""
     symbol = f"{SYMBOLS[finding.cause.judgement]} " if finding.cause else ""
     title = f"<summary>{symbol}<b>{for_html(finding.title)}</b>: {for_html(_cut(finding.sentence, 500))}</summary>"
     text = _cut(shown("\n".join(labelled_lines(finding.details))), _LONGEST_SECTION)
     # A fence longer than any run of backquotes in the text: nothing in it can end the block.
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
-    test = finding.results[0].test if finding.cause and finding.results else ""
-    source = f"{summary.identity.source_url}/{test.partition('::')[0]}"
-    told = [f"Test: {_link(test, source)}\n"] if test and summary.identity.source_url else []
-    told += [f"{fence}text", text, f"{fence}\n"] if text else []
-    return "\n".join((f"<details{' open' if opened else ''}>{title}\n", *told, "</details>\n"))
+    block = [f"{fence}text", text, f"{fence}\n"] if text else []
+    lines = (f"<details{' open' if opened else ''}>{title}\n", test, *block, "</details>\n")
+    return "\n".join(filter(None, lines))
 
 
 def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tuple[Finding, str]], Counter[str]]:

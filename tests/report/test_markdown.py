@@ -109,7 +109,7 @@ def test_an_upstream_issue_is_linked_without_announcing_the_comment_there():
     assert "https://github.com/jax-ml" not in outside
 
 
-def test_the_run_says_what_it_was_a_run_of():
+def test_the_run_says_what_it_was_a_run_of(tmp_path):
     results, made = broken_run()
     identity = RunIdentity(
         project="waves",
@@ -118,9 +118,13 @@ def test_the_run_says_what_it_was_a_run_of():
         source_url="https://git.example/blob/01",
     )
     made = msgspec.structs.replace(made, identity=identity)
-    text = markdown_text([msgspec.structs.replace(each, test="tests/a.py::test_f") for each in results], made)
-    assert "<br>waves at 0123456789ab · [CI job](<https://ci.example/1>)" in text
-    assert "[tests/a.py::test\\_f](<https://git.example/blob/01/tests/a.py>)" in text
+    results = [msgspec.structs.replace(each, test="tests/a.py::test_f") for each in results]
+    assert "<br>waves at 0123456789ab · [CI job](<https://ci.example/1>)" in markdown_text(results, made)
+    test = "[tests/a.py::test\\_f](<https://git.example/blob/01/tests/a.py"
+    assert f"{test}>)" in markdown_text(results, made)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "a.py").write_text("\ndef test_f(): ...\n")
+    assert f"{test}#L2>)" in markdown_text(results, made, folder=tmp_path)
 
 
 def test_a_link_that_is_no_url_is_text():

@@ -40,6 +40,7 @@ from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import KnownFailure, Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_report
+from export_core.report.annotations import annotation_commands
 from export_core.report.first_policy import first_policy
 from export_core.report.forecast_ical import calendar_file
 from export_core.report.forecast_text import forecast_lines, forecast_markdown
@@ -49,6 +50,7 @@ from export_core.report.markdown import markdown_text
 from export_core.report.plan_report import github_jobs, print_plan_report
 from export_core.report.progress import RunProgress
 from export_core.report.proposal import proposal
+from export_core.report.sarif import sarif_file
 from export_core.report.trend_text import trend_lines
 from export_core.runs.results import result_line
 from export_core.worker.protocol import Stage
@@ -251,6 +253,14 @@ def progress(console: Console, results: Sequence[Result]) -> None:
             shows.note(one.message)
 
 
+def disarmed(commands: str) -> str:
+    """What the commands of annotations make a runner show. Each line of them is one whole command."""
+    parts = [re.fullmatch(r"::(error|warning) ([^:]+)::(.*)", line) for line in commands.split("\n")[:-1]]
+    assert parts
+    texts = [part for found in parts for pair in found[2].split(",") for part in (pair.partition("=")[2], found[3])]
+    return "\n".join(text.replace("%0A", "\n").replace("%3A", ":").replace("%25", "%") for text in texts)
+
+
 RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "terminal 80": lambda results, summary: on_console(lambda to: print_report(to, results, summary), 80),
     "terminal 140": lambda results, summary: on_console(lambda to: print_report(to, results, summary)),
@@ -258,6 +268,8 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "Markdown": markdown_text,
     "JUnit": junit_xml,
     "HTML": html_page,
+    "SARIF": lambda results, summary: sarif_file(results, summary).decode(),
+    "annotations": lambda results, summary: disarmed(annotation_commands(results, summary)),
     "trend": lambda results, summary: "\n".join(map(printed, trend_lines(Trend(number_drift(results))))),
     "trend as JSON": lambda results, summary: safe_json(Trend(number_drift(results)), indent=2).decode(),
     "JSON lines": lambda results, summary: "\n".join(result_line(one).decode() for one in results),
@@ -308,9 +320,12 @@ def check_run(results: list[Result], summary: Summary) -> None:
     for name, text in texts.items():
         assert_harmless(name, text)
     Xml.fromstring(texts["JUnit"])
+    assert "](" not in "".join(json.loads(texts["SARIF"])["runs"][0]["results"][0]["message"]["text"])
     assert [len(widths) for widths in columns(texts["Markdown"])] == [1, 1]
     outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", texts["Markdown"])
-    assert not re.search(r"(?<!\\)<(?!br>)|(?<!\\)\[|@\w|https?://|www\.", outside), outside
+    assert not re.search(r"(?<!\\)<(?!br>|details|/?summary>|/details>|/?b>)|(?<!\\)\[|@\w|https?://|www\.", outside), (
+        outside
+    )
     page = Tags(texts["HTML"])
     assert page.elements.keys() <= PLAIN_TAGS
     assert page.elements["script"] == 2

@@ -28,6 +28,7 @@ from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.local_replay import replay_here
+from export_core.matrix.plan import is_promised
 from export_core.matrix.replay import replay
 from export_core.matrix.shards import part_of
 from export_core.policy import Policy
@@ -183,14 +184,15 @@ def plan_matrix(
     # Before the cells are made: keys of cached outcomes and jobs for other machines take comparisons from the goldens.
     goldens = under_policy(goldens, policy)
     day = options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
+    windows = policy.window_lengths()
     if interpreter:
         check_dates(goldens, calendar)
         replayed = [golden for golden in goldens if "cpu" in golden.manifest.replayed_on]
-        cells = tuple(Cell(golden, interpreter.release, "cpu") for golden in replayed)
+        reader = interpreter.release
+        cells = tuple(Cell(golden, reader, "cpu", promised=is_promised(golden, reader, windows)) for golden in replayed)
         return Plan(cells, day, calendar, selection)
-    windows = policy.window_lengths()
     plan = make_plan(goldens, calendar, windows, selection, day, user_code)
-    check_width(policy.known_failures, promised_scopes(plan.cells, windows))
+    check_width(policy.known_failures, promised_scopes(plan.cells))
     return replace(plan, warnings=warnings)
 
 

@@ -40,6 +40,8 @@ from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import KnownFailure, Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_report
+from export_core.report.drawing.map_svg import map_figure, map_svg
+from export_core.report.drawing.release_map import release_map
 from export_core.report.first_policy import first_policy
 from export_core.report.forecast_ical import calendar_file
 from export_core.report.forecast_text import forecast_lines, forecast_markdown
@@ -258,6 +260,10 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "Markdown": markdown_text,
     "JUnit": junit_xml,
     "HTML": html_page,
+    "map": lambda results, summary: map_svg(
+        release_map(results, summary), standalone=True, headline=results[0].message
+    ),
+    "map of a page": lambda results, summary: map_figure(release_map(results, summary)),
     "trend": lambda results, summary: "\n".join(map(printed, trend_lines(Trend(number_drift(results))))),
     "trend as JSON": lambda results, summary: safe_json(Trend(number_drift(results)), indent=2).decode(),
     "JSON lines": lambda results, summary: "\n".join(result_line(one).decode() for one in results),
@@ -286,6 +292,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
         )
     ),
 }
+DRAWN_TAGS = {"both", "div", "svg", "title", "style", "g", "a", "rect", "line", "text"}
 PLAIN_TAGS = {"html", "head", "meta", "title", "style", "body", "header", "h1", "p", "main", "section", "h2", "table"}
 PLAIN_TAGS |= {"thead", "tr", "th", "tbody", "td", "span", "details", "summary", "b", "pre", "form", "label", "select"}
 PLAIN_TAGS |= {"option", "input", "output", "br", "div", "noscript", "footer", "dialog", "button", "dl", "script"}
@@ -308,6 +315,10 @@ def check_run(results: list[Result], summary: Summary) -> None:
     for name, text in texts.items():
         assert_harmless(name, text)
     Xml.fromstring(texts["JUnit"])
+    for name in ("map", "map of a page"):
+        drawn = Xml.fromstring(f"<both>{texts[name]}</both>")
+        assert {element.tag.rpartition("}")[2] for element in drawn.iter()} <= DRAWN_TAGS
+        assert all(element.get("href", "#filter=").startswith("#filter=") for element in drawn.iter())
     assert [len(widths) for widths in columns(texts["Markdown"])] == [1, 1]
     outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", texts["Markdown"])
     assert not re.search(r"(?<!\\)<(?!br>)|(?<!\\)\[|@\w|https?://|www\.", outside), outside

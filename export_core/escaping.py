@@ -6,6 +6,7 @@ where it leaves: in the one function of each format that writes it.
 
 from __future__ import annotations
 
+import html
 import re
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
@@ -27,6 +28,8 @@ def plain_text(text: str) -> str:
 
     What native libraries print is part of a finding, and may hold anything.
     """
+    if text.isascii() and text.isprintable():
+        return text  # nearly all texts of a large run
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
@@ -48,6 +51,12 @@ def printable(text: str) -> str:
 def for_markdown(text: str) -> str:
     """Text as itself in a line or a cell of a table: no markup, no HTML, no link or image, nobody mentioned."""
     line = _MARKDOWN.sub(r"\\\g<0>", re.sub(r"[\n\t]+", " ", plain_text(text)))
+    return _LINK.sub("\N{ZERO WIDTH SPACE}", line)
+
+
+def for_html(text: str) -> str:
+    """Text as itself on a line of HTML inside Markdown, where GitHub still makes links and mentions people."""
+    line = html.escape(re.sub(r"[\n\t]+", " ", plain_text(text))).replace("[", "&#91;")
     return _LINK.sub("\N{ZERO WIDTH SPACE}", line)
 
 

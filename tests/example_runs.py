@@ -5,6 +5,7 @@ A run is its results, in the order of a results.jsonl, and their summary. Dates,
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import msgspec
@@ -39,11 +40,13 @@ times the noise; allowed 8 x noise)
 errors in units of what is allowed: ≤1: 125 · 1–10: 1 · 10–100: 2"""
 
 
+@functools.cache
 def broken_run() -> tuple[list[Result], Summary]:
     """4,692 cells: 67 of 1,350 promises are broken, for three causes."""
     return _summarized(_judged(_cells(CASES)))
 
 
+@functools.cache
 def kept_run() -> tuple[list[Result], Summary]:
     """The same goldens in readers from 0.10.0 on, without what is broken."""
     return _summarized(

@@ -55,13 +55,29 @@ def test_report_writes_all_formats_and_makes_their_folders(command):
     assert (ended.exit_code, ended.stdout) == (0, "")
     assert [line.split(":")[0] for line in ended.stderr.splitlines()] == ["out/r.html", "out/r.md", "out/r.xml"]
     assert Path("out/r.html").read_text().startswith("<!DOCTYPE html>")
-    assert Path("out/r.md").read_text().startswith("## BROKEN")
+    assert Path("out/r.md").read_text().startswith("### ❌ BROKEN")
     assert Xml.parse("out/r.xml").getroot().tag == "testsuites"
     assert len(list(Path("out").iterdir())) == 3
 
 
+def test_sarif_is_a_file_and_annotations_are_printed_as_they_are(command):
+    ended = command("report", "new", "--sarif", "out.sarif", "--annotations")
+    assert ended.stdout.startswith("::error title=BROKEN::BROKEN: 1 of 2 promised cells")
+    assert json.loads(Path("out.sarif").read_bytes())["version"] == "2.1.0"
+
+
+def test_annotations_and_a_format_cannot_share_standard_output(command):
+    ended = command("report", "new", "--annotations", "--sarif", "-")
+    assert (ended.exit_code, "only one format can be written to it" in ended.stderr) == (2, True)
+
+
+def test_a_report_with_a_baseline_shows_what_regressed(command):
+    assert "1 regressed, 0 fixed" in command("report", "new", "--baseline", "old").stdout
+    assert "<b>REGRESSED</b>" in command("report", "new", "--baseline", "old", "--markdown", "-").stdout
+
+
 def test_one_format_may_go_to_standard_output(command):
-    assert command("report", "new", "--markdown", "-").stdout.startswith("## BROKEN")
+    assert command("report", "new", "--markdown", "-").stdout.startswith("### ❌ BROKEN")
     assert Xml.fromstring(command("report", "new", "--junit", "-").stdout).tag == "testsuites"
     ended = command("report", "new", "--junit", "-", "--html", "-")
     assert (ended.exit_code, "only one format can be written to it" in ended.stderr) == (2, True)
@@ -80,7 +96,7 @@ def test_a_pipe_is_written_to_and_not_replaced(command, tmp_path):
     reading.start()
     assert command("report", "new", "--markdown", "pipe").exit_code == 0
     reading.join(10)
-    assert read[0].startswith(b"## BROKEN")
+    assert read[0].startswith("### ❌ BROKEN".encode())
     assert Path("pipe").is_fifo()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
+import referencing
 import yaml
 from making import day, manifest, result, summarize
 
@@ -41,11 +42,22 @@ def test_the_committed_schema_is_what_the_types_say(name):
     assert path.read_bytes() == written(name), "run `python -m tools.schemas`"
     jsonschema.Draft202012Validator.check_schema(json.loads(path.read_bytes()))
     assert schema(name)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema(name)["$id"] == f"urn:jaxexport:schema:{name}"
     assert schema(name)["title"]
 
 
 def test_there_is_no_schema_that_nothing_writes():
     assert {path.name for path in (ROOT / "schema").glob("*.json")} == {f"{name}.schema.json" for name in KINDS}
+
+
+def test_another_schema_can_refer_to_one_of_ours_by_its_id():
+    registry = referencing.Registry().with_resources(
+        (found["$id"], referencing.Resource.from_contents(found)) for found in map(schema, KINDS)
+    )
+    lines = {"type": "array", "items": {"$ref": "urn:jaxexport:schema:result"}}
+    checker = jsonschema.Draft202012Validator(lines, registry=registry)
+    checker.validate([plain(msgspec.to_builtins(result()))])
+    assert not checker.is_valid([{"case": "t.f"}])
 
 
 def test_a_manifest_as_it_is_written_is_valid():

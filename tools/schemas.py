@@ -19,7 +19,7 @@ from export_core.judge import Result, Summary
 from export_core.judge.drift import Trend
 from export_core.judge.forecast import Forecast
 from export_core.policy import Policy
-from export_core.policy.json_schema import DIALECT, TITLE, policy_schema
+from export_core.policy.json_schema import TITLE, policy_schema, titled
 from export_core.releases.release_list import DatedCalendar
 from export_core.report.baseline_report import BaselineReport
 from export_core.report.plan_report import PlanReport
@@ -52,7 +52,7 @@ def schema(name: str) -> dict[str, Any]:
     kind, title = KINDS[name]
     if kind is Policy:
         return policy_schema()
-    return {"$schema": DIALECT, "title": title, **msgspec.json.schema(kind)}
+    return titled(name, title, msgspec.json.schema(kind))
 
 
 def written(name: str) -> bytes:

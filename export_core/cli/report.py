@@ -18,27 +18,49 @@ if TYPE_CHECKING:
 @click.argument("folder", metavar="DIR", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("--html", metavar="FILE", help="Write one self-contained page with all details of every cell.")
 @click.option(
-    "--markdown",
-    metavar="FILE",
-    help="Write counts and findings, at most 1 MiB: the limit of a step summary on GitHub.",
+    "--markdown", metavar="FILE", help="Write causes, a map and folded details, within GitHub's limit for a comment."
 )
 @click.option(
-    "--junit", metavar="FILE", help="Write JUnit XML: a test case for each cell, and one for the run as a whole."
+    "--junit", metavar="FILE", help="Write JUnit XML: a test case for each golden and reader, and one for the run."
 )
-def report(folder: Path, html: str | None, markdown: str | None, junit: str | None) -> None:
+@click.option("--full", is_flag=True, help="In the terminal: every cell, and all evidence of every finding.")
+@click.option("--sarif", metavar="FILE", help="Write SARIF for code scanning: a rule for each cause.")
+@click.option(
+    "--annotations",
+    is_flag=True,
+    help="Print workflow commands of GitHub Actions: annotations at the lines of affected tests.",
+)
+@click.option("--baseline", metavar="OLD", help="Folder of an earlier run: show what is different from it first.")
+def report(
+    folder: Path,
+    html: str | None,
+    markdown: str | None,
+    junit: str | None,
+    sarif: str | None,
+    annotations: bool,
+    baseline: str | None,
+    full: bool,
+) -> None:
     """Report a finished matrix run in the terminal, or in files; - is standard output.
 
     Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and
     `jaxexport judge`.
     """
     from export_core.report import print_report
-    from export_core.runs.results import read_run
+    from export_core.runs.baseline import compare_with_baseline
+    from export_core.runs.results import policy_of, read_run
 
-    if [html, markdown, junit].count(STDOUT) > 1:
-        raise click.UsageError("- is standard output: only one format can be written to it.")
+    formats = [html, markdown, junit, sarif, STDOUT if annotations else None]
+    if formats.count(STDOUT) > 1:
+        raise click.UsageError("- is standard output, as --annotations is: only one format can be written to it.")
     results, summary, _ = read_run(folder)
-    if not (html or markdown or junit):
-        print_report(console(), results, summary)
+    difference = None
+    if baseline:
+        difference = compare_with_baseline(folder, Path(baseline), results, summary, policy_of(summary))
+    if not any(formats):
+        print_report(console(), results, summary, folder, full=full)
+        if difference:
+            print_difference(difference, as_json=False)
     if html:
         from export_core.report.html import html_page
 
@@ -46,11 +68,20 @@ def report(folder: Path, html: str | None, markdown: str | None, junit: str | No
     if markdown:
         from export_core.report.markdown import markdown_text
 
-        write_output(markdown, markdown_text(results, summary).encode())
+        write_output(markdown, markdown_text(results, summary, difference).encode())
     if junit:
         from export_core.report.junit import junit_xml
 
         write_output(junit, junit_xml(results, summary).encode())
+    if sarif:
+        from export_core.report.sarif import sarif_file
+
+        write_output(sarif, sarif_file(results, summary))
+    if annotations:
+        from export_core.report.annotations import annotation_commands
+
+        # As bytes: what is printed for people has its commands disarmed.
+        write_output(STDOUT, annotation_commands(results, summary).encode())
 
 
 def print_difference(difference: BaselineDifference, *, as_json: bool) -> None:

@@ -1,7 +1,10 @@
-"""A run as JUnit XML, which CI systems show: a test case for each cell, and one for the run as a whole.
+"""A run as JUnit XML, which CI systems show: a test case for each golden and reader, and one for the run as a whole.
 
 JUnit has four outcomes only: passed, failure, error and skipped. A cell that neither passed nor broke a promise is
 skipped, with its type and reason, so that it is never shown as passed. results.jsonl is the authority.
+
+It follows Jenkins' junit-10.xsd, the one schema of JUnit that a CI system checks files against. Properties are those of
+suites: the schema has none for a test case, whose facts are in its text instead, which every viewer shows.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from export_core.environments.placement import Mode
 from export_core.escaping import shown
 from export_core.judge import Judgement, Result, Summary, matching_entry
 from export_core.policy import Policy
-from export_core.report.findings import findings
+from export_core.report.findings import Finding, findings
 from export_core.report.wording import (
     JUDGEMENT_MEANINGS,
     cell_sentence,
@@ -33,6 +36,8 @@ _OUTCOMES = {
     Judgement.KNOWN: "skipped",
     Judgement.OUTSIDE: "skipped",
 }
+_OF_THE_CAUSE = ("known as", "since", "to do")
+"""Details of a finding that are those of each of its cells."""
 _RUN_OUTCOMES = {1: "failure", 3: "error", 4: "failure"}
 """The outcome of the test case of the run, by exit code."""
 
@@ -41,13 +46,26 @@ def junit_xml(results: Sequence[Result], summary: Summary) -> str:
     """The document: a suite for each reader on each platform, and one for the run."""
     # The policy of the run, which judged it, and not the one in the working folder.
     policy = msgspec.convert(summary.policy, Policy)
-    suites: dict[str, list[Xml.Element]] = {}
+    collected = findings(results, summary)
+    by_cell = {result.key: finding for finding in collected if finding.cause for result in finding.results}
+    by_reader: dict[str, list[Result]] = {}
     for result in results:
         reader = f"jaxlib {result.reader.jaxlib} with jax {result.reader.jax} on {result.platform}"
-        suites.setdefault(reader, []).append(_cell(result, reader, policy))
-    suites["jaxexport"] = [_run(results, summary)]
-    root = Xml.Element("testsuites", name="jaxexport")
-    root.extend(_suite(name, cases) for name, cases in suites.items())
+        by_reader.setdefault(reader, []).append(result)
+    suites = [
+        _suite(
+            reader, [_cell(cell, reader, policy, by_cell.get(cell.key)) for cell in cells], _reader_properties(cells)
+        )
+        for reader, cells in by_reader.items()
+    ]
+    suites.append(_suite("jaxexport", [_run(collected, summary)], _run_properties(summary)))
+    if started := summary.identity.started:
+        for suite in suites:
+            suite.set("timestamp", started.isoformat())
+    root = Xml.Element("testsuites", name="jaxexport", time=f"{summary.seconds:.3f}")
+    for name in ("tests", "failures", "errors"):
+        root.set(name, str(sum(int(suite.attrib[name]) for suite in suites)))
+    root.extend(suites)
     for element in root.iter():
         element.text = shown(element.text) if element.text else None
         element.attrib.update({name: shown(value) for name, value in element.items()})
@@ -55,7 +73,27 @@ def junit_xml(results: Sequence[Result], summary: Summary) -> str:
     return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _suite(name: str, cases: Sequence[Xml.Element]) -> Xml.Element:
+def _reader_properties(results: Sequence[Result]) -> dict[str, object]:
+    """The reader of a suite, and how many of its cells have which judgement."""
+    reader = results[0].reader
+    facts = {"jaxlib": reader.jaxlib, "jax": reader.jax, "built": reader.built, "platform": results[0].platform}
+    counts = Counter(result.judgement for result in results)
+    return facts | {f"cells {name}": counts[name] for name in JUDGEMENT_MEANINGS if counts[name]}
+
+
+def _run_properties(summary: Summary) -> dict[str, object]:
+    counts = {f"cells {name}": count for name, count in summary.judgements.items()}
+    facts = {"planned": summary.planned, "as of": summary.as_of, "exit code": summary.exit_code, "plan": summary.plan}
+    identity = {name: getattr(summary.identity, name) for name in ("project", "commit", "ci_url", "tool", "machine")}
+    return {
+        "headline": headline(summary)[0],
+        **facts,
+        **counts,
+        **{name: text for name, text in identity.items() if text},
+    }
+
+
+def _suite(name: str, cases: Sequence[Xml.Element], properties: dict[str, object]) -> Xml.Element:
     outcomes = Counter(child.tag for case in cases for child in case)
     suite = Xml.Element(
         "testsuite",
@@ -66,11 +104,14 @@ def _suite(name: str, cases: Sequence[Xml.Element]) -> Xml.Element:
         skipped=str(outcomes["skipped"]),
         time=f"{sum(float(case.attrib['time']) for case in cases):.3f}",
     )
+    listed = Xml.SubElement(suite, "properties")
+    for label, value in properties.items():
+        Xml.SubElement(listed, "property", name=label, value=str(value))
     suite.extend(cases)
     return suite
 
 
-def _cell(result: Result, reader: str, policy: Policy) -> Xml.Element:
+def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) -> Xml.Element:
     name = f"{result.golden.rpartition('/')[2]} in {reader}"
     case = Xml.Element("testcase", classname=result.case, name=name, time=f"{result.seconds:.3f}")
     outcome = _OUTCOMES.get(result.judgement)
@@ -79,10 +120,13 @@ def _cell(result: Result, reader: str, policy: Policy) -> Xml.Element:
     if outcome:
         kind = result.verdict if outcome == "failure" else _kind(result)
         element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=_message(result, policy))
-        element.text = "\n".join((cell_sentence(result), *labelled_lines(evidence(result, all_of_stderr=True))))
+        common = [pair for pair in finding.details if pair[0] in _OF_THE_CAUSE] if finding else []
+        cause = finding.sentence if finding and len(finding.results) > 1 else ""
+        pairs = [("test", result.test), *evidence(result, all_of_stderr=True), ("cause", cause), *common]
+        element.text = "\n".join((cell_sentence(result), *labelled_lines(pairs)))
     else:
         judgement = f"{result.judgement}: {JUDGEMENT_MEANINGS[result.judgement]}"
-        lines = labelled_lines([("judgement", judgement), ("window", window_line(result))])
+        lines = labelled_lines([("test", result.test), ("judgement", judgement), ("window", window_line(result))])
         Xml.SubElement(case, "system-out").text = "\n".join(lines)
     return case
 
@@ -101,14 +145,12 @@ def _message(result: Result, policy: Policy) -> str:
     return f"{result.judgement}: {first_line(result.message) or result.verdict}"
 
 
-def _run(results: Sequence[Result], summary: Summary) -> Xml.Element:
+def _run(collected: Sequence[Finding], summary: Summary) -> Xml.Element:
     """The test case of the run. It fails whenever the exit code is not 0, also where no single cell has failed."""
     case = Xml.Element("testcase", classname="jaxexport", name="the run as a whole", time="0.000")
     line, counts = headline(summary)
     # What is about one cell is in its own test case.
-    of_the_run = [
-        f"{finding.title}  {finding.text}" for finding in findings(results, summary) if len(finding.results) != 1
-    ]
+    of_the_run = [f"{finding.title}  {finding.text}" for finding in collected if len(finding.results) != 1]
     text = "\n\n".join((line, counts, *of_the_run))
     if outcome := _RUN_OUTCOMES.get(summary.exit_code):
         Xml.SubElement(case, outcome, type="jaxexport.run", message=line).text = text

@@ -1,102 +1,206 @@
-"""A run as Markdown for the summary of a CI job: headline, counts, writers by readers, and as many findings as fit."""
+"""A run as Markdown for a pull request or the summary of a CI job: headline, causes, a small map, folded details."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import quote
 
-from export_core.escaping import for_markdown, shown
+from export_core.escaping import for_html, for_markdown, shown
 from export_core.judge import Judgement, Result, Summary
-from export_core.report.findings import Finding, findings
-from export_core.report.grid import grid
-from export_core.report.wording import JUDGEMENT_MEANINGS, counts_line, headline
+from export_core.judge.result import by_build_date
+from export_core.report.affected_tests import LEVELS
+from export_core.report.baseline_report import TITLES, baseline_findings, baseline_line
+from export_core.report.findings import Finding, capped, findings
+from export_core.report.markdown_map import SYMBOLS, markdown_map
+from export_core.report.source_lines import source_line
+from export_core.report.wording import counts_line, first_line, headline, labelled_lines, ranges
+from export_core.runs.baseline import BaselineDifference, Change
 
-MOST_BYTES = 1024 * 1024
-"""The limit for the summary of one step; GitHub drops a larger one whole.
+MOST_BYTES = 65_536
+"""GitHub's limit for a comment, in characters. The summary of a step may have 1 MiB: one document is fit for both."""
 
-Source: its documentation, "Workflow commands", step isolation and limits.
-"""
+_MOST_OF_A_KIND = 10
+_LONGEST_SECTION = 3_000
+_LONGEST_TABLE = 16_000
+_LONGEST_MAP = 20_000
+_LONGEST_LINE = 2_000
+_LONGEST_WORDS = 120
+_RESERVED_BYTES = 1_024
+"""Room for the last paragraph, which says what was left out."""
+_AROUND_BYTES = 100
+"""What folds a section together with others of its kind."""
+_ON_SCREEN = (12, 18)
+"""Rows and columns of a map that is not folded."""
 
-_RESERVED_BYTES = 4096
-"""Room for the last paragraph, which says what was cut."""
+_UNFOLDED = {*LEVELS, TITLES[Change.REGRESSED], TITLES[Change.FIXED]}
+"""Kinds whose findings have a line each; those of other kinds are folded together."""
+_EXIT_SYMBOLS = {0: Judgement.KEPT, 1: Judgement.BROKEN, 3: Judgement.INCOMPLETE, 4: Judgement.KNOWN}
+_URL = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]+")
 
 
-def markdown_text(results: Sequence[Result], summary: Summary, most: int = MOST_BYTES) -> str:
-    """The document, at most `most` bytes of UTF-8. What does not fit is cut at the end: the least important part."""
-    line, counts = headline(summary)
-    name, _, meaning = line.partition(":")
-    parts = [f"## {name}\n\n**{name}**:{for_markdown(meaning)}\n\n{for_markdown(counts)}\n", _judgements(results)]
-    left = most - _RESERVED_BYTES - sum(len(part.encode()) for part in parts)
-    cut = []
-    table = _table(results)
-    # A table is no use cut in two: it is there whole or not at all.
-    if len(table.encode()) <= left:
-        parts.append(table)
-        left -= len(table.encode())
-    else:
-        cut.append("the table of writers and readers")
-    all_findings = findings(results, summary)
-    shown = 0
-    for finding in all_findings:
-        section = _section(finding)
-        left -= len(section.encode())
-        # Not a smaller finding further down: findings are cut at the end, where the least important ones are.
-        if left < 0:
-            break
-        parts.append(section)
-        shown += 1
-    if shown < len(all_findings):
-        titles = Counter(finding.title for finding in all_findings[shown:])
-        cut.append(f"{len(all_findings) - shown} of {len(all_findings)} findings ({counts_line(titles)})")
-    if cut:
-        parts.append(
-            f"**Cut here**: a step summary takes {most} bytes. Left out: {'; '.join(cut)}. "
-            "`jaxexport report DIR --html FILE`, run on the same results, has everything.\n"
-        )
+def markdown_text(
+    results: Sequence[Result],
+    summary: Summary,
+    difference: BaselineDifference | None = None,
+    folder: Path = Path(),
+) -> str:
+    """The document, at most `MOST_BYTES` of UTF-8: details of each kind of finding, and how many of each are left out.
+
+    With the difference from an earlier run, what changed comes before the causes of this one. `folder` is that of the
+    project: the lines of tests are looked up in its files.
+    """
+    collected = findings(results, summary)
+    changes = baseline_findings(difference) if difference else []
+    # Caveats are in the head.
+    shown_here = [finding for finding in (*changes, *collected) if finding.title != "CAVEAT"]
+    named, left_out = capped(shown_here, _MOST_OF_A_KIND)
+    sections = [
+        (finding, _section(finding, _test(finding, summary, folder), opened=not number and finding.title in _UNFOLDED))
+        for number, finding in enumerate(named)
+    ]
+    head = [_head(summary), *(_since(difference) if difference else ())]
+    overview = [_causes(collected, results, summary), *_map(results, difference)]
+    room = MOST_BYTES - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in (*head, *overview))
+    fitting, cut = _fitting(sections, room)
+    of_changes = sum(finding.title in TITLES.values() for finding, _ in fitting)
+    parts = [*head, *_grouped(fitting[:of_changes]), *overview, *_grouped(fitting[of_changes:])]
+    if counts := counts_line(dict(cut + Counter(left_out))):
+        parts.append(f"Not shown here: {counts}. `jaxexport report DIR --html FILE` has everything.\n")
     return "\n".join(parts)
 
 
-def _judgements(results: Sequence[Result]) -> str:
-    lines = ["| judgement | cells | verdicts | what it means |", "|---|---:|---|---|"]
-    for judgement, meaning in JUDGEMENT_MEANINGS.items():
-        verdicts = Counter(result.verdict for result in results if result.judgement is judgement)
-        if verdicts:
-            lines.append(
-                f"| {judgement} | {verdicts.total()} | {counts_line(dict(verdicts.most_common()))} | {meaning} |"
-            )
-    return "\n".join(lines) + "\n"
+def _head(summary: Summary) -> str:
+    """The headline, the counts, and what the run was a run of."""
+    line, counts = headline(summary)
+    identity = summary.identity
+    commit = f" at {identity.commit[:12]}" if identity.commit else ""
+    policy = f"policy {identity.policy_sha256[:12]}" if identity.policy_sha256 else ""
+    tool = f"jaxexport {identity.tool}" if identity.tool else ""
+    facts = [
+        for_markdown(_cut(text, 200))
+        for text in (f"{identity.project}{commit}".strip(), tool, identity.machine, policy)
+    ]
+    facts.insert(1, _link("CI job", identity.ci_url) if identity.ci_url else "")
+    lines = [for_markdown(counts), " · ".join(filter(None, facts))]
+    symbol = SYMBOLS[_EXIT_SYMBOLS[summary.exit_code]]
+    return f"### {symbol} {for_markdown(_cut(line, _LONGEST_LINE))}\n\n{'<br>'.join(filter(None, lines))}\n"
 
 
-def _table(results: Sequence[Result]) -> str:
-    table = grid(results)
-    titles = ["<br>".join(map(for_markdown, table.titles[reader])) for reader in table.readers]
-    lines = ["writers down, readers by build date across; cells by judgement:", ""]
-    lines += [f"| writer | {' | '.join(titles)} |", f"|---|{'---|' * len(titles)}"]
-    for block in table.blocks:
-        for platform in dict.fromkeys(row.platform for row in block.rows):
-            rows = [row for row in block.rows if row.platform == platform]
-            counts = [
-                _judgement_counts([row.cells[reader] for row in rows if reader in row.cells])
-                for reader in table.readers
-            ]
-            lines.append(f"| {for_markdown(f'{block.head} on {platform}')} | {' | '.join(counts)} |")
-    return "\n".join(lines) + "\n"
+def _since(difference: BaselineDifference) -> Iterator[str]:
+    yield f"**{for_markdown(baseline_line(difference))}**\n"
+    if difference.caveats:
+        yield "\n".join(f"- {for_markdown(_cut(caveat, _LONGEST_LINE))}." for caveat in difference.caveats[:10]) + "\n"
 
 
-def _judgement_counts(results: Sequence[Result]) -> str:
-    counts = Counter(result.judgement for result in results)
-    bad = (Judgement.BROKEN, Judgement.INCOMPLETE)
-    return "<br>".join(
-        f"**{counts[judgement]} {judgement}**" if judgement in bad else f"{counts[judgement]} {judgement}"
-        for judgement in JUDGEMENT_MEANINGS
-        if counts[judgement]
-    )
+def _causes(collected: Sequence[Finding], results: Sequence[Result], summary: Summary) -> str:
+    """A row for each finding that somebody has to look at, the worst first; empty if there is none."""
+    writers = by_build_date(result.writer for result in results)
+    readers = by_build_date(result.reader for result in results)
+    named, left_out = capped([finding for finding in collected if finding.title in LEVELS], _MOST_OF_A_KIND)
+    rows, cut = _fitting([(finding, _row(finding, summary, writers, readers)) for finding in named], _LONGEST_TABLE)
+    lines = ["| | what | cells | written by | read by | first reader |", "|---|---|---:|---|---|---|"]
+    lines += [row for _, row in rows]
+    lines += [f"| | {count:,} more: {title} | | | | |" for title, count in (cut + Counter(left_out)).items()]
+    return "\n".join(lines) + "\n" if named else ""
 
 
-def _section(finding: Finding) -> str:
-    text = shown(finding.text)
+def _row(finding: Finding, summary: Summary, writers: Sequence[str], readers: Sequence[str]) -> str:
+    cause = finding.cause
+    if cause is None:
+        return f"| ❗ | {_what(finding, summary)} | | | | |"
+    texts = (ranges(cause.writers, writers), ranges(cause.readers, readers), cause.first_reader.jaxlib)
+    words = " | ".join(for_markdown(_cut(text, 2 * _LONGEST_WORDS)) for text in texts)
+    what = f"{SYMBOLS[cause.judgement]} | {_what(finding, summary)}"
+    return f"| {what} | {cause.cells:,} | {words}<br>{cause.first_reader.built} |"
+
+
+def _what(finding: Finding, summary: Summary) -> str:
+    """What happened, in a few words: the known issue with its link, or verdict, stage and message."""
+    cause = finding.cause
+    if cause is None:
+        return for_markdown(f"{finding.title}: {_cut(finding.sentence, 2 * _LONGEST_WORDS)}")
+    issue = next((issue for issue in summary.known_issues if issue.id == cause.upstream), None)
+    words = f"{cause.verdict} in stage {cause.stage}{'' if cause.platform == 'cpu' else f' on {cause.platform}'}"
+    if finding.title == "NOT REPLAYABLE":
+        words += ", not replayable by its own writer either"
+    said = for_markdown(_cut(issue.title if issue else first_line(cause.message), _LONGEST_WORDS))
+    # GitHub's own redirect: a comment with the plain URL would be announced in the upstream issue.
+    url = issue.issue.replace("https://github.com/", "https://redirect.github.com/") if issue else ""
+    return f"**{for_markdown(words)}**: {said}{f' ({_link(issue.id, url)})' if issue and url else ''}"
+
+
+def _map(results: Sequence[Result], difference: BaselineDifference | None) -> Iterator[str]:
+    before = [cell.then for cell in difference.cells if cell.then] if difference else []
+    drawn = markdown_map(results, before)
+    # A table is no use cut in two: it is there whole or not at all.
+    if not results or len(drawn.text.encode()) > _LONGEST_MAP:
+        return
+    text = drawn.text
+    if drawn.rows > _ON_SCREEN[0] or drawn.columns > _ON_SCREEN[1]:
+        text = f"<details><summary>Map of writers and readers</summary>\n\n{text}\n</details>\n"
+    yield text
+
+
+def _test(finding: Finding, summary: Summary, folder: Path) -> str:
+    """A link to the test of the example; empty where the run does not say where its files are shown."""
+    cause = finding.cause
+    test = next((result.test for result in finding.results if cause and result.key == cause.example), "")
+    if not test or not summary.identity.source_url:
+        return ""
+    place = source_line(test, folder)
+    file = f"{place.uri}#L{place.line}" if place else quote(test.partition("::")[0])
+    return f"Test: {_link(test, f'{summary.identity.source_url}/{file}')}\n"
+
+
+def _section(finding: Finding, test: str, *, opened: bool) -> str:
+    """One finding, folded unless `opened`: its sentence is what is seen of it."""
+    symbol = f"{SYMBOLS[finding.cause.judgement]} " if finding.cause else ""
+    title = f"<summary>{symbol}<b>{for_html(finding.title)}</b>: {for_html(_cut(finding.sentence, 500))}</summary>"
+    text = _cut(shown("\n".join(labelled_lines(finding.details))), _LONGEST_SECTION)
     # A fence longer than any run of backquotes in the text: nothing in it can end the block.
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
-    first, *rest = text.split("\n")
-    return "\n".join((f"#### {finding.title}", "", f"{fence}text", first, *rest, fence, ""))
+    block = [f"{fence}text", text, f"{fence}\n"] if text else []
+    lines = (f"<details{' open' if opened else ''}>{title}\n", test, *block, "</details>\n")
+    return "\n".join(filter(None, lines))
+
+
+def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tuple[Finding, str]], Counter[str]]:
+    """Those that fit, in their order, and how many do not: the first of each kind comes before the second of any."""
+    turns: Counter[str] = Counter()
+    order = []
+    for number, (finding, text) in enumerate(texts):
+        turns[finding.title] += 1
+        order.append((turns[finding.title], number, len(text.encode()) + _AROUND_BYTES))
+    fitting = set()
+    for _, number, size in sorted(order):
+        if size <= room:
+            fitting.add(number)
+            room -= size
+    left_out = Counter(finding.title for number, (finding, _) in enumerate(texts) if number not in fitting)
+    return [text for number, text in enumerate(texts) if number in fitting], left_out
+
+
+def _grouped(sections: Sequence[tuple[Finding, str]]) -> Iterator[str]:
+    """The sections, each kind that is not in `_UNFOLDED` in one."""
+    for title, group in groupby(sections, lambda section: section[0].title):
+        texts = [(finding, text) for finding, text in group]
+        if title in _UNFOLDED:
+            yield from (text for _, text in texts)
+            continue
+        cells = sum(len(finding.results) for finding, _ in texts)
+        count = f": {cells:,} cell{'' if cells == 1 else 's'}" if cells else ""
+        inside = "\n".join(text for _, text in texts)
+        yield f"<details><summary>{for_html(title)}{count}</summary>\n\n{inside}\n</details>\n"
+
+
+def _link(text: str, url: str) -> str:
+    """A link, if the URL looks like one: it may come from a results folder."""
+    return f"[{for_markdown(text)}](<{url}>)" if _URL.fullmatch(url) else for_markdown(text)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -35,16 +36,26 @@ def test_each_follows_the_schema_of_its_system(schema, files):
     check("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *files)
 
 
-def test_no_audit_of_security_finds_anything():
-    check(
-        "zizmor",
-        "--offline",
-        "--quiet",
-        "--config",
-        ROOT / "tests" / "ci" / "zizmor.yml",
-        *WORKFLOWS,
-        ACTION,
-    )
+@pytest.fixture
+def extended(tmp_path: Path) -> Path:
+    """The gate with the jobs that its page offers."""
+    (jobs,) = re.findall(r"(?ms)^```yaml\n(  comment:.*?)^```", (CI / "README.md").read_text())
+    path = tmp_path / "github.yml"
+    path.write_text(f"{(CI / 'github.yml').read_text()}\n{jobs}")
+    return path
+
+
+def test_the_gate_with_a_comment_and_code_scanning_follows_its_schema(extended):
+    check("check-jsonschema", "--builtin-schema", "vendor.github-workflows", extended)
+    jobs = Workflow.read(extended)["jobs"]
+    # With a token that can write, no file of the pull request is on the machine.
+    for name in ("comment", "code-scanning"):
+        assert not [step for step in jobs[name]["steps"] if step.get("uses", "").startswith("actions/checkout")]
+
+
+def test_no_audit_of_security_finds_anything(extended):
+    config = ROOT / "tests" / "ci" / "zizmor.yml"
+    check("zizmor", "--offline", "--quiet", "--config", config, *WORKFLOWS, extended, ACTION)
 
 
 @pytest.mark.parametrize("path", [*WORKFLOWS, ACTION, GITLAB], ids=lambda path: path.name)

@@ -31,13 +31,47 @@ READERS = ("0.11.2", "0.12.0.1")
 WAVE = """
 import jax, jax.numpy as jnp, pytest
 
-@pytest.mark.export_compat
+@pytest.mark.export_compat(compare="waves.checks:close")
 def test_wave(export_golden):
     export_golden(jax.jit(lambda x: jnp.sin(x) * 2), jnp.ones(3))
 
 @pytest.mark.export_compat
 def test_sum(export_golden):
     export_golden(jax.jit(lambda x: jnp.cumsum(x)), jnp.ones(3))
+"""
+
+REPORTS = ("report.html", "junit.xml", "report.sarif")
+CHECKS = """
+import numpy as np
+
+def close(expected, actual):
+    np.testing.assert_allclose(actual[0], expected[0], rtol=1e-3)
+"""
+PYPROJECT = """
+[project]
+name = "waves"
+version = "1"
+
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+# A build backend without a requirement: nothing is downloaded here.
+BACKEND = """
+import pathlib, zipfile
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    name, info = "waves-1-py3-none-any.whl", "waves-1.dist-info"
+    files = {
+        "waves.pth": str(pathlib.Path("src").resolve()),
+        f"{info}/METADATA": "Metadata-Version: 2.1\\nName: waves\\nVersion: 1\\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+    }
+    with zipfile.ZipFile(pathlib.Path(folder) / name, "w") as wheel:
+        for path, text in {**files, f"{info}/RECORD": "".join(f"{path},,\\n" for path in files)}.items():
+            wheel.writestr(path, text)
+    return name
 """
 
 pytestmark = pytest.mark.matrix
@@ -49,19 +83,28 @@ def python(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("python")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    (site / "here.pth").write_text(sysconfig.get_path("purelib"))
-    (folder / "bin" / "jaxexport").symlink_to(Path(sys.executable).with_name("jaxexport"))
-    return folder / "bin"
+    (site / "here.pth").write_text(f"{sysconfig.get_path('purelib')}\n{ROOT}\n")
+    programs = folder / "bin"
+    for name, module in {"jaxexport": "export_core.cli.entry", "pytest": "pytest"}.items():
+        entry = "main" if name == "jaxexport" else "console_main"
+        (programs / name).write_text(f"#!{programs}/python\nimport sys, {module}\nsys.exit({module}.{entry}())\n")
+        (programs / name).chmod(0o755)
+    (programs / "uv").symlink_to(Path(sys.executable).with_name("uv"))
+    return programs
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory, python) -> Path:
-    """A repository whose goldens agree with two readers."""
+    """A repository whose goldens agree with two readers, by a comparator of a package that has to be installed."""
     folder = tmp_path_factory.mktemp("project")
+    (folder / "src" / "waves").mkdir(parents=True)
+    (folder / "src" / "waves" / "checks.py").write_text(CHECKS)
+    (folder / "pyproject.toml").write_text(PYPROJECT)
+    (folder / "backend.py").write_text(BACKEND)
     (folder / "test_waves.py").write_text(WAVE)
     (folder / "export_compat.yaml").write_text(f"readers: {','.join(READERS)}\nbackfill_install: [numpy]\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--update-goldens"]
-    subprocess.run(command, cwd=folder, check=True, env=plain(python))
+    subprocess.run(command, cwd=folder, check=True, env=plain(python, PYTHONPATH=str(folder / "src")))
     (folder / ".gitignore").write_text(".cache/\nwheels/\n")
     commit(folder)
     return folder
@@ -127,7 +170,7 @@ def every_step_ran(path: Path, jobs: list[Job]) -> None:
 
 
 def results_in(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()} & {"results.jsonl", "summary.json", "junit.xml", "report.html"}
+    return {path.name for path in folder.iterdir()} & {"results.jsonl", "summary.json", *REPORTS}
 
 
 def test_the_gate_of_a_project_that_keeps_its_promise_is_green(actions, project):
@@ -140,7 +183,7 @@ def test_the_gate_of_a_project_that_keeps_its_promise_is_green(actions, project)
     (judge,) = jobs["judge"]
     assert "KEPT" in judge.summary
     assert sorted(run.artifacts) == ["results", "shard-1", "shard-2"]
-    assert len(results_in(run.artifacts["results"])) == 4
+    assert len(results_in(run.artifacts["results"])) == 5
     assert [key.rpartition("-")[0] for key in run.cache_keys] == [
         f"jaxexport-Linux-X64-3.12.0-{load_calendar().release(reader).pair}" for reader in READERS
     ]
@@ -150,11 +193,13 @@ def test_a_broken_golden_makes_the_gate_red_with_results_stored(actions, broken)
     run = actions(broken)
     jobs = run.run(CI / "github.yml", event="push")
     assert [job.codes["Matrix"] for job in jobs["matrix"]] == [1, 1]
+    assert jobs["pytest"][0].codes == {"Install project": 0, "pytest": 1}
     (judge,) = jobs["judge"]
     assert judge.result == "failure"
     assert (judge.codes["Merge and judge"], judge.codes["Report"]) == (1, 0)
     assert "BROKEN" in judge.summary
-    assert len(results_in(run.artifacts["results"])) == 4
+    assert "::error file=test_waves.py,line=5,title=" in judge.log
+    assert len(results_in(run.artifacts["results"])) == 5
 
 
 def test_a_lost_machine_makes_the_gate_incomplete_never_green(actions, project):
@@ -192,7 +237,7 @@ def test_the_weekly_run_finds_releases_and_uploads_a_calendar(actions, project, 
     assert "::notice::There are new releases" in job.log
     assert '"99.0.0"' in (run.artifacts["calendar"] / "export_releases.yaml").read_text()
     assert "KEPT" in job.summary
-    assert len(results_in(run.artifacts["results"])) == 4
+    assert len(results_in(run.artifacts["results"])) == 5
 
 
 def candidate(folder: Path) -> list[Path]:
@@ -244,13 +289,13 @@ def test_the_action_runs_the_whole_gate_in_one_job(actions, broken):
     run = actions(broken, PYTHONPATH=sysconfig.get_path("purelib"))
     for name in ("PIP_NO_INDEX", "PIP_NO_DEPS", "JAXEXPORT_CACHE"):
         del run.variables[name]
-    job = run.action(ACTION, readers="0.12.0.1", options="--timeout 100\n--quiet")
+    job = run.action(ACTION, readers="0.12.0.1", options="--timeout 100\n--quiet", install="-e .")
     assert {name: code for name, code in job.codes.items() if code} == {"Matrix": 1}, job.log
     assert (job.outputs["exit-code"], job.result) == ("1", "failure")
     assert {*job.codes} == {*scripts(ACTION)}
     assert "BROKEN" in job.summary
     assert "partial: only readers 0.12.0.1" in job.summary
-    assert len(results_in(run.artifacts["jaxexport-results"])) == 4
+    assert len(results_in(run.artifacts["jaxexport-results"])) == 5
     assert run.cache_keys[0].startswith("jaxexport-Linux-X64-3.")
 
 
@@ -261,7 +306,7 @@ def gitlab(project: Path, folder: Path, python: Path) -> dict[str, list[int]]:
     pipeline = yaml.safe_load((CI / "gitlab.yml").read_text())
     artifacts, codes = folder / "artifacts", {}
     artifacts.mkdir()
-    for name in ("replay", "judge"):
+    for name in ("pytest", "replay", "judge"):
         job = pipeline[name]
         count = job.get("parallel", 1)
         codes[name] = []
@@ -288,14 +333,15 @@ def gitlab(project: Path, folder: Path, python: Path) -> dict[str, list[int]]:
                 assert number == 0 or done.returncode == 0
                 codes[name] += [done.returncode] if number == 0 else []
             assert job["artifacts"]["when"] == "always"
-            for path in job["artifacts"]["paths"]:
+            assert all((place / path).exists() for path in job["artifacts"].get("reports", {}).values())
+            for path in job["artifacts"].get("paths", []):
                 shutil.copytree(place / path, artifacts / path, dirs_exist_ok=True)
-    assert (artifacts / pipeline["judge"]["artifacts"]["reports"]["junit"]).exists()
     return codes
 
 
 def test_the_pipeline_of_gitlab_is_the_same_gate(broken, tmp_path, python):
     codes = gitlab(broken, tmp_path, python)
+    assert codes["pytest"] == [1]
     assert sorted(codes["replay"]) == [0, 0, 1, 1], "each part is judged by its own cells"
     assert codes["judge"] == [1]
     assert len(results_in(tmp_path / "artifacts" / "results")) == 4

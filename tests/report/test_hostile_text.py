@@ -40,6 +40,7 @@ from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import KnownFailure, Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_report
+from export_core.report.annotations import annotation_commands
 from export_core.report.drawing.map_svg import map_figure, map_svg
 from export_core.report.drawing.release_map import release_map
 from export_core.report.first_policy import first_policy
@@ -51,6 +52,7 @@ from export_core.report.markdown import markdown_text
 from export_core.report.plan_report import github_jobs, print_plan_report
 from export_core.report.progress import RunProgress
 from export_core.report.proposal import proposal
+from export_core.report.sarif import sarif_file
 from export_core.report.trend_text import trend_lines
 from export_core.runs.results import result_line
 from export_core.worker.protocol import Stage
@@ -253,6 +255,14 @@ def progress(console: Console, results: Sequence[Result]) -> None:
             shows.note(one.message)
 
 
+def disarmed(commands: str) -> str:
+    """What the commands of annotations make a runner show. Each line of them is one whole command."""
+    parts = [re.fullmatch(r"::(error|warning) ([^:]+)::(.*)", line) for line in commands.split("\n")[:-1]]
+    assert parts
+    texts = [part for found in parts for pair in found[2].split(",") for part in (pair.partition("=")[2], found[3])]
+    return "\n".join(text.replace("%0A", "\n").replace("%3A", ":").replace("%25", "%") for text in texts)
+
+
 RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "terminal 80": lambda results, summary: on_console(lambda to: print_report(to, results, summary), 80),
     "terminal 140": lambda results, summary: on_console(lambda to: print_report(to, results, summary)),
@@ -264,6 +274,8 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
         release_map(results, summary), standalone=True, headline=results[0].message
     ),
     "map of a page": lambda results, summary: map_figure(release_map(results, summary)),
+    "SARIF": lambda results, summary: sarif_file(results, summary).decode(),
+    "annotations": lambda results, summary: disarmed(annotation_commands(results, summary)),
     "trend": lambda results, summary: "\n".join(map(printed, trend_lines(Trend(number_drift(results))))),
     "trend as JSON": lambda results, summary: safe_json(Trend(number_drift(results)), indent=2).decode(),
     "JSON lines": lambda results, summary: "\n".join(result_line(one).decode() for one in results),
@@ -319,9 +331,12 @@ def check_run(results: list[Result], summary: Summary) -> None:
         drawn = Xml.fromstring(f"<both>{texts[name]}</both>")
         assert {element.tag.rpartition("}")[2] for element in drawn.iter()} <= DRAWN_TAGS
         assert all(element.get("href", "#filter=").startswith("#filter=") for element in drawn.iter())
+    assert "](" not in "".join(json.loads(texts["SARIF"])["runs"][0]["results"][0]["message"]["text"])
     assert [len(widths) for widths in columns(texts["Markdown"])] == [1, 1]
     outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", texts["Markdown"])
-    assert not re.search(r"(?<!\\)<(?!br>)|(?<!\\)\[|@\w|https?://|www\.", outside), outside
+    assert not re.search(r"(?<!\\)<(?!br>|details|/?summary>|/details>|/?b>)|(?<!\\)\[|@\w|https?://|www\.", outside), (
+        outside
+    )
     page = Tags(texts["HTML"])
     assert page.elements.keys() <= PLAIN_TAGS
     assert page.elements["script"] == 2

@@ -1,0 +1,103 @@
+"""The map of a run in Markdown: writers down, readers across, the worst judgement of their cells as a symbol."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from export_core.escaping import for_markdown
+from export_core.judge import Judgement, Result
+from export_core.judge.result import ReaderOf, WriterOf, by_build_date
+from export_core.report.wording import JUDGEMENT_MEANINGS, ranges
+
+SYMBOLS = {
+    Judgement.BROKEN: "❌",
+    Judgement.INCOMPLETE: "❔",
+    Judgement.KNOWN: "🟡",
+    Judgement.OUTSIDE: "⚪",
+    Judgement.BONUS: "🔵",
+    Judgement.KEPT: "✅",
+}
+"""What a judgement looks like, the worst first. Shapes differ where colours are not told apart."""
+
+_COUNTED = (Judgement.BROKEN, Judgement.INCOMPLETE)
+
+_Row = tuple[WriterOf, str]
+_Counts = dict[_Row, dict[ReaderOf, Counter[Judgement]]]
+
+
+@dataclass(frozen=True)
+class MarkdownMap:
+    """The table with its legend, and how many rows and columns it has."""
+
+    text: str
+    rows: int
+    columns: int
+
+
+def markdown_map(results: Sequence[Result], before: Iterable[Result] = ()) -> MarkdownMap:
+    """The map of a run; with the results of an earlier one, a square that changed shows both judgements or counts.
+
+    Readers next to each other whose columns are equal are one column; counts are those of the worst judgement.
+    """
+    now, then = _counts(results), _counts(before)
+    rows = sorted(now, key=lambda row: (row[0].built, row[0].jaxlib, row[0].jax, row[1]))
+    readers = sorted({reader for cells in now.values() for reader in cells}, key=lambda reader: reader.date_order)
+    columns = [
+        (list(run), key)
+        for key, run in itertools.groupby(readers, lambda reader: [_square(now, then, row, [reader]) for row in rows])
+    ]
+    versions = by_build_date(readers)
+    titles = [for_markdown(ranges(by_build_date(run), versions)) for run, _ in columns]
+    lines = ["Goldens by writer (down), in readers by build date (across):", ""]
+    lines += [f"| | {' | '.join(titles)} |", f"|---|{':-:|' * len(titles)}"]
+    for row in rows:
+        squares = [_square(now, then, row, run, counted=True) for run, _ in columns]
+        lines.append(f"| {for_markdown(_name(row, rows))} | {' | '.join(squares)} |")
+    lines += ["", _legend(now, then)]
+    return MarkdownMap("\n".join(lines) + "\n", len(rows), len(columns))
+
+
+def _counts(results: Iterable[Result]) -> _Counts:
+    counts: _Counts = defaultdict(lambda: defaultdict(Counter))
+    for result in results:
+        counts[result.writer, result.platform][result.reader][result.judgement] += 1
+    return counts
+
+
+def _square(now: _Counts, then: _Counts, row: _Row, readers: Sequence[ReaderOf], *, counted: bool = False) -> str:
+    counts, earlier = _total(now, row, readers), _total(then, row, readers)
+    if not counts:
+        return ""
+    worst, then_worst = _worst(counts), _worst(earlier) if earlier else None
+    before = f"{SYMBOLS[then_worst]}→" if then_worst and then_worst is not worst else ""
+    number = ""
+    if counted and worst in _COUNTED:
+        changed = then_worst is worst and earlier[worst] != counts[worst]
+        number = f" {earlier[worst]:,}→{counts[worst]:,}" if changed else f" {counts[worst]:,}"
+    return f"{before}{SYMBOLS[worst]}{number}"
+
+
+def _total(counts: _Counts, row: _Row, readers: Sequence[ReaderOf]) -> Counter[Judgement]:
+    cells = counts.get(row, {})
+    return sum((cells[reader] for reader in readers if reader in cells), Counter[Judgement]())
+
+
+def _worst(counts: Counter[Judgement]) -> Judgement:
+    return next(judgement for judgement in SYMBOLS if counts[judgement])
+
+
+def _name(row: _Row, rows: Sequence[_Row]) -> str:
+    """The writer, with jax and platform where only they tell rows apart."""
+    writer, platform = row
+    several = len({other.jax for other, _ in rows if other.jaxlib == writer.jaxlib}) > 1
+    where = f" on {platform}" if len({name for _, name in rows}) > 1 else ""
+    return f"{writer.jaxlib}{f' with jax {writer.jax}' if several else ''}{where}"
+
+
+def _legend(*runs: _Counts) -> str:
+    """What each symbol means that is there."""
+    seen = {_worst(counts) for run in runs for cells in run.values() for counts in cells.values()}
+    return " · ".join(f"{SYMBOLS[name]} {name}: {JUDGEMENT_MEANINGS[name]}" for name in SYMBOLS if name in seen)

@@ -1,0 +1,185 @@
+"""Annotations and SARIF: what GitHub shows at the lines of tests, within its limits."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from example_runs import broken_run, kept_run
+from making import day, result, rules, summarize
+
+from export_core.judge import Judgement, Result, Summary
+from export_core.matrix import Verdict
+from export_core.report import sarif
+from export_core.report.annotations import MOST, annotation_commands
+from export_core.report.sarif import sarif_file
+from export_core.worker.protocol import Stage
+
+CRASH = result(
+    Verdict.CRASH, Judgement.BROKEN, case="test_a.test_f", stage=Stage.RUN, message="signal 11: 100%", signal=11,
+    test="test_a.py::test_f",
+)  # fmt: skip
+GONE = result(
+    Verdict.NOT_RUN, Judgement.INCOMPLETE, case="test_a.test_g", message="no environment", test="test_a.py::test_g"
+)
+
+
+def summary(results: list[Result], **changes: Any) -> Summary:
+    return summarize(
+        results, planned=len(results), policy=rules(), as_of=day("2026-11-21"), selection={"whole": True}, **changes
+    )
+
+
+def many(count: int) -> list[Result]:
+    """One cause in so many tests."""
+    return [msgspec.structs.replace(CRASH, case=f"t.{n}", golden=f"t.{n}/g", test=f"t.py::{n}") for n in range(count)]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "test_a.py").write_text("def test_f(): ...\n\n\ndef test_g(): ...\n")
+    return tmp_path
+
+
+# --- annotations ------------------------------------------------------------------------------------------------------
+
+
+def commands(results: list[Result], folder: Path = Path(), **changes: Any) -> list[tuple[str, dict[str, str], str]]:
+    """The commands as GitHub's runner reads them."""
+    text = annotation_commands(results, summary(results, **changes), folder)
+    read = []
+    for line in text.splitlines():
+        level, properties, message = re.fullmatch(r"::(\w+) (.*?)::(.*)", line).groups()
+        pairs = dict(pair.split("=", 1) for pair in properties.split(","))
+        read.append((level, {name: unescaped(value) for name, value in pairs.items()}, unescaped(message)))
+    return read
+
+
+def unescaped(text: str) -> str:
+    for code, letter in (("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+        text = text.replace(code, letter)
+    return text
+
+
+def test_an_annotation_is_at_the_line_of_the_test(project):
+    _, (level, properties, message), (other, gone, _) = commands([CRASH, GONE], project)
+    assert level == "error"
+    assert properties == {"file": "test_a.py", "line": "1", "title": "BROKEN PROMISE: crash in stage run"}
+    assert "message: signal 11: 100%\n" in message
+    assert message.endswith(f"reproduce: {CRASH.reproduce}")
+    assert (other, gone["line"]) == ("warning", "4")
+
+
+def test_a_test_that_is_not_here_has_an_annotation_without_a_line():
+    assert commands([CRASH])[1][1].keys() == {"title"}
+
+
+def test_the_first_annotation_is_the_headline():
+    results, made = broken_run()
+    first = annotation_commands(results, made).splitlines()[0]
+    assert first.startswith("::error title=BROKEN::BROKEN: 67 of 1,350 promised cells, 3 causes; oldest reader ")
+
+
+def test_a_run_that_is_kept_has_no_annotation():
+    assert annotation_commands(*kept_run()) == ""
+
+
+def test_each_cause_is_annotated_before_the_second_test_of_one():
+    results, made = broken_run()
+    titles = re.findall(r"title=(.*?)::", annotation_commands(results, made))
+    assert titles[1:5] == [
+        "BROKEN PROMISE%3A numerics in stage compare",
+        "BROKEN PROMISE%3A crash in stage run",
+        "BROKEN PROMISE%3A timeout in stage compile",
+        "BROKEN PROMISE%3A crash in stage run",
+    ]
+
+
+def test_no_more_annotations_than_github_shows_and_it_says_how_many():
+    read = commands(many(30))
+    assert len(read) == MOST
+    assert read[0][2].endswith("Not annotated: 21 more affected tests. The report has all.")
+
+
+def test_a_stale_list_is_an_annotation_of_the_run():
+    stale = msgspec.structs.replace(summary([result()]), stale=["Entry 1 matches nothing."], exit_code=4)
+    assert "::error title=STALE LIST::Entry 1 matches nothing." in annotation_commands([result()], stale)
+
+
+# --- SARIF ------------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def schema() -> jsonschema.Draft7Validator:
+    """The official one; tests/report/data says where it is from."""
+    text = (Path(__file__).parent / "data" / "sarif-schema-2.1.0.json").read_text()
+    return jsonschema.Draft7Validator(json.loads(text), format_checker=jsonschema.FormatChecker())
+
+
+def run_of(results: list[Result], made: Summary, folder: Path = Path()) -> dict[str, Any]:
+    read = json.loads(sarif_file(results, made, folder))
+    schema().validate(read)
+    (run,) = read["runs"]
+    return run
+
+
+def test_a_rule_for_each_cause_and_a_result_for_each_test_of_it():
+    run = run_of(*broken_run())
+    ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert [name.split("-")[0] for name in ids] == ["numerics", "lapack", "timeout"]
+    assert [(each["ruleId"], ids[each["ruleIndex"]]) for each in run["results"]][:4] == [
+        (name, name) for name in (*ids, "lapack-cold-process")
+    ]
+    assert len(run["results"]) == 10
+    assert sum(each["occurrenceCount"] for each in run["results"]) == 67
+    assert run["tool"]["driver"]["rules"][1]["helpUri"] == "https://github.com/jax-ml/jax/issues/29610"
+
+
+def test_an_alert_is_at_the_line_of_its_test_else_at_its_golden(project):
+    def places(folder: Path) -> list[tuple[str, int]]:
+        made = run_of([CRASH], summary([CRASH]), folder)["results"][0]["locations"][0]["physicalLocation"]
+        return [(made["artifactLocation"]["uri"], made["region"]["startLine"])]
+
+    assert places(project) == [("test_a.py", 1)]
+    assert places(Path()) == [("golden/test_a.test_f/0.9.2-cpu/golden.yaml", 1)]
+
+
+def test_an_alert_has_the_same_fingerprint_where_lines_moved(project):
+    before = run_of([CRASH], summary([CRASH]), project)["results"][0]["partialFingerprints"]
+    after = run_of([CRASH, *many(3)], summary([CRASH, *many(3)]))["results"]
+    assert before in [each["partialFingerprints"] for each in after]
+    assert len({json.dumps(each["partialFingerprints"]) for each in after}) == 4
+
+
+def test_what_nobody_has_to_act_on_is_no_alert():
+    known = msgspec.structs.replace(CRASH, judgement=Judgement.OUTSIDE, promised=False)
+    assert run_of([known, result()], summary([known, result()]))["results"] == []
+
+
+def test_a_finding_of_the_run_points_at_the_policy():
+    stale = msgspec.structs.replace(summary([result()]), stale=["Entry 1 matches nothing."], exit_code=4)
+    (alert,) = run_of([result()], stale)["results"]
+    assert alert["ruleId"] == "stale-list"
+    assert alert["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "export_compat.yaml"
+
+
+def test_no_more_results_than_github_stores(monkeypatch):
+    monkeypatch.setattr(sarif, "MOST", 20)
+    results = [*many(30), GONE]
+    run = run_of(results, summary(results))
+    assert len(run["results"]) == 20
+    assert run["results"][1]["level"] == "warning", "the other finding comes before the second test of the first"
+    (note,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert note["message"]["text"].startswith("11 more affected tests are not in this file")
+
+
+def test_the_invocation_has_the_exit_code_and_the_headline():
+    (invocation,) = run_of(*broken_run())["invocations"]
+    assert invocation["exitCode"] == 1
+    assert invocation["exitCodeDescription"].startswith("BROKEN: 67 of 1,350 promised cells, 3 causes")

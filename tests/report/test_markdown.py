@@ -1,0 +1,211 @@
+"""A run as Markdown: what is seen first, what is folded, and that it stays within GitHub's limits at any size."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from example_runs import AS_OF, broken_run, kept_run
+from making import day, result, rules, summarize
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from export_core.judge import Judgement, Result, Summary
+from export_core.judge.gate import RunIdentity
+from export_core.matrix import Verdict
+from export_core.policy import Policy
+from export_core.report.markdown import MOST_BYTES, markdown_text
+from export_core.report.markdown_map import markdown_map
+from export_core.runs.baseline import BaselineDifference, CellDifference, change_of
+from export_core.worker.protocol import Stage
+
+
+def cell(verdict: Verdict, judgement: Judgement, case: str, **changes: Any) -> Result:
+    return result(verdict, judgement, case=case, **{"stage": Stage.RUN, "message": "signal 11", **changes})
+
+
+def summary(results: list[Result], policy: Policy | None = None, **changes: Any) -> Summary:
+    options = {"as_of": day("2026-11-21"), "selection": {"whole": True}, "planned": len(results), **changes}
+    return summarize(results, policy=policy or rules(), **options)
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The document as CommonMark with tables, as GitHub reads it."""
+    return MarkdownIt("commonmark").enable("table").parse(text)
+
+
+def assert_whole(text: str) -> None:
+    """Nothing is open at the end, and each table has rows of one width."""
+    tokens = tokens_of(text)
+    html = "".join(token.content for token in tokens if token.type == "html_block")
+    assert html.count("<details") == html.count("</details>")
+    assert html.count("<summary>") == html.count("</summary>") == html.count("<details")
+    assert all(token.markup and token.content for token in tokens if token.type == "fence")
+    for table in re.findall(r"(?m)(?:^\|.*\n)+", re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", text)):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
+
+
+def seen(text: str) -> list[str]:
+    """The lines that are seen before anything is unfolded."""
+    lines, depth, shown = [], 0, [True]
+    for line in filter(None, text.splitlines()):
+        if line.startswith("<details"):
+            lines += [line] if shown[-1] else []
+            shown.append(shown[-1] and line.startswith("<details open"))
+            depth += 1
+        elif line == "</details>":
+            shown.pop()
+        elif shown[-1]:
+            lines.append(line)
+    return lines
+
+
+def test_the_headline_comes_first_and_then_the_causes_worst_first():
+    lines = markdown_text(*broken_run()).splitlines()
+    assert lines[0] == (
+        "### ❌ BROKEN: 67 of 1,350 promised cells, 3 causes; oldest reader affected 0.6.2, newest 0.12.0.1."
+    )
+    rows = [line.split(" | ") for line in lines if line.startswith("| ❌")]
+    assert [row[2] for row in rows] == ["2", "64", "1"]
+    assert rows[1][3:5] == ["0.6.2, 0.9.2", "0.6.2 to 0.9.2"]
+    assert rows[2][1].startswith("**timeout in stage compile**: timed out after 120 s")
+
+
+def test_a_run_with_three_causes_fits_a_screen():
+    text = markdown_text(*broken_run())
+    assert_whole(text)
+    assert len(seen(text)) < 45
+    assert len([line for line in seen(text) if line.startswith("  reproduce")]) == 1, "one example is unfolded"
+
+
+def test_the_map_shows_the_worst_judgement_of_writers_and_readers():
+    lines = markdown_map(broken_run()[0]).text.splitlines()
+    assert lines[2].startswith("| | 0.6.1 | 0.6.2 to 0.8.1 | 0.9.1, 0.9.2 | 0.10.0 |")
+    assert lines[4] == "| 0.6.2 | ⚪ | ❌ 48 | ⚪ | 🔵 | 🔵 | 🔵 | ⚪ | ⚪ | ⚪ | ⚪ |"
+    assert "🟡" not in lines[-1], "the legend has only what is there"
+
+
+def test_a_large_map_is_folded():
+    readers = ("0.6.2", "0.7.0", "0.7.1", "0.7.2", "0.8.0", "0.8.1", "0.9.1", "0.9.2", "0.10.0", "0.10.1", "0.10.2")
+    wide = [result(writer=name, reader=name) for name in (*readers, "0.11.0", "0.11.1", "0.11.2", "0.12.0.1")]
+    text = markdown_text(wide, summary(wide))
+    assert "Goldens by writer" in text
+    assert not [line for line in seen(text) if line.startswith("Goldens by writer")]
+
+
+def test_a_run_that_is_kept_has_neither_causes_nor_open_details():
+    text = markdown_text(*kept_run())
+    assert text.startswith("### ✅ KEPT: ")
+    assert "first reader" not in text
+    assert "<details open>" not in text
+
+
+def test_an_upstream_issue_is_linked_without_announcing_the_comment_there():
+    text = markdown_text(*broken_run())
+    assert "LAPACK calls crash in a fresh process ([lapack-cold-process](<https://redirect.github.com/" in text
+    outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", text)
+    assert "https://github.com/jax-ml" not in outside
+
+
+def test_the_run_says_what_it_was_a_run_of(tmp_path):
+    results, made = broken_run()
+    identity = RunIdentity(
+        project="waves",
+        commit="0123456789abcdef",
+        ci_url="https://ci.example/1",
+        source_url="https://git.example/blob/01",
+    )
+    made = msgspec.structs.replace(made, identity=identity)
+    results = [msgspec.structs.replace(each, test="tests/a.py::test_f") for each in results]
+    assert "<br>waves at 0123456789ab · [CI job](<https://ci.example/1>)" in markdown_text(results, made)
+    test = "[tests/a.py::test\\_f](<https://git.example/blob/01/tests/a.py"
+    assert f"{test}>)" in markdown_text(results, made)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "a.py").write_text("\ndef test_f(): ...\n")
+    assert f"{test}#L2>)" in markdown_text(results, made, folder=tmp_path)
+
+
+def test_a_link_that_is_no_url_is_text():
+    made = msgspec.structs.replace(broken_run()[1], identity=RunIdentity(ci_url="javascript:alert(1)"))
+    assert "javascript" not in markdown_text(broken_run()[0], made)
+
+
+def many_kinds(count: int) -> tuple[list[Result], Summary]:
+    """So many causes of each kind, with long messages."""
+    texts = [f"{chr(0x4E00 + n)} {'é|`[' * 400}" for n in range(count)]
+    kinds = [
+        (Verdict.ERROR, Judgement.BROKEN, True),
+        (Verdict.NOT_RUN, Judgement.INCOMPLETE, True),
+        (Verdict.ERROR, Judgement.OUTSIDE, False),
+    ]
+    results = [
+        cell(verdict, judgement, f"t.{judgement}{n}", message=text, stderr=text, promised=promised)
+        for n, text in enumerate(texts)
+        for verdict, judgement, promised in kinds
+    ]
+    made = summary(results, without_cells=f"Goldens without a cell: {'x ' * 5000}", undecided=["t.f " * 2000])
+    return results, msgspec.structs.replace(made, stale=["stale " * 1000] * count, partial="cases " * 1000)
+
+
+@pytest.mark.parametrize("count", [1, 50])
+def test_no_kind_of_finding_hides_another_one(count):
+    text = markdown_text(*many_kinds(count))
+    assert len(text.encode()) <= MOST_BYTES
+    assert_whole(text)
+    for kind in ("BROKEN PROMISE", "INCOMPLETE", "STALE LIST", "outside the window", "NOT COVERED", "NOT DECIDED"):
+        assert f"<b>{kind}</b>" in text
+    assert ("Not shown here: " in text) == (count == 50)
+
+
+def test_what_is_left_out_is_counted_by_kind():
+    results, made = many_kinds(50)
+    text = markdown_text(results, made)
+    left_out = {kind: int(count) for count, kind in re.findall(r"(\d+) ([A-Za-z ]+)(?:, |\.)", text.splitlines()[-1])}
+    for kind in ("BROKEN PROMISE", "INCOMPLETE", "outside the window"):
+        assert left_out[kind] + text.count(f"<b>{kind}</b>") == 50
+    assert f"| | {left_out['STALE LIST'] and 40} more: STALE LIST |" in text
+
+
+def test_nothing_in_a_message_ends_the_fence_around_it():
+    results = [cell(Verdict.ERROR, Judgement.BROKEN, "t.f[<b>|`]", message="````\n</details>\n# x", promised=True)]
+    text = markdown_text(results, summary(results))
+    assert re.findall(r"^`{3,}", text, re.MULTILINE) == ["`````", "`````"]
+    assert "</details>" in next(token.content for token in tokens_of(text) if token.type == "fence")
+
+
+# --- with a baseline --------------------------------------------------------------------------------------------------
+
+
+def compared(then: list[Result], now: list[Result]) -> str:
+    old = {each.key: each for each in then}
+    cells = [CellDifference(change_of(old.get(each.key), each), old.get(each.key), each) for each in now]
+    before, after = (summary(results, as_of=AS_OF) for results in (then, now))
+    return markdown_text(now, after, BaselineDifference(before, after, cells, ["the baseline is another plan"]))
+
+
+WORKS = result(case="t.a"), result(case="t.b", reader="0.11.0")
+FAILS = tuple(
+    msgspec.structs.replace(
+        each, verdict=Verdict.CRASH, judgement=Judgement.BROKEN, stage=Stage.RUN, message="signal 11"
+    )
+    for each in WORKS
+)
+
+
+def test_what_regressed_and_what_was_fixed_come_before_the_findings_of_the_run():
+    text = compared([WORKS[0], FAILS[1]], [FAILS[0], WORKS[1], result(case="t.new")])
+    assert_whole(text)
+    assert "**Since the baseline (as of 2026-11-22, 2 cells): 1 regressed, 1 fixed, 1 new, 0 gone, " in text
+    assert "- the baseline is another plan.\n" in text
+    titles = re.findall(r"<summary>(?:❌ )?<b>([\w ]+)</b>", text)
+    assert titles == ["REGRESSED", "fixed", "new", "BROKEN PROMISE"]
+    assert text.index("<b>fixed</b>") < text.index("| first reader |") < text.index("<b>BROKEN PROMISE</b>")
+    assert "<details open><summary><b>REGRESSED</b>" in text
+
+
+def test_a_square_that_changed_shows_both_runs():
+    text = compared([WORKS[0], FAILS[1]], [FAILS[0], WORKS[1]])
+    assert "| 0.9.2 | ✅→❌ 1 | ❌→✅ |" in text
+    assert "| 0.9.2 | ❌ 1→2 |" in compared([FAILS[0]], [FAILS[0], msgspec.structs.replace(FAILS[0], golden="g/1")])

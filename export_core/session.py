@@ -28,9 +28,11 @@ from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.local_replay import replay_here
+from export_core.matrix.plan import is_promised
 from export_core.matrix.replay import replay
 from export_core.matrix.shards import part_of
 from export_core.policy import Policy
+from export_core.policy.known_issues import known_issues
 from export_core.releases import Release, parse_day
 from export_core.remote.cluster import Cluster
 from export_core.remote.dispatch import cluster_at, replay_on
@@ -171,6 +173,8 @@ def plan_matrix(
     """
     warnings: tuple[str, ...] = ()
     calendar = policy.calendar()
+    if policy.known_issues:
+        known_issues(policy.known_issues)  # a table that cannot be read must not end a run after hours
     if goldens is None:
         goldens = verify_goldens(GoldenStore(options.goldens or Path(policy.goldens)), calendar, all_known=False)
         # Of all goldens, whatever the selection: what a part of them does not match may match the others.
@@ -180,14 +184,15 @@ def plan_matrix(
     # Before the cells are made: keys of cached outcomes and jobs for other machines take comparisons from the goldens.
     goldens = under_policy(goldens, policy)
     day = options.as_of or datetime.datetime.now(tz=datetime.UTC).date()
+    windows = policy.window_lengths()
     if interpreter:
         check_dates(goldens, calendar)
         replayed = [golden for golden in goldens if "cpu" in golden.manifest.replayed_on]
-        cells = tuple(Cell(golden, interpreter.release, "cpu") for golden in replayed)
+        reader = interpreter.release
+        cells = tuple(Cell(golden, reader, "cpu", promised=is_promised(golden, reader, windows)) for golden in replayed)
         return Plan(cells, day, calendar, selection)
-    windows = policy.window_lengths()
     plan = make_plan(goldens, calendar, windows, selection, day, user_code)
-    check_width(policy.known_failures, promised_scopes(plan.cells, windows))
+    check_width(policy.known_failures, promised_scopes(plan.cells))
     return replace(plan, warnings=warnings)
 
 

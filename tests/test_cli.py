@@ -354,6 +354,13 @@ def test_jobs_for_github_take_what_the_plan_was_asked_for(jaxexport, project):
         assert (again["planned"], again["as_of"]) == (job["cells"], "2026-11-21")
 
 
+def test_jobs_for_github_run_only_promised_cells_where_asked(jaxexport, project):
+    words = ["--readers", "0.9.2,0.12.0.1", "--only", "promised", "--format", "github"]
+    jobs = json.loads(jaxexport("plan", *words).out)["include"]
+    assert [job["cells"] for job in jobs] == [1, 1]
+    assert all("--only promised" in job["options"] for job in jobs)
+
+
 def test_jobs_for_github_have_a_day_though_none_was_given(jaxexport, project):
     before = datetime.datetime.now(tz=datetime.UTC).date()
     (job,) = json.loads(jaxexport("plan", "--readers", "0.12.0.1", "--format", "github").out)["include"]

@@ -69,7 +69,7 @@ def judge(
         # On stderr: standard output is YAML, to be appended to a policy.
         print_headline(console(stderr=True), summary)
     elif not as_json:
-        print_report(console(), results, summary)
+        print_report(console(), results, summary, Path(folder))
     if comparison:
         print_difference(comparison, as_json=as_json)
     raise click.exceptions.Exit(summary.exit_code)

@@ -111,7 +111,7 @@ def matrix(quiet: bool, unpromised: str | None, **values: Any) -> None:
         with interruptible():
             with follower:
                 run = run_matrix(policy, selection_of(policy, values), options, observer=follower.observer())
-            print_report(screen, run.results, run.summary)
+            print_report(screen, run.results, run.summary, options.results)
     except Interrupted as stop:
         screen.print(f"Interrupted: {follower.state()}", soft_wrap=True, highlight=False)
         raise click.exceptions.Exit(stop.exit_code) from None

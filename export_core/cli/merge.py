@@ -40,7 +40,7 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
     merged = merge_shards(folders)
     with Journal(results, merged.record) as journal:
         finish_run(journal, results, merged.results, merged.summary)
-    print_report(console(), merged.results, merged.summary)
+    print_report(console(), merged.results, merged.summary, results)
     if merged.missing:
         echo(
             f"gap: {len(merged.missing)} of {merged.missing[0].partition('/')[2]} shards missing or not finished: "

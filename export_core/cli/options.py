@@ -39,6 +39,8 @@ index_option = click.option(
 )
 
 STDOUT = "-"
+_NO_WIDTH = 10_000
+"""Of a file or a CI log, which has no width to respect: each sentence is a line there, and can be searched for."""
 
 
 class FiniteRange(click.FloatRange):
@@ -73,9 +75,8 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
 def console(*, stderr: bool = False) -> Console:
     """The console that people read. A closed pipe or a full disk never ends a run."""
     stream = sys.stderr if stderr else sys.stdout
-    # Where output goes to a file or a CI log there is no width to respect; a table wants its columns side by side.
     made = safe_console(stream)
-    return made if made.is_terminal else safe_console(stream, width=160)
+    return made if made.is_terminal else safe_console(stream, width=_NO_WIDTH)
 
 
 def write_output(name: str, data: bytes) -> None:

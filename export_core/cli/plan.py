@@ -61,6 +61,11 @@ _OPTIONS = (
         default="",
         help="Only cells whose writer or reader is this release, such as a release candidate.",
     ),
+    click.option(
+        "--only",
+        type=click.Choice(["promised"]),
+        help="promised: only cells inside their window. [default: all selected cells]",
+    ),
     wheels_option,
     index_option,
     click.option(
@@ -120,6 +125,7 @@ def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
         wheels=tuple(values["wheels"]),
         indexes=tuple(values["index"]),
         targets=tuple(values["target"]),
+        only=values["only"] or "",
     )
 
 
@@ -160,4 +166,5 @@ def _job_options(selection: Selection, options: RunOptions) -> list[str]:
     words += [word for case in selection.cases for word in ("--cases", case)]
     words += ["--writers", ",".join(selection.writers)] if selection.writers else []
     words += ["--touching", selection.touching] if selection.touching else []
+    words += ["--only", selection.only] if selection.only else []
     return words + command_options(selection, options)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @click.option(
     "--junit", metavar="FILE", help="Write JUnit XML: a test case for each golden and reader, and one for the run."
 )
+@click.option("--full", is_flag=True, help="In the terminal: every cell, and all evidence of every finding.")
 @click.option("--sarif", metavar="FILE", help="Write SARIF for code scanning: a rule for each cause.")
 @click.option(
     "--annotations",
@@ -38,6 +39,7 @@ def report(
     sarif: str | None,
     annotations: bool,
     baseline: str | None,
+    full: bool,
 ) -> None:
     """Report a finished matrix run in the terminal, or in files; - is standard output.
 
@@ -56,7 +58,7 @@ def report(
     if baseline:
         difference = compare_with_baseline(folder, Path(baseline), results, summary, policy_of(summary))
     if not any(formats):
-        print_report(console(), results, summary)
+        print_report(console(), results, summary, folder, full=full)
         if difference:
             print_difference(difference, as_json=False)
     if html:

@@ -80,6 +80,8 @@ def left_out(selection: Mapping[str, Any], policy: Policy, shard: str) -> str:
     parts += [f"only {name} {few(selection[name])}" for name in ("cases", "writers") if selection.get(name)]
     if touching := selection.get("touching"):
         parts.append(f"only cells that jaxlib {touching} wrote or reads")
+    if selection.get("only"):
+        parts.append("only promised cells")
     readers = Selection(readers=selection.get("readers", policy.readers)).named
     if "all" not in readers and not {*Selection(readers=policy.readers).named} <= {*readers}:
         parts.append(f"only readers {few(readers)}")

@@ -12,7 +12,6 @@ from export_core.matrix import Cell, Verdict
 from export_core.matrix.quirks import is_about
 from export_core.policy import KnownFailure, NumbersRule, Policy, PolicyError, Quirk
 from export_core.policy.patterns import matches
-from export_core.releases import Windows, promise
 from export_core.worker.protocol import Stage
 
 
@@ -65,12 +64,12 @@ def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> Non
             )
 
 
-def promised_scopes(cells: Iterable[Cell], windows: Windows) -> Iterator[Scope]:
+def promised_scopes(cells: Iterable[Cell]) -> Iterator[Scope]:
     """The promised cells of a plan."""
     for cell in cells:
-        writer = cell.golden.manifest.writer
-        if promise(writer.built, cell.reader.built, windows).promised:
-            yield Scope(cell.golden.manifest.case, writer.jaxlib, cell.reader.jaxlib, cell.platform)
+        if cell.promised:
+            manifest = cell.golden.manifest
+            yield Scope(manifest.case, manifest.writer.jaxlib, cell.reader.jaxlib, cell.platform)
 
 
 def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.date, *, whole: bool) -> list[str]:

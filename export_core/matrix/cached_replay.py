@@ -48,7 +48,8 @@ def replay_unknown(
     if stored:
         notify(f"{len(stored)} of {len(cells)} cells have been run before with the same content: not run again")
     unknown = []
-    for cell in cells:
+    # Promised cells first, as a replay does.
+    for cell in sorted(cells, key=lambda cell: not cell.promised):
         if outcome := stored.get(cell.key):
             yield outcome
         else:

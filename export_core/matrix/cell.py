@@ -42,7 +42,8 @@ class CellKey(NamedTuple):
 class Cell:
     """One golden, in one reader, on one platform.
 
-    `target` is what it is compiled for where the platform is missing; None on a CPU.
+    `target` is what it is compiled for where the platform is missing; None on a CPU. `promised`: its reader is inside
+    the window of its writer, so that it decides the gate; a replay runs such cells first.
     """
 
     golden: Golden
@@ -50,6 +51,7 @@ class Cell:
     platform: str
     mode: Mode = Mode.RUN
     target: Target | None = None
+    promised: bool = False
 
     @property
     def key(self) -> CellKey:

@@ -14,8 +14,8 @@ from export_core.goldens import Golden
 from export_core.goldens.dates import check_dates
 from export_core.matrix.cell import Cell
 from export_core.matrix.errors import MatrixError
-from export_core.matrix.selection import Readers, Selection, choose_readers, known_releases
-from export_core.releases import Calendar, Release, Windows
+from export_core.matrix.selection import PROMISED, Readers, Selection, choose_readers, known_releases
+from export_core.releases import Calendar, Release, Windows, promise
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def make_plan(
             code.check(name)
     readers = choose_readers(selection, known, windows, [golden.manifest.writer.built for golden in chosen], as_of)
     return Plan(
-        _cells(chosen, readers, modes, selection),
+        _cells(chosen, readers, modes, selection, windows),
         as_of,
         readers.calendar,
         selection,
@@ -88,14 +88,22 @@ def make_plan(
     )
 
 
+def is_promised(golden: Golden, reader: Release, windows: Windows) -> bool:
+    """Whether a reader is inside the window of a golden's writer."""
+    return promise(golden.manifest.writer.built, reader.built, windows).promised
+
+
 def _cells(
-    goldens: Sequence[Golden], readers: Readers, modes: Mapping[str, Mode], selection: Selection
+    goldens: Sequence[Golden], readers: Readers, modes: Mapping[str, Mode], selection: Selection, windows: Windows
 ) -> tuple[Cell, ...]:
     """The cells of these goldens. Raises `MatrixError` if there is none."""
     targets = parse_targets(selection.targets)
     # By reader first: a replay takes environments in the order of the cells, and each is built once.
     cells = [
-        Cell(golden, reader, platform, _mode(golden, platform, mode), targets.get(platform))
+        Cell(
+            *(golden, reader, platform, _mode(golden, platform, mode), targets.get(platform)),
+            promised=is_promised(golden, reader, windows),
+        )
         for reader in readers.chosen
         for golden in goldens
         for platform, mode in modes.items()
@@ -106,15 +114,21 @@ def _cells(
             f"The plan is empty: the {len(goldens)} selected goldens were exported for {_platforms(goldens)}, and none "
             f"for {', '.join(modes)}. Choose other --platforms, or export for more: platforms= of the marker."
         )
-    if readers.touching is None:
-        return tuple(cells)
-    touching = [cell for cell in cells if _touches(cell, readers.touching)]
-    if not touching:
-        raise MatrixError(
-            f"The plan is empty: --touching {selection.touching}: no selected golden was written by jaxlib "
-            f"{readers.touching.jaxlib}, and it is not among the readers. Leave out --readers, or name it there."
-        )
-    return tuple(touching)
+    if readers.touching is not None:
+        cells = [cell for cell in cells if _touches(cell, readers.touching)]
+        if not cells:
+            raise MatrixError(
+                f"The plan is empty: --touching {selection.touching}: no selected golden was written by jaxlib "
+                f"{readers.touching.jaxlib}, and it is not among the readers. Leave out --readers, or name it there."
+            )
+    if selection.only == PROMISED:
+        outside, cells = len(cells), [cell for cell in cells if cell.promised]
+        if not cells:
+            raise MatrixError(
+                f"The plan is empty: --only {PROMISED}: none of the {outside} selected cells is inside its window. "
+                "Choose other readers or goldens, or leave out --only."
+            )
+    return tuple(cells)
 
 
 def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:

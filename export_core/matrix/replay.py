@@ -20,6 +20,7 @@ from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.checks import request_of
 from export_core.matrix.content_keys import ExecutionKeys
 from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.order import promised_first
 from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
 from export_core.matrix.repairs import SUSPICIOUS, Repairs
 from export_core.scratch import remove_abandoned, scratch_folder
@@ -77,7 +78,7 @@ def replay(
     """Run cells and yield one outcome for each, in the order in which they end.
 
     Args:
-        cells: what to run; placements are taken in the order in which they first appear.
+        cells: what to run; placements are taken in the order in which they first appear, promised cells first.
         environment_for: gives the environment of a placement.
         options: what is the same for all of them.
         notify: called with a line about what happens beside the cells.
@@ -117,16 +118,15 @@ class _Replay:
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
         """One outcome for each cell. Environments are built while the cells of others run."""
-        groups: dict[Placement, list[Cell]] = {}
-        for cell in cells:
-            groups.setdefault(cell.placement, []).append(cell)
+        groups = promised_first(cells, self._execution)
         # Two pools: in a single one, all environments would be built before the first cell runs.
         builders = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="environment")
         runners = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="reader")
         try:
-            environments = {placement: builders.submit(self._build, placement) for placement in groups}
-            for placement, group in groups.items():
-                runners.submit(self._run_placement, group, environments[placement])
+            placements = dict.fromkeys(group[0].placement for group in groups)
+            environments = {placement: builders.submit(self._build, placement) for placement in placements}
+            for group in groups:
+                runners.submit(self._run_group, group, environments[group[0].placement])
             # Every cell is finished exactly once: counting them is enough to know the end.
             for _ in cells:
                 yield self.outcome_queue.get()
@@ -149,8 +149,12 @@ class _Replay:
             )
         return self.provider(placement)
 
-    def _run_placement(self, cells: list[Cell], environment: Future[Environment]) -> None:
-        """Run the cells of one placement. Every cell leaves here with exactly one outcome."""
+    def _execution(self, cell: Cell) -> object:
+        """Names what a cell runs; where modules are dumped, each cell has a folder of its own and runs on its own."""
+        return cell.key if self.options.dump else self.executions.of(cell)
+
+    def _run_group(self, cells: list[Cell], environment: Future[Environment]) -> None:
+        """Run cells of one placement. Every cell leaves here with exactly one outcome."""
         finished: set[CellKey] = set()
 
         def finish(outcome: Outcome) -> None:
@@ -189,15 +193,14 @@ class _Replay:
     def _attempts(self, cells: list[Cell], finish: Finish) -> list[_Attempt]:
         """The cells that may run, those together that run the same: what runs is run once.
 
-        Goldens may differ in their expected outputs alone, and writers make the same bytes. Where modules are dumped,
-        each cell has a folder of its own and runs on its own.
+        Goldens may differ in their expected outputs alone, and writers make the same bytes.
         """
         groups: dict[object, list[Cell]] = {}
         for cell in cells:
             if refused := self._audit(cell):
                 finish(refused)
             else:
-                groups.setdefault(cell.key if self.options.dump else self.executions.of(cell), []).append(cell)
+                groups.setdefault(self._execution(cell), []).append(cell)
         return [_Attempt(tuple(group)) for group in groups.values()]
 
     def _notify_retries(self, attempts: list[_Attempt], environment: Environment) -> None:

@@ -18,6 +18,7 @@ from export_core.releases.wheels import Wheel, read_wheel, wheels_in, with_wheel
 from export_core.urls import without_credentials
 
 GROUPS = ("window", "all")
+PROMISED = "promised"
 # The jax part has no slash or dash: a wheel's path may have "-jax0" in the name of a folder.
 _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
 
@@ -30,7 +31,8 @@ class Selection:
     with the jax to go with it (``0.11.2-jax0.12.0.1``), or the path of a jaxlib wheel. `cases` are case ids or globs,
     and `writers` jaxlib versions; empty takes all. `platforms` may name a mode (``cuda:run``), and `targets` other
     devices to compile for than the usual ones (``cuda=a100``). `touching` names a release: only cells in which it
-    writes or reads. `wheels` are folders and `indexes` URLs of package indexes, for releases that are not published.
+    writes or reads. `only` is ``promised``, for cells inside their window, or empty. `wheels` are folders and `indexes`
+    URLs of package indexes, for releases that are not published.
     """
 
     readers: str = "window"
@@ -41,6 +43,7 @@ class Selection:
     wheels: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
+    only: str = ""
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -50,14 +53,15 @@ class Selection:
     @property
     def whole(self) -> bool:
         """Whether every golden is in it, with the readers that its window names."""
-        return any(part in GROUPS for part in self.named) and not (self.cases or self.writers or self.touching)
+        parts = self.cases or self.writers or self.touching or self.only
+        return any(part in GROUPS for part in self.named) and not parts
 
     def described(self) -> dict[str, Any]:
         """As plan.json and summary.json have it: an index without its user and password."""
         shown = {
             name: value
             for name, value in asdict(self).items()
-            if value or name not in ("touching", "wheels", "indexes", "targets")
+            if value or name not in ("touching", "wheels", "indexes", "targets", "only")
         }
         if self.indexes:
             shown["indexes"] = tuple(without_credentials(url) for url in self.indexes)

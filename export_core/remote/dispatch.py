@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, replace
 from export_core.environments.placement import Mode, Placement
 from export_core.matrix.cell import Cell, CellKey, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_problem
+from export_core.matrix.content_keys import ExecutionKeys
 from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.order import promised_first
 from export_core.matrix.outcomes import not_run
 from export_core.matrix.replay import Notify, no_notes
 from export_core.remote.cluster import Cluster
@@ -96,8 +98,9 @@ class _Dispatch:
     def outcomes(self, cells: Sequence[Cell]) -> Outcomes:
         """One outcome for each cell."""
         audited = yield from self._audit(cells)
-        for batch in batches(audited):
-            self._wait(_Batch(batch))
+        for group in promised_first(audited, ExecutionKeys(self.options.limits).of):
+            for batch in batches(group):
+                self._wait(_Batch(batch))
         try:
             while any(self.waiting.values()) or self.out:
                 self._recall_stranded()

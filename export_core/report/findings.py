@@ -43,7 +43,8 @@ _TITLES = {
 class Finding:
     """One thing that a report says. `rank` sorts findings, the worst lowest; `title` is its kind.
 
-    `sentence` says it in a line; `details` are labels with texts of one line or more. `results` are the cells that it
+    `sentence` says it in a line, and `brief` in a shorter one, without the dates of a single cell; `details` are labels
+    with texts of one line or more. `results` are the cells that it
     is about, and `cause` what they have in common: none where it is about the run.
     """
 
@@ -53,6 +54,7 @@ class Finding:
     details: tuple[tuple[str, str], ...] = ()
     results: tuple[Result, ...] = ()
     cause: Cause | None = None
+    brief: str = ""
 
     @property
     def text(self) -> str:
@@ -93,11 +95,16 @@ def capped(collected: Iterable[Finding], most: int) -> tuple[list[Finding], dict
     return shown, {title: count - most for title, count in counts.items() if count > most}
 
 
-def broken_cell(result: Result) -> Finding:
-    """The finding for one broken cell alone: a broken promise, if its reader differs from a writer that worked."""
-    own = is_own_writer(result)
-    sentence = " ".join(filter(None, (cell_sentence(result), _UNFIT.format("") if own else "")))
-    return Finding((0, 0), "NOT REPLAYABLE" if own else "BROKEN PROMISE", sentence, tuple(evidence(result)), (result,))
+def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
+    """The finding for one broken cell alone: a broken promise, if its reader differs from a writer that worked.
+
+    `issues` are the known upstream issues, of which it may show one.
+    """
+    issue = next((issue for issue in issues if issue.id == result.upstream), None)
+    unfit = is_own_writer(result) and issue is None
+    sentence = " ".join(filter(None, (cell_sentence(result), _UNFIT.format("") if unfit else "")))
+    details = (("known as", _issue_text(issue)), *evidence(result), ("to do", issue.todo if issue else ""))
+    return Finding((0, 0), "NOT REPLAYABLE" if unfit else "BROKEN PROMISE", sentence, details, (result,))
 
 
 def _by_cause(results: Sequence[Result], summary: Summary) -> list[Finding]:
@@ -133,9 +140,8 @@ def _cause_finding(
     because = f"{cause.change}." if cause.change else ""
     if title == "NOT REPLAYABLE":
         because = _UNFIT.format("" if any(map(is_own_writer, group)) else " either")
-    sentence = " ".join(
-        filter(None, (cell_sentence(example) if cause.cells == 1 else _sentence(cause, releases), because))
-    )
+    whole = cell_sentence(example) if cause.cells == 1 else _sentence(cause, releases, f"{cause.cells:,} cells")
+    sentence, brief = (" ".join(filter(None, (text, because))) for text in (whole, _sentence(cause, releases)))
     details = [
         ("known as", _issue_text(issue)),
         ("listed", _entry_text(example, policy)),
@@ -146,17 +152,19 @@ def _cause_finding(
         ("to do", _to_do(cause, issue)),
     ]
     texts = tuple((label, text) for label, text in details if text.strip())
-    return Finding((rank, number), title, sentence, texts, tuple(group), cause)
+    return Finding((rank, number), title, sentence, texts, tuple(group), cause, brief)
 
 
-def _sentence(cause: Cause, releases: tuple[Sequence[str], Sequence[str]]) -> str:
-    """How many cells, what happened to them, and in which releases."""
+def _sentence(cause: Cause, releases: tuple[Sequence[str], Sequence[str]], subject: str = "") -> str:
+    """How many cells, what happened to them, and in which releases; without a `subject`, of which cases."""
     writers, readers = releases
     # The phrases are in the singular: "was refused" becomes "were refused".
-    phrase = VERDICT_PHRASES[cause.verdict].replace("was ", "were ")
+    phrase = VERDICT_PHRASES[cause.verdict].replace("was ", "were " if cause.cells > 1 else "was ")
     platform = f" on {cause.platform}" if cause.platform != "cpu" else ""
     where = f"written by {ranges(cause.writers, writers)}, read by {ranges(cause.readers, readers)}"
-    return f"{cause.cells:,} cells {phrase} in stage {cause.stage}{platform}: {where}."
+    cases = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
+    subject = subject or (cases if cause.cells == 1 else f"{cause.cells:,} cells of {cases}")
+    return f"{subject} {phrase} in stage {cause.stage}{platform}: {where}."
 
 
 def _issue_text(issue: KnownIssue | None) -> str:

@@ -38,7 +38,7 @@ class MarkdownMap:
 
 
 def markdown_map(results: Sequence[Result], before: Iterable[Result] = ()) -> MarkdownMap:
-    """The map of a run; with the results of an earlier one, a square that changed shows both.
+    """The map of a run; with the results of an earlier one, a square that changed shows both judgements or counts.
 
     Readers next to each other whose columns are equal are one column; counts are those of the worst judgement.
     """
@@ -71,9 +71,13 @@ def _square(now: _Counts, then: _Counts, row: _Row, readers: Sequence[ReaderOf],
     counts, earlier = _total(now, row, readers), _total(then, row, readers)
     if not counts:
         return ""
-    worst = _worst(counts)
-    before = f"{SYMBOLS[_worst(earlier)]}→" if earlier and _worst(earlier) is not worst else ""
-    return f"{before}{SYMBOLS[worst]}{f' {counts[worst]:,}' if counted and worst in _COUNTED else ''}"
+    worst, then_worst = _worst(counts), _worst(earlier) if earlier else None
+    before = f"{SYMBOLS[then_worst]}→" if then_worst and then_worst is not worst else ""
+    number = ""
+    if counted and worst in _COUNTED:
+        changed = then_worst is worst and earlier[worst] != counts[worst]
+        number = f" {earlier[worst]:,}→{counts[worst]:,}" if changed else f" {counts[worst]:,}"
+    return f"{before}{SYMBOLS[worst]}{number}"
 
 
 def _total(counts: _Counts, row: _Row, readers: Sequence[ReaderOf]) -> Counter[Judgement]:

@@ -1,4 +1,4 @@
-"""The progress of a matrix run, as a bar or as lines in a log: environments, cells, failures so far, the time left."""
+"""The progress of a matrix run, as a bar or as lines in a log: environments, promised cells, causes, the time left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from export_core.judge import Judgement, Result
+from export_core.judge.causes import likeness
 from export_core.matrix import Plan
+from export_core.phrases import plural
 from export_core.releases import Release
 from export_core.report.wording import counts_line, first_line
 
@@ -22,7 +24,7 @@ SILENCE_SECONDS = 30.0
 SPEED_SECONDS = 120.0
 """The time over which the speed is averaged for the estimate of the time left."""
 MOST_FAILURES = 20
-"""Failures that are shown as they happen; the report at the end has all."""
+"""Failures that are shown as they happen, the first of each kind; the report at the end has all."""
 _FAILURES = (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.KNOWN)
 
 
@@ -40,27 +42,30 @@ class RunProgress:
         self._verdicts: dict[str, Counter[str]] = {}
         self._failures: Counter[Judgement] = Counter()
         self._flaky = 0
+        self._promised = 0
+        self._all_promised = sum(cell.promised for cell in plan.cells)
+        self._kinds: dict[Judgement, set[tuple[str, ...]]] = {}
         self._ready: set[str] = set()
         self._last_line = clock()
         columns = (
-            TextColumn("environments {task.fields[ready]}"),
-            TextColumn("cells"),
-            BarColumn(bar_width=30),
+            TextColumn("{task.fields[state]}"),
+            BarColumn(bar_width=None),
             MofNCompleteColumn(),
-            TextColumn("[red]{task.fields[failures]}"),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
         )
-        self._on_terminal = console.is_terminal and not quiet
+        # A dumb terminal cannot redraw a line: it gets those of a log.
+        self._has_bar = console.is_interactive and not console.is_dumb_terminal and not quiet
         self._bar = Progress(
             *columns,
             console=console,
-            disable=not self._on_terminal,
+            disable=not self._has_bar,
+            expand=True,
             speed_estimate_period=SPEED_SECONDS,
             get_time=clock,
         )
-        self._task = self._bar.add_task("cells", total=len(plan.cells), ready=self._environments(), failures="")
+        self._task = self._bar.add_task("cells", total=len(plan.cells), state=self._short_state())
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -78,7 +83,7 @@ class RunProgress:
     def environment(self, reader: Release) -> None:
         """The environment of a reader is built. May be called from any thread."""
         self._ready.add(reader.pair)
-        self._bar.update(self._task, ready=self._environments())
+        self._bar.update(self._task, state=self._short_state())
 
     def result(self, result: Result) -> None:
         """Count the result of a cell."""
@@ -88,18 +93,27 @@ class RunProgress:
         self._ready.add(reader)
         self._failures[result.judgement] += result.judgement in _FAILURES
         self._flaky += bool(result.flaky)
-        self._bar.update(self._task, advance=1, ready=self._environments(), failures=self._failure_counts())
+        self._promised += result.promised
         if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE):
             self._show_failure(result)
+        self._bar.update(self._task, advance=1, state=self._short_state())
+        if result.promised and self._promised == self._all_promised and any(self._left.values()):
+            self._line(f"{self._promised_cells()}{self._failed_so_far()}; the cells that are left were not promised")
         # In a log: a line when a reader is done, and else one often enough to show that the run is alive.
-        if not self._on_terminal and not self._left[reader]:
+        if not self._has_bar and not self._left[reader]:
             counts = counts_line(dict(sorted(self._verdicts[reader].items())))
             self._line(f"[{self._count()}] jaxlib {result.reader.jaxlib}: {counts}{self._state()}")
-        elif not self._on_terminal and self._clock() - self._last_line > SILENCE_SECONDS:
+        elif not self._has_bar and self._clock() - self._last_line > SILENCE_SECONDS:
             self._line(f"[{self._count()}]{self._state()}")
 
     def _show_failure(self, result: Result) -> None:
-        shown = self._failures[Judgement.BROKEN] + self._failures[Judgement.INCOMPLETE]
+        """Show the first failure of each kind: the others are counted."""
+        kinds = self._kinds.setdefault(result.judgement, set())
+        kind = likeness(result)
+        if kind in kinds:
+            return
+        kinds.add(kind)
+        shown = sum(map(len, self._kinds.values()))
         if shown <= MOST_FAILURES:
             message = first_line(result.message) or str(result.verdict)
             self._line(
@@ -120,13 +134,26 @@ class RunProgress:
     def _environments(self) -> str:
         return f"{len(self._ready)}/{self._readers}"
 
-    def _failure_counts(self) -> str:
+    def _promised_cells(self) -> str:
+        """``promised: 812 of 1,350, 2 causes``."""
+        causes = len(self._kinds.get(Judgement.BROKEN, ()))
+        counted = (
+            f"promised: {self._promised:,} of {self._all_promised:,}" if self._all_promised else "nothing promised"
+        )
+        return f"{counted}, {plural(causes, 'cause')}" if causes else counted
+
+    def _failed_so_far(self) -> str:
         counts = {**{name.value: self._failures[name] for name in _FAILURES}, "flaky": self._flaky}
-        return counts_line({name: count for name, count in counts.items() if count})
+        failures = counts_line({name: count for name, count in counts.items() if count})
+        return f" · so far {failures}" if failures else ""
+
+    def _short_state(self) -> str:
+        """What a bar has room for: environments only until all are built."""
+        building = f"environments {self._environments()} · " if len(self._ready) < self._readers else ""
+        return f"{building}{self._promised_cells()}"
 
     def _state(self) -> str:
-        """Environments, failures so far and the time left: the end of a line in a log."""
-        failures, left = self._failure_counts(), self._bar.tasks[0].time_remaining
-        parts = [f"environments {self._environments()}", *([f"so far {failures}"] if failures else [])]
-        parts += [f"about {datetime.timedelta(seconds=round(left))} left"] if left else []
-        return f" · {' · '.join(parts)}"
+        """Promised cells, environments, failures so far and the time left: the end of a line in a log."""
+        left = self._bar.tasks[0].time_remaining
+        time_left = f" · about {datetime.timedelta(seconds=round(left))} left" if left else ""
+        return f" · {self._promised_cells()} · environments {self._environments()}{self._failed_so_far()}{time_left}"

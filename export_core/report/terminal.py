@@ -1,26 +1,25 @@
-"""A run in a terminal: the plan, the table, the findings, the last line."""
+"""A run in a terminal: the plan; then at most one screen: the writers, the causes, what to run next, the headline."""
 
 from __future__ import annotations
 
+import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from export_core.judge import Judgement, Result, Summary
+from export_core.judge import Result, Summary
 from export_core.matrix import Plan
+from export_core.phrases import plural
+from export_core.report.cells_table import print_table
 from export_core.report.findings import Finding, findings
-from export_core.report.grid import grid
-from export_core.report.wording import LEGEND, cell_mark, headline, promised_nothing
+from export_core.report.paragraphs import labelled_paragraphs, wrapped
+from export_core.report.wording import first_line, headline, promised_nothing
+from export_core.report.writers_table import table_lines
+from export_core.run_options import RESULTS
 
-_STYLE = {
-    Judgement.KEPT: "green",
-    Judgement.BONUS: "cyan",
-    Judgement.OUTSIDE: "bright_black",
-    Judgement.KNOWN: "yellow",
-    Judgement.INCOMPLETE: "magenta",
-    Judgement.BROKEN: "bold red",
-}
 _TITLE_STYLE = {
     "BROKEN PROMISE": "bold red",
     "NOT REPLAYABLE": "bold red",
@@ -35,8 +34,13 @@ _TITLE_STYLE = {
     "known failure": "yellow",
 }
 _HEADLINE_STYLE = {0: "bold green", 1: "bold red", 3: "bold magenta", 4: "bold yellow"}
-_LINES_AT_ONCE = 200
-_NARROWEST_COLUMN = 9  # a date with two digits of the year, and a gap
+_COUNT_STYLES = {"broken": "bold red", "incomplete": "bold magenta", "known": "yellow", "ok": "green"}
+_DECIDING = ("BROKEN PROMISE", "NOT REPLAYABLE", "INCOMPLETE", "NOTHING PROMISED", "STALE LIST")
+"""Kinds of finding that decide the exit code: shown with evidence, as far as a screen has room."""
+MOST_SHOWN = 3
+"""Findings with their evidence, all kinds together, but at least one of each kind."""
+_MOST_LINES = 2
+"""Lines of one text in the short report."""
 
 
 def print_plan(console: Console, plan: Plan) -> None:
@@ -63,67 +67,118 @@ def print_plan(console: Console, plan: Plan) -> None:
         console.print(f"warning: {warning}", highlight=False, markup=False, soft_wrap=True)
 
 
-def print_report(console: Console, results: Sequence[Result], summary: Summary) -> None:
-    """The table, the findings, then the headline."""
-    print_table(console, results)
-    print_findings(console, findings(results, summary))
-    console.print()
+def print_report(
+    console: Console, results: Sequence[Result], summary: Summary, folder: Path | None = None, *, full: bool = False
+) -> None:
+    """The writers, the findings, what to run next, then the headline: one screen.
+
+    `folder` is that of the results, for the commands. `full`: every cell and every finding with all of its evidence.
+    """
+    collected = findings(results, summary)
+    if full:
+        print_table(console, results)
+        print_findings(console, collected)
+        console.print()
+    else:
+        console.print()
+        for line in table_lines(results, console.width):
+            text = Text(line)
+            for word, style in _COUNT_STYLES.items():
+                text.highlight_regex(rf"(?:[\d,]+ (?:to [\d,]+ )?)?\b{word}\b", style)
+            console.print(text, soft_wrap=True)
+        _print_short(console, collected)
+    _print_lines(console, labelled_paragraphs(_next_steps(collected, folder, full=full), console.width))
     print_headline(console, summary)
 
 
-def print_findings(console: Console, findings: Iterable[Finding]) -> None:
-    """Each with its title, which is coloured."""
-    for finding in findings:
-        style = _TITLE_STYLE.get(finding.title, "bright_black")
+def print_findings(console: Console, collected: Iterable[Finding]) -> None:
+    """Each with its title, which is coloured, and with all of its evidence."""
+    for finding in collected:
         console.print()
-        console.print(Text(finding.title, style=style), Text(finding.text), sep="  ", soft_wrap=True)
+        _print_finding(console, finding.title, finding.sentence, finding.details)
 
 
 def print_headline(console: Console, summary: Summary) -> None:
-    """The last line: the headline, the counts, the exit code."""
-    # As Text: in a plain string rich takes square brackets for markup.
+    """The last lines: the headline, the counts, the exit code."""
     line, counts = headline(summary)
     # Never in the colour of a promise that is kept, also where the policy says that such a run is meant.
     style = _TITLE_STYLE["NOTHING PROMISED"] if promised_nothing(summary) else _HEADLINE_STYLE[summary.exit_code]
-    console.print(Text(line, style=style), soft_wrap=True)
-    console.print(Text(counts), soft_wrap=True)
+    _print_lines(console, wrapped(line, console.width, indent=2), style)
+    _print_lines(console, wrapped(counts, console.width, indent=2))
 
 
-def print_table(console: Console, results: Sequence[Result]) -> None:
-    """Goldens by writer down, readers by build date across; split into blocks where the terminal is too narrow."""
-    table = grid(results)
-    label = max((len(row.name) for block in table.blocks for row in block.rows), default=4) + 2
-    label = max(label, *(len(block.head) for block in table.blocks), 0) + 1
-    width = max((len(line) + 1 for title in table.titles.values() for line in title), default=_NARROWEST_COLUMN)
-    # At least one column, also where the terminal is narrower than the names of the cases.
-    per_block = max(1, (console.width - label) // width)
-    for start in range(0, len(table.readers), per_block):
-        readers = table.readers[start : start + per_block]
-        height = max(len(table.titles[reader]) for reader in readers)
-        lines = []
-        for at in range(height):
-            titles = [Text("".join(table.titles[reader][at : at + 1])) for reader in readers]
-            lines.append(_row("writer, case" if at == height - 1 else "", label, titles, width))
-        for block in table.blocks:
-            lines.append(Text(block.head, style="bold"))
-            for row in block.rows:
-                cells = [_cell(row.cells.get(reader)) for reader in readers]
-                lines.append(_row(f"  {row.name}", label, cells, width))
-        console.print()
-        # Not a table of rich: for 2,000 cells that takes longer than planning and judging them. In pieces, since a
-        # large table as one Text costs memory.
-        for piece in range(0, len(lines), _LINES_AT_ONCE):
-            console.print(Text("\n").join(lines[piece : piece + _LINES_AT_ONCE]), no_wrap=True, overflow="crop")
-    console.print(Text(LEGEND, style="bright_black"), soft_wrap=True)
+def _print_short(console: Console, collected: Sequence[Finding]) -> None:
+    """What decides the exit code, the first of each kind with evidence; then a line for each other kind."""
+    kinds: dict[str, list[Finding]] = defaultdict(list)
+    for finding in collected:
+        kinds[finding.title].append(finding)
+    deciding = [title for title in kinds if title in _DECIDING]
+    for title in deciding:
+        most = max(1, MOST_SHOWN // len(deciding))
+        for finding in kinds[title][:most]:
+            console.print()
+            evidence = _evidence(finding, collected)
+            _print_finding(console, title, finding.brief or finding.sentence, evidence, _MOST_LINES)
+        if rest := kinds[title][most:]:
+            _print_lines(console, [f"{title}  and {_counted(rest)}"], _title_style(title))
+    console.print()
+    for title in kinds:
+        if title not in _DECIDING:
+            about = kinds[title] if kinds[title][0].cause else kinds[title][1:]
+            counted = _counted(about) if about else ""
+            text = counted if about == kinds[title] else " And ".join(filter(None, (kinds[title][0].sentence, counted)))
+            _print_finding(console, title, text, (), 1)
 
 
-def _row(name: str, label: int, texts: Sequence[Text], width: int) -> Text:
-    """A row: its name, then a column for each text."""
-    line = Text(name.ljust(label))
-    for text in texts:
-        line.append_text(text).append(" " * (width - len(text)))
-    return line
+def _print_finding(
+    console: Console, title: str, sentence: str, details: Iterable[tuple[str, str]], most: int = 0
+) -> None:
+    """`most`: lines of one text; 0 is all."""
+    lines = wrapped(sentence, console.width, f"{title}  ", most=most and most + 2)
+    first = Text(lines[0])
+    first.stylize(_title_style(title), 0, len(title))
+    console.print(first, soft_wrap=True)
+    _print_lines(console, [*lines[1:], *labelled_paragraphs(details, console.width, most)])
 
 
-def _cell(result: Result | None) -> Text:
-    return Text(cell_mark(result), style=_STYLE[result.judgement]) if result else Text("")
+def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str, str]]:
+    """The details of which a screen has room for those of three findings.
+
+    A known issue needs no message and no command; of a message the first line says most. The command of the worst is
+    the last thing that the report says, and what to do about the others is in the full report.
+    """
+    details = dict(finding.details)
+    if "known as" in details:
+        labels = ["known as", "to do"]
+    elif finding is collected[0]:
+        labels = ["message", "to do"]
+    else:
+        labels = ["message", "reproduce"]
+    return [
+        (label, first_line(text) if label == "message" else text) for label in labels if (text := details.get(label))
+    ]
+
+
+def _counted(rest: Sequence[Finding]) -> str:
+    """``4 more causes, 12 cells``."""
+    cells = sum(len(finding.results) for finding in rest)
+    return f"{plural(len(rest), 'cause')}, {cells:,} cell{'' if cells == 1 else 's'}" if cells else f"{len(rest)} more"
+
+
+def _next_steps(collected: Sequence[Finding], folder: Path | None, *, full: bool) -> list[tuple[str, str]]:
+    """The commands to run next: the worst cell again, and the whole report."""
+    named = "" if folder in (None, RESULTS) else f" {shlex.quote(str(folder))}"
+    worst = next((finding.cause for finding in collected if finding.cause and finding.title in _DECIDING), None)
+    steps = [worst.reproduce] if worst and worst.reproduce else []
+    steps.append(f"jaxexport report{named} --html report.html{'' if full else '  # or here: --full'}")
+    return [("next", "\n".join(steps))]
+
+
+def _title_style(title: str) -> str:
+    return _TITLE_STYLE.get(title, "bright_black")
+
+
+def _print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
+    # As Text: in a plain string rich takes square brackets for markup. Already wrapped: rich must not do it again.
+    for line in lines:
+        console.print(Text(line, style=style), soft_wrap=True)

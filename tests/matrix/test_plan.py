@@ -44,6 +44,13 @@ def test_the_reader_just_before_a_writer_is_included():
     assert not promise(CALENDAR.built("0.10.0"), CALENDAR.built("0.9.2"), Windows()).promised
 
 
+def test_only_promised_leaves_the_cells_inside_their_window():
+    old = [golden(jaxlib="0.9.2")]
+    assert readers(planned(old, only="promised")) == readers(planned(old))[:-1], "0.12.0.1 is 216 days younger"
+    with pytest.raises(MatrixError, match="--only promised: none of the 1 selected cells is inside its window"):
+        planned(old, readers=NEWEST, only="promised")
+
+
 def test_an_old_writer_still_meets_the_newest():
     assert readers(planned([golden(jaxlib="0.4.31")]))[-1] == NEWEST
 

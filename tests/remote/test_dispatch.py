@@ -273,6 +273,20 @@ def test_a_job_has_limits_and_one_reader_on_one_platform(goldens, here, monkeypa
     assert [len(batch) for batch in batches(many[:3])] == [1, 1, 1]
 
 
+def test_promised_cells_of_all_readers_are_sent_first(goldens, here):
+    other = dataclasses.replace(here, jax="another")
+    cells = [Cell(goldens[case], reader, "cpu", promised=case == "waves") for reader in (here, other) for case in CASES]
+    sent = []
+
+    def remembers(job):
+        sent.append([packed.manifest.case for packed in job.goldens])
+        return passes(job)
+
+    with ThreadPoolExecutor(1) as pool:
+        on(Anywhere(pool), cells, run=remembers)
+    assert sent[:2] == [["waves"], ["waves"]]
+
+
 def test_goldens_are_read_only_when_there_is_room_for_them(cells, monkeypatch):
     monkeypatch.setattr(executors_module, "MOST_CELLS", 1)
     out, most = set(), []

@@ -201,9 +201,11 @@ def test_what_regressed_and_what_was_fixed_come_before_the_findings_of_the_run()
     assert "- the baseline is another plan.\n" in text
     titles = re.findall(r"<summary>(?:❌ )?<b>([\w ]+)</b>", text)
     assert titles == ["REGRESSED", "fixed", "new", "BROKEN PROMISE"]
+    assert text.index("<b>fixed</b>") < text.index("| first reader |") < text.index("<b>BROKEN PROMISE</b>")
     assert "<details open><summary><b>REGRESSED</b>" in text
 
 
 def test_a_square_that_changed_shows_both_runs():
     text = compared([WORKS[0], FAILS[1]], [FAILS[0], WORKS[1]])
     assert "| 0.9.2 | ✅→❌ 1 | ❌→✅ |" in text
+    assert "| 0.9.2 | ❌ 1→2 |" in compared([FAILS[0]], [FAILS[0], msgspec.structs.replace(FAILS[0], golden="g/1")])

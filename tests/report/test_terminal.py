@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import msgspec
 import pytest
+from example_runs import broken_run, large_run
 from making import day, golden, release, result, summarize
 from rich.console import Console
 
@@ -18,6 +20,7 @@ from export_core.policy import Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_plan, print_report, print_table
 from export_core.report.progress import RunProgress
+from export_core.report.writers_table import table_lines
 from export_core.worker.protocol import Stage
 
 READERS = ("0.9.0", "0.8.3", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.12.0.1")
@@ -184,7 +187,7 @@ def test_a_log_has_a_line_for_each_finished_reader():
             for number, told in enumerate(
                 (
                     result(reader="0.9.2"),
-                    result(reader="0.12.0.1"),
+                    result(reader="0.12.0.1", promised=False),
                     result(Verdict.CRASH, Judgement.BROKEN, reader="0.9.2", message="died by signal 11 (SIGSEGV)\n.."),
                 )
             ):
@@ -194,7 +197,9 @@ def test_a_log_has_a_line_for_each_finished_reader():
     assert drawn(follow).splitlines() == [
         "  environment of jaxlib 0.9.2 is ready",
         "  broken: tests.test_a.test_f/0.9.2-cpu in jaxlib 0.9.2: died by signal 11 (SIGSEGV)",
-        "[3/4] jaxlib 0.9.2: 1 crash, 1 pass · environments 2/2 · so far 1 broken · about 0:00:01 left",
+        "promised: 2 of 2, 1 cause · so far 1 broken; the cells that are left were not promised",
+        "[3/4] jaxlib 0.9.2: 1 crash, 1 pass · promised: 2 of 2, 1 cause · environments 2/2 · so far 1 broken · "
+        "about 0:00:01 left",
     ]
 
 
@@ -204,34 +209,49 @@ def test_a_log_is_never_silent_for_long_while_cells_end():
         with RunProgress(console, plan(), clock=clock) as progress:
             for now in (20.0, 40.0):
                 clock.now = now
-                progress.result(result(reader="0.9.2" if now == 20 else "0.12.0.1"))
+                progress.result(result(reader="0.9.2" if now == 20 else "0.12.0.1", promised=now == 20))
 
-    assert drawn(follow).splitlines() == ["[2/4] · environments 2/2 · about 0:00:40 left"]
+    assert drawn(follow).splitlines() == ["[2/4] · promised: 1 of 2 · environments 2/2 · about 0:00:40 left"]
 
 
-def test_only_the_first_20_failures_are_shown_as_they_happen():
+def failing(*messages: str) -> list[str]:
+    """The lines of a log in which cells fail with these messages."""
+
     def follow(console):
         with RunProgress(console, plan(), clock=Clock()) as progress:
-            for number in range(30):
-                progress.result(result(Verdict.NOT_RUN, Judgement.INCOMPLETE, reader="0.12.0.1", case=f"t.{number}"))
+            for number, message in enumerate(messages):
+                failed = result(Verdict.ERROR, Judgement.BROKEN, reader="0.12.0.1", case=f"t.{number}", message=message)
+                progress.result(failed)
 
-    lines = [line for line in drawn(follow).splitlines() if not line.startswith("[")]
-    assert lines[0] == "  incomplete: t.0/0.9.2-cpu in jaxlib 0.12.0.1: not_run"
+    return [line for line in drawn(follow).splitlines() if line.startswith("  ")]
+
+
+def test_of_failures_alike_the_first_is_shown_as_it_happens():
+    assert failing("out of 3", "other", "out of 4") == [
+        "  broken: t.0/0.9.2-cpu in jaxlib 0.12.0.1: out of 3",
+        "  broken: t.1/0.9.2-cpu in jaxlib 0.12.0.1: other",
+    ]
+
+
+def test_only_the_first_20_kinds_of_failure_are_shown():
+    lines = failing(*(f"no {letter}" for letter in "abcdefghijklmnopqrstuvwxyz"))
     assert lines[20:] == ["  further failures are only counted here; the report at the end lists them"]
 
 
 def test_a_terminal_has_a_bar_and_quiet_has_nothing():
     file, clock = io.StringIO(), Clock()
-    with RunProgress(Console(file=file, force_terminal=True, width=120), plan(), clock=clock) as progress:
+    screen = Console(file=file, force_terminal=True, force_interactive=True, width=80, _environ={"TERM": "xterm"})
+    with RunProgress(screen, plan(), clock=clock) as progress:
         for reader in ("0.9.2", "0.12.0.1"):
             clock.now += 1
             progress.environment(release(reader))
             progress.result(result(Verdict.CRASH, Judgement.BROKEN, reader=reader))
-    shown = file.getvalue()
-    assert "environments 2/2" in shown
-    assert "2 broken" in shown
-    assert "2/4" in shown
-    assert "0:00:02 left 0:00:02" in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", file.getvalue()).replace("\r", "\n").splitlines()
+    assert any("environments 0/2 · promised: 0 of 2 " in line for line in lines)
+    last = [line for line in lines if "2/4" in line][-1]
+    assert last.startswith("promised: 2 of 2, 1 cause ")
+    assert last.endswith("0:00:02 left 0:00:02")
+    assert len(last) <= 80
 
     def quiet(console):
         with RunProgress(console, plan(), quiet=True) as progress:
@@ -239,3 +259,96 @@ def test_a_terminal_has_a_bar_and_quiet_has_nothing():
             progress.result(result(reader="0.9.2"))
 
     assert drawn(quiet) == ""
+
+
+# --- the end of a run: one screen -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def broken():
+    """67 of 1,350 promises are broken, for three causes."""
+    return broken_run()
+
+
+def ended(run, width=80, **options) -> str:
+    return drawn(lambda console: print_report(console, *run, **options), width=width)
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_the_end_of_a_run_is_one_screen(broken, width):
+    lines = ended(broken, width).strip().splitlines()
+    assert len(lines) <= 40
+    commands = [line for line in lines if "jaxexport matrix --cases" in line]
+    assert all(len(line) <= width for line in lines if line not in commands)
+
+
+def test_a_large_run_ends_with_one_screen_too():
+    assert len(ended(large_run(25_000)).strip().splitlines()) <= 40
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_no_word_is_broken_inside(broken, width):
+    assert set(ended(broken, width).split()) - {"..."} <= set(ended(broken, 10_000).split())
+
+
+def test_the_causes_are_told_with_releases_and_what_to_do(broken):
+    text = " ".join(ended(broken, 10_000).split())
+    for part in (
+        "BROKEN PROMISE 2 cells of tests.models.test_model_9 ran with different numbers in stage compare: written by "
+        "0.10.1, read by 0.12.0, 0.12.0.1. Numbers changed in jaxlib 0.12.0",
+        "BROKEN PROMISE 64 cells of 8 cases crashed in stage run: written by 0.6.2, 0.9.2, read by 0.6.2 to 0.9.2.",
+        "known as LAPACK calls crash in a fresh process, https://github.com/jax-ml/jax/issues/29610",
+        "to do Upgrade the reader to jaxlib 0.10.0 or later",
+        "BROKEN PROMISE tests.models.test_model_10 timed out in stage compile: written by 0.11.0, read by 0.12.0.1.",
+        "outside the window 2 causes, 216 cells",
+    ):
+        assert part in text
+
+
+def test_the_last_lines_say_what_to_run_and_what_broke(broken):
+    assert ended(broken, 130, folder=Path("out dir")).splitlines()[-4:] == [
+        "  next       jaxexport matrix --cases tests.models.test_model_9 --writers 0.10.1 --readers 0.12.0 "
+        "--platforms cpu",
+        "             jaxexport report 'out dir' --html report.html  # or here: --full",
+        "BROKEN: 67 of 1,350 promised cells, 3 causes; oldest reader affected 0.6.2, newest 0.12.0.1.",
+        "4,692 of 4,692 planned cells: 1,446 bonus, 67 broken, 1,283 kept, 1,896 outside. As of 2026-11-22, 428 s, "
+        "exit code 1.",
+    ]
+
+
+def test_neighbours_with_the_same_outcome_are_a_range(broken):
+    assert [line.rstrip() for line in table_lines(broken[0], 140)] == [
+        "writer    goldens  promised readers                                  other readers",
+        "0.6.2          36  0.6.2 to 0.8.1: 8 broken                          228 of 396 ok",
+        "0.9.2          60  0.9.1, 0.9.2: 8 broken; 0.10.0 to 0.11.1: ok      180 of 600 ok",
+        "0.10.1         60  0.10.1 to 0.11.2: ok; 0.12.0, 0.12.0.1: 1 broken  164 of 600 ok",
+        "0.11.0         18  0.11.0 to 0.12.0: ok; 0.12.0.1: 1 broken          74 of 216 ok",
+        "0.12.0.1      102  0.12.0, 0.12.0.1: ok                              800 of 1,530 ok",
+    ]
+
+
+def test_many_causes_are_counted_and_hide_no_other_kind():
+    failed = [
+        result(Verdict.ERROR, Judgement.BROKEN, case=f"t.{letter}", message=f"no {letter}") for letter in "abcdef"
+    ]
+    missing = result(Verdict.NOT_RUN, Judgement.INCOMPLETE, case="t.m", message="no disk", stage=Stage.ENVIRONMENT)
+    text = reported([*failed, missing])
+    assert text.count("BROKEN PROMISE  t.") == 1
+    assert "BROKEN PROMISE  and 5 causes, 5 cells" in text
+    assert "INCOMPLETE  t.m was not run" in text
+
+
+def test_of_many_writers_the_broken_ones_are_shown(broken):
+    results = [result(writer=writer, reader="0.12.0.1") for writer in load_calendar().versions()[-14:]]
+    results[3] = result(Verdict.CRASH, Judgement.BROKEN, writer=results[3].writer.jaxlib, reader="0.12.0.1")
+    rows = table_lines(results, 80)
+    assert len(rows) == 12
+    assert any(row.startswith(results[3].writer.jaxlib) for row in rows)
+    assert rows[-1].startswith("and 4 more writers, none with a broken cell: ")
+
+
+def test_the_full_report_has_every_cell_and_all_evidence(broken):
+    text = ended(broken, 140, full=True)
+    assert text.count("sig11!") == 64
+    assert "promised: 180 days" in text
+    assert "jaxexport report --html report.html\n" in text

@@ -1,0 +1,82 @@
+"""The promised cells of all readers run before the others, in environments that are built once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+import pytest
+from making import golden, release
+from replaying import StubEnvironments, replayed
+
+from export_core.environments.environment import this_interpreter
+from export_core.matrix import Cell, Limits, Outcome, Verdict
+from export_core.matrix.cached_replay import replay_unknown
+from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.order import promised_first
+from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.releases import load_calendar
+from export_core.worker.protocol import Stage
+
+OLD, NEW = release("0.9.2"), release("0.12.0.1")
+
+
+def cell(case: str, reader=OLD, *, promised: bool = False) -> Cell:
+    return Cell(golden(case), reader, "cpu", promised=promised)
+
+
+def shown(groups) -> list[str]:
+    return [" ".join(f"{each.golden.manifest.case} in {each.reader.jaxlib}" for each in group) for group in groups]
+
+
+def test_promised_cells_of_all_readers_come_before_the_others():
+    cells = [cell("a"), cell("b", promised=True), cell("c", NEW), cell("d", NEW, promised=True)]
+    assert shown(promised_first(cells, lambda each: each.key)) == [
+        *("b in 0.9.2", "d in 0.12.0.1"),
+        *("a in 0.9.2", "c in 0.12.0.1"),
+    ]
+
+
+def test_a_cell_that_runs_the_same_as_a_promised_one_goes_with_it():
+    cells = [cell("twin"), cell("twin", NEW), cell("other"), cell("b", promised=True)]
+    same = {"twin": "x", "b": "x", "other": "y"}
+    groups = promised_first(cells, lambda each: same[each.golden.manifest.case])
+    assert shown(groups) == ["twin in 0.9.2 b in 0.9.2", "twin in 0.12.0.1", "other in 0.9.2"]
+
+
+@pytest.fixture
+def in_two_readers(goldens, here) -> list[Cell]:
+    """Two goldens in two readers, one of them promised in each; the first in the plan are not."""
+    readers = here, dataclasses.replace(here, jax="another")
+    return [
+        Cell(goldens[case], reader, "cpu", promised=case == "waves") for reader in readers for case in ("both", "waves")
+    ]
+
+
+def test_a_replay_builds_each_environment_once_for_both_parts(in_two_readers, kept):
+    built: Counter[str] = Counter()
+
+    def environment_of(reader):
+        built[reader.jax] += 1
+        return this_interpreter(reader)
+
+    outcomes = replayed(in_two_readers, environment_of, limits=Limits(jobs=1, timeout=60.0), start=kept.start)
+    assert [outcome.cell.promised for outcome in outcomes] == [True, True, False, False]
+    assert set(built.values()) == {1}
+
+
+def test_stored_outcomes_of_promised_cells_come_first_too(in_two_readers, tmp_path):
+    def passes(cells, environment_for):
+        for each in cells:
+            environment_for(each.placement)
+            yield Outcome(each, Stage.COMPARE, Verdict.PASS)
+
+    def locked(placement):
+        return dataclasses.replace(this_interpreter(placement.reader), content_hash=placement.reader.jax)
+
+    cache = OutcomeCache(tmp_path)
+    options = ReplayOptions(load_calendar(), cache=True)
+    for _ in range(2):
+        outcomes = list(replay_unknown(in_two_readers, cache, StubEnvironments(locked, locked), options, passes))
+    cache.close()
+    assert [outcome.cell.promised for outcome in outcomes] == [True, True, False, False]

@@ -28,6 +28,8 @@ def plain_text(text: str) -> str:
 
     What native libraries print is part of a finding, and may hold anything.
     """
+    if text.isascii() and text.isprintable():
+        return text  # nearly all texts of a large run
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
 
 

@@ -39,6 +39,8 @@ from export_core.judge import Judgement, Result
 from export_core.matrix.checks import GoldenOutputs
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.noise_runs import known_noise, with_noise
+from export_core.policy import Policy
+from export_core.policy.known_issues import known_issues
 from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken_cell, first_replay, outcome_line
 from pytest_jaxexport.changes import changes_since
@@ -296,7 +298,7 @@ class Recorder:
         )
         wrong = [result for result in results if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE)]
         if wrong:
-            self._fail("\n\n".join(_described(result) for result in wrong))
+            self._fail("\n\n".join(_described(result, self._settings.policy) for result in wrong))
 
     def _rename_hint(self, produced: ProducedGolden) -> str:
         agrees = partial(self._agrees, produced)
@@ -339,6 +341,6 @@ def _worth_showing(result: Result) -> bool:
     return result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.OUTSIDE, Judgement.KNOWN)
 
 
-def _described(result: Result) -> str:
-    finding = broken_cell(result)
+def _described(result: Result, policy: Policy) -> str:
+    finding = broken_cell(result, known_issues(policy.known_issues))
     return f"{finding.title if result.judgement is Judgement.BROKEN else 'INCOMPLETE'}: {finding.text}"

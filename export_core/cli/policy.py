@@ -72,8 +72,10 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
     from export_core.phrases import plural
     from export_core.policy import find_policy
     from export_core.policy import policy_file as policy_path
+    from export_core.policy.known_issues import known_issues
 
     file, policy = policy_path(Path(), policy_file), find_policy(Path(), policy_file)
+    known_issues(policy.known_issues)
     stored, calendar = GoldenStore(Path(goldens or policy.goldens)).goldens(), policy.calendar()
     check_dates(stored, calendar, all_known=False)  # a run may know more writers: those of --wheels and --index
     # Before the first golden is written, nothing can match.

@@ -166,7 +166,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     # Counting alone would take a result that is given twice for the one that is missing.
     different = len({result.key for result in results})
     causes = causes_in(completed(results))
-    named = {cause.upstream for cause in causes}
+    named = {cause.upstream for cause in causes if cause.upstream}
     summary = Summary(
         planned=facts.planned,
         results=len(results),
@@ -191,7 +191,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         partial=left_out(facts.selection, policy, str(facts.shard or "")),
         promised=_counted(result.judgement for result in results if result.promised),
         causes=causes,
-        known_issues=[issue for issue in known_issues(policy.known_issues) if issue.id in named],
+        known_issues=[issue for issue in known_issues(policy.known_issues) if issue.id in named] if named else [],
         identity=facts.identity,
         failed_on=failing_outside(results, policy),
     )

@@ -10,6 +10,7 @@ import msgspec
 
 from export_core.artifact import Artifact, ArtifactError, read
 from export_core.artifact.foreseen import foreseen
+from export_core.judge.causes import WORKS
 from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
 from export_core.judge.result import Judgement, Result, reader_of, writer_of
@@ -91,8 +92,11 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "") -> Result:
         as_written=outcome.as_written,
         test=manifest.test,
     )
-    shown = upstream_of(result, cell.golden.artifact, known_issues(policy.known_issues))
-    return judge_again(msgspec.structs.replace(result, upstream=shown) if shown else result, policy)
+    # The table is read only where something fails: most runs of pytest never need it.
+    if result.verdict not in WORKS:
+        shown = upstream_of(result, cell.golden.artifact, known_issues(policy.known_issues))
+        result = msgspec.structs.replace(result, upstream=shown)
+    return judge_again(result, policy)
 
 
 def judge_again(result: Result, policy: Policy) -> Result:

@@ -24,13 +24,14 @@ from export_core.report.wording import (
 from export_core.runs.baseline import BaselineDifference, CellDifference, Change
 from export_core.worker.protocol import Stage
 
-_TITLES = {
+TITLES = {
     Change.REGRESSED: "REGRESSED",
     Change.FIXED: "fixed",
     Change.CHANGED: "changed",
     Change.NEW: "new",
     Change.GONE: "gone",
 }
+"""The kinds of findings about a change, in the order in which reports have them."""
 
 
 class ComparedRun(msgspec.Struct, frozen=True):
@@ -98,7 +99,7 @@ def baseline_report(difference: BaselineDifference) -> BaselineReport:
 def baseline_findings(difference: BaselineDifference) -> list[Finding]:
     """The caveats, then every change by kind, the worst first; cells with one cause and one change are one finding."""
     collected = [Finding((0, number), "CAVEAT", f"{text}.") for number, text in enumerate(difference.caveats)]
-    for rank, (change, title) in enumerate(_TITLES.items(), 1):
+    for rank, (change, title) in enumerate(TITLES.items(), 1):
         groups = _alike([cell for cell in difference.cells if cell.change is change])
         # Within a kind of change, the worst verdict first.
         groups.sort(key=lambda group: (WORST_FIRST.index(group[0].result.verdict), group[0].result.golden_order))
@@ -111,7 +112,7 @@ def baseline_line(difference: BaselineDifference) -> str:
     baseline, now = difference.baseline, difference.now
     lost = [text for text in now.failed_on if text.startswith(BONUS_LOST)]
     return (
-        f"Since the baseline (as of {baseline.as_of}, {baseline.results} cells): {counts_line(difference.counts)}. "
+        f"Since the baseline (as of {baseline.as_of}, {baseline.results:,} cells): {counts_line(difference.counts)}. "
         f"Exit code {now.exit_code}{f': {lost[0]}' if lost else ' is that of the new run alone'}."
     )
 

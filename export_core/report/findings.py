@@ -96,11 +96,16 @@ def capped(collected: Iterable[Finding], most: int) -> tuple[list[Finding], dict
     return shown, {title: count - most for title, count in counts.items() if count > most}
 
 
-def broken_cell(result: Result) -> Finding:
-    """The finding for one broken cell alone: a broken promise, if its reader differs from a writer that worked."""
-    own = is_own_writer(result)
-    sentence = " ".join(filter(None, (cell_sentence(result), _UNFIT.format("") if own else "")))
-    return Finding((0, 0), "NOT REPLAYABLE" if own else "BROKEN PROMISE", sentence, tuple(evidence(result)), (result,))
+def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
+    """The finding for one broken cell alone: a broken promise, if its reader differs from a writer that worked.
+
+    `issues` are the known upstream issues, of which it may show one.
+    """
+    issue = next((issue for issue in issues if issue.id == result.upstream), None)
+    unfit = is_own_writer(result) and issue is None
+    sentence = " ".join(filter(None, (cell_sentence(result), _UNFIT.format("") if unfit else "")))
+    details = (("known as", _issue_text(issue)), *evidence(result), ("to do", issue.todo if issue else ""))
+    return Finding((0, 0), "NOT REPLAYABLE" if unfit else "BROKEN PROMISE", sentence, details, (result,))
 
 
 def _by_cause(results: Sequence[Result], summary: Summary) -> list[Finding]:

@@ -13,12 +13,12 @@ from export_core.escaping import for_html, for_markdown, shown
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.result import by_build_date
 from export_core.report.affected_tests import LEVELS
-from export_core.report.baseline_report import baseline_findings, baseline_line
+from export_core.report.baseline_report import TITLES, baseline_findings, baseline_line
 from export_core.report.findings import Finding, capped, findings
 from export_core.report.markdown_map import SYMBOLS, markdown_map
 from export_core.report.source_lines import source_line
 from export_core.report.wording import counts_line, first_line, headline, labelled_lines, ranges
-from export_core.runs.baseline import BaselineDifference
+from export_core.runs.baseline import BaselineDifference, Change
 
 MOST_BYTES = 65_536
 """GitHub's limit for a comment, in characters. The summary of a step may have 1 MiB: one document is fit for both."""
@@ -36,7 +36,7 @@ _AROUND_BYTES = 100
 _ON_SCREEN = (12, 18)
 """Rows and columns of a map that is not folded."""
 
-_UNFOLDED = {*LEVELS, "REGRESSED", "fixed"}
+_UNFOLDED = {*LEVELS, TITLES[Change.REGRESSED], TITLES[Change.FIXED]}
 """Kinds whose findings have a line each; those of other kinds are folded together."""
 _EXIT_SYMBOLS = {0: Judgement.KEPT, 1: Judgement.BROKEN, 3: Judgement.INCOMPLETE, 4: Judgement.KNOWN}
 _URL = re.compile(r"https?://[\w.~:/?#@!$&'*+,;=%-]+")
@@ -50,20 +50,24 @@ def markdown_text(
 ) -> str:
     """The document, at most `MOST_BYTES` of UTF-8: details of each kind of finding, and how many of each are left out.
 
-    With the difference from an earlier run, what changed comes before the findings of this one. `folder` is that of the
+    With the difference from an earlier run, what changed comes before the causes of this one. `folder` is that of the
     project: the lines of tests are looked up in its files.
     """
     collected = findings(results, summary)
-    parts = [_head(summary), *(_changes(difference) if difference else ()), _causes(collected, results, summary)]
-    parts += _map(results, difference)
-    changes = [finding for finding in baseline_findings(difference) if finding.title != "CAVEAT"] if difference else []
-    named, left_out = capped([*changes, *collected], _MOST_OF_A_KIND)
+    changes = baseline_findings(difference) if difference else []
+    # Caveats are in the head.
+    shown_here = [finding for finding in (*changes, *collected) if finding.title != "CAVEAT"]
+    named, left_out = capped(shown_here, _MOST_OF_A_KIND)
     sections = [
         (finding, _section(finding, _test(finding, summary, folder), opened=not number and finding.title in _UNFOLDED))
         for number, finding in enumerate(named)
     ]
-    fitting, cut = _fitting(sections, MOST_BYTES - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in parts))
-    parts += _grouped(fitting)
+    head = [_head(summary), *(_since(difference) if difference else ())]
+    overview = [_causes(collected, results, summary), *_map(results, difference)]
+    room = MOST_BYTES - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in (*head, *overview))
+    fitting, cut = _fitting(sections, room)
+    of_changes = sum(finding.title in TITLES.values() for finding, _ in fitting)
+    parts = [*head, *_grouped(fitting[:of_changes]), *overview, *_grouped(fitting[of_changes:])]
     if counts := counts_line(dict(cut + Counter(left_out))):
         parts.append(f"Not shown here: {counts}. `jaxexport report DIR --html FILE` has everything.\n")
     return "\n".join(parts)
@@ -86,7 +90,7 @@ def _head(summary: Summary) -> str:
     return f"### {symbol} {for_markdown(_cut(line, _LONGEST_LINE))}\n\n{'<br>'.join(filter(None, lines))}\n"
 
 
-def _changes(difference: BaselineDifference) -> Iterator[str]:
+def _since(difference: BaselineDifference) -> Iterator[str]:
     yield f"**{for_markdown(baseline_line(difference))}**\n"
     if difference.caveats:
         yield "\n".join(f"- {for_markdown(_cut(caveat, _LONGEST_LINE))}." for caveat in difference.caveats[:10]) + "\n"
@@ -106,12 +110,12 @@ def _causes(collected: Sequence[Finding], results: Sequence[Result], summary: Su
 
 def _row(finding: Finding, summary: Summary, writers: Sequence[str], readers: Sequence[str]) -> str:
     cause = finding.cause
-    columns = ["", "", "", ""]
-    if cause:
-        first = f"{cause.first_reader.jaxlib} ({cause.first_reader.built})"
-        columns = [f"{cause.cells:,}", ranges(cause.writers, writers), ranges(cause.readers, readers), first]
-    words = " | ".join(for_markdown(_cut(text, 2 * _LONGEST_WORDS)) for text in columns)
-    return f"| {SYMBOLS[cause.judgement] if cause else '❗'} | {_what(finding, summary)} | {words} |"
+    if cause is None:
+        return f"| ❗ | {_what(finding, summary)} | | | | |"
+    texts = (ranges(cause.writers, writers), ranges(cause.readers, readers), cause.first_reader.jaxlib)
+    words = " | ".join(for_markdown(_cut(text, 2 * _LONGEST_WORDS)) for text in texts)
+    what = f"{SYMBOLS[cause.judgement]} | {_what(finding, summary)}"
+    return f"| {what} | {cause.cells:,} | {words}<br>{cause.first_reader.built} |"
 
 
 def _what(finding: Finding, summary: Summary) -> str:

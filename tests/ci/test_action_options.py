@@ -16,7 +16,7 @@ from actions import scripts
 from export_core.cli.matrix import matrix
 
 SCRIPT = scripts(Path(__file__).parents[2] / "action.yml")["Matrix"]
-INPUTS = ("readers", "platforms", "cases", "writers", "touching", "shard")
+INPUTS = ("readers", "platforms", "cases", "writers", "touching", "only", "shard")
 NARROWING = {f"--{name}" for name in INPUTS}
 ELSEWHERE = {"--results", "--resume", "--help"}
 ACCEPTED = {

@@ -136,4 +136,5 @@ def test_the_table_that_is_printed_is_a_table_that_can_be_given(jaxexport, here)
     (here / "own.json").write_text(printed)
     assert jaxexport("policy", "known", "--json", "--file", "own.json").out == printed
     (here / "export_compat.yaml").write_text("known_issues: none.yaml")
-    assert_bad_input(jaxexport("policy", "known"), "none.yaml: expected a table of known issues, found none")
+    for command in (("policy", "known"), ("policy", "check"), ("plan",)):
+        assert_bad_input(jaxexport(*command), "none.yaml: expected a table of known issues, found none")

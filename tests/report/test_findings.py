@@ -11,6 +11,7 @@ from export_core.inspection.noise_text import undecided_in
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
+from export_core.policy.known_issues import known_issues
 from export_core.report import broken_cell, findings, outcome_line
 from export_core.report.findings import capped
 from export_core.report.wording import ranges, window_arithmetic
@@ -129,6 +130,13 @@ def test_a_known_upstream_issue_is_one_cause_named_with_what_to_do():
     assert details["to do"].startswith("Upgrade the reader to jaxlib 0.10.0 or later")
     assert finding.cause is not None
     assert finding.cause.id == "lapack-cold-process"
+
+
+def test_a_cell_alone_names_its_known_issue_too():
+    found = broken_cell(crash(reader="0.9.2", upstream="lapack-cold-process"), known_issues())
+    assert found.title == "BROKEN PROMISE", "the writer itself has the issue"
+    assert "  known as   LAPACK calls crash in a fresh process, https://github.com/" in found.text
+    assert "  to do      Upgrade the reader to jaxlib 0.10.0" in found.text
 
 
 def test_crashes_that_began_in_different_releases_are_two_causes():

@@ -13,6 +13,7 @@ from export_core.cli.backfill import backfill
 from export_core.cli.environments import environments_group
 from export_core.cli.forecast import forecast
 from export_core.cli.goldens import goldens_group
+from export_core.cli.help import HelpfulGroup
 from export_core.cli.judge import judge
 from export_core.cli.matrix import matrix
 from export_core.cli.merge import merge
@@ -36,7 +37,7 @@ class UnexpectedExitError(ExportCompatError):
     exit_code = 3
 
 
-class _Commands(click.Group):
+class _Commands(HelpfulGroup):
     """Commands that end by click's own `Exit`, so that a `SystemExit` can only come from somewhere else."""
 
     def invoke(self, ctx: click.Context) -> Any:

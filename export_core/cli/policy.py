@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from export_core.cli.help import HelpfulGroup
 from export_core.cli.options import as_of_option, day_of, goldens_option, policy_option
 from export_core.cli.output import echo
 
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
 SCHEMA = "export_compat.schema.json"
 
 
-@click.group(name="policy")
+@click.group(name="policy", cls=HelpfulGroup)
 def policy_group() -> None:
     """Write, check and show the policy of this project."""
 
 
 @policy_group.command()
-@goldens_option
+@click.option("--goldens", metavar="DIR", help="Folder of goldens. [default: golden]")
 def init(goldens: str | None) -> None:
     """Write a commented export_compat.yaml from the goldens here, and its JSON Schema for editors.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import STDOUT, console, write_output
 from export_core.cli.output import echo_json
 
@@ -14,14 +15,18 @@ if TYPE_CHECKING:
     from export_core.runs.baseline import BaselineDifference
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @click.argument("folder", metavar="DIR", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("--html", metavar="FILE", help="Write one self-contained page with all details of every cell.")
 @click.option(
-    "--markdown", metavar="FILE", help="Write causes, a map and folded details, within GitHub's limit for a comment."
+    "--markdown",
+    metavar="FILE",
+    help="Write causes, a map and folded details, within GitHub's limit for a comment.",
 )
 @click.option(
-    "--junit", metavar="FILE", help="Write JUnit XML: a test case for each golden and reader, and one for the run."
+    "--junit",
+    metavar="FILE",
+    help="Write JUnit XML: a test case for each golden and reader, and one for the run.",
 )
 @click.option("--full", is_flag=True, help="In the terminal: every cell, and all evidence of every finding.")
 @click.option("--sarif", metavar="FILE", help="Write SARIF for code scanning: a rule for each cause.")

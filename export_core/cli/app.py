@@ -17,7 +17,7 @@ from export_core.cli.help import HelpfulGroup
 from export_core.cli.judge import judge
 from export_core.cli.matrix import matrix
 from export_core.cli.merge import merge
-from export_core.cli.output import echo
+from export_core.cli.output import accept_any_text, echo
 from export_core.cli.plan import plan
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
@@ -64,6 +64,8 @@ for _command in _COMMANDS:
 
 def main() -> None:
     """Entry point: an error that the user can fix is one line, and never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        accept_any_text(stream)
     try:
         # Not standalone: click would print its own errors, with another prefix.
         sys.exit(jaxexport(prog_name="jaxexport", standalone_mode=False) or 0)

@@ -1,6 +1,6 @@
 """What does a pull request see of a run with 67 broken cells of three causes?
 
-``python -m tools.example_report [FILE]`` writes the Markdown of that run, which tests/example_runs.py makes without jax.
+``python -m tools.example_report [FILE]`` writes its Markdown; tests/example_runs.py makes the run.
 """
 
 from __future__ import annotations

@@ -42,18 +42,18 @@ class Grid:
 def grid(results: Sequence[Result]) -> Grid:
     """Rows by writer, oldest build first, then by case and platform."""
     heads = {result.writer: _head(result.writer) for result in results}
-    rows: dict[tuple[datetime.date, str, str, str], tuple[WriterOf, dict[ReaderOf, Result]]] = {}
+    rows: dict[tuple[datetime.date, str, str, str, str], tuple[WriterOf, dict[ReaderOf, Result]]] = {}
     for result in results:
-        place = (result.writer.built, heads[result.writer], result.case, result.platform)
+        place = (result.writer.built, heads[result.writer], result.case, result.platform, result.golden)
         rows.setdefault(place, (result.writer, {}))[1][result.reader] = result
     readers = sorted({result.reader for result in results}, key=lambda reader: reader.date_order)
     # Where one jaxlib is read with several jax, only the jax tells its columns apart.
     paired = {jaxlib for jaxlib, count in Counter(reader.jaxlib for reader in readers).items() if count > 1}
-    names = _short_names([case for _, _, case, _ in sorted(rows)])
-    several_platforms = len({platform for *_, platform in rows}) > 1
+    names = _short_names([case for _, _, case, *_ in sorted(rows)])
+    several_platforms = len({platform for *_, platform, _ in rows}) > 1
     blocks: list[GridBlock] = []
     for place in sorted(rows):
-        _, head, case, platform = place
+        _, head, case, platform, _ = place
         writer, cells = rows[place]
         if not blocks or blocks[-1].head != head:
             blocks.append(GridBlock(head, writer, []))

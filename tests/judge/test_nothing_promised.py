@@ -74,7 +74,7 @@ def test_every_report_says_that_nothing_was_promised(policy):
         assert "KEPT" not in text
         assert ("goldens of 2023, for bonus cells only" in text) == (policy is not None)
         assert ("or --unpromised REASON" in text) == (policy is None)
-    assert '<h1 class="exit3">' in page, "in another colour than what is kept"
+    assert '<span class="exit3">NOTHING PROMISED:</span>' in page, "in another colour than what is kept"
     outcomes = {child.tag for child in ElementTree.fromstring(junit).findall("testsuite[@name='jaxexport']/testcase/*")}
     assert outcomes == ({"system-out"} if policy else {"error"})
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import html
-import json
-import re
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -21,7 +19,6 @@ from export_core.escaping import plain_text
 from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
-from export_core.report.html import MOST_FINDINGS, html_page
 from export_core.report.junit import junit_xml
 from export_core.worker.protocol import Stage
 
@@ -214,90 +211,3 @@ def test_junit_survives_whatever_a_library_printed():
     found = cases_of(nasty())["t.nasty[<b>|`]"].find("failure")
     assert "<script>alert('&')</script> ]]>" in found.text
     assert "\x1b" not in found.text
-
-
-# --- HTML -------------------------------------------------------------------------------------------------------------
-
-
-def data_of(page: str) -> dict[str, list]:
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
-
-
-def details_of(page: str) -> list[dict[str, str]]:
-    """The details of each cell, put together as the page's script does."""
-    data = data_of(page)
-    strings = data["strings"]
-    return [
-        {strings[label]: "".join(strings[piece] for piece in pieces) for label, *pieces in c} for c in data["cells"]
-    ]
-
-
-def test_the_page_has_all_of_every_cell():
-    details = details_of(html_page(EVERY, summary(EVERY)))
-    assert len(details) == len(EVERY)
-    crash = next(each for each in details if "t.broken" in each["cell"])
-    assert crash == {
-        "judgement": "broken",
-        "verdict": "crash",
-        "cell": "t.broken, written by jax 0.9.2 with jaxlib 0.9.2 (built 2026-03-18) "
-        "and read by jax 0.10.2 with jaxlib 0.10.2 "
-        "(built 2026-06-17) on cpu, crashed.",
-        "window": "backward: reader built 91 days after the writer; promised: 180 days, until 2026-09-14",
-        "stage": "run",
-        "message": "signal 11",
-        "reproduce": "jaxexport matrix --cases t.broken --writers 0.9.2 --readers 0.10.2 --platforms cpu",
-    }
-
-
-def test_a_cell_of_the_table_says_its_judgement_in_text_too():
-    found = re.findall(r'<td class="(\w+)">([^<]*)</td>', html_page(EVERY, summary(EVERY)))
-    assert sorted(found) == [
-        ("bonus", "[ok]"),
-        ("broken", "sig11!"),
-        ("incomplete", "-"),
-        ("kept", "comp"),
-        ("kept", "ok"),
-        ("known", "sig11k"),
-        ("outside", "[ref]"),
-    ]
-
-
-def test_the_page_neither_runs_nor_loads_what_results_contain():
-    page = html_page(nasty(), summary(nasty()))
-    assert page.count("<script") == page.count("</script>") == 2
-    assert "<script>alert" not in page
-    assert "{{ 7*7 }}" in page
-    assert not re.search(r"(?:src|href)\s*=|url\(|@import", page)
-    assert "default-src 'none'" in page
-    (told,) = details_of(page)
-    assert "<script>alert('&')</script> ]]>" in told["stderr"]
-
-
-def test_a_page_with_very_many_findings_lists_only_the_first():
-    many = [
-        cell(Verdict.CRASH, Judgement.BROKEN, f"t.{n:04}", message=chr(0x4E00 + n)) for n in range(MOST_FINDINGS + 5)
-    ]
-    page = html_page(many, summary(many))
-    assert page.count("<details") == MOST_FINDINGS
-    assert "5 more findings are not listed here. The table has every cell." in page
-    assert len(details_of(page)) == MOST_FINDINGS + 5
-
-
-def luminance(colour: str) -> float:
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def test_every_judgement_is_readable_in_light_and_in_dark():
-    page = html_page(EVERY, summary(EVERY))
-    themes = [dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in re.findall(r":root \{(.*?)\}", page, re.S)]
-    assert len(themes) == 2
-    for theme in themes:
-        for name, on in [(each, f"{each}-on") for each in Judgement] + [
-            ("ink", "paper"),
-            ("faint", "paper"),
-            ("ink", "raised"),
-        ]:
-            light, dark = sorted((luminance(theme[name]), luminance(theme[on])), reverse=True)
-            assert (light + 0.05) / (dark + 0.05) >= 4.5, f"{name} on {on}: WCAG 2 AA"

@@ -1,104 +1,168 @@
-"use strict";
-// Filters the table and shows all details of a cell. The texts are in the data; none is made here.
-const { strings, cells } = JSON.parse(document.getElementById("data").textContent);
-const table = document.getElementById("matrix");
-const tds = [...table.querySelectorAll("td[class]")];
-const rows = [...table.querySelectorAll("tbody tr:not(:first-child)")];
-const at = (id) => document.getElementById(id);
-const text = ([, ...pieces]) => pieces.map((piece) => strings[piece]).join("");
+// What is shown is what the address says: #filter=…&order=…&cell=…, or #cause=…; the controls only change the address.
+const NAMES = ["filter", "order", "cell", "cause"];
+const field = at("query");
+const FACETS = [...document.querySelectorAll("select[data-key]")];
+let shown = { filter: null, order: null };
 
-// --- filters
-const [JUDGEMENT, VERDICT] = [0, 1];
-function shown(index, judgement, verdict, words) {
-  const cell = cells[index];
-  return (!judgement || strings[cell[JUDGEMENT][1]] === judgement)
-    && (!verdict || strings[cell[VERDICT][1]] === verdict)
-    && words.every((matches) => cell.some(([, ...pieces]) => pieces.some((piece) => matches[piece])));
+function partsOf(hash) {
+  const parts = {};
+  for (const part of hash.slice(1).split("&")) {
+    const [name, value] = [part.slice(0, part.indexOf("=")), part.slice(part.indexOf("=") + 1)];
+    // An address that somebody cut or mistyped shows the page, and no error.
+    try { if (NAMES.includes(name)) parts[name] = decodeURIComponent(value); } catch { /* not percent-encoded */ }
+  }
+  return parts;
 }
-function filter() {
-  // Each string is searched once, however many cells have it.
-  const words = at("by-text").value.toLowerCase().split(/\s+/).filter(Boolean)
-    .map((word) => strings.map((string) => string.toLowerCase().includes(word)));
-  let count = 0;
-  const rowsShown = new Set();
-  tds.forEach((td, index) => {
-    const on = shown(index, at("by-judgement").value, at("by-verdict").value, words);
-    td.classList.toggle("off", !on);
-    if (on) { count += 1; rowsShown.add(td.parentElement); }
-  });
-  for (const row of rows) row.hidden = !rowsShown.has(row);
-  for (const body of table.tBodies) body.hidden = ![...body.rows].some((row, number) => number && !row.hidden);
-  at("shown").value = `${count} of ${tds.length} cells`;
-  const first = tds.find((td) => !td.classList.contains("off"));
-  if (current.classList.contains("off") && first) setCurrent(first);
+function hashOf(changes) {
+  const { cause, ...parts } = { ...partsOf(location.hash), ...changes };
+  const text = NAMES.filter((name) => parts[name]).map((name) => `${name}=${encodeURIComponent(parts[name])}`).join("&");
+  return `#${text}`;
+}
+function go(changes, replace = false) {
+  const hash = hashOf(changes);
+  if (replace) history.replaceState(history.state, "", hash);
+  else history.pushState({ opened: true }, "", hash);
+  route();
 }
 
-// --- moving: the table is one tab stop, arrow keys move inside
-let current = tds[0];
-function setCurrent(td) {
-  current.tabIndex = -1;
-  current = td;
-  current.tabIndex = 0;
+function route() {
+  const { filter = "", order = "writer", cell = "", cause = "" } = partsOf(location.hash);
+  if (filter !== shown.filter || order !== shown.order) showTable(filter, order);
+  const number = cell ? cellNamed(cell) : -1;
+  if (number >= 0) showCell(number);
+  else if (dialog.open) dialog.close();
+  at("status").textContent = cell && number < 0 ? `This run has no cell ${cell}.` : "";
+  if (cause) showCause(cause);
 }
-// Labels are set when a cell is first pointed at: for 100,000 cells at once that would delay the first paint.
-function label(td) {
-  if (td.ariaLabel) return;
-  const cell = cells[tds.indexOf(td)];
-  td.ariaLabel = `${strings[cell[JUDGEMENT][1]]}, ${strings[cell[VERDICT][1]]}: ${text(cell[2])}`;
-  td.title = td.ariaLabel;
+function showTable(filter, order) {
+  shown = { filter, order };
+  if (field.value !== filter) field.value = filter;
+  drawTable(filter, order);
+  const { count } = view.counts;
+  at("count").textContent = `${count.toLocaleString("en")} of ${CELLS.toLocaleString("en")} cells`;
+  at("clear").hidden = !filter;
+  at("empty").hidden = count > 0;
+  grid.hidden = !count;
+  const terms = parse(filter);
+  for (const select of FACETS) choose(select, terms.find(({ key, not }) => key === select.dataset.key && !not)?.text ?? "");
+  choose(at("order"), order);
 }
-function move(td, key) {
-  const visible = (cell) => cell && cell.className && !cell.classList.contains("off");
-  const row = td.parentElement;
-  if (key === "ArrowLeft" || key === "ArrowRight") {
-    const step = key === "ArrowLeft" ? "previousElementSibling" : "nextElementSibling";
-    let next = td[step];
-    while (next && !visible(next)) next = next[step];
-    return next;
+function choose(select, value) {
+  select.value = value;
+  // The text may ask for more than there is an option for.
+  if (select.selectedIndex < 0) select.value = "";
+}
+function showCell(cell) {
+  fillDialog(cell);
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
+}
+function showCause(cause) {
+  const card = document.getElementById(`cause=${cause}`);
+  at("status").textContent = card ? "" : `This run has no finding with the cause ${cause}.`;
+  if (!card) return;
+  for (let place = card; place; place = place.parentElement) if (place.tagName === "DETAILS") place.open = true;
+  card.scrollIntoView({ block: "center" });
+  card.focus({ preventScroll: true });
+}
+
+// --- the address changes
+addEventListener("popstate", route);
+document.addEventListener("click", (event) => {
+  const anchor = event.target.closest("a[href^='#']");
+  const parts = anchor && partsOf(anchor.getAttribute("href"));
+  if (!parts || !Object.keys(parts).length || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  history.pushState({ opened: true }, "", anchor.getAttribute("href"));
+  route();
+  if ("filter" in parts) at("table").scrollIntoView();
+});
+field.addEventListener("input", () => go({ filter: field.value, cell: "" }, true));
+at("search").addEventListener("submit", (event) => event.preventDefault());
+for (const select of FACETS) {
+  // Only what there is a choice of.
+  select.parentElement.hidden = select.options.length < 3;
+  select.addEventListener("change", () => go({ filter: withTerm(shown.filter, select.dataset.key, select.value), cell: "" }));
+}
+at("order").addEventListener("change", () => go({ order: at("order").value === "writer" ? "" : at("order").value }));
+at("clear").addEventListener("click", () => { go({ filter: "" }); field.focus(); });
+
+// --- the table: a click or Enter opens a cell, all generations of a row's case, or sorts by a column
+function activate(element, fraction = 0) {
+  const { range } = element;
+  if (range && range.cell >= 0) {
+    // Of a range, the one that is pointed at.
+    const column = range.column + Math.min(range.size - 1, Math.floor(fraction * range.size));
+    const cell = cellAt(rowOfCell[range.cell], view.readers[column]);
+    setCurrent({ item: view.current.item, column });
+    go({ cell: cellName(cell) });
+  } else if (element.role === "columnheader" && element.tabIndex >= -1 && element.ariaColIndex) {
+    const { name } = tables.reader[view.readers[element.ariaColIndex - 2]];
+    go({ order: shown.order === name ? "" : name });
+  } else if (element.role === "rowheader") {
+    go({ filter: withTerm("", "case", caseOf(view.items[view.current.item])[0]), order: "case" });
   }
-  if (key === "Home" || key === "End") {
-    const inRow = [...row.cells].filter(visible);
-    return key === "Home" ? inRow[0] : inRow.at(-1);
-  }
-  const step = { ArrowUp: -1, ArrowDown: 1, PageUp: -10, PageDown: 10 }[key];
-  if (!step) return null;
-  const candidates = rows.filter((other) => !other.hidden && visible(other.cells[td.cellIndex]));
-  const index = Math.max(0, candidates.indexOf(row) + step);
-  return candidates[Math.min(candidates.length - 1, index)]?.cells[td.cellIndex];
 }
-table.addEventListener("focusin", ({ target }) => { if (target.matches("td[class]")) { setCurrent(target); label(target); } });
-table.addEventListener("mouseover", ({ target }) => { if (target.matches("td[class]")) label(target); });
-table.addEventListener("keydown", (event) => {
-  if (!event.target.matches("td[class]")) return;
-  const next = move(event.target, event.key);
-  if (next) next.focus();
-  else if (event.key === "Enter" || event.key === " ") show(event.target);
-  else return;
+const itemOf = (element) => (head.contains(element) ? -1 : element.parentElement.ariaRowIndex - 2);
+grid.addEventListener("click", (event) => {
+  const element = event.target.closest("[tabindex]");
+  if (!element || element === grid) return;
+  const { left, width } = element.getBoundingClientRect();
+  setCurrent({ item: itemOf(element), column: element.range?.column ?? (element.ariaColIndex ?? 1) - 2 });
+  activate(element, (event.clientX - left) / width);
+});
+grid.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target === grid) return;
+  if (event.key === "Enter" || event.key === " ") activate(event.target);
+  else if (!move(event.key)) return;
   event.preventDefault();
 });
-table.addEventListener("click", ({ target }) => { if (target.matches("td[class]")) { setCurrent(target); show(target); } });
+let asked = 0;
+grid.addEventListener("scroll", () => { asked ||= requestAnimationFrame(() => { asked = 0; draw(); }); }, { passive: true });
+addEventListener("resize", draw);
 
-// --- all details of one cell
-function show(td) {
-  const list = at("cell").querySelector("dl");
-  const cell = cells[tds.indexOf(td)];
-  at("cell-title").textContent = td.parentElement.cells[0].title;
-  list.replaceChildren(...cell.flatMap((detail) => {
-    const [term, value] = [document.createElement("dt"), document.createElement("dd")];
-    term.textContent = strings[detail[0]];
-    value.textContent = text(detail);
-    return [term, value];
-  }));
-  at("cell").showModal();
+// --- the dialog
+at("older").addEventListener("click", () => go({ cell: cellName(neighbour(Number(dialog.dataset.cell), -1)) }, true));
+at("newer").addEventListener("click", () => go({ cell: cellName(neighbour(Number(dialog.dataset.cell), 1)) }, true));
+at("close").addEventListener("click", () => dialog.close());
+dialog.addEventListener("click", ({ target }) => { if (target === dialog) dialog.close(); });
+dialog.addEventListener("close", () => {
+  if (partsOf(location.hash).cell) {
+    if (history.state?.opened) history.back();
+    else go({ cell: "" }, true);
+  }
+  if (!partsOf(location.hash).cause) current?.focus();
+});
+
+// --- commands and addresses are copied
+async function copy(button) {
+  const text = button.dataset.copy === "address" ? location.href : button.previousElementSibling.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    at("status").textContent = button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(button.previousElementSibling ?? button);
+    button.textContent = "Press Ctrl+C";
+  }
 }
-at("cell").addEventListener("close", () => current.focus());
+document.addEventListener("click", ({ target }) => { if (target.matches("button.copy")) copy(target); });
 
-for (const id of ["by-judgement", "by-verdict", "by-text"]) at(id).addEventListener("input", filter);
-at("filter").addEventListener("submit", (event) => event.preventDefault());
-table.role = "grid";
-table.classList.add("live");
-for (const td of tds) td.tabIndex = -1;
-setCurrent(current);
-at("filter").hidden = at("keys").hidden = false;
-filter();
+// --- paper has all rows, in tables of as many readers as fit, and nothing folded
+const PER_PAGE = 18;
+addEventListener("beforeprint", () => {
+  for (const details of document.querySelectorAll("details:not([open])")) { details.open = true; details.dataset.printed = ""; }
+  const all = view.items.filter((item) => typeof item === "number"), tablesOnPaper = [];
+  const parts = Math.ceil(view.readers.length / PER_PAGE), width = Math.ceil(view.readers.length / parts);
+  for (let from = 0; from < view.readers.length; from += width) {
+    tablesOnPaper.push(plainTable(all, view.readers.slice(from, from + width), { name: (row) => rowName(row, ""), filtered: true, caption: shown.filter && `Only: ${shown.filter}` }));
+  }
+  at("paper").replaceChildren(...tablesOnPaper);
+});
+addEventListener("afterprint", () => {
+  at("paper").replaceChildren();
+  for (const details of document.querySelectorAll("details[data-printed]")) { details.open = false; delete details.dataset.printed; }
+});
+
 document.documentElement.dataset.ready = "yes";
+route();
+performance.mark("ready");

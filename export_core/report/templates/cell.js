@@ -1,0 +1,91 @@
+// All details of one cell, and the generations of its case side by side.
+const dialog = at("cell");
+
+const link = (href, text) => make("a", { href }, text);
+const copyable = (text) => make("div", { className: "command" }, make("code", {}, text), make("button", { type: "button", className: "copy" }, "Copy"));
+const commandOf = (cell) => tables.command[cells.command[cell]].map((piece) => (typeof piece === "string" ? piece
+  : [caseOf(rowOfCell[cell])[0], writerOf(rowOfCell[cell]).jaxlib, reader(cell).jaxlib][piece])).join("");
+const fileLinks = (row) => ["jaxpr.txt", "module.mlir", "golden.yaml"].flatMap((name) =>
+  [link(files + [...rows.golden[row].split("/"), name].map(encodeURIComponent).join("/"), name), " "]);
+const size = (value) => (value === null ? "–" : String(Number(value.toPrecision(3))));
+
+function numbersOf(cell) {
+  const [[absolute, relative, noise], elements] = tables.numbers[cells.numbers[cell]];
+  const allowed = tables.more[cells.more[cell]][4] || (tables.message[cells.message[cell]].match(/allowed ([^)]*)\)/) ?? [])[1];
+  if (absolute === null && relative === null && noise === null) return null;
+  const line = (tag, values, scope) => make("tr", {}, ...values.map((value, place) => make(place && scope !== "col" ? "td" : tag, place && scope !== "col" ? {} : { scope }, value)));
+  const sizes = [["absolute", absolute], ["relative", relative], ["times the noise", noise]];
+  return make("div", { className: "numbers" },
+    make("table", {}, make("caption", {}, "Largest error"),
+      make("thead", {}, line("th", [...sizes.map(([name]) => name), "allowed"], "col")),
+      make("tbody", {}, make("tr", {}, ...sizes.map(([, value]) => make("td", {}, size(value))), make("td", {}, allowed || "–")))),
+    ...(elements.length ? [make("table", {}, make("caption", {}, "Elements"),
+      make("thead", {}, line("th", ["element", "expected", "found", "off by"], "col")),
+      make("tbody", {}, ...elements.map((element) => line("th", element, "row"))))] : []));
+}
+
+function factsOf(cell) {
+  const row = rowOfCell[cell], found = state(cell), { jaxlib, jax } = reader(cell);
+  const [device, driver, foreseen, flaky, allowed] = tables.more[cells.more[cell]];
+  return [
+    ["numbers", numbersOf(cell)],
+    ["message", make("pre", { tabIndex: 0 }, tables.message[cells.message[cell]] || found[PHRASE])],
+    ["cause", found[CAUSE] && link(`#cause=${encodeURIComponent(found[CAUSE])}`, found[CAUSE])],
+    ["case", caseOf(row)[0]],
+    ["written by", `${release(writerOf(row))} on ${writerOf(row).platform ?? platformOf(row)}`],
+    ["read by", `${release({ ...reader(cell), jaxlib, jax })} on ${platformOf(row)}`],
+    ["window", tables.window[cells.window[cell]]],
+    ["stage", found[STAGE] + (found[MODE] && `; ${found[MODE]}`)],
+    ["device", [device, driver].filter(Boolean).join(", ")],
+    ["foreseen", foreseen],
+    ["flaky", flaky],
+    ["allowed", allowed],
+    ["custom calls", tables.calls[rows.calls[row]].join(", ")],
+    ["stderr", tables.stderr[cells.stderr[cell]] && make("pre", { tabIndex: 0 }, tables.stderr[cells.stderr[cell]])],
+    ["reproduce", copyable(commandOf(cell))],
+    ["files", files && make("span", {}, ...fileLinks(row))],
+    ["seconds", String(cells.seconds[cell])],
+  ].filter(([, value]) => value);
+}
+
+// A plain table of some rows: the generations of a case here, the whole table on paper.
+function plainTable(shown, readers, { name, filtered, chosen = -1, caption = "" }) {
+  const heads = readers.map((place) => make("th", { scope: "col" }, make("span", {}, readerTitle(tables.reader[place]))));
+  const body = shown.map((row) => make("tr", {}, make("th", { scope: "row" }, name(row)),
+    ...rangesOf(row, readers, filtered).map((range) => {
+      const cell = make("td", { colSpan: range.size });
+      if (range.cell < 0) return cell;
+      cell.className = `cell ${state(range.cell)[JUDGEMENT]}${state(range.cell)[PROMISED] ? " promised" : ""}`;
+      const holds = chosen >= 0 && rowOfCell[chosen] === row && cells.reader[chosen] >= readers[range.column] && cells.reader[chosen] <= readers[range.column + range.size - 1];
+      cell.classList.toggle("chosen", holds);
+      cell.append(filtered ? markOf(range) : make("a", { href: hashOf({ cell: cellName(range.cell) }), ariaLabel: labelOf(range, readers) }, markOf(range)));
+      return cell;
+    })));
+  return make("table", { className: "plain" }, make("caption", {}, caption), make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "golden"), ...heads)), make("tbody", {}, ...body));
+}
+let rowsByCase = null;
+function generationsOf(cell) {
+  rowsByCase ??= Map.groupBy(rows.golden.keys(), (row) => rows.case[row]);
+  const shown = rowsByCase.get(rows.case[rowOfCell[cell]]);
+  const readers = [...new Set(shown.flatMap((row) => cells.reader.slice(rows.start[row], rows.start[row + 1])))].sort((one, other) => one - other);
+  return plainTable(shown, readers, { name: (row) => rowName(row, "case"), filtered: false, chosen: cell, caption: "All generations of this case, in all readers" });
+}
+
+function neighbour(cell, step) {
+  const other = cell + step;
+  return other >= 0 && other < CELLS && rowOfCell[other] === rowOfCell[cell] ? other : -1;
+}
+function fillDialog(cell) {
+  const found = state(cell);
+  at("cell-title").textContent = `${caseOf(rowOfCell[cell])[1]}: ${found[PHRASE]}`;
+  at("cell-line").replaceChildren(make("span", { className: `badge ${found[JUDGEMENT]}` }, found[JUDGEMENT]),
+    ` ${found[VERDICT]} · written by ${writerOf(rowOfCell[cell]).jaxlib} · read by ${readerTitle(reader(cell))} on ${platformOf(rowOfCell[cell])}`);
+  for (const [id, step] of [["older", -1], ["newer", 1]]) {
+    const other = neighbour(cell, step);
+    at(id).disabled = other < 0;
+    at(id).title = other < 0 ? "" : `${readerTitle(reader(other))}: ${state(other)[JUDGEMENT]}, ${state(other)[VERDICT]}`;
+  }
+  at("cell-facts").replaceChildren(...factsOf(cell).flatMap(([label, value]) => [make("dt", {}, label), make("dd", {}, value)]));
+  at("cell-generations").replaceChildren(generationsOf(cell));
+  dialog.dataset.cell = cell;
+}

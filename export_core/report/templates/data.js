@@ -1,0 +1,62 @@
+"use strict";
+// The data of the page: columns of numbers, which are places in tables of values. The texts are made in Python.
+const { tables, rows, cells, files } = JSON.parse(document.getElementById("data").textContent);
+const ROWS = rows.golden.length, CELLS = cells.reader.length;
+const at = (id) => document.getElementById(id);
+
+// A state is a list; these are the places in it, in the order in which page_data.py writes them.
+const [JUDGEMENT, VERDICT, STAGE, PHRASE, MARK, PROMISED, CAUSE, MODE] = [0, 1, 2, 3, 4, 5, 6, 7];
+const WORST = ["broken", "incomplete", "known", "outside", "bonus", "kept"];
+
+const rowOfCell = new Int32Array(CELLS);
+for (let row = 0; row < ROWS; row += 1) rowOfCell.fill(row, rows.start[row], rows.start[row + 1]);
+
+const state = (cell) => tables.state[cells.state[cell]];
+const reader = (cell) => tables.reader[cells.reader[cell]];
+const caseOf = (row) => tables.case[rows.case[row]];
+const writerOf = (row) => tables.writer[rows.writer[row]];
+const platformOf = (row) => tables.platform[rows.platform[row]];
+const SEVERAL_PLATFORMS = tables.platform.length > 1;
+const release = ({ jax, jaxlib, built }) => `jaxlib ${jaxlib} with jax ${jax} (built ${built})`;
+// Where one jaxlib is read with several jax, only both tell its columns apart.
+const paired = new Set(tables.reader.map(({ jaxlib }) => jaxlib).filter((jaxlib, place, all) => all.indexOf(jaxlib) !== place));
+const readerTitle = ({ jaxlib, jax }) => (paired.has(jaxlib) ? `${jaxlib} jax ${jax}` : jaxlib);
+
+// --- the address of a cell: its golden, reader and platform, in one text and back
+const rowsByName = new Map(rows.golden.map((golden, row) => [`${golden} ${platformOf(row)}`, row]));
+const readersByName = new Map(tables.reader.map(({ name }, place) => [name, place]));
+const cellName = (cell) => `${rows.golden[rowOfCell[cell]]} ${reader(cell).name} ${platformOf(rowOfCell[cell])}`;
+function cellAt(row, place) {
+  // The cells of a row are in the order of the readers.
+  let [low, high] = [rows.start[row], rows.start[row + 1]];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (cells.reader[middle] < place) low = middle + 1;
+    else high = middle;
+  }
+  return low < rows.start[row + 1] && cells.reader[low] === place ? low : -1;
+}
+function cellNamed(name) {
+  const [, golden, readerName, platform] = name.match(/^(.*) (\S+) (\S+)$/s) ?? [];
+  const [row, place] = [rowsByName.get(`${golden} ${platform}`), readersByName.get(readerName)];
+  return row === undefined || place === undefined ? -1 : cellAt(row, place);
+}
+
+// --- kept of promised, by reader
+const promised = new Int32Array(tables.reader.length), kept = new Int32Array(tables.reader.length);
+for (let cell = 0; cell < CELLS; cell += 1) {
+  if (!state(cell)[PROMISED]) continue;
+  promised[cells.reader[cell]] += 1;
+  kept[cells.reader[cell]] += state(cell)[JUDGEMENT] === "kept";
+}
+
+// --- elements, always from text and never from markup
+function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in element) element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}

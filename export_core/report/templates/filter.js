@@ -1,0 +1,75 @@
+// Which cells a filter lets through. A filter is a text of terms: key:value, key:"value", -key:value, words.
+const TERM = /(-?)(?:([a-z]+):)?("[^"]*"?|[^\s"]+)/g;
+const KEYS = ["judgement", "verdict", "writer", "reader", "platform", "case", "call", "cause", "stage", "promised"];
+
+function parse(query) {
+  return [...query.matchAll(TERM)].map(([all, minus, key, value]) => {
+    // Messages have colons too: what is no key is a word.
+    const known = KEYS.includes(key);
+    const text = known ? value : all.slice(minus.length);
+    const literal = text.startsWith('"');
+    return { all, not: Boolean(minus), key: known ? key : "", text: text.replaceAll('"', ""), literal };
+  });
+}
+function withTerm(query, key, value) {
+  const terms = parse(query).filter((term) => term.key !== key || term.not).map(({ all }) => all);
+  const plain = /^[^\s",*?]+$/.test(value);
+  return [...terms, ...(value ? [`${key}:${plain ? value : `"${value.replaceAll('"', "")}"`}`] : [])].join(" ");
+}
+
+function matcher({ text, literal }) {
+  if (literal) return (value) => value === text;
+  const alternatives = text.split(",").map((one) => one.replace(/[\\^$.+()|[\]{}]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", "."));
+  const pattern = new RegExp(`^(?:${alternatives.join("|")})$`, "is");
+  return (value) => pattern.test(value);
+}
+const flags = (table, holds) => Uint8Array.from(table, (value) => holds(value));
+const releaseIs = (is) => ({ jaxlib, name }) => is(jaxlib) || is(name);
+const BY_ROW = {
+  case: (is) => [rows.case, flags(tables.case, ([id, short]) => is(id) || is(short))],
+  writer: (is) => [rows.writer, flags(tables.writer, releaseIs(is))],
+  platform: (is) => [rows.platform, flags(tables.platform, is)],
+  call: (is) => [rows.calls, flags(tables.calls, (calls) => calls.some(is))],
+};
+const ofState = (place, word = String) => (is) => [cells.state, flags(tables.state, (value) => is(word(value[place])))];
+const BY_CELL = {
+  reader: (is) => [cells.reader, flags(tables.reader, releaseIs(is))],
+  judgement: ofState(JUDGEMENT), verdict: ofState(VERDICT), stage: ofState(STAGE), cause: ofState(CAUSE),
+  promised: ofState(PROMISED, (value) => (value ? "yes" : "no")),
+};
+
+// A word is looked for once in each different text, however many cells have it.
+const lowered = {};
+const texts = (name) => (lowered[name] ??= tables[name].map((value) => JSON.stringify(value).toLowerCase()));
+function wordIn(word) {
+  const among = (name) => flags(texts(name), (text) => text.includes(word));
+  return {
+    rows: [[rows.case, among("case")], [rows.writer, among("writer")], [rows.platform, among("platform")], [rows.calls, among("calls")]],
+    cells: ["reader", "state", "message", "stderr", "window", "more"].map((name) => [cells[name], among(name)]),
+  };
+}
+const any = (columns, index) => columns.some(([column, hit]) => hit[column[index]]);
+
+// Sets `on` for each cell that all terms let through; answers how many there are of each row and of each reader.
+const on = new Uint8Array(CELLS);
+function filterCells(query) {
+  const terms = parse(query);
+  const keyed = (by) => terms.filter(({ key }) => key in by).map((term) => [...by[term.key](matcher(term)), term.not]);
+  const [rowTerms, cellTerms] = [keyed(BY_ROW), keyed(BY_CELL)];
+  const words = terms.filter(({ key }) => !key).map(({ text, not }) => ({ ...wordIn(JSON.stringify(text.toLowerCase()).slice(1, -1)), not }));
+  const byRow = new Int32Array(ROWS), byReader = new Int32Array(tables.reader.length);
+  on.fill(0);
+  for (let row = 0; row < ROWS; row += 1) {
+    if (rowTerms.some(([column, hit, not]) => Boolean(hit[column[row]]) === not)) continue;
+    const left = words.filter((word) => word.not || !any(word.rows, row));
+    if (left.some((word) => word.not && any(word.rows, row))) continue;
+    for (let cell = rows.start[row]; cell < rows.start[row + 1]; cell += 1) {
+      if (cellTerms.some(([column, hit, not]) => Boolean(hit[column[cell]]) === not)) continue;
+      if (left.some((word) => any(word.cells, cell) === word.not)) continue;
+      on[cell] = 1;
+      byRow[row] += 1;
+      byReader[cells.reader[cell]] += 1;
+    }
+  }
+  return { byRow, byReader, count: byRow.reduce((sum, one) => sum + one, 0) };
+}

@@ -1,0 +1,67 @@
+"""The page of a run in Chromium: what the tests marked `browser` share."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_runs import broken_run, large_run
+
+DESKTOP, TABLET, PHONE = (1440, 1000), (900, 1000), (390, 844)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium as installed here, else Playwright's own. Never skipped: the marker says that a browser is there."""
+    from playwright.sync_api import sync_playwright
+
+    installed = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        # The sandbox of a browser needs rights that root in a container has not.
+        launched = playwright.chromium.launch(executable_path=installed, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """The file of the page of `broken_run`, or of a run of so many cells."""
+    from export_core.report.html import html_page
+
+    made: dict[int, Path] = {}
+
+    def page(cells: int = 0) -> Path:
+        if cells not in made:
+            made[cells] = tmp_path_factory.mktemp("page") / f"report-{cells}.html"
+            made[cells].write_text(html_page(*(large_run(cells) if cells else broken_run())), encoding="utf-8")
+        return made[cells]
+
+    return page
+
+
+@pytest.fixture
+def opened(browser: Any, page_of: Callable[[int], Path]) -> Iterator[Callable[..., Any]]:
+    """Opens a page; fails on any error of its script and on any request beside the page itself."""
+    problems: list[str] = []
+    contexts = []
+
+    def opening(address: str = "", *, file: Path | None = None, size: tuple[int, int] = DESKTOP, **options: Any) -> Any:
+        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        location = (file or page_of(0)).as_uri()
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("request", lambda asked: asked.url.startswith(location) or problems.append(asked.url))
+        page.goto(location + address)
+        if options.get("java_script_enabled", True):
+            page.wait_for_selector("html[data-ready]")
+        return page
+
+    yield opening
+    for context in contexts:
+        context.close()
+    assert problems == []

@@ -1,0 +1,133 @@
+"""The page of a run as a document: what is in it before a script runs, and what the script reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from example_runs import broken_run, kept_run
+from making import day, result, rules, summarize
+
+from export_core.judge import Judgement, Result, Summary
+from export_core.judge.gate import RunIdentity
+from export_core.matrix import Verdict
+from export_core.report.html import MOST_FINDINGS, html_page
+from export_core.report.links import cell_link, file_address, filter_link, term, web_address
+from export_core.worker.protocol import Stage
+
+NASTY = "\x1b[31mred\x1b[0m \x00 <script>alert('&')</script> ]]> \u2028 {{ 7*7 }}\r\nlast"
+
+
+def failed(case: str, message: str, **changes: Any) -> Result:
+    return result(Verdict.ERROR, Judgement.BROKEN, case=case, message=message, stage=Stage.LOWER, **changes)
+
+
+def summary(results: list[Result]) -> Summary:
+    return summarize(
+        results, planned=len(results), policy=rules(), as_of=day("2026-11-21"), selection={"whole": True}, seconds=1
+    )
+
+
+def data_of(page: str) -> dict[str, Any]:
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+
+
+def cells_of(page: str) -> list[dict[str, Any]]:
+    """The cells, put together as the page's script does."""
+    data = data_of(page)
+    cells = []
+    for row, golden in enumerate(data["rows"]["golden"]):
+        for number in range(*data["rows"]["start"][row : row + 2]):
+            columns = {name: values[number] for name, values in data["cells"].items()}
+            cell = {name: data["tables"][name][place] for name, place in columns.items() if name != "seconds"}
+            texts = (golden.partition("/")[0], golden.partition("/")[2].partition("-")[0], cell["reader"]["jaxlib"])
+            command = "".join(piece if isinstance(piece, str) else texts[piece] for piece in cell["command"])
+            cells.append({**cell, "golden": golden, "command": command})
+    return cells
+
+
+def test_the_data_has_all_of_every_cell():
+    results, made = broken_run()
+    cells = cells_of(html_page(results, made))
+    by_key = {(one["golden"], one["reader"]["jaxlib"]): one for one in cells}
+    assert len(cells) == len(by_key) == len(results)
+    for one in results:
+        cell = by_key[one.golden, one.reader.jaxlib]
+        assert (cell["message"], cell["command"]) == (one.message, one.reproduce)
+        assert cell["state"][:2] == [one.judgement, one.verdict]
+
+
+def test_numbers_have_expected_found_and_their_distance():
+    cells = cells_of(html_page(*broken_run()))
+    errors, elements = next(cell["numbers"] for cell in cells if cell["state"][1] == "numerics")
+    assert errors == [0.0231, 0.0117, 412.0]
+    assert elements[0] == ["worst at [17]", "1.9712", "1.9943", "0.0231"]
+
+
+def test_the_first_screen_says_what_broke_where_and_since_when():
+    page = re.sub(r"<[^>]*>", " ", html_page(*broken_run()).partition("<main>")[0].partition("</style>")[2])
+    text = " ".join(page.split())
+    assert "BROKEN: 67 of 1,350 promised cells, 3 causes Oldest reader affected 0.6.2, newest 0.12.0.1." in text
+    assert "64 cells LAPACK calls crash in a fresh process 0.6.2 to 0.9.2" in text
+
+
+def test_a_run_without_failures_says_so():
+    page = html_page(*kept_run())
+    assert '<span class="exit0">KEPT:</span>' in page
+    assert "No causes of broken or missing cells" in page
+
+
+def test_without_a_script_there_are_counts_by_writer():
+    page = html_page(*broken_run())
+    row = re.search(r'<th scope="row">0\.9\.2</th>(.*?)</tr>', page)[1]
+    assert re.findall(r"<td>(.*?)</td>", row) == ["2026-03-18", "404 of 420", "16", "404", "180", "420"]
+
+
+def test_the_page_neither_runs_nor_loads_what_results_contain():
+    results = [failed("t.nasty[<b>|`]", NASTY, stderr=NASTY, reproduce=NASTY)]
+    page = html_page(results, summary(results))
+    assert page.count("<script") == page.count("</script>") == 2
+    assert "<script>alert" not in page
+    assert "{{ 7*7 }}" in page
+    assert not re.search(r"\ssrc\s*=|url\(|@import|<link|\sstyle=", page)
+    assert "default-src 'none'" in page
+    assert cells_of(page)[0]["stderr"].startswith("red � <script>")
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "//evil", "http://[", "x"])
+def test_only_web_addresses_are_followed(url):
+    assert web_address(url) == ""
+    results, made = kept_run()
+    identity = RunIdentity(project="p", commit="abc", source_url=url, ci_url=url, goldens="golden")
+    page = html_page(results, msgspec.structs.replace(made, identity=identity))
+    assert not re.search(r'href="(?!#|https?:)', page)
+    assert data_of(page)["files"] == "golden/"
+
+
+def test_files_of_goldens_are_where_the_commit_is_shown():
+    assert file_address("https://host/p/blob/abc", "golden") == "https://host/p/blob/abc/golden/"
+    assert file_address("", "tests/a b") == "tests/a%20b/"
+    assert file_address("", "../elsewhere") == file_address("", "/tmp/golden") == ""
+
+
+def test_addresses_name_cells_and_filters_in_one_word():
+    assert filter_link(judgement="broken", case="a b") == "#filter=judgement%3Abroken%20case%3A%22a%20b%22"
+    assert term("case", "t.f[*]") == 'case:"t.f[*]"', "taken letter by letter"
+    key = result(case="t.f").key
+    assert cell_link(key) == "#cell=t.f%2F0.9.2-cpu%200.10.2-jax0.10.2%20cpu"
+
+
+def test_very_many_causes_are_cut_and_counted():
+    many = [failed(f"t.f{n}", chr(0x4E00 + n)) for n in range(45)]
+    page = html_page(many, summary(many))
+    assert page.count('<article id="cause=') == MOST_FINDINGS
+    assert "5 more causes are not listed here. The table has every cell." in page
+    assert len(cells_of(page)) == 45
+
+
+def test_a_page_of_many_cells_has_each_text_once():
+    results, made = broken_run()
+    assert html_page(results, made).count("died by signal 11 (SIGSEGV)") < 10

@@ -310,7 +310,7 @@ DRAWN_TAGS = {"both", "div", "svg", "title", "style", "g", "a", "rect", "line", 
 PLAIN_TAGS = {"html", "head", "meta", "title", "style", "body", "header", "h1", "p", "main", "section", "h2", "table"}
 PLAIN_TAGS |= {"thead", "tr", "th", "tbody", "td", "span", "details", "summary", "b", "pre", "form", "label", "select"}
 PLAIN_TAGS |= {"option", "input", "output", "br", "div", "noscript", "footer", "dialog", "button", "dl", "script"}
-PLAIN_TAGS |= {"a", "ul", "ol", "li", "svg", "rect", "article", "h3", "small", "dt", "dd", "code"}
+PLAIN_TAGS |= {"a", "ul", "ol", "li", "svg", "rect", "g", "line", "text", "article", "h3", "small", "dt", "dd", "code"}
 
 
 @settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
 from export_core.judge import Result, Summary
@@ -18,6 +17,7 @@ from export_core.report.drawing.axis import Axis, make_axis
 from export_core.report.drawing.release_map import MapRelease, MapRow, ReleaseMap, Square, release_map
 from export_core.report.drawing.svg import add, picture, text_of, width_of
 from export_core.report.errors import ReportError
+from export_core.report.links import filter_link
 from export_core.report.wording import headline
 
 LOOKS = {
@@ -220,8 +220,8 @@ def _link(
 ) -> Xml.Element:
     """The link to the cells of a square. `data-row` and `data-column` are for arrow keys: one square is a tab stop."""
     down, right = (-place[1], -place[0]) if plane.narrow else place
-    query = f"writer:{row.writer.term} reader:{reader.term} platform:{row.platform}"
-    link = add(root, "a", href=f"#filter={quote(query, safe='', errors='replace')}", tabindex=0 if first else -1)
+    address = filter_link(writer=row.writer.term, reader=reader.term, platform=row.platform)
+    link = add(root, "a", href=address, tabindex=0 if first else -1)
     link.set("data-row", str(down))
     link.set("data-column", str(right))
     return link

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from export_core.escaping import for_markdown
 from export_core.judge import Judgement, Result
-from export_core.judge.result import ReaderOf, WriterOf, by_build_date
+from export_core.judge.result import ReaderOf, WriterOf
 from export_core.report.wording import JUDGEMENT_MEANINGS, ranges
 
 SYMBOLS = {
@@ -46,16 +46,19 @@ def markdown_map(results: Sequence[Result], before: Iterable[Result] = ()) -> Ma
     rows = sorted(now, key=lambda row: (row[0].built, row[0].jaxlib, row[0].jax, row[1]))
     readers = sorted({reader for cells in now.values() for reader in cells}, key=lambda reader: reader.date_order)
     columns = [
-        (list(run), key)
-        for key, run in itertools.groupby(readers, lambda reader: [_square(now, then, row, [reader]) for row in rows])
+        list(run)
+        for _, run in itertools.groupby(readers, lambda reader: [_square(now, then, row, [reader]) for row in rows])
     ]
-    versions = by_build_date(readers)
-    titles = [for_markdown(ranges(by_build_date(run), versions)) for run, _ in columns]
+    names, writers = _names(readers), _names([writer for writer, _ in rows])
+    ordered = [names[reader] for reader in readers]
+    titles = [for_markdown(ranges([names[reader] for reader in run], ordered)) for run in columns]
+    several_platforms = len({platform for _, platform in rows}) > 1
     lines = ["Goldens by writer (down), in readers by build date (across):", ""]
     lines += [f"| | {' | '.join(titles)} |", f"|---|{':-:|' * len(titles)}"]
     for row in rows:
-        squares = [_square(now, then, row, run, counted=True) for run, _ in columns]
-        lines.append(f"| {for_markdown(_name(row, rows))} | {' | '.join(squares)} |")
+        name = writers[row[0]] + (f" on {row[1]}" if several_platforms else "")
+        squares = [_square(now, then, row, run, counted=True) for run in columns]
+        lines.append(f"| {for_markdown(name)} | {' | '.join(squares)} |")
     lines += ["", _legend(now, then)]
     return MarkdownMap("\n".join(lines) + "\n", len(rows), len(columns))
 
@@ -89,12 +92,15 @@ def _worst(counts: Counter[Judgement]) -> Judgement:
     return next(judgement for judgement in SYMBOLS if counts[judgement])
 
 
-def _name(row: _Row, rows: Sequence[_Row]) -> str:
-    """The writer, with jax and platform where only they tell rows apart."""
-    writer, platform = row
-    several = len({other.jax for other, _ in rows if other.jaxlib == writer.jaxlib}) > 1
-    where = f" on {platform}" if len({name for _, name in rows}) > 1 else ""
-    return f"{writer.jaxlib}{f' with jax {writer.jax}' if several else ''}{where}"
+def _names(releases: Sequence[WriterOf | ReaderOf]) -> dict[WriterOf | ReaderOf, str]:
+    """Releases by jaxlib, with jax where one jaxlib is there with several."""
+    jax: dict[str, set[str]] = defaultdict(set)
+    for release in releases:
+        jax[release.jaxlib].add(release.jax)
+    return {
+        release: f"{release.jaxlib} with jax {release.jax}" if len(jax[release.jaxlib]) > 1 else release.jaxlib
+        for release in releases
+    }
 
 
 def _legend(*runs: _Counts) -> str:

@@ -16,12 +16,12 @@ from actions import scripts
 from export_core.cli.matrix import matrix
 
 SCRIPT = scripts(Path(__file__).parents[2] / "action.yml")["Matrix"]
-INPUTS = ("readers", "platforms", "cases", "writers", "touching", "shard")
+INPUTS = ("readers", "platforms", "cases", "writers", "touching", "only", "shard")
 NARROWING = {f"--{name}" for name in INPUTS}
 ELSEWHERE = {"--results", "--resume", "--help"}
 ACCEPTED = {
     *("--goldens", "--policy", "--as-of", "--target", "--wheels", "--index", "--executor", "--jobs", "--device-jobs"),
-    *("--timeout", "--memory", "--cache", "--no-cache", "--dump-ir", "--unpromised", "--quiet"),
+    *("--timeout", "--memory", "--cache", "--no-cache", "--dump-ir", "--unpromised", "--fail-on", "--quiet"),
 }
 STUB = """#!{python}
 import json, pathlib, sys
@@ -93,11 +93,12 @@ def test_values_reach_the_command_as_they_are(step, tmp_path):
         options="--timeout  300\n--quiet *",
         readers="--help",
         cases="t.f[a b]\n\n  $(touch broken)\n`touch broken`;touch broken",
+        only="promised",
         shard="1/7' \"",
     )
     assert ran.code == 0
     assert ran.words == [
-        *("matrix", "--timeout", "300", "--quiet", "*", "--readers=--help", "--shard=1/7' \""),
+        *("matrix", "--timeout", "300", "--quiet", "*", "--readers=--help", "--only=promised", "--shard=1/7' \""),
         *("--cases=t.f[a b]", "--cases=$(touch broken)", "--cases=`touch broken`;touch broken"),
         *("--results", str(tmp_path / "results")),
     ]

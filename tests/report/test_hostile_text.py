@@ -41,6 +41,8 @@ from export_core.policy import KnownFailure, Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_report
 from export_core.report.annotations import annotation_commands
+from export_core.report.drawing.map_svg import map_figure, map_svg
+from export_core.report.drawing.release_map import release_map
 from export_core.report.first_policy import first_policy
 from export_core.report.forecast_ical import calendar_file
 from export_core.report.forecast_text import forecast_lines, forecast_markdown
@@ -270,6 +272,10 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "Markdown": markdown_text,
     "JUnit": junit_xml,
     "HTML": html_page,
+    "map": lambda results, summary: map_svg(
+        release_map(results, summary), standalone=True, headline=results[0].message
+    ),
+    "map of a page": lambda results, summary: map_figure(release_map(results, summary)),
     "SARIF": lambda results, summary: sarif_file(results, summary).decode(),
     "annotations": lambda results, summary: disarmed(annotation_commands(results, summary)),
     "trend": lambda results, summary: "\n".join(map(printed, trend_lines(Trend(number_drift(results))))),
@@ -300,6 +306,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
         )
     ),
 }
+DRAWN_TAGS = {"both", "div", "svg", "title", "style", "g", "a", "rect", "line", "text"}
 PLAIN_TAGS = {"html", "head", "meta", "title", "style", "body", "header", "h1", "p", "main", "section", "h2", "table"}
 PLAIN_TAGS |= {"thead", "tr", "th", "tbody", "td", "span", "details", "summary", "b", "pre", "form", "label", "select"}
 PLAIN_TAGS |= {"option", "input", "output", "br", "div", "noscript", "footer", "dialog", "button", "dl", "script"}
@@ -323,6 +330,10 @@ def check_run(results: list[Result], summary: Summary) -> None:
     for name, text in texts.items():
         assert_harmless(name, text)
     Xml.fromstring(texts["JUnit"])
+    for name in ("map", "map of a page"):
+        drawn = Xml.fromstring(f"<both>{texts[name]}</both>")
+        assert {element.tag.rpartition("}")[2] for element in drawn.iter()} <= DRAWN_TAGS
+        assert all(element.get("href", "#filter=").startswith("#filter=") for element in drawn.iter())
     assert "](" not in "".join(json.loads(texts["SARIF"])["runs"][0]["results"][0]["message"]["text"])
     assert [len(widths) for widths in columns(texts["Markdown"])] == [1, 1]
     outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", texts["Markdown"])

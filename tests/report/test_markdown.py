@@ -20,6 +20,7 @@ from export_core.report.markdown import MOST_BYTES, markdown_text
 from export_core.report.markdown_map import markdown_map
 from export_core.runs.baseline import BaselineDifference, CellDifference, change_of
 from export_core.worker.protocol import Stage
+from tools.example_report import PAGE
 
 
 def cell(verdict: Verdict, judgement: Judgement, case: str, **changes: Any) -> Result:
@@ -73,6 +74,10 @@ def test_the_headline_comes_first_and_then_the_causes_worst_first():
     assert rows[2][1].startswith("**timeout in stage compile**: timed out after 120 s")
 
 
+def test_the_page_with_the_example_is_what_the_command_writes():
+    assert PAGE.read_text() == markdown_text(*broken_run()), "run `python -m tools.example_report`"
+
+
 def test_a_run_with_three_causes_fits_a_screen():
     text = markdown_text(*broken_run())
     assert_whole(text)
@@ -85,6 +90,14 @@ def test_the_map_shows_the_worst_judgement_of_writers_and_readers():
     assert lines[2].startswith("| | 0.6.1 | 0.6.2 to 0.8.1 | 0.9.1, 0.9.2 | 0.10.0 |")
     assert lines[4] == "| 0.6.2 | ⚪ | ❌ 48 | ⚪ | 🔵 | 🔵 | 🔵 | ⚪ | ⚪ | ⚪ | ⚪ |"
     assert "🟡" not in lines[-1], "the legend has only what is there"
+
+
+def test_one_jaxlib_with_two_jax_is_two_columns():
+    first = result(writer="0.9.2", reader="0.12.0")
+    other = msgspec.structs.replace(
+        first, reader=msgspec.structs.replace(first.reader, jax="0.11.2"), judgement=Judgement.BROKEN
+    )
+    assert "| | 0.12.0 with jax 0.11.2 | 0.12.0 with jax 0.12.0.1 |" in markdown_map([first, other]).text
 
 
 def test_a_large_map_is_folded():

@@ -1,0 +1,1 @@
+"""Pictures of a run: the map of writers and readers, windows over time, badges."""

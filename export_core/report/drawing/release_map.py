@@ -1,0 +1,130 @@
+"""The map of a run: writers down, readers across, a square for each pair with the worst judgement of its cells."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from export_core.judge import Judgement, Result, Summary
+from export_core.judge.result import ReaderOf, WriterOf
+from export_core.releases import Direction, Windows
+from export_core.report.wording import JUDGEMENT_MEANINGS
+
+
+@dataclass(frozen=True)
+class MapRelease:
+    """A writer or a reader. `name` says its jax too where one jaxlib has several, `term` is how a filter names it."""
+
+    name: str
+    term: str
+    built: datetime.date
+
+
+@dataclass(frozen=True)
+class Square:
+    """The cells of a writer and a reader on one platform: how many there are of each judgement, the worst first."""
+
+    promised: bool
+    counts: dict[Judgement, int]
+
+    @property
+    def worst(self) -> Judgement:
+        """What the square is coloured by."""
+        return next(iter(self.counts))
+
+    @property
+    def look(self) -> str:
+        """The judgement as it is drawn: what is not promised and works in part is neither `bonus` nor `outside`."""
+        partly = self.worst is Judgement.OUTSIDE and Judgement.BONUS in self.counts
+        return "partly" if partly else str(self.worst)
+
+
+@dataclass(frozen=True)
+class MapRow:
+    """A writer on one platform, with the days of its window. `squares` are by reader."""
+
+    writer: MapRelease
+    platform: str
+    since: datetime.date
+    until: datetime.date
+    goldens: int
+    squares: dict[MapRelease, Square]
+
+
+@dataclass(frozen=True)
+class ReleaseMap:
+    """Rows by platform, in each the newest writer first; readers by build date, the oldest first."""
+
+    readers: tuple[MapRelease, ...]
+    rows: tuple[MapRow, ...]
+    as_of: datetime.date
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """Every platform once."""
+        return tuple(dict.fromkeys(row.platform for row in self.rows))
+
+
+def release_map(results: Sequence[Result], summary: Summary) -> ReleaseMap:
+    """The map of all results of a run."""
+    writers = _releases(result.writer for result in results)
+    readers = _releases(result.reader for result in results)
+    windows = _windows(results)
+    counts: dict[tuple[str, MapRelease], dict[MapRelease, Counter[Judgement]]] = defaultdict(dict)
+    goldens: dict[tuple[str, MapRelease], set[str]] = defaultdict(set)
+    promised = set()
+    for result in results:
+        place = result.platform, writers[_pair(result.writer)]
+        reader = readers[_pair(result.reader)]
+        counts[place].setdefault(reader, Counter())[result.judgement] += 1
+        goldens[place].add(result.golden)
+        if result.promised:
+            promised.add((place, reader))
+    rows = [
+        MapRow(
+            writer,
+            platform,
+            since=writer.built - datetime.timedelta(days=windows.forward_days),
+            until=writer.built + datetime.timedelta(days=windows.backward_days),
+            goldens=len(goldens[platform, writer]),
+            squares={
+                reader: Square(((platform, writer), reader) in promised, _worst_first(counter))
+                for reader, counter in by_reader.items()
+            },
+        )
+        for (platform, writer), by_reader in counts.items()
+    ]
+    rows.sort(key=lambda row: (row.writer.built, row.writer.name), reverse=True)
+    rows.sort(key=lambda row: row.platform)
+    by_date = sorted(set(readers.values()), key=lambda reader: (reader.built, reader.name))
+    return ReleaseMap(tuple(by_date), tuple(rows), summary.as_of)
+
+
+def _pair(release: WriterOf | ReaderOf) -> tuple[str, str]:
+    return release.jaxlib, release.jax
+
+
+def _releases(releases: Iterable[WriterOf | ReaderOf]) -> dict[tuple[str, str], MapRelease]:
+    """The releases by jaxlib and jax. Writers on several platforms are one."""
+    built = {_pair(release): release.built for release in releases}
+    paired = Counter(jaxlib for jaxlib, _ in built)
+    return {
+        (jaxlib, jax): MapRelease(f"{jaxlib} · {jax}", f"{jaxlib}-jax{jax}", day)
+        if paired[jaxlib] > 1
+        else MapRelease(jaxlib, jaxlib, day)
+        for (jaxlib, jax), day in built.items()
+    }
+
+
+def _windows(results: Iterable[Result]) -> Windows:
+    """The lengths of the windows, from the dates: a result contains no lengths."""
+    lengths = {(result.direction, abs((result.promised_until - result.writer.built).days)) for result in results}
+    forward = [days for direction, days in lengths if direction is Direction.FORWARD]
+    backward = [days for direction, days in lengths if direction is not Direction.FORWARD]
+    return Windows(max(backward, default=0), max(forward, default=0))
+
+
+def _worst_first(counter: Counter[Judgement]) -> dict[Judgement, int]:
+    return {judgement: counter[judgement] for judgement in JUDGEMENT_MEANINGS if counter[judgement]}

@@ -1,0 +1,153 @@
+"""The map of a run: which square has which colour and count, where it is, and where it leads."""
+
+from __future__ import annotations
+
+import datetime
+from urllib.parse import unquote
+from xml.etree import ElementTree as Xml
+
+import msgspec
+import pytest
+from example_runs import broken_run
+from hypothesis import given
+from hypothesis import strategies as st
+from making import day, result, summarize
+
+from export_core.judge import Judgement
+from export_core.matrix import Verdict
+from export_core.policy import Policy
+from export_core.releases import Windows, promise
+from export_core.report.drawing.axis import make_axis
+from export_core.report.drawing.map_svg import map_figure, map_svg
+from export_core.report.drawing.release_map import release_map
+from export_core.report.errors import ReportError
+
+DAYS = st.dates(day("2023-06-01"), day("2027-01-01"))
+
+
+def drawn(results, **options):
+    return Xml.fromstring(map_svg(mapped(results), **options))
+
+
+def mapped(results):
+    return release_map(
+        results,
+        summarize(results, planned=len(results), policy=Policy(), as_of=day("2026-11-22"), selection={"whole": False}),
+    )
+
+
+def squares(picture, kind="a"):
+    return [element for element in picture.iter(kind) if element.get("class", "").startswith("square")]
+
+
+def on_platform(platform, **changes):
+    return msgspec.structs.replace(result(**changes), platform=platform)
+
+
+# --- places -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(DAYS, min_size=1, max_size=40), DAYS, DAYS)
+def test_a_window_has_the_promised_slots_and_no_other(built, writer, as_of):
+    built.sort()
+    axis = make_axis(built, as_of, 786, slot=27, end=26)
+    windows = Windows()
+    begin = axis.start(writer - datetime.timedelta(days=windows.forward_days))
+    end = axis.end(writer + datetime.timedelta(days=windows.backward_days))
+    inside = [begin - 1e-6 <= slot - axis.slot / 2 and slot + axis.slot / 2 <= end + 1e-6 for slot in axis.slots]
+    assert inside == [promise(writer, reader, windows).promised for reader in built]
+
+
+@given(st.lists(DAYS, min_size=1, max_size=60), DAYS)
+def test_no_two_slots_overlap_or_leave_the_picture(built, as_of):
+    axis = make_axis(sorted(built), as_of, 786, slot=27, end=26)
+    assert axis.slots[0] - axis.slot / 2 >= -1e-6
+    assert axis.slots[-1] + axis.slot / 2 <= 786 - 26 + 1e-6
+    assert all(right - left >= axis.slot - 1e-6 for left, right in zip(axis.slots, axis.slots[1:], strict=False))
+
+
+def test_releases_with_room_are_on_the_day_they_were_built():
+    axis = make_axis([day("2026-01-01"), day("2026-04-11"), day("2026-07-20")], day("2026-07-20"), 1000, 20, 20)
+    assert axis.slots[1] - axis.slots[0] == pytest.approx(axis.slots[2] - axis.slots[1])
+
+
+# --- squares ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_worst_judgement_colours_a_square_and_counts():
+    results = [
+        result(Verdict.CRASH, Judgement.BROKEN, case="t.a"),
+        result(Verdict.CRASH, Judgement.KNOWN, case="t.b"),
+        result(case="t.c"),
+    ]
+    (square,) = squares(drawn(results, links=True))
+    assert square.get("class") == "square is-broken"
+    assert square.find("text").text == "1"
+    assert square.get("aria-label") == ("written by 0.9.2, read by 0.10.2 on cpu: 1 broken, 1 known, 1 kept (promised)")
+
+
+def test_what_fails_in_part_outside_the_window_looks_so():
+    outside = [
+        result(Verdict.ERROR, Judgement.OUTSIDE, case="t.a", promised=False),
+        result(Verdict.PASS, Judgement.BONUS, case="t.b", promised=False),
+    ]
+    assert squares(drawn(outside), "g")[0].get("class") == "square is-partly"
+    assert squares(drawn(outside[:1]), "g")[0].get("class") == "square is-outside"
+
+
+def test_the_example_run_has_its_broken_cells_on_the_map():
+    broken = [
+        row.squares[reader].counts[Judgement.BROKEN]
+        for row in release_map(*broken_run()).rows
+        for reader in row.squares
+        if row.squares[reader].worst is Judgement.BROKEN
+    ]
+    assert sum(broken) == 67
+
+
+def test_rows_are_by_platform_and_the_newest_writer_is_first():
+    results = [on_platform("tpu"), on_platform("cpu"), on_platform("cpu", writer="0.10.1")]
+    rows = mapped(results).rows
+    assert [(row.platform, row.writer.name) for row in rows] == [("cpu", "0.10.1"), ("cpu", "0.9.2"), ("tpu", "0.9.2")]
+
+
+def test_one_jaxlib_with_two_jax_is_two_readers():
+    plain = result()
+    other = msgspec.structs.replace(plain, reader=msgspec.structs.replace(plain.reader, jax="0.10.1"))
+    assert [reader.term for reader in mapped([plain, other]).readers] == ["0.10.2-jax0.10.1", "0.10.2-jax0.10.2"]
+
+
+def test_no_cells_no_map():
+    assert map_figure(mapped([])) == ""
+    with pytest.raises(ReportError, match="found none"):
+        map_svg(mapped([]))
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_square_leads_to_its_cells():
+    (square,) = squares(drawn([result()], links=True))
+    assert unquote(square.get("href")) == "#filter=writer:0.9.2 reader:0.10.2 platform:cpu"
+
+
+def test_all_squares_are_one_tab_stop():
+    picture = drawn(broken_run()[0], links=True)
+    assert [square.get("tabindex") for square in squares(picture)] == ["0", *["-1"] * (5 * 17 - 1)]
+
+
+def test_a_picture_alone_has_its_colours_and_no_links():
+    picture = map_svg(mapped([result()]), standalone=True, headline="KEPT: all 1 promised cells.")
+    assert "--map-kept: #" in picture
+    assert "KEPT: all 1 promised cells." in picture
+    assert "<a " not in picture
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_every_square_is_inside_the_picture(narrow):
+    picture = drawn(broken_run()[0], narrow=narrow)
+    _, _, width, height = map(float, picture.get("viewBox").split())
+    for square in squares(picture, "g"):
+        box = {name: float(square.find("rect").get(name)) for name in ("x", "y", "width", "height")}
+        assert 0 <= box["x"] <= width - box["width"]
+        assert 0 <= box["y"] <= height - box["height"]

@@ -1,0 +1,26 @@
+"""What does a pull request see of a run with 67 broken cells of three causes?
+
+``python -m tools.example_report [FILE]`` writes its Markdown; tests/example_runs.py makes the run.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "example_report.md"
+
+
+def example() -> str:
+    """The Markdown of the example, as `jaxexport report --markdown` writes it."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from example_runs import broken_run
+
+    from export_core.report.markdown import markdown_text
+
+    return markdown_text(*broken_run())
+
+
+if __name__ == "__main__":
+    Path(*sys.argv[1:] or [PAGE]).write_text(example())

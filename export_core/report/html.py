@@ -20,6 +20,8 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import completed
 from export_core.judge.result import WriterOf, by_build_date
 from export_core.phrases import few, plural
+from export_core.report.drawing.map_svg import map_figure
+from export_core.report.drawing.release_map import release_map
 from export_core.report.findings import Finding, capped, findings
 from export_core.report.grid import Grid, grid
 from export_core.report.links import cause_link, cell_link, file_address, filter_link, web_address
@@ -75,7 +77,7 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
         causes=cards,
         causes_count=sum(map(_is_urgent, collected)),
         others=_others([finding for finding in listed if not _is_urgent(finding)], more),
-        map="",
+        map=Markup(map_figure(release_map(results, summary))),
         cells=len(results),
         facets=_facets(results, summary),
         legend=LEGEND.splitlines(),
@@ -86,7 +88,7 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
 
 def rendered(template: str, scripts: Sequence[str], **values: Any) -> str:
     """A page from its template, with style and scripts, which it allows by their hashes."""
-    style = _TEMPLATES.joinpath("page.css").read_text("utf-8")
+    style = "".join(_TEMPLATES.joinpath(name).read_text("utf-8") for name in ("page.css", "map.css"))
     script = "".join(_TEMPLATES.joinpath(name).read_text("utf-8") for name in scripts)
     # Undefined names are errors, and whatever comes from results is escaped.
     templates = jinja2.Environment(

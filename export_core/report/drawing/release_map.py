@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.releases import Direction, Windows
+from export_core.report.links import release_term
 from export_core.report.wording import JUDGEMENT_MEANINGS
 
 
@@ -108,13 +109,13 @@ def _pair(release: WriterOf | ReaderOf) -> tuple[str, str]:
 
 def _releases(releases: Iterable[WriterOf | ReaderOf]) -> dict[tuple[str, str], MapRelease]:
     """The releases by jaxlib and jax. Writers on several platforms are one."""
-    built = {_pair(release): release.built for release in releases}
-    paired = Counter(jaxlib for jaxlib, _ in built)
+    different = {_pair(release): release for release in releases}
+    paired = Counter(jaxlib for jaxlib, _ in different)
     return {
-        (jaxlib, jax): MapRelease(f"{jaxlib} · {jax}", f"{jaxlib}-jax{jax}", day)
-        if paired[jaxlib] > 1
-        else MapRelease(jaxlib, jaxlib, day)
-        for (jaxlib, jax), day in built.items()
+        pair: MapRelease(f"{release.jaxlib} · {release.jax}", release_term(release), release.built)
+        if paired[release.jaxlib] > 1
+        else MapRelease(release.jaxlib, release.jaxlib, release.built)
+        for pair, release in different.items()
     }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.options import console, day_of, policy_option
+from export_core.cli.options import console, day_of, policy_option, with_fail_on
 from export_core.cli.output import echo
 from export_core.runs.errors import RunError
 
@@ -31,18 +32,31 @@ _REPLAYED = ("tolerances", "numbers", "allow", "quirks")
 )
 @click.option("--baseline", metavar="OLD", help="Folder of an earlier run: also show what is different from it.")
 @click.option(
+    "--fail-on",
+    type=click.Choice(["outside", "bonus-lost"]),
+    multiple=True,
+    help="Also end with 1 where a cell outside its window fails other than by a refusal (outside), or was a bonus in "
+    "--baseline and fails now (bonus-lost); may be given several times. [default: the policy's]",
+)
+@click.option(
     "--json",
     "as_json",
     is_flag=True,
     help="Print the difference from --baseline as JSON (schema/comparison.schema.json).",
 )
 def judge(
-    folder: str, policy_file: str | None, as_of: str | None, propose: bool, baseline: str | None, as_json: bool
+    folder: str,
+    policy_file: str | None,
+    as_of: str | None,
+    propose: bool,
+    baseline: str | None,
+    fail_on: Sequence[str],
+    as_json: bool,
 ) -> None:
     """Judge the results of a matrix run again, with another policy or as of another day.
 
     The policy is the named one, else that of the project in the working folder, else that of the run. Exit codes are
-    those of `jaxexport matrix`; --baseline does not change them.
+    those of `jaxexport matrix`; --baseline alone does not change them.
     """
     from export_core.cli.report import print_difference
     from export_core.judge import RunFacts, calendar_facts, judge_again, summarize
@@ -56,14 +70,17 @@ def judge(
         raise click.UsageError("--json prints the difference from a baseline: it needs --baseline OLD.")
     if propose and baseline:
         raise click.UsageError("--propose cannot be combined with --baseline.")
+    if "bonus-lost" in fail_on and not baseline:
+        raise click.UsageError("--fail-on bonus-lost compares with an earlier run: it needs --baseline OLD.")
     recorded, before, _ = read_run(Path(folder))
-    policy = _policy(policy_file, before)
+    policy = with_fail_on(_policy(policy_file, before), fail_on)
     results = with_causes(judge_again(result, policy) for result in recorded)
     # Not today: the same results and policy are to give the same judgement on any day.
     day = day_of(as_of) if as_of else before.as_of
     facts = replace(RunFacts.from_summary(before), as_of=day, calendar=calendar_facts(policy.calendar(), day))
     summary = summarize(results, policy, facts)
     comparison = compare_with_baseline(Path(folder), Path(baseline), results, summary, policy) if baseline else None
+    summary = comparison.now if comparison else summary  # which a lost bonus may have failed
     if propose:
         echo(proposal(results, summary), nl=False)
         # On stderr: standard output is YAML, to be appended to a policy.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from export_core.cli.options import FiniteRange, console, policy_of
+from export_core.cli.options import FiniteRange, console, policy_of, with_fail_on
 from export_core.cli.plan import run_options, selecting_options, selection_of
 
 if TYPE_CHECKING:
@@ -85,8 +85,15 @@ if TYPE_CHECKING:
     metavar="REASON",
     help="Why a run without a promised cell is meant: it ends with 0, not 3. [default: the policy's]",
 )
+@click.option(
+    "--fail-on",
+    type=click.Choice(["outside"]),
+    multiple=True,
+    help="outside: also end with 1 where a cell outside its window fails other than by a refusal. [default: the "
+    "policy's]",
+)
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def matrix(quiet: bool, unpromised: str | None, **values: Any) -> None:
+def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values: Any) -> None:
     """Replay goldens in other jaxlib releases and judge every cell.
 
     Exit codes: 0 kept, 1 broken, 2 bad input, 3 incomplete or nothing was promised, 4 the list of known failures is
@@ -104,6 +111,7 @@ def matrix(quiet: bool, unpromised: str | None, **values: Any) -> None:
         if not unpromised.strip():
             raise click.UsageError("--unpromised: expected the reason why such a run is meant, found none.")
         policy = msgspec.structs.replace(policy, unpromised=unpromised)
+    policy = with_fail_on(policy, fail_on)
     options = run_options(values)
     screen = console()
     follower = Follower(screen, options, quiet=quiet)

@@ -13,6 +13,8 @@ import click
 from export_core.cli.output import echo, safe_console
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from export_core.policy import Policy
@@ -58,6 +60,13 @@ def policy_of(named: str | None) -> Policy:
     from export_core.policy import find_policy
 
     return find_policy(Path(), named)
+
+
+def with_fail_on(policy: Policy, kinds: Sequence[str]) -> Policy:
+    """The policy, with what --fail-on adds to its `fail_on`."""
+    import msgspec
+
+    return msgspec.structs.replace(policy, fail_on=tuple(dict.fromkeys((*policy.fail_on, *kinds))))
 
 
 def day_of(as_of: str | None) -> datetime.date:

@@ -15,6 +15,7 @@ from export_core.judge.accepted import Accepted
 from export_core.judge.causes import Cause, causes_in, completed
 from export_core.judge.coverage import left_out, nothing_promised, uncovered
 from export_core.judge.custom_calls import JudgedChange, judge_changes
+from export_core.judge.fail_on import failing_outside
 from export_core.judge.known import check_width, scope_of, stale_entries
 from export_core.judge.result import Judgement, Result
 from export_core.phrases import plural
@@ -66,8 +67,8 @@ class Summary(msgspec.Struct, frozen=True):
     selected goldens that have no cell on the platforms asked for. `unpromised` says that no cell was promised, and is
     empty if one was; `partial` says which part of the project's plan this was, and is empty if it was all of it.
     `results_sha256` is the hash of results.jsonl. `promised` are the judgements of the cells inside their window, and
-    `causes` says what cells that fail have in common, the worst
-    first; `known_issues` are the upstream issues that they name.
+    `causes` says what cells that fail have in common, the worst first; `known_issues` are the upstream issues that they
+    name. `failed_on` says what failed the run because `fail_on` of the policy asks for it.
     """
 
     planned: int
@@ -95,6 +96,7 @@ class Summary(msgspec.Struct, frozen=True):
     promised: dict[str, int] = {}
     causes: list[Cause] = []
     known_issues: list[KnownIssue] = []
+    failed_on: list[str] = []
     identity: RunIdentity = RunIdentity()
 
 
@@ -191,6 +193,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         causes=causes,
         known_issues=[issue for issue in known_issues(policy.known_issues) if issue.id in named] if named else [],
         identity=facts.identity,
+        failed_on=failing_outside(results, policy),
     )
     return msgspec.structs.replace(summary, exit_code=exit_code_of(summary))
 
@@ -205,7 +208,7 @@ def exit_code_of(summary: Summary) -> int:
     # Incomplete outranks broken: what did not run may be broken too. The report lists both.
     if summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE):
         return INCOMPLETE
-    if summary.judgements.get(Judgement.BROKEN) or broken_changes(summary):
+    if summary.judgements.get(Judgement.BROKEN) or broken_changes(summary) or summary.failed_on:
         return BROKEN
     if summary.stale:
         return STALE

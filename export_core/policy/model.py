@@ -228,6 +228,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "run is incomplete."
         ),
     ] = None
+    fail_on: Annotated[
+        tuple[Literal["outside", "bonus-lost"], ...],
+        Meta(
+            description="What fails a run beside a broken promise: a cell outside its window that fails other than by "
+            "a refusal; with a baseline, a cell that was a bonus there and fails now."
+        ),
+    ] = ()
     rtol: Annotated[
         float | dict[str, float] | None, Meta(description="Relative tolerance of new goldens: a number, or by dtype.")
     ] = None

@@ -14,7 +14,7 @@ from export_core.report.findings import Finding
 from export_core.report.source_lines import SourceLine, source_line
 from export_core.report.wording import first_line
 
-_FAILING = {"BROKEN PROMISE": "error", "NOT REPLAYABLE": "error", "STALE LIST": "error"}
+_FAILING = {"BROKEN PROMISE": "error", "NOT REPLAYABLE": "error", "FAIL ON": "error", "STALE LIST": "error"}
 _MISSING = {"INCOMPLETE": "warning", "NOTHING PROMISED": "warning", "NOT COVERED": "warning", "FLAKY": "warning"}
 LEVELS = _FAILING | _MISSING
 """Kinds of findings that somebody has to look at. What is accepted, known or not promised points at no line."""

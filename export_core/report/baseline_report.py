@@ -9,6 +9,7 @@ import msgspec
 
 from export_core.environments.placement import Mode
 from export_core.judge import Judgement, Result, Summary
+from export_core.judge.fail_on import BONUS_LOST
 from export_core.judge.result import WORST_FIRST, ReaderOf, WriterOf, by_build_date
 from export_core.matrix import Verdict
 from export_core.phrases import few
@@ -108,10 +109,11 @@ def baseline_findings(difference: BaselineDifference) -> list[Finding]:
 
 def baseline_line(difference: BaselineDifference) -> str:
     """The counts of all changes, in one line."""
-    baseline = difference.baseline
+    baseline, now = difference.baseline, difference.now
+    lost = [text for text in now.failed_on if text.startswith(BONUS_LOST)]
     return (
         f"Since the baseline (as of {baseline.as_of}, {baseline.results:,} cells): {counts_line(difference.counts)}. "
-        f"Exit code {difference.now.exit_code} is that of the new run alone."
+        f"Exit code {now.exit_code}{f': {lost[0]}' if lost else ' is that of the new run alone'}."
     )
 
 

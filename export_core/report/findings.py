@@ -73,6 +73,7 @@ def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
     collected += _of_the_run(
         0, "BROKEN PROMISE", [text for change in summary.custom_call_changes for text in change.broken]
     )
+    collected += _of_the_run(0, "FAIL ON", [f"{text}." for text in summary.failed_on])
     collected += _of_the_run(1, "INCOMPLETE", summary.uncovered)
     collected += _of_the_run(1, "NOTHING PROMISED", [summary.unpromised] if summary.unpromised else [])
     collected += _of_the_run(2, "STALE LIST", summary.stale)

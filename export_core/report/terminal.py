@@ -23,6 +23,7 @@ from export_core.run_options import RESULTS
 _TITLE_STYLE = {
     "BROKEN PROMISE": "bold red",
     "NOT REPLAYABLE": "bold red",
+    "FAIL ON": "bold red",
     "REGRESSED": "bold red",
     "CAVEAT": "bold yellow",
     "fixed": "green",
@@ -35,7 +36,7 @@ _TITLE_STYLE = {
 }
 _HEADLINE_STYLE = {0: "bold green", 1: "bold red", 3: "bold magenta", 4: "bold yellow"}
 _COUNT_STYLES = {"broken": "bold red", "incomplete": "bold magenta", "known": "yellow", "ok": "green"}
-_DECIDING = ("BROKEN PROMISE", "NOT REPLAYABLE", "INCOMPLETE", "NOTHING PROMISED", "STALE LIST")
+_DECIDING = ("BROKEN PROMISE", "NOT REPLAYABLE", "FAIL ON", "INCOMPLETE", "NOTHING PROMISED", "STALE LIST")
 """Kinds of finding that decide the exit code: shown with evidence, as far as a screen has room."""
 MOST_SHOWN = 3
 """Findings with their evidence, all kinds together, but at least one of each kind."""
@@ -112,7 +113,7 @@ def _print_short(console: Console, collected: Sequence[Finding]) -> None:
     kinds: dict[str, list[Finding]] = defaultdict(list)
     for finding in collected:
         kinds[finding.title].append(finding)
-    deciding = [title for title in kinds if title in _DECIDING]
+    deciding = _deciding(kinds)
     for title in deciding:
         most = max(1, MOST_SHOWN // len(deciding))
         for finding in kinds[title][:most]:
@@ -123,11 +124,18 @@ def _print_short(console: Console, collected: Sequence[Finding]) -> None:
             _print_lines(console, [f"{title}  and {_counted(rest)}"], _title_style(title))
     console.print()
     for title in kinds:
-        if title not in _DECIDING:
+        if title not in deciding:
             about = kinds[title] if kinds[title][0].cause else kinds[title][1:]
             counted = _counted(about) if about else ""
             text = counted if about == kinds[title] else " And ".join(filter(None, (kinds[title][0].sentence, counted)))
             _print_finding(console, title, text, (), 1)
+
+
+def _deciding(kinds: Iterable[str]) -> list[str]:
+    """The kinds of finding that decide the exit code of a run that has all of these."""
+    kinds = list(dict.fromkeys(kinds))
+    also = ("outside the window",) if "FAIL ON" in kinds else ()
+    return [title for title in kinds if title in (*_DECIDING, *also)]
 
 
 def _print_finding(
@@ -168,7 +176,8 @@ def _counted(rest: Sequence[Finding]) -> str:
 def _next_steps(collected: Sequence[Finding], folder: Path | None, *, full: bool) -> list[tuple[str, str]]:
     """The commands to run next: the worst cell again, and the whole report."""
     named = "" if folder in (None, RESULTS) else f" {shlex.quote(str(folder))}"
-    worst = next((finding.cause for finding in collected if finding.cause and finding.title in _DECIDING), None)
+    deciding = _deciding(finding.title for finding in collected)
+    worst = next((finding.cause for finding in collected if finding.cause and finding.title in deciding), None)
     steps = [worst.reproduce] if worst and worst.reproduce else []
     steps.append(f"jaxexport report{named} --html report.html{'' if full else '  # or here: --full'}")
     return [("next", "\n".join(steps))]

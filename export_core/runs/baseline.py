@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from export_core.judge.gate import Summary
+from export_core.judge.fail_on import lost_bonuses
+from export_core.judge.gate import Summary, exit_code_of
 from export_core.judge.judgement import judge_again
 from export_core.judge.result import WORST_FIRST, Judgement, Result
 from export_core.matrix import Verdict
@@ -66,7 +67,10 @@ class CellDifference:
 
 @dataclass(frozen=True)
 class BaselineDifference:
-    """Two runs, both judged by the policy of the new one. `caveats`: why a change may not come from the cell itself."""
+    """Two runs, both judged by the policy of the new one. `caveats`: why a change may not come from the cell itself.
+
+    `now` is the summary of the new run, with the exit code that it has where the policy forbids to lose a bonus.
+    """
 
     baseline: Summary
     now: Summary
@@ -119,6 +123,9 @@ def compare_with_baseline(
         *_golden_caveat(other_goldens),
         *_policy_caveat(before, policy, rejudged),
     ]
+    if lost := lost_bonuses([(cell.then, cell.now) for cell in cells], policy):
+        summary = msgspec.structs.replace(summary, failed_on=[*summary.failed_on, *lost])
+        summary = msgspec.structs.replace(summary, exit_code=exit_code_of(summary))
     return BaselineDifference(before, summary, cells, caveats)
 
 

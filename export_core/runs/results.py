@@ -176,6 +176,7 @@ def _check_counts(path: Path, summary: Summary, results: Sequence[Result]) -> No
         **{name: bool(getattr(summary, name)) == bool(getattr(again, name)) for name in ("uncovered", "unpromised")},
         # What was added in the future is stale only until that day has come.
         "stale": bool(summary.stale) or not again.stale,
+        "failed_on": bool(summary.failed_on) == bool(again.failed_on),
         "custom_call_changes": broken_changes(summary) == broken_changes(again),
         "exit_code": summary.exit_code == exit_code_of(summary),
     }

@@ -21,7 +21,7 @@ NARROWING = {f"--{name}" for name in INPUTS}
 ELSEWHERE = {"--results", "--resume", "--help"}
 ACCEPTED = {
     *("--goldens", "--policy", "--as-of", "--target", "--wheels", "--index", "--executor", "--jobs", "--device-jobs"),
-    *("--timeout", "--memory", "--cache", "--no-cache", "--dump-ir", "--unpromised", "--quiet"),
+    *("--timeout", "--memory", "--cache", "--no-cache", "--dump-ir", "--unpromised", "--fail-on", "--quiet"),
 }
 STUB = """#!{python}
 import json, pathlib, sys

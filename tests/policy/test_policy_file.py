@@ -54,12 +54,12 @@ def test_everything_that_a_policy_can_say_is_read(load):
     assert policy.required == Required(("0.12.*",), ("0.9.2",), ("cpu",), 10, outside=False)
     assert policy.unpromised == "goldens of 2023, which only bonus cells read"
     assert policy.rtol == {"float32": 1e-4}
-    assert [entry.location.rpartition("/")[2] for entry in policy.quirks] == ["export_compat.yaml:31"]
+    assert [entry.location.rpartition("/")[2] for entry in policy.quirks] == ["export_compat.yaml:32"]
     assert [entry.location.rpartition("/")[2] for entry in policy.numbers] == [
-        "export_compat.yaml:19",
-        "export_compat.yaml:25",
+        "export_compat.yaml:20",
+        "export_compat.yaml:26",
     ]
-    assert [entry.location.rpartition("/")[2] for entry in policy.known_failures] == ["export_compat.yaml:46"]
+    assert [entry.location.rpartition("/")[2] for entry in policy.known_failures] == ["export_compat.yaml:47"]
     assert policy.calendar().built("0.13.0.dev20261120") == datetime.date(2026, 11, 20)
     assert policy.known_issues == "known_issues.yaml"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
 import re
 from collections import Counter
@@ -22,6 +23,7 @@ from export_core.judge.result import WriterOf, by_build_date
 from export_core.phrases import few, plural
 from export_core.report.drawing.map_svg import map_figure
 from export_core.report.drawing.release_map import release_map
+from export_core.report.drawing.windows_svg import windows_figure
 from export_core.report.findings import Finding, capped, findings
 from export_core.report.grid import Grid, grid
 from export_core.report.links import cause_link, cell_link, file_address, filter_link, web_address
@@ -39,6 +41,7 @@ MOST_FINDINGS = 40
 """The most findings of each kind that are listed; the table has every cell anyway."""
 
 SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "map.js", "page.js")
+_HALF_A_YEAR = datetime.timedelta(days=183)
 _TEMPLATES = Path(__file__).parent / "templates"
 _WORST = (Judgement.BROKEN, Judgement.INCOMPLETE)
 _ORDER = (*_WORST, Judgement.KNOWN, Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
@@ -48,7 +51,7 @@ _ORDER = (*_WORST, Judgement.KNOWN, Judgement.KEPT, Judgement.BONUS, Judgement.O
 def html_page(results: Sequence[Result], summary: Summary) -> str:
     """The page. Its texts come from the findings and the wording that all formats share."""
     results = completed(results)
-    table = grid(results)
+    table, drawn = grid(results), release_map(results, summary)
     line, counts = headline(summary)
     word, _, fact = line.partition(": ")
     fact, _, affected = fact.partition("; ")
@@ -77,7 +80,8 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
         causes=cards,
         causes_count=sum(map(_is_urgent, collected)),
         others=_others([finding for finding in listed if not _is_urgent(finding)], more),
-        map=Markup(map_figure(release_map(results, summary))),
+        map=Markup(map_figure(drawn)),
+        windows=Markup(windows_figure(drawn.generations, drawn.as_of, drawn.as_of + _HALF_A_YEAR)),
         cells=len(results),
         facets=_facets(results, summary),
         legend=LEGEND.splitlines(),

@@ -46,6 +46,7 @@ from export_core.report.drawing.map_svg import map_figure, map_picture
 from export_core.report.drawing.release_map import release_map
 from export_core.report.first_policy import first_policy
 from export_core.report.forecast_ical import calendar_file
+from export_core.report.forecast_page import forecast_page
 from export_core.report.forecast_text import forecast_lines, forecast_markdown
 from export_core.report.html import html_page
 from export_core.report.junit import junit_xml
@@ -310,7 +311,24 @@ DRAWN_TAGS = {"both", "div", "svg", "title", "style", "g", "a", "rect", "line", 
 PLAIN_TAGS = {"html", "head", "meta", "title", "style", "body", "header", "h1", "p", "main", "section", "h2", "table"}
 PLAIN_TAGS |= {"thead", "tr", "th", "tbody", "td", "span", "details", "summary", "b", "pre", "form", "label", "select"}
 PLAIN_TAGS |= {"option", "input", "output", "br", "div", "noscript", "footer", "dialog", "button", "dl", "script"}
-PLAIN_TAGS |= {"a", "ul", "ol", "li", "svg", "rect", "g", "line", "text", "article", "h3", "small", "dt", "dd", "code"}
+PLAIN_TAGS |= {
+    "a",
+    "ul",
+    "ol",
+    "li",
+    "svg",
+    "rect",
+    "g",
+    "line",
+    "text",
+    "circle",
+    "article",
+    "h3",
+    "small",
+    "dt",
+    "dd",
+    "code",
+}
 
 
 @settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
@@ -384,6 +402,7 @@ def golden_formats(root: Path, made: Golden) -> dict[str, str]:
         "policy": first_policy([made], "golden", "schema.json"),
         "forecast": "\n".join(map(printed, forecast_lines(ahead))),
         "forecast in Markdown": forecast_markdown(ahead),
+        "forecast as a page": forecast_page(ahead),
         "iCalendar": calendar_file(ahead).decode().replace("\r\n", "\n"),
     }
 
@@ -433,6 +452,7 @@ def check_golden(root: Path, choose: Callable[[], str]) -> None:
     texts = golden_formats(root, made)
     for name, text in texts.items():
         assert_harmless(name, text)
+    assert Tags(texts["forecast as a page"]).elements.keys() <= PLAIN_TAGS
     icalendar.Calendar.from_ical(texts["iCalendar"])
     yaml.safe_load(texts["policy"])
     assert all(len(widths) == 1 for widths in columns(texts["forecast in Markdown"]))

@@ -119,6 +119,11 @@ def test_one_jaxlib_with_two_jax_is_two_readers():
     assert [reader.term for reader in mapped([plain, other]).readers] == ["0.10.2-jax0.10.1", "0.10.2-jax0.10.2"]
 
 
+def test_a_golden_on_two_platforms_is_one_of_its_generation():
+    (generation,) = mapped([on_platform("cpu"), on_platform("tpu"), result(case="t.b")]).generations
+    assert (generation.writer, generation.goldens, str(generation.leaves)) == ("0.9.2", 2, "2026-09-15")
+
+
 def test_no_cells_no_map():
     assert map_figure(mapped([])) == ""
     with pytest.raises(ReportError, match="found none"):

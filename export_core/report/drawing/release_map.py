@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from export_core.judge import Judgement, Result, Summary
+from export_core.judge.forecast import Generation
 from export_core.judge.result import ReaderOf, WriterOf
+from export_core.judge.retention import leaves_window_on
 from export_core.releases import Direction, Windows
 from export_core.report.links import release_term
 from export_core.report.wording import JUDGEMENT_MEANINGS
@@ -61,6 +63,7 @@ class ReleaseMap:
     readers: tuple[MapRelease, ...]
     rows: tuple[MapRow, ...]
     as_of: datetime.date
+    generations: tuple[Generation, ...]
 
     @property
     def platforms(self) -> tuple[str, ...]:
@@ -100,7 +103,17 @@ def release_map(results: Sequence[Result], summary: Summary) -> ReleaseMap:
     rows.sort(key=lambda row: (row.writer.built, row.writer.name), reverse=True)
     rows.sort(key=lambda row: row.platform)
     by_date = sorted(set(readers.values()), key=lambda reader: (reader.built, reader.name))
-    return ReleaseMap(tuple(by_date), tuple(rows), summary.as_of)
+    generations = tuple(_generations(results, writers, windows))
+    return ReleaseMap(tuple(by_date), tuple(rows), summary.as_of, generations)
+
+
+def _generations(
+    results: Iterable[Result], writers: dict[tuple[str, str], MapRelease], windows: Windows
+) -> Iterator[Generation]:
+    """The windows of all writers. A golden is replayed on several platforms, and counts once."""
+    goldens = Counter(pair for pair, _ in {(_pair(result.writer), result.golden) for result in results})
+    for pair, writer in writers.items():
+        yield Generation(writer.name, writer.built, leaves_window_on(writer.built, windows), goldens[pair])
 
 
 def _pair(release: WriterOf | ReaderOf) -> tuple[str, str]:

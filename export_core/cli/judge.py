@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.cli.help import HelpfulCommand
-from export_core.cli.options import PATH, console, day_of, policy_option, with_fail_on
+from export_core.cli.options import PATH, console, day_of, full_option, policy_option, with_fail_on
 from export_core.cli.output import echo
 from export_core.runs.errors import RunError
 
@@ -47,6 +47,7 @@ _REPLAYED = ("tolerances", "numbers", "allow", "quirks")
     is_flag=True,
     help="Print the difference from --baseline as JSON (schema/comparison.schema.json).",
 )
+@full_option
 def judge(
     folder: str,
     policy_file: str | None,
@@ -55,6 +56,7 @@ def judge(
     baseline: str | None,
     fail_on: Sequence[str],
     as_json: bool,
+    full: bool,
 ) -> None:
     """Judge the results of a matrix run again, with another policy or as of another day.
 
@@ -89,7 +91,7 @@ def judge(
         # On stderr: standard output is YAML, to be appended to a policy.
         print_headline(console(stderr=True), summary)
     elif not as_json:
-        print_report(console(), results, summary, Path(folder))
+        print_report(console(), results, summary, Path(folder), full=full)
     if comparison:
         print_difference(comparison, as_json=as_json)
     raise click.exceptions.Exit(summary.exit_code)

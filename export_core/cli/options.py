@@ -44,6 +44,10 @@ index_option = click.option(
     "--index", metavar="URL", multiple=True, help="A package index with nightlies, searched before the default one."
 )
 
+full_option = click.option(
+    "--full", is_flag=True, help="In the terminal: every cell, and all evidence of every finding."
+)
+
 STDOUT = "-"
 _NO_WIDTH = 10_000
 """Of a file or a CI log, which has no width to respect: each sentence is a line there, and can be searched for."""

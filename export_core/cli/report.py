@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.cli.help import HelpfulCommand
-from export_core.cli.options import STDOUT, console, write_output
+from export_core.cli.options import STDOUT, console, full_option, write_output
 from export_core.cli.output import echo_json
 
 if TYPE_CHECKING:
@@ -70,9 +70,13 @@ _FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sar
     metavar="FILE",
     help="Write JUnit XML: a test case for each golden and reader, and one for the run.",
 )
+<<<<<<< HEAD
 @click.option("--svg", metavar="FILE", help="Draw the map of writers and readers as SVG.")
 @click.option("--png", metavar="FILE", help="Draw it as PNG. Needs pytest-jaxexport[png].")
 @click.option("--full", is_flag=True, help="In the terminal: every cell, and all evidence of every finding.")
+=======
+@full_option
+>>>>>>> term17
 @click.option("--sarif", metavar="FILE", help="Write SARIF for code scanning: a rule for each cause.")
 @click.option(
     "--annotations",

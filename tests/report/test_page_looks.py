@@ -1,4 +1,4 @@
-"""The page in Chromium at three sizes, in both themes, on paper and for a screen reader..
+"""The page in Chromium at three sizes, in both themes, on paper and for a screen reader.
 
 `PAGE_IMAGES=docs/images nox -s browser -- -k picture` writes them.
 """

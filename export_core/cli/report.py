@@ -70,13 +70,9 @@ _FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sar
     metavar="FILE",
     help="Write JUnit XML: a test case for each golden and reader, and one for the run.",
 )
-<<<<<<< HEAD
 @click.option("--svg", metavar="FILE", help="Draw the map of writers and readers as SVG.")
 @click.option("--png", metavar="FILE", help="Draw it as PNG. Needs pytest-jaxexport[png].")
-@click.option("--full", is_flag=True, help="In the terminal: every cell, and all evidence of every finding.")
-=======
 @full_option
->>>>>>> term17
 @click.option("--sarif", metavar="FILE", help="Write SARIF for code scanning: a rule for each cause.")
 @click.option(
     "--annotations",

@@ -42,7 +42,7 @@ from export_core.runs.baseline import BaselineDifference
 MOST_FINDINGS = 40
 """The most findings of each kind that are listed; the table has every cell anyway."""
 
-SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "page.js")
+SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "map.js", "page.js")
 _HALF_A_YEAR = datetime.timedelta(days=183)
 _TEMPLATES = Path(__file__).parent / "templates"
 _WORST = (Judgement.BROKEN, Judgement.INCOMPLETE)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from export_core.runs.baseline import BaselineDifference
 
 
-def _html(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
+def _html(results: list[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
     from export_core.report.html import html_page
 
-    return html_page(results, summary).encode()
+    return html_page(results, summary, difference).encode()
 
 
 def _markdown(results: list[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:

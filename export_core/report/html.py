@@ -21,6 +21,7 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import completed
 from export_core.judge.result import WriterOf, by_build_date
 from export_core.phrases import few, plural
+from export_core.report.comparison import comparison_of
 from export_core.report.drawing.map_svg import map_figure
 from export_core.report.drawing.release_map import release_map
 from export_core.report.drawing.windows_svg import windows_figure
@@ -36,6 +37,7 @@ from export_core.report.wording import (
     promised_nothing,
     ranges,
 )
+from export_core.runs.baseline import BaselineDifference
 
 MOST_FINDINGS = 40
 """The most findings of each kind that are listed; the table has every cell anyway."""
@@ -48,8 +50,8 @@ _ORDER = (*_WORST, Judgement.KNOWN, Judgement.KEPT, Judgement.BONUS, Judgement.O
 """What is promised, the worst first, then what is not."""
 
 
-def html_page(results: Sequence[Result], summary: Summary) -> str:
-    """The page. Its texts come from the findings and the wording that all formats share."""
+def html_page(results: Sequence[Result], summary: Summary, difference: BaselineDifference | None = None) -> str:
+    """The page, with the difference from an earlier run first. All formats share findings and wording."""
     results = completed(results)
     table, drawn = grid(results), release_map(results, summary)
     line, counts = headline(summary)
@@ -71,7 +73,7 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
         affected=affected[:1].upper() + affected[1:],
         counts=counts,
         exit_code=3 if promised_nothing(summary) else summary.exit_code,
-        identity=_identity(summary, table),
+        identity=[*_identity(summary, table), *_baseline(difference)],
         bar=_bar(summary),
         judgements=[
             (str(judgement), f"{judgements[judgement]:,}", meaning, filter_link(judgement=judgement))
@@ -80,6 +82,7 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
         causes=cards,
         causes_count=sum(map(_is_urgent, collected)),
         others=_others([finding for finding in listed if not _is_urgent(finding)], more),
+        comparison=comparison_of(difference) if difference else None,
         map=Markup(map_figure(drawn)),
         windows=Markup(windows_figure(drawn.generations, drawn.as_of, drawn.as_of + _HALF_A_YEAR)),
         cells=len(results),
@@ -144,6 +147,10 @@ def _identity(summary: Summary, table: Grid) -> list[tuple[str, str, str]]:
     return [entry for entry in listed if entry[1]]
 
 
+def _baseline(difference: BaselineDifference | None) -> list[tuple[str, str, str]]:
+    return [("baseline", f"as of {difference.baseline.as_of}", "")] if difference else []
+
+
 def _bar(summary: Summary) -> list[tuple[str, float, float]]:
     """The shares of the promised cells by judgement: name, start and length in percent."""
     total, start, parts = sum(summary.promised.values()), 0.0, []
@@ -179,6 +186,7 @@ def _card(finding: Finding, summary: Summary, writers: Sequence[str], readers: S
         "readers": ranges(cause.readers, readers),
         "first": first.jaxlib,
         "first_built": str(first.built),
+        "where": plural(len(cause.cases), "case") if len(cause.cases) > 1 else cause.cases[0].rpartition(".")[2],
         "cases": len(cause.cases),
         "case_names": few([case.rpartition(".")[2] for case in cause.cases]),
         "change": cause.change,

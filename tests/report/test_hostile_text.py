@@ -56,6 +56,7 @@ from export_core.report.progress import RunProgress
 from export_core.report.proposal import proposal
 from export_core.report.sarif import sarif_file
 from export_core.report.trend_text import trend_lines
+from export_core.runs.baseline import BaselineDifference, CellDifference, Change
 from export_core.runs.results import result_line
 from export_core.worker.protocol import Stage
 from pytest_jaxexport.summary import summary_lines
@@ -267,6 +268,11 @@ def disarmed(commands: str) -> str:
     return "\n".join(text.replace("%0A", "\n").replace("%3A", ":").replace("%25", "%") for text in texts)
 
 
+def changed(results: Sequence[Result], summary: Summary) -> BaselineDifference:
+    cells = [CellDifference(change, one, one) for change, one in zip(itertools.cycle(Change), results, strict=False)]
+    return BaselineDifference(summary, summary, cells, [results[0].message])
+
+
 RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "terminal 80": lambda results, summary: on_console(lambda to: print_report(to, results, summary), 80),
     "terminal 140": lambda results, summary: on_console(lambda to: print_report(to, results, summary)),
@@ -274,6 +280,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "Markdown": markdown_text,
     "JUnit": junit_xml,
     "HTML": html_page,
+    "comparison": lambda results, summary: html_page(results, summary, changed(results, summary)),
     "map": map_picture,
     "badge": lambda results, summary: badge_svg(badge(summary)),
     "map of a page": lambda results, summary: map_figure(release_map(results, summary)),
@@ -358,6 +365,7 @@ def check_run(results: list[Result], summary: Summary) -> None:
     assert not re.search(r"(?<!\\)<(?!br>|details|/?summary>|/details>|/?b>)|(?<!\\)\[|@\w|https?://|www\.", outside), (
         outside
     )
+    assert Tags(texts["comparison"]).elements.keys() <= PLAIN_TAGS
     page = Tags(texts["HTML"])
     assert page.elements.keys() <= PLAIN_TAGS
     assert page.elements["script"] == 2

@@ -233,7 +233,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
     along = plane.axis.slots[number]
     text = _words(row, reader, square)
     own = " is-own" if reader.term == row.writer.term else ""
-    parent.set("class", f"square is-{square.look}{own}")
+    parent.set("class", f"square is-{square.look}{own}{' is-pale' if square.pale else ''}")
     if parent.tag == "a":
         parent.set("aria-label", text)
     add(parent, "title", "", text)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.forecast import Generation
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.judge.retention import leaves_window_on
+from export_core.matrix.cell import CellKey
 from export_core.releases import Direction, Windows
 from export_core.report.links import release_term
 from export_core.report.wording import JUDGEMENT_MEANINGS
@@ -27,10 +28,14 @@ class MapRelease:
 
 @dataclass(frozen=True)
 class Square:
-    """The cells of a writer and a reader on one platform: how many there are of each judgement, the worst first."""
+    """The cells of a writer and a reader on one platform: how many there are of each judgement, the worst first.
+
+    `pale`: the map shows what changed since an earlier run, and none of these cells did.
+    """
 
     promised: bool
     counts: dict[Judgement, int]
+    pale: bool = False
 
     @property
     def worst(self) -> Judgement:
@@ -71,14 +76,14 @@ class ReleaseMap:
         return tuple(dict.fromkeys(row.platform for row in self.rows))
 
 
-def release_map(results: Sequence[Result], summary: Summary) -> ReleaseMap:
-    """The map of all results of a run."""
+def release_map(results: Sequence[Result], summary: Summary, changed: Collection[CellKey] | None = None) -> ReleaseMap:
+    """The map of all results of a run. Where it is to show what `changed`, all other squares are pale."""
     writers = _releases(result.writer for result in results)
     readers = _releases(result.reader for result in results)
     windows = _windows(results)
     counts: dict[tuple[str, MapRelease], dict[MapRelease, Counter[Judgement]]] = defaultdict(dict)
     goldens: dict[tuple[str, MapRelease], set[str]] = defaultdict(set)
-    promised = set()
+    promised, vivid = set(), set()
     for result in results:
         place = result.platform, writers[_pair(result.writer)]
         reader = readers[_pair(result.reader)]
@@ -86,6 +91,8 @@ def release_map(results: Sequence[Result], summary: Summary) -> ReleaseMap:
         goldens[place].add(result.golden)
         if result.promised:
             promised.add((place, reader))
+        if changed is None or result.key in changed:
+            vivid.add((place, reader))
     rows = [
         MapRow(
             writer,
@@ -94,17 +101,40 @@ def release_map(results: Sequence[Result], summary: Summary) -> ReleaseMap:
             until=writer.built + datetime.timedelta(days=windows.backward_days),
             goldens=len(goldens[platform, writer]),
             squares={
-                reader: Square(((platform, writer), reader) in promised, _worst_first(counter))
+                reader: Square(
+                    ((platform, writer), reader) in promised,
+                    _worst_first(counter),
+                    pale=((platform, writer), reader) not in vivid,
+                )
                 for reader, counter in by_reader.items()
             },
         )
         for (platform, writer), by_reader in counts.items()
     ]
-    rows.sort(key=lambda row: (row.writer.built, row.writer.name), reverse=True)
-    rows.sort(key=lambda row: row.platform)
-    by_date = sorted(set(readers.values()), key=lambda reader: (reader.built, reader.name))
     generations = tuple(_generations(results, writers, windows))
-    return ReleaseMap(tuple(by_date), tuple(rows), summary.as_of, generations)
+    return ReleaseMap(_by_date(readers.values()), _in_order(rows), summary.as_of, generations)
+
+
+def aligned(one: ReleaseMap, other: ReleaseMap) -> tuple[ReleaseMap, ReleaseMap]:
+    """The two maps, each with the rows and readers of both: what only the other one has is empty."""
+    readers = _by_date({*one.readers, *other.readers})
+
+    def filled(own: ReleaseMap, rows: Iterable[MapRow]) -> ReleaseMap:
+        places = {(row.platform, row.writer) for row in own.rows}
+        empty = [replace(row, squares={}) for row in rows if (row.platform, row.writer) not in places]
+        return replace(own, readers=readers, rows=_in_order([*own.rows, *empty]))
+
+    return filled(one, other.rows), filled(other, one.rows)
+
+
+def _by_date(readers: Iterable[MapRelease]) -> tuple[MapRelease, ...]:
+    return tuple(sorted(set(readers), key=lambda reader: (reader.built, reader.name)))
+
+
+def _in_order(rows: Iterable[MapRow]) -> tuple[MapRow, ...]:
+    """By platform, in each the newest writer first."""
+    newest_first = sorted(rows, key=lambda row: (row.writer.built, row.writer.name), reverse=True)
+    return tuple(sorted(newest_first, key=lambda row: row.platform))
 
 
 def _generations(

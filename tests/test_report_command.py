@@ -66,6 +66,17 @@ def test_sarif_is_a_file_and_annotations_are_printed_as_they_are(command):
     assert json.loads(Path("out.sarif").read_bytes())["version"] == "2.1.0"
 
 
+def test_the_map_is_drawn_as_svg_and_png(command):
+    assert command("report", "new", "--svg", "map.svg", "--png", "map.png").exit_code == 0
+    assert "BROKEN: 1 of 2 promised cells" in Path("map.svg").read_text()
+    assert Path("map.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_badge_is_svg_or_what_shields_reads(command):
+    assert "broken: 1 of 2 promised cells" in Xml.fromstring(command("badge", "new").stdout).get("aria-label", "")
+    assert json.loads(command("badge", "old", "--json").stdout)["message"] == "kept: all 2 promised cells"
+
+
 def test_annotations_and_a_format_cannot_share_standard_output(command):
     ended = command("report", "new", "--annotations", "--sarif", "-")
     assert (ended.exit_code, "only one format can be written to it" in ended.stderr) == (2, True)

@@ -10,6 +10,7 @@ import click
 
 from export_core.cli.artifacts import audit, diff, inspect
 from export_core.cli.backfill import backfill
+from export_core.cli.badge import badge
 from export_core.cli.environments import environments_group
 from export_core.cli.forecast import forecast
 from export_core.cli.goldens import goldens_group
@@ -26,7 +27,7 @@ from export_core.cli.trend import trend
 from export_core.errors import PREFIX, ExportCompatError
 
 _COMMANDS = (
-    *(inspect, audit, diff, matrix, plan, merge, judge, policy_group, forecast, report, trend),
+    *(inspect, audit, diff, matrix, plan, merge, judge, policy_group, forecast, report, badge, trend),
     *(environments_group, backfill, goldens_group, releases),
 )
 

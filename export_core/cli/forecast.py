@@ -45,8 +45,9 @@ HALF_A_YEAR = 183
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/forecast.schema.json).")
 @click.option("--markdown", is_flag=True, help="Print a section of Markdown.")
+@click.option("--html", metavar="FILE", help="Write a page: windows as bars over time, and all days.")
 @click.option("--ics", metavar="FILE", help="Also write the days as a calendar file (iCalendar).")
-def forecast(as_json: bool, markdown: bool, ics: str | None, **selection: Any) -> None:
+def forecast(as_json: bool, markdown: bool, ics: str | None, html: str | None, **selection: Any) -> None:
     """Show when goldens leave the window, what a jaxlib built on each day must run, and which deadlines are coming."""
     from export_core.report.forecast_ical import calendar_file
     from export_core.report.forecast_text import forecast_lines, forecast_markdown
@@ -58,9 +59,13 @@ def forecast(as_json: bool, markdown: bool, ics: str | None, **selection: Any) -
         echo_json(ahead)
     elif markdown:
         echo(forecast_markdown(ahead), nl=False)
-    else:
+    elif not html:
         for line in forecast_lines(ahead):
             echo(line)
+    if html:
+        from export_core.report.forecast_page import forecast_page
+
+        write_output(html, forecast_page(ahead).encode())
     if ics:
         write_output(ics, calendar_file(ahead))
 

@@ -46,7 +46,7 @@ EXAMPLES = {
     "merge": ("docs/scaling.md", "jaxexport merge shard-1 shard-2 --results .jaxexport"),
     "judge": ("docs/judging.md", "jaxexport judge --propose", "jaxexport judge new --baseline old"),
     "report": ("docs/reports.md", "jaxexport report --html report.html --junit junit.xml"),
-    "badge": ("docs/reports.md", "jaxexport badge"),
+    "badge": ("docs/reports.md", "jaxexport badge --output badge.svg"),
     "trend": ("docs/reports.md", "jaxexport trend --numbers --cases '*.test_fft'"),
     "releases": ("docs/policy.md", "jaxexport releases list"),
     "releases list": ("docs/policy.md", "jaxexport releases list --as-of 2026-10-25"),

@@ -12,7 +12,49 @@ from export_core.cli.options import STDOUT, console, full_option, write_output
 from export_core.cli.output import echo_json
 
 if TYPE_CHECKING:
+    from export_core.judge import Result, Summary
     from export_core.runs.baseline import BaselineDifference
+
+
+def _html(results: list[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
+    from export_core.report.html import html_page
+
+    return html_page(results, summary, difference).encode()
+
+
+def _markdown(results: list[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
+    from export_core.report.markdown import markdown_text
+
+    return markdown_text(results, summary, difference).encode()
+
+
+def _junit(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
+    from export_core.report.junit import junit_xml
+
+    return junit_xml(results, summary).encode()
+
+
+def _sarif(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
+    from export_core.report.sarif import sarif_file
+
+    return sarif_file(results, summary)
+
+
+def _svg(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
+    from export_core.report.drawing.map_svg import map_picture
+
+    return map_picture(results, summary).encode()
+
+
+def _png(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
+    from export_core.report.drawing.map_svg import map_picture
+    from export_core.report.drawing.png import png
+
+    return png(map_picture(results, summary))
+
+
+_FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sarif, "svg": _svg, "png": _png}
+"""What each option writes. A format is imported only where it is asked for."""
 
 
 @click.command(cls=HelpfulCommand)
@@ -28,6 +70,8 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write JUnit XML: a test case for each golden and reader, and one for the run.",
 )
+@click.option("--svg", metavar="FILE", help="Draw the map of writers and readers as SVG.")
+@click.option("--png", metavar="FILE", help="Draw it as PNG. Needs pytest-jaxexport[png].")
 @full_option
 @click.option("--sarif", metavar="FILE", help="Write SARIF for code scanning: a rule for each cause.")
 @click.option(
@@ -36,57 +80,35 @@ if TYPE_CHECKING:
     help="Print workflow commands of GitHub Actions: annotations at the lines of affected tests.",
 )
 @click.option("--baseline", metavar="OLD", help="Folder of an earlier run: show what is different from it first.")
-def report(
-    folder: Path,
-    html: str | None,
-    markdown: str | None,
-    junit: str | None,
-    sarif: str | None,
-    annotations: bool,
-    baseline: str | None,
-    full: bool,
-) -> None:
+def report(folder: Path, annotations: bool, baseline: str | None, full: bool, **files: str | None) -> None:
     """Report a finished matrix run in the terminal, or in files; - is standard output.
 
     Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and
     `jaxexport judge`.
     """
-    from export_core.report import print_report
     from export_core.runs.baseline import compare_with_baseline
     from export_core.runs.results import policy_of, read_run
 
-    formats = [html, markdown, junit, sarif, STDOUT if annotations else None]
-    if formats.count(STDOUT) > 1:
+    if [*files.values(), STDOUT if annotations else None].count(STDOUT) > 1:
         raise click.UsageError("- is standard output, as --annotations is: only one format can be written to it.")
     results, summary, _ = read_run(folder)
     difference = None
     if baseline:
         difference = compare_with_baseline(folder, Path(baseline), results, summary, policy_of(summary))
-    if not any(formats):
-        print_report(console(), results, summary, folder, full=full)
-        if difference:
-            print_difference(difference, as_json=False)
-    if html:
-        from export_core.report.html import html_page
-
-        write_output(html, html_page(results, summary).encode())
-    if markdown:
-        from export_core.report.markdown import markdown_text
-
-        write_output(markdown, markdown_text(results, summary, difference).encode())
-    if junit:
-        from export_core.report.junit import junit_xml
-
-        write_output(junit, junit_xml(results, summary).encode())
-    if sarif:
-        from export_core.report.sarif import sarif_file
-
-        write_output(sarif, sarif_file(results, summary))
+    for name, file in files.items():
+        if file:
+            write_output(file, _FORMATS[name](results, summary, difference))
     if annotations:
         from export_core.report.annotations import annotation_commands
 
         # As bytes: what is printed for people has its commands disarmed.
         write_output(STDOUT, annotation_commands(results, summary).encode())
+    elif not any(files.values()):
+        from export_core.report import print_report
+
+        print_report(console(), results, summary, folder, full=full)
+        if difference:
+            print_difference(difference, as_json=False)
 
 
 def print_difference(difference: BaselineDifference, *, as_json: bool) -> None:

@@ -49,6 +49,15 @@ class Event(msgspec.Struct, frozen=True):
     goldens: tuple[str, ...] = ()
 
 
+class Generation(msgspec.Struct, frozen=True):
+    """The goldens of a writer, a count, with their window: no jaxlib built from `leaves` on is promised to run them."""
+
+    writer: str
+    built: datetime.date
+    leaves: datetime.date
+    goldens: int
+
+
 class Obligations(msgspec.Struct, frozen=True):
     """What a jaxlib built on a day must do, given the goldens and releases that exist.
 
@@ -93,13 +102,15 @@ class ForecastDay(msgspec.Struct, frozen=True):
 class Forecast(msgspec.Struct, frozen=True):
     """What `jaxexport forecast --json` prints: the days from `as_of` to `until` on which something happens.
 
-    `release` is what a jaxlib built on `as_of` must do. `prunable` are goldens that nothing requires on that day.
+    `generations` are all writers by build date, also those whose goldens have left. `release` is what a jaxlib built on
+    `as_of` must do. `prunable` are goldens that nothing requires on that day.
     """
 
     as_of: datetime.date
     until: datetime.date
     goldens: int
     cases: int
+    generations: tuple[Generation, ...]
     deployed: tuple[DeployedReader, ...]
     release: Obligations
     prunable: tuple[str, ...]
@@ -142,6 +153,7 @@ def forecast(
         until=until,
         goldens=len(goldens),
         cases=len({golden.manifest.case for golden in goldens}),
+        generations=_generations(goldens, policy.window_lengths()),
         deployed=tuple(_deployed_reader(version, calendar, policy.window_lengths()) for version in in_use),
         release=_obligations(goldens, policy, calendar, as_of),
         prunable=prunable,
@@ -168,11 +180,23 @@ def _dated_events(
         yield from _custom_call_events(change, goldens, windows)
 
 
-def _writer_events(goldens: Sequence[Golden], windows: Windows) -> Iterator[tuple[datetime.date, Event]]:
+def _by_writer(goldens: Sequence[Golden]) -> dict[str, list[Golden]]:
     groups: dict[str, list[Golden]] = defaultdict(list)
     for golden in goldens:
         groups[golden.manifest.writer.jaxlib].append(golden)
-    for jaxlib, group in groups.items():
+    return groups
+
+
+def _generations(goldens: Sequence[Golden], windows: Windows) -> tuple[Generation, ...]:
+    built = {jaxlib: (group[0].manifest.writer.built, len(group)) for jaxlib, group in _by_writer(goldens).items()}
+    generations = (
+        Generation(jaxlib, day, leaves_window_on(day, windows), count) for jaxlib, (day, count) in built.items()
+    )
+    return tuple(sorted(generations, key=lambda generation: (generation.built, generation.writer)))
+
+
+def _writer_events(goldens: Sequence[Golden], windows: Windows) -> Iterator[tuple[datetime.date, Event]]:
+    for jaxlib, group in _by_writer(goldens).items():
         built = group[0].manifest.writer.built
         text = (
             f"writer {jaxlib} (built {built}) is outside the backward window of {windows.backward_days} days: no "

@@ -14,7 +14,7 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
     goldens, cases = plural(forecast.goldens, "golden"), plural(forecast.cases, "case")
     yield f"{goldens} of {cases}, from {forecast.as_of} to {forecast.until}"
     for reader in forecast.deployed:
-        yield _deployed_line(reader)
+        yield deployed_line(reader)
     yield ""
     yield f"{forecast.as_of}  today"
     yield from _obligation_lines(forecast.release)
@@ -22,7 +22,7 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
         yield f"  {plural(len(forecast.prunable), 'golden')} may be pruned (jaxexport goldens prune)"
     previous = forecast.release
     for day in forecast.days:
-        yield f"{day.day}  {_days_ahead(day.in_days)}"
+        yield f"{day.day}  {days_ahead(day.in_days)}"
         for event in day.events:
             yield f"  {event.kind.replace('_', ' ')}: {event.text}"
         # The obligations take two long lines: they are repeated only when they have changed.
@@ -40,7 +40,7 @@ def forecast_markdown(forecast: Forecast) -> str:
         "",
         f"{plural(forecast.goldens, 'golden')} of {plural(forecast.cases, 'case')}.",
     ]
-    lines += [f"- {for_markdown(_deployed_line(reader))}" for reader in forecast.deployed]
+    lines += [f"- {for_markdown(deployed_line(reader))}" for reader in forecast.deployed]
     lines += [
         "",
         "| day | in days | what happens | a jaxlib built that day must run goldens by | and its exports run in |",
@@ -68,7 +68,8 @@ def _obligation_lines(release: Obligations) -> Iterator[str]:
         yield f"  no goldens exist by these writers, which it must run too: {missing}"
 
 
-def _deployed_line(reader: DeployedReader) -> str:
+def deployed_line(reader: DeployedReader) -> str:
+    """What a reader in use is promised to run, without a full stop."""
     start = (
         f"reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "
         f"{reader.promised_until} export; "
@@ -79,7 +80,8 @@ def _deployed_line(reader: DeployedReader) -> str:
     return f"{start}; the newest, {reader.writer}, was built on {reader.writer_built}, {-reader.days} days too late"
 
 
-def _days_ahead(days: int) -> str:
+def days_ahead(days: int) -> str:
+    """``in 53 days``."""
     return "today" if days == 0 else "tomorrow" if days == 1 else f"in {days} days"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
 import re
 from collections import Counter
@@ -20,6 +21,10 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import completed
 from export_core.judge.result import WriterOf, by_build_date
 from export_core.phrases import few, plural
+from export_core.report.comparison import comparison_of
+from export_core.report.drawing.map_svg import map_figure
+from export_core.report.drawing.release_map import release_map
+from export_core.report.drawing.windows_svg import windows_figure
 from export_core.report.findings import Finding, capped, findings
 from export_core.report.grid import Grid, grid
 from export_core.report.links import cause_link, cell_link, file_address, filter_link, web_address
@@ -32,21 +37,23 @@ from export_core.report.wording import (
     promised_nothing,
     ranges,
 )
+from export_core.runs.baseline import BaselineDifference
 
 MOST_FINDINGS = 40
 """The most findings of each kind that are listed; the table has every cell anyway."""
 
-SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "page.js")
+SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "map.js", "page.js")
+_HALF_A_YEAR = datetime.timedelta(days=183)
 _TEMPLATES = Path(__file__).parent / "templates"
 _WORST = (Judgement.BROKEN, Judgement.INCOMPLETE)
 _ORDER = (*_WORST, Judgement.KNOWN, Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
 """What is promised, the worst first, then what is not."""
 
 
-def html_page(results: Sequence[Result], summary: Summary) -> str:
-    """The page. Its texts come from the findings and the wording that all formats share."""
+def html_page(results: Sequence[Result], summary: Summary, difference: BaselineDifference | None = None) -> str:
+    """The page, with the difference from an earlier run first. All formats share findings and wording."""
     results = completed(results)
-    table = grid(results)
+    table, drawn = grid(results), release_map(results, summary)
     line, counts = headline(summary)
     word, _, fact = line.partition(": ")
     fact, _, affected = fact.partition("; ")
@@ -66,7 +73,7 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
         affected=affected[:1].upper() + affected[1:],
         counts=counts,
         exit_code=3 if promised_nothing(summary) else summary.exit_code,
-        identity=_identity(summary, table),
+        identity=[*_identity(summary, table), *_baseline(difference)],
         bar=_bar(summary),
         judgements=[
             (str(judgement), f"{judgements[judgement]:,}", meaning, filter_link(judgement=judgement))
@@ -75,7 +82,9 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
         causes=cards,
         causes_count=sum(map(_is_urgent, collected)),
         others=_others([finding for finding in listed if not _is_urgent(finding)], more),
-        map="",
+        comparison=comparison_of(difference) if difference else None,
+        map=Markup(map_figure(drawn)),
+        windows=Markup(windows_figure(drawn.generations, drawn.as_of, drawn.as_of + _HALF_A_YEAR)),
         cells=len(results),
         facets=_facets(results, summary),
         legend=LEGEND.splitlines(),
@@ -86,7 +95,7 @@ def html_page(results: Sequence[Result], summary: Summary) -> str:
 
 def rendered(template: str, scripts: Sequence[str], **values: Any) -> str:
     """A page from its template, with style and scripts, which it allows by their hashes."""
-    style = _TEMPLATES.joinpath("page.css").read_text("utf-8")
+    style = "".join(_TEMPLATES.joinpath(name).read_text("utf-8") for name in ("page.css", "map.css"))
     script = "".join(_TEMPLATES.joinpath(name).read_text("utf-8") for name in scripts)
     # Undefined names are errors, and whatever comes from results is escaped.
     templates = jinja2.Environment(
@@ -138,6 +147,10 @@ def _identity(summary: Summary, table: Grid) -> list[tuple[str, str, str]]:
     return [entry for entry in listed if entry[1]]
 
 
+def _baseline(difference: BaselineDifference | None) -> list[tuple[str, str, str]]:
+    return [("baseline", f"as of {difference.baseline.as_of}", "")] if difference else []
+
+
 def _bar(summary: Summary) -> list[tuple[str, float, float]]:
     """The shares of the promised cells by judgement: name, start and length in percent."""
     total, start, parts = sum(summary.promised.values()), 0.0, []
@@ -173,6 +186,7 @@ def _card(finding: Finding, summary: Summary, writers: Sequence[str], readers: S
         "readers": ranges(cause.readers, readers),
         "first": first.jaxlib,
         "first_built": str(first.built),
+        "where": plural(len(cause.cases), "case") if len(cause.cases) > 1 else cause.cases[0].rpartition(".")[2],
         "cases": len(cause.cases),
         "case_names": few([case.rpartition(".")[2] for case in cause.cases]),
         "change": cause.change,

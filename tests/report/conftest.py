@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from example_runs import broken_run, large_run
 
-DESKTOP, TABLET, PHONE = (1440, 1000), (900, 1000), (390, 844)
+DESKTOP = (1440, 1000)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from xml.etree import ElementTree as Xml
 
 import icalendar
 import jsonschema
@@ -22,6 +23,7 @@ from export_core.goldens import GoldenError, GoldenStore
 from export_core.judge.forecast import Event, Forecast, ForecastDay, Kind, forecast
 from export_core.policy import KnownFailure, Policy
 from export_core.releases import load_calendar
+from export_core.report.drawing.windows_svg import forecast_figure
 from export_core.report.errors import ReportError
 from export_core.report.forecast_ical import calendar_file
 from export_core.report.forecast_text import forecast_markdown
@@ -107,6 +109,33 @@ def test_no_goldens_and_a_file_that_cannot_be_written_are_errors(project):
     ):
         with pytest.raises(error, match=said):
             raise run(*words).exception
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_says_first_what_leaves_first(project):
+    assert run("--as-of", "2026-11-21", "--html", "forecast.html").exit_code == 0
+    page = (project / "forecast.html").read_text()
+    assert "<h1>Next to leave: the 1 golden by 0.11.0, in 53 days (2027-01-13)</h1>" in page
+
+
+def test_a_bar_ends_on_the_day_on_which_its_goldens_leave():
+    figure = Xml.fromstring(f"<figure>{forecast_figure(made())}</figure>")
+    wide = figure.find("div/svg")
+    bars = {bar.find("title").text: bar.find("rect") for bar in wide.iter("g") if bar.find("rect") is not None}
+    ends = {title.split(",")[0]: float(bar.get("x")) + float(bar.get("width")) for title, bar in bars.items()}
+    today = float(next(line for line in wide.iter("line") if line.get("class") == "today").get("x1"))
+    assert ends["writer 0.9.2"] < today < ends["writer 0.11.0"] < ends["writer 0.12.0.1"]
+    # 96 days lie between the two last ones, and 53 between today and the first of them.
+    scale = (ends["writer 0.12.0.1"] - today) / 149
+    assert ends["writer 0.11.0"] == pytest.approx(today + 53 * scale, abs=0.3)
+
+
+def test_what_has_left_is_no_window_of_today():
+    texts = [text.text for text in Xml.fromstring(f"<figure>{forecast_figure(made())}</figure>").iter("text")]
+    assert "left on 2026-09-15" in texts
+    assert "leaves on 2027-04-19, in 149 days" in texts
 
 
 # --- the calendar file ------------------------------------------------------------------------------------------------

@@ -41,10 +41,12 @@ from export_core.policy import KnownFailure, Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_report
 from export_core.report.annotations import annotation_commands
-from export_core.report.drawing.map_svg import map_figure, map_svg
+from export_core.report.drawing.badge import badge, badge_svg
+from export_core.report.drawing.map_svg import map_figure, map_picture
 from export_core.report.drawing.release_map import release_map
 from export_core.report.first_policy import first_policy
 from export_core.report.forecast_ical import calendar_file
+from export_core.report.forecast_page import forecast_page
 from export_core.report.forecast_text import forecast_lines, forecast_markdown
 from export_core.report.html import html_page
 from export_core.report.junit import junit_xml
@@ -54,6 +56,7 @@ from export_core.report.progress import RunProgress
 from export_core.report.proposal import proposal
 from export_core.report.sarif import sarif_file
 from export_core.report.trend_text import trend_lines
+from export_core.runs.baseline import BaselineDifference, CellDifference, Change
 from export_core.runs.results import result_line
 from export_core.worker.protocol import Stage
 from pytest_jaxexport.summary import summary_lines
@@ -265,6 +268,11 @@ def disarmed(commands: str) -> str:
     return "\n".join(text.replace("%0A", "\n").replace("%3A", ":").replace("%25", "%") for text in texts)
 
 
+def changed(results: Sequence[Result], summary: Summary) -> BaselineDifference:
+    cells = [CellDifference(change, one, one) for change, one in zip(itertools.cycle(Change), results, strict=False)]
+    return BaselineDifference(summary, summary, cells, [results[0].message])
+
+
 RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "terminal 80": lambda results, summary: on_console(lambda to: print_report(to, results, summary), 80),
     "terminal 140": lambda results, summary: on_console(lambda to: print_report(to, results, summary)),
@@ -272,9 +280,9 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "Markdown": markdown_text,
     "JUnit": junit_xml,
     "HTML": html_page,
-    "map": lambda results, summary: map_svg(
-        release_map(results, summary), standalone=True, headline=results[0].message
-    ),
+    "comparison": lambda results, summary: html_page(results, summary, changed(results, summary)),
+    "map": map_picture,
+    "badge": lambda results, summary: badge_svg(badge(summary)),
     "map of a page": lambda results, summary: map_figure(release_map(results, summary)),
     "SARIF": lambda results, summary: sarif_file(results, summary).decode(),
     "annotations": lambda results, summary: disarmed(annotation_commands(results, summary)),
@@ -310,7 +318,24 @@ DRAWN_TAGS = {"both", "div", "svg", "title", "style", "g", "a", "rect", "line", 
 PLAIN_TAGS = {"html", "head", "meta", "title", "style", "body", "header", "h1", "p", "main", "section", "h2", "table"}
 PLAIN_TAGS |= {"thead", "tr", "th", "tbody", "td", "span", "details", "summary", "b", "pre", "form", "label", "select"}
 PLAIN_TAGS |= {"option", "input", "output", "br", "div", "noscript", "footer", "dialog", "button", "dl", "script"}
-PLAIN_TAGS |= {"a", "ul", "ol", "li", "svg", "rect", "article", "h3", "small", "dt", "dd", "code"}
+PLAIN_TAGS |= {
+    "a",
+    "ul",
+    "ol",
+    "li",
+    "svg",
+    "rect",
+    "g",
+    "line",
+    "text",
+    "circle",
+    "article",
+    "h3",
+    "small",
+    "dt",
+    "dd",
+    "code",
+}
 
 
 @settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
@@ -330,7 +355,7 @@ def check_run(results: list[Result], summary: Summary) -> None:
     for name, text in texts.items():
         assert_harmless(name, text)
     Xml.fromstring(texts["JUnit"])
-    for name in ("map", "map of a page"):
+    for name in ("badge", "map", "map of a page"):
         drawn = Xml.fromstring(f"<both>{texts[name]}</both>")
         assert {element.tag.rpartition("}")[2] for element in drawn.iter()} <= DRAWN_TAGS
         assert all(element.get("href", "#filter=").startswith("#filter=") for element in drawn.iter())
@@ -340,6 +365,7 @@ def check_run(results: list[Result], summary: Summary) -> None:
     assert not re.search(r"(?<!\\)<(?!br>|details|/?summary>|/details>|/?b>)|(?<!\\)\[|@\w|https?://|www\.", outside), (
         outside
     )
+    assert Tags(texts["comparison"]).elements.keys() <= PLAIN_TAGS
     page = Tags(texts["HTML"])
     assert page.elements.keys() <= PLAIN_TAGS
     assert page.elements["script"] == 2
@@ -384,6 +410,7 @@ def golden_formats(root: Path, made: Golden) -> dict[str, str]:
         "policy": first_policy([made], "golden", "schema.json"),
         "forecast": "\n".join(map(printed, forecast_lines(ahead))),
         "forecast in Markdown": forecast_markdown(ahead),
+        "forecast as a page": forecast_page(ahead),
         "iCalendar": calendar_file(ahead).decode().replace("\r\n", "\n"),
     }
 
@@ -433,6 +460,7 @@ def check_golden(root: Path, choose: Callable[[], str]) -> None:
     texts = golden_formats(root, made)
     for name, text in texts.items():
         assert_harmless(name, text)
+    assert Tags(texts["forecast as a page"]).elements.keys() <= PLAIN_TAGS
     icalendar.Calendar.from_ical(texts["iCalendar"])
     yaml.safe_load(texts["policy"])
     assert all(len(widths) == 1 for widths in columns(texts["forecast in Markdown"]))

@@ -143,3 +143,17 @@ def test_few_tab_stops_lead_to_the_table(opened):
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "query"
+
+
+def test_the_map_is_one_tab_stop_and_a_square_leads_to_its_cells(opened):
+    page = opened()
+    squares = page.locator(".map-wide a.square")
+    assert squares.evaluate_all("all => all.filter(({ tabIndex }) => tabIndex === 0).length") == 1
+    squares.first.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    label = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert label.startswith("written by 0.9.2, read by 0.6.2")
+    page.keyboard.press("Enter")
+    assert page.input_value("#query").startswith("writer:0.9.2")
+    assert count(page) == "60 of 4,692 cells"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from urllib.parse import unquote
 from xml.etree import ElementTree as Xml
 
@@ -18,7 +19,8 @@ from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.releases import Windows, promise
 from export_core.report.drawing.axis import make_axis
-from export_core.report.drawing.map_svg import map_figure, map_svg
+from export_core.report.drawing.map_svg import map_figure, map_picture, map_svg
+from export_core.report.drawing.png import png
 from export_core.report.drawing.release_map import release_map
 from export_core.report.errors import ReportError
 
@@ -117,6 +119,11 @@ def test_one_jaxlib_with_two_jax_is_two_readers():
     assert [reader.term for reader in mapped([plain, other]).readers] == ["0.10.2-jax0.10.1", "0.10.2-jax0.10.2"]
 
 
+def test_a_golden_on_two_platforms_is_one_of_its_generation():
+    (generation,) = mapped([on_platform("cpu"), on_platform("tpu"), result(case="t.b")]).generations
+    assert (generation.writer, generation.goldens, str(generation.leaves)) == ("0.9.2", 2, "2026-09-15")
+
+
 def test_no_cells_no_map():
     assert map_figure(mapped([])) == ""
     with pytest.raises(ReportError, match="found none"):
@@ -137,9 +144,10 @@ def test_all_squares_are_one_tab_stop():
 
 
 def test_a_picture_alone_has_its_colours_and_no_links():
-    picture = map_svg(mapped([result()]), standalone=True, headline="KEPT: all 1 promised cells.")
+    picture = map_picture(*broken_run())
     assert "--map-kept: #" in picture
-    assert "KEPT: all 1 promised cells." in picture
+    assert "BROKEN: 67 of 1,350 promised cells, 3 causes<" in picture
+    assert "oldest reader affected 0.6.2, newest 0.12.0.1" in picture
     assert "<a " not in picture
 
 
@@ -151,3 +159,20 @@ def test_every_square_is_inside_the_picture(narrow):
         box = {name: float(square.find("rect").get(name)) for name in ("x", "y", "width", "height")}
         assert 0 <= box["x"] <= width - box["width"]
         assert 0 <= box["y"] <= height - box["height"]
+
+
+# --- PNG --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_png_has_text_where_no_font_is_installed():
+    with_text, without = (
+        png(map_svg(mapped([result(writer=writer)]), standalone=True)) for writer in ("0.9.2", "0.9.1")
+    )
+    assert with_text.startswith(b"\x89PNG")
+    assert with_text != without
+
+
+def test_a_png_without_resvg_is_one_clear_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    with pytest.raises(ReportError, match=r"pip install 'pytest-jaxexport\[png\]'"):
+        png("<svg/>")

@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
+from export_core.judge import Result, Summary
 from export_core.phrases import plural
 from export_core.report.drawing.axis import Axis, make_axis
-from export_core.report.drawing.release_map import MapRelease, MapRow, ReleaseMap, Square
+from export_core.report.drawing.release_map import MapRelease, MapRow, ReleaseMap, Square, release_map
 from export_core.report.drawing.svg import add, picture, text_of, width_of
 from export_core.report.errors import ReportError
+from export_core.report.links import filter_link
+from export_core.report.wording import headline
 
 LOOKS = {
     "kept": "kept",
@@ -61,11 +63,16 @@ class _Plane:
 
 
 def map_svg(
-    drawn: ReleaseMap, *, standalone: bool = False, links: bool = False, narrow: bool = False, headline: str = ""
+    drawn: ReleaseMap,
+    *,
+    standalone: bool = False,
+    links: bool = False,
+    narrow: bool = False,
+    heading: tuple[str, str] | None = None,
 ) -> str:
     """The map. With `links`, each square leads to its cells in the table of the page.
 
-    Raises `ReportError` where there is no cell.
+    The two lines of a `heading` are above it, the first in large letters. Raises `ReportError` where there is no cell.
     """
     if not drawn.rows:
         raise ReportError("The map of a run shows its cells: expected at least one result, found none.")
@@ -73,14 +80,15 @@ def map_svg(
     rows = sorted(drawn.rows, key=lambda row: row.platform, reverse=True) if narrow else drawn.rows
     drawn = replace(drawn, rows=tuple(rows))
     offsets, breadth = _rows_across(drawn, narrow)
-    plane = _plane(drawn, breadth, narrow, bool(headline))
+    plane = _plane(drawn, breadth, narrow, bool(heading))
     width = 350.0 if narrow else 900.0
     legend = list(_legend(drawn, width, narrow))
     bottom = plane.point(0, breadth)[1] + (30 if narrow else 46)
     label = f"Map of the run: {len(drawn.rows)} writers (rows) and {len(drawn.readers)} readers by build date"
     root = picture("release-map", width, bottom + legend[-1][2] + 12, label, standalone=standalone)
-    if headline:
-        add(root, "text", "headline", headline, x=20, y=34)
+    if heading:
+        add(root, "text", "headline", heading[0], x=20, y=36)
+        add(root, "text", "legend", heading[1], x=20, y=54)
     _time(root, drawn, plane)
     named = _with_room(offsets)
     for row, across in zip(drawn.rows, offsets, strict=True):
@@ -97,6 +105,14 @@ def map_svg(
     for look, x, y, text in legend:
         _legend_entry(root, look, x, bottom + y, text)
     return text_of(root)
+
+
+def map_picture(results: Sequence[Result], summary: Summary) -> str:
+    """The map of a run as a picture that stands alone, with the run's headline. Raises `ReportError` without cells."""
+    first, _, rest = headline(summary)[0].partition("; ")
+    details = (summary.identity.project, rest.removesuffix("."), f"{summary.results:,} cells")
+    heading = first.removesuffix("."), " · ".join(filter(None, details))
+    return map_svg(release_map(results, summary), standalone=True, heading=heading)
 
 
 def map_figure(drawn: ReleaseMap) -> str:
@@ -131,7 +147,7 @@ def _with_room(places: Sequence[float]) -> set[float]:
     return set(labelled)
 
 
-def _plane(drawn: ReleaseMap, breadth: float, narrow: bool, headline: bool) -> _Plane:
+def _plane(drawn: ReleaseMap, breadth: float, narrow: bool, heading: bool) -> _Plane:
     built = [reader.built for reader in drawn.readers]
     if narrow:
         axis = make_axis(built, drawn.as_of, 27.0 * len(built) + 90, slot=24, end=20)
@@ -142,7 +158,7 @@ def _plane(drawn: ReleaseMap, breadth: float, narrow: bool, headline: bool) -> _
     # Names above the columns are steeper where these are close to each other.
     angle = 45 if (pitch if narrow else axis.slot) >= 18 else 75
     longest = max(width_of(name, 11.5) for name in names)
-    top = 24 + longest * math.sin(math.radians(angle)) + (40 if headline else 0)
+    top = 24 + longest * math.sin(math.radians(angle)) + (50 if heading else 0)
     return _Plane(narrow, axis, pitch, breadth, 56 if narrow else 96, top, angle)
 
 
@@ -204,8 +220,8 @@ def _link(
 ) -> Xml.Element:
     """The link to the cells of a square. `data-row` and `data-column` are for arrow keys: one square is a tab stop."""
     down, right = (-place[1], -place[0]) if plane.narrow else place
-    query = f"writer:{row.writer.term} reader:{reader.term} platform:{row.platform}"
-    link = add(root, "a", href=f"#filter={quote(query, safe='', errors='replace')}", tabindex=0 if first else -1)
+    address = filter_link(writer=row.writer.term, reader=reader.term, platform=row.platform)
+    link = add(root, "a", href=address, tabindex=0 if first else -1)
     link.set("data-row", str(down))
     link.set("data-column", str(right))
     return link
@@ -217,7 +233,7 @@ def _square(parent: Xml.Element, row: MapRow, reader: MapRelease, plane: _Plane,
     along = plane.axis.slots[number]
     text = _words(row, reader, square)
     own = " is-own" if reader.term == row.writer.term else ""
-    parent.set("class", f"square is-{square.look}{own}")
+    parent.set("class", f"square is-{square.look}{own}{' is-pale' if square.pale else ''}")
     if parent.tag == "a":
         parent.set("aria-label", text)
     add(parent, "title", "", text)

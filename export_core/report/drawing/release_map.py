@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from export_core.judge import Judgement, Result, Summary
+from export_core.judge.forecast import Generation
 from export_core.judge.result import ReaderOf, WriterOf
+from export_core.judge.retention import leaves_window_on
+from export_core.matrix.cell import CellKey
 from export_core.releases import Direction, Windows
+from export_core.report.links import release_term
 from export_core.report.wording import JUDGEMENT_MEANINGS
 
 
@@ -24,10 +28,14 @@ class MapRelease:
 
 @dataclass(frozen=True)
 class Square:
-    """The cells of a writer and a reader on one platform: how many there are of each judgement, the worst first."""
+    """The cells of a writer and a reader on one platform: how many there are of each judgement, the worst first.
+
+    `pale`: the map shows what changed since an earlier run, and none of these cells did.
+    """
 
     promised: bool
     counts: dict[Judgement, int]
+    pale: bool = False
 
     @property
     def worst(self) -> Judgement:
@@ -60,6 +68,7 @@ class ReleaseMap:
     readers: tuple[MapRelease, ...]
     rows: tuple[MapRow, ...]
     as_of: datetime.date
+    generations: tuple[Generation, ...]
 
     @property
     def platforms(self) -> tuple[str, ...]:
@@ -67,14 +76,14 @@ class ReleaseMap:
         return tuple(dict.fromkeys(row.platform for row in self.rows))
 
 
-def release_map(results: Sequence[Result], summary: Summary) -> ReleaseMap:
-    """The map of all results of a run."""
+def release_map(results: Sequence[Result], summary: Summary, changed: Collection[CellKey] | None = None) -> ReleaseMap:
+    """The map of all results of a run. Where it is to show what `changed`, all other squares are pale."""
     writers = _releases(result.writer for result in results)
     readers = _releases(result.reader for result in results)
     windows = _windows(results)
     counts: dict[tuple[str, MapRelease], dict[MapRelease, Counter[Judgement]]] = defaultdict(dict)
     goldens: dict[tuple[str, MapRelease], set[str]] = defaultdict(set)
-    promised = set()
+    promised, vivid = set(), set()
     for result in results:
         place = result.platform, writers[_pair(result.writer)]
         reader = readers[_pair(result.reader)]
@@ -82,6 +91,8 @@ def release_map(results: Sequence[Result], summary: Summary) -> ReleaseMap:
         goldens[place].add(result.golden)
         if result.promised:
             promised.add((place, reader))
+        if changed is None or result.key in changed:
+            vivid.add((place, reader))
     rows = [
         MapRow(
             writer,
@@ -90,16 +101,49 @@ def release_map(results: Sequence[Result], summary: Summary) -> ReleaseMap:
             until=writer.built + datetime.timedelta(days=windows.backward_days),
             goldens=len(goldens[platform, writer]),
             squares={
-                reader: Square(((platform, writer), reader) in promised, _worst_first(counter))
+                reader: Square(
+                    ((platform, writer), reader) in promised,
+                    _worst_first(counter),
+                    pale=((platform, writer), reader) not in vivid,
+                )
                 for reader, counter in by_reader.items()
             },
         )
         for (platform, writer), by_reader in counts.items()
     ]
-    rows.sort(key=lambda row: (row.writer.built, row.writer.name), reverse=True)
-    rows.sort(key=lambda row: row.platform)
-    by_date = sorted(set(readers.values()), key=lambda reader: (reader.built, reader.name))
-    return ReleaseMap(tuple(by_date), tuple(rows), summary.as_of)
+    generations = tuple(_generations(results, writers, windows))
+    return ReleaseMap(_by_date(readers.values()), _in_order(rows), summary.as_of, generations)
+
+
+def aligned(one: ReleaseMap, other: ReleaseMap) -> tuple[ReleaseMap, ReleaseMap]:
+    """The two maps, each with the rows and readers of both: what only the other one has is empty."""
+    readers = _by_date({*one.readers, *other.readers})
+
+    def filled(own: ReleaseMap, rows: Iterable[MapRow]) -> ReleaseMap:
+        places = {(row.platform, row.writer) for row in own.rows}
+        empty = [replace(row, squares={}) for row in rows if (row.platform, row.writer) not in places]
+        return replace(own, readers=readers, rows=_in_order([*own.rows, *empty]))
+
+    return filled(one, other.rows), filled(other, one.rows)
+
+
+def _by_date(readers: Iterable[MapRelease]) -> tuple[MapRelease, ...]:
+    return tuple(sorted(set(readers), key=lambda reader: (reader.built, reader.name)))
+
+
+def _in_order(rows: Iterable[MapRow]) -> tuple[MapRow, ...]:
+    """By platform, in each the newest writer first."""
+    newest_first = sorted(rows, key=lambda row: (row.writer.built, row.writer.name), reverse=True)
+    return tuple(sorted(newest_first, key=lambda row: row.platform))
+
+
+def _generations(
+    results: Iterable[Result], writers: dict[tuple[str, str], MapRelease], windows: Windows
+) -> Iterator[Generation]:
+    """The windows of all writers. A golden is replayed on several platforms, and counts once."""
+    goldens = Counter(pair for pair, _ in {(_pair(result.writer), result.golden) for result in results})
+    for pair, writer in writers.items():
+        yield Generation(writer.name, writer.built, leaves_window_on(writer.built, windows), goldens[pair])
 
 
 def _pair(release: WriterOf | ReaderOf) -> tuple[str, str]:
@@ -108,13 +152,13 @@ def _pair(release: WriterOf | ReaderOf) -> tuple[str, str]:
 
 def _releases(releases: Iterable[WriterOf | ReaderOf]) -> dict[tuple[str, str], MapRelease]:
     """The releases by jaxlib and jax. Writers on several platforms are one."""
-    built = {_pair(release): release.built for release in releases}
-    paired = Counter(jaxlib for jaxlib, _ in built)
+    different = {_pair(release): release for release in releases}
+    paired = Counter(jaxlib for jaxlib, _ in different)
     return {
-        (jaxlib, jax): MapRelease(f"{jaxlib} · {jax}", f"{jaxlib}-jax{jax}", day)
-        if paired[jaxlib] > 1
-        else MapRelease(jaxlib, jaxlib, day)
-        for (jaxlib, jax), day in built.items()
+        pair: MapRelease(f"{release.jaxlib} · {release.jax}", release_term(release), release.built)
+        if paired[release.jaxlib] > 1
+        else MapRelease(release.jaxlib, release.jaxlib, release.built)
+        for pair, release in different.items()
     }
 
 

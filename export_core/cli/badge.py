@@ -1,0 +1,29 @@
+"""The command `jaxexport badge`: the verdict of a finished run as a picture for a README."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from export_core.cli.help import HelpfulCommand
+from export_core.cli.options import STDOUT, write_output
+
+
+@click.command(cls=HelpfulCommand)
+@click.argument("folder", metavar="DIR", default=".jaxexport", type=click.Path(path_type=Path))
+@click.option("-o", "--output", metavar="FILE", default=STDOUT, help="Where to write it; - is standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Write what a shields.io endpoint badge reads, instead of SVG.")
+def badge(folder: Path, output: str, as_json: bool) -> None:
+    """Write a badge with the verdict of a finished run, as SVG.
+
+    Publish the file wherever a README can link to it, such as the pages of the repository.
+    """
+    from export_core.escaping import safe_json
+    from export_core.report.drawing.badge import badge as badge_of
+    from export_core.report.drawing.badge import badge_svg
+    from export_core.runs.results import read_run
+
+    _, summary, _ = read_run(folder)
+    shown = badge_of(summary)
+    write_output(output, (safe_json(shown) if as_json else badge_svg(shown).encode()) + b"\n")

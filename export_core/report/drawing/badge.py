@@ -1,0 +1,47 @@
+"""The badge of a run: its verdict in a few words, as a picture for a README or as what shields.io draws one from."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as Xml
+
+import msgspec
+
+from export_core.judge import Summary
+from export_core.report.drawing.svg import add, text_of, width_of
+from export_core.report.wording import headline, promised_nothing
+
+_LABEL = "jax.export"
+_COLOURS = {0: "#2c8a58", 1: "#c62f38", 3: "#6f7780", 4: "#9a6a00"}
+"""By exit code; white text is readable on each."""
+
+
+class Badge(msgspec.Struct, frozen=True, rename="camel"):
+    """What https://shields.io/badges/endpoint-badge reads."""
+
+    schema_version: int
+    label: str
+    message: str
+    color: str
+
+
+def badge(summary: Summary) -> Badge:
+    """The first numbers of the headline: ``broken: 67 of 1,350 promised cells``."""
+    name, _, facts = headline(summary)[0].removesuffix(".").partition(": ")
+    message = name.lower() if promised_nothing(summary) else f"{name.lower()}: {facts.split('; ')[0].split(', ')[0]}"
+    return Badge(1, _LABEL, message, _COLOURS.get(3 if promised_nothing(summary) else summary.exit_code, _COLOURS[3]))
+
+
+def badge_svg(shown: Badge) -> str:
+    """The picture, in the shape that shields.io has made usual."""
+    left, right = (round(width_of(text, 11)) + 12 for text in (shown.label, shown.message))
+    root = Xml.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "width": str(left + right), "height": "20"})
+    root.attrib |= {"role": "img", "aria-label": f"{shown.label}: {shown.message}"}
+    add(root, "title", "", f"{shown.label}: {shown.message}")
+    add(root, "rect", width=left + right, height=20, rx=4, fill="#444d56")
+    add(root, "rect", x=left, width=right, height=20, rx=4, fill=shown.color)
+    add(root, "rect", x=left, width=6, height=20, fill=shown.color)
+    font = {"font_family": "Verdana, DejaVu Sans, Geneva, sans-serif", "font_size": 11, "fill": "#fff"}
+    for text, start, width in ((shown.label, 0, left), (shown.message, left, right)):
+        # The width is estimated: whatever the font, the text has to fit.
+        add(root, "text", "", text, x=start + 6, y=14, textLength=width - 12, **font)
+    return text_of(root)

@@ -1,0 +1,43 @@
+"""The forecast as one HTML page that loads nothing else: windows as bars over time, then day by day what happens."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from export_core.judge.forecast import Forecast
+from export_core.phrases import plural
+from export_core.report.drawing.windows_svg import forecast_figure
+from export_core.report.forecast_text import days_ahead, deployed_line
+from export_core.report.html import rendered
+
+
+def forecast_page(forecast: Forecast) -> str:
+    """The page."""
+    prunable = f"{plural(len(forecast.prunable), 'golden')} may be pruned (jaxexport goldens prune)"
+    today = [("prunable", prunable)] if forecast.prunable else []
+    days = [(forecast.as_of, "today", today, forecast.release)]
+    for day in forecast.days:
+        events = [(event.kind.replace("_", " "), event.text) for event in day.events]
+        days.append((day.day, days_ahead(day.in_days), events, day.release))
+    return rendered(
+        "forecast.html",
+        (),
+        title=_title(forecast),
+        forecast=forecast,
+        goldens=plural(forecast.goldens, "golden"),
+        cases=plural(forecast.cases, "case"),
+        deployed=[deployed_line(reader) for reader in forecast.deployed],
+        figure=Markup(forecast_figure(forecast)),
+        days=days,
+    )
+
+
+def _title(forecast: Forecast) -> str:
+    """What leaves first: most of what a forecast is read for."""
+    ahead = [generation for generation in forecast.generations if forecast.as_of < generation.leaves <= forecast.until]
+    if not ahead:
+        return f"No goldens leave their window until {forecast.until}"
+    first = min(ahead, key=lambda generation: generation.leaves)
+    days = (first.leaves - forecast.as_of).days
+    goldens = f"the {plural(first.goldens, 'golden')} by {first.writer}"
+    return f"Next to leave: {goldens}, in {plural(days, 'day')} ({first.leaves})"

@@ -1,0 +1,82 @@
+"""`report --baseline OLD --html`: what regressed and what works again first, and the maps of both runs."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as Xml
+
+import msgspec
+from making import day, result, rules, summarize
+
+from export_core.judge import Judgement, Result
+from export_core.matrix import Verdict
+from export_core.report.comparison import comparison_of
+from export_core.report.drawing.release_map import aligned, release_map
+from export_core.report.html import html_page
+from export_core.report.links import cell_link
+from export_core.runs.baseline import BaselineDifference, CellDifference, Change, change_of
+
+KEPT, OTHER = result(case="t.a"), result(case="t.b", writer="0.10.1")
+CRASH = msgspec.structs.replace(KEPT, verdict=Verdict.CRASH, judgement=Judgement.BROKEN, message="died")
+CRASH_OTHER = msgspec.structs.replace(OTHER, verdict=Verdict.CRASH, judgement=Judgement.BROKEN, message="died")
+
+
+def summary(results: list[Result]):
+    return summarize(
+        results, planned=len(results), policy=rules(), as_of=day("2026-11-21"), selection={"whole": True}, seconds=1
+    )
+
+
+def difference(then: list[Result], now: list[Result], caveats=()) -> BaselineDifference:
+    old, new = ({one.key: one for one in run} for run in (then, now))
+    cells = [CellDifference(change_of(old.get(key), one), old.get(key), one) for key, one in new.items()]
+    cells += [CellDifference(Change.GONE, one, None) for key, one in old.items() if key not in new]
+    return BaselineDifference(summary(then), summary(now), cells, list(caveats))
+
+
+def page(then: list[Result], now: list[Result], caveats=()) -> str:
+    return html_page(now, summary(now), difference(then, now, caveats))
+
+
+def squares(picture: str, kind: str) -> list[str]:
+    return [
+        element.get("class", "")
+        for element in Xml.fromstring(picture).iter(kind)
+        if "aria-label" in element.attrib or element.find("title") is not None and element.find("rect") is not None
+    ]
+
+
+def test_what_regressed_is_before_everything_else():
+    text = page([KEPT, CRASH_OTHER], [CRASH, OTHER], ["the baseline had another plan"])
+    titles = re.findall(r'<b class="is-(\w+)">', text)
+    assert titles == ["regressed", "fixed"]
+    assert text.index("What changed") < text.index("Who runs what")
+    assert "the baseline had another plan" in text
+    assert "baseline</span> as of 2026-11-21" in text
+
+
+def test_a_page_without_a_baseline_compares_nothing():
+    assert "What changed" not in html_page([KEPT], summary([KEPT]))
+
+
+def test_squares_in_which_nothing_changed_are_pale():
+    (_, then), (_, now) = comparison_of(difference([KEPT, OTHER], [CRASH, OTHER])).maps
+    assert sorted(squares(then, "g")) == ["square is-kept", "square is-kept is-pale"]
+    assert sorted(squares(now, "a")) == ["square is-broken", "square is-kept is-pale"]
+
+
+def test_new_and_gone_cells_make_no_square_pale():
+    (_, then), (_, now) = comparison_of(difference([KEPT], [KEPT, OTHER])).maps
+    assert squares(then, "g") == ["square is-kept"]
+    assert squares(now, "a") == ["square is-kept"] * 2
+
+
+def test_both_maps_have_the_writers_of_both_runs():
+    one, other = (release_map(run, summary(run)) for run in ([KEPT], [OTHER]))
+    both = [[row.writer.name for row in drawn.rows] for drawn in aligned(one, other)]
+    assert both == [["0.10.1", "0.9.2"]] * 2
+
+
+def test_a_cell_that_is_gone_has_no_link():
+    kinds = comparison_of(difference([KEPT, OTHER], [CRASH])).kinds
+    assert {kind.name: kind.findings[0]["address"] for kind in kinds} == {"regressed": cell_link(KEPT.key), "gone": ""}

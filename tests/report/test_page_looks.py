@@ -1,0 +1,133 @@
+"""The page in Chromium at three sizes, in both themes, on paper and for a screen reader.
+
+`PAGE_IMAGES=docs/images nox -s browser -- -k picture` makes the pictures of the docs.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_runs import READERS, broken_run
+
+from export_core.matrix import Verdict
+from export_core.report.links import cell_link
+
+pytestmark = pytest.mark.browser
+
+SIZES = {"desktop": (1440, 1000), "tablet": (900, 1000), "phone": (390, 844)}
+CELL = cell_link(next(result for result in broken_run()[0] if result.verdict is Verdict.NUMERICS).key)
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[[str, Any], None]:
+    """Stores a picture, as small as 128 colours make it."""
+    folder = Path(os.environ.get("PAGE_IMAGES", tmp_path))
+    return lambda name, picture: picture.convert("RGB").quantize(128).save(folder / f"{name}.png", optimize=True)
+
+
+def screenshot(page: Any) -> Any:
+    from PIL import Image
+
+    return Image.open(io.BytesIO(page.screenshot()))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_the_first_screen_has_verdict_causes_and_map_in_a_picture(size, scheme, opened, save):
+    page = opened(size=SIZES[size], color_scheme=scheme)
+    if scheme == "light" or size == "desktop":
+        save(f"page-{size}" if scheme == "light" else f"page-{size}-dark", screenshot(page))
+    for place in ("h1", ".bar", ".brief li:nth-child(3)", "#h-map"):
+        box = page.locator(place).bounding_box()
+        assert box["y"] + box["height"] < SIZES[size][1], f"{place} is on the first screen"
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0], "nothing is wider than the screen"
+
+
+def test_a_cell_is_in_a_picture(opened, save):
+    page = opened(CELL)
+    save("page-cell", screenshot(page))
+    assert page.locator("#cell-generations").is_visible()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_all_readers_of_a_row_are_visible_at_once(size, opened):
+    page = opened(size=SIZES[size])
+    page.locator("#grid").scroll_into_view_if_needed()
+    inside = page.locator("#grid").bounding_box()
+    last = page.locator("[role=columnheader]").last.bounding_box()
+    assert last["x"] + last["width"] <= inside["x"] + inside["width"] + 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("address", ["", CELL, "#filter=judgement%3Abroken&order=case"])
+def test_axe_finds_no_violation(address, size, scheme, opened):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = opened(address, size=SIZES[size], color_scheme=scheme)
+    page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true")
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+@pytest.mark.parametrize("landscape", [False, True])
+def test_a_picture_of_the_print_has_every_row_and_column(landscape, opened, save):
+    import pypdfium2
+
+    page = opened()
+    printed = pypdfium2.PdfDocument(page.pdf(format="A4", landscape=landscape, print_background=True))
+    texts = [printed[number].get_textpage().get_text_bounded() for number in range(len(printed))]
+    save("page-print-landscape" if landscape else "page-print", printed[0].render(scale=1.4).to_pil())
+    with_table = [text for text in texts if "test_model_20" in text]
+    assert all(set(READERS) <= set(text.split()) for text in with_table), "the head is on each page"
+    whole = "\n".join(texts)
+    assert sum(whole.count(f"test_model_{number} ") for number in (20, 59)) >= 6
+    assert whole.count("crash!") >= 8
+    assert "Fails since jaxlib 0.12.0.1" in whole, "what is folded on the screen"
+    assert page.locator("#paper table").count() == 0, "and the screen is as before"
+
+
+def test_a_dark_screen_prints_on_white(opened):
+    page = opened(color_scheme="dark")
+    background = "getComputedStyle(document.documentElement).getPropertyValue('--paper')"
+    dark = page.evaluate(background)
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate(background) != dark
+
+
+def test_without_a_script_the_first_screen_and_the_counts_are_there(opened):
+    page = opened(java_script_enabled=False)
+    assert page.locator("h1").inner_text() == "BROKEN: 67 of 1,350 promised cells, 3 causes"
+    assert page.locator(".card").count() == 3
+    assert "no filters" not in page.locator("body").inner_text()
+    assert not page.locator("#search").is_visible()
+    page.locator(".writers summary").click()
+    assert page.locator(".writers tbody tr").count() == 5
+
+
+def test_a_hundred_thousand_cells_are_in_few_elements(opened, page_of):
+    page = opened(file=page_of(100_000))
+    assert page.locator("#count").inner_text().startswith("103,224 of 103,224")
+    assert page.evaluate("document.querySelectorAll('*').length") < 3000
+    page.fill("#query", "judgement:broken case:*cholesky*")
+    assert page.locator("#count").inner_text().startswith("176 of")
+
+
+def headings(page: Any) -> list[str]:
+    return page.get_by_role("heading").all_inner_texts()
+
+
+def test_headings_and_landmarks_lead_through_the_page(opened):
+    page = opened()
+    levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map(({ tagName }) => tagName)")
+    assert levels[0] == "H1"
+    assert levels.count("H1") == 1
+    for landmark in ("main", "search", "banner", "contentinfo"):
+        assert page.get_by_role(landmark).count() == 1
+    assert headings(page)[-1] == "Every cell"
+    assert page.get_by_role("grid", name="Every cell").count() == 1

@@ -35,7 +35,12 @@ _TITLE_STYLE = {
     "known failure": "yellow",
 }
 _HEADLINE_STYLE = {0: "bold green", 1: "bold red", 3: "bold magenta", 4: "bold yellow"}
-_COUNT_STYLES = {"broken": "bold red", "incomplete": "bold magenta", "known": "yellow", "ok": "green"}
+_COUNT_STYLES = {
+    r"[\d,]+ (to [\d,]+ )?broken\b": "bold red",
+    r"[\d,]+ (to [\d,]+ )?incomplete\b": "bold magenta",
+    r"[\d,]+ (to [\d,]+ )?known\b": "yellow",
+    r"(?<=: )ok\b": "green",
+}
 _DECIDING = ("BROKEN PROMISE", "NOT REPLAYABLE", "FAIL ON", "INCOMPLETE", "NOTHING PROMISED", "STALE LIST")
 """Kinds of finding that decide the exit code: shown with evidence, as far as a screen has room."""
 MOST_SHOWN = 3
@@ -81,10 +86,10 @@ def print_report(
         console.print()
     else:
         console.print()
-        for line in table_lines(results, console.width):
-            text = Text(line)
-            for word, style in _COUNT_STYLES.items():
-                text.highlight_regex(rf"(?:[\d,]+ (?:to [\d,]+ )?)?\b{word}\b", style)
+        for number, line in enumerate(table_lines(results, console.width)):
+            text = Text(line, style="" if number else "bold")
+            for pattern, style in _COUNT_STYLES.items():
+                text.highlight_regex(pattern, style)
             console.print(text, soft_wrap=True)
         _print_short(console, collected)
     print_lines(console, labelled_paragraphs(_next_steps(collected, folder, full=full), console.width))

@@ -42,7 +42,7 @@ def squares(picture: str, kind: str) -> list[str]:
     return [
         element.get("class", "")
         for element in Xml.fromstring(picture).iter(kind)
-        if "aria-label" in element.attrib or element.find("title") is not None and element.find("rect") is not None
+        if "aria-label" in element.attrib or (element.find("title") is not None and element.find("rect") is not None)
     ]
 
 

@@ -14,10 +14,11 @@ from export_core.cli.badge import badge
 from export_core.cli.environments import environments_group
 from export_core.cli.forecast import forecast
 from export_core.cli.goldens import goldens_group
+from export_core.cli.help import HelpfulGroup
 from export_core.cli.judge import judge
 from export_core.cli.matrix import matrix
 from export_core.cli.merge import merge
-from export_core.cli.output import echo
+from export_core.cli.output import accept_any_text, echo
 from export_core.cli.plan import plan
 from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
@@ -37,7 +38,7 @@ class UnexpectedExitError(ExportCompatError):
     exit_code = 3
 
 
-class _Commands(click.Group):
+class _Commands(HelpfulGroup):
     """Commands that end by click's own `Exit`, so that a `SystemExit` can only come from somewhere else."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -64,6 +65,8 @@ for _command in _COMMANDS:
 
 def main() -> None:
     """Entry point: an error that the user can fix is one line, and never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        accept_any_text(stream)
     try:
         # Not standalone: click would print its own errors, with another prefix.
         sys.exit(jaxexport(prog_name="jaxexport", standalone_mode=False) or 0)

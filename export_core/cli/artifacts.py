@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.options import policy_option
+from export_core.cli.help import HelpfulCommand
+from export_core.cli.options import PATH, policy_option
 from export_core.cli.output import echo
 from export_core.errors import PREFIX
 
@@ -18,8 +19,8 @@ SAME, DIFFERENT = 0, 1
 FINE, NOT_FINE, BAD_INPUT = 0, 1, 2
 
 
-@click.command()
-@click.argument("file", metavar="FILE")
+@click.command(cls=HelpfulCommand)
+@click.argument("file", metavar="FILE", type=PATH)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print everything as one JSON object (schema/inspect.schema.json)."
 )
@@ -42,8 +43,8 @@ def inspect(file: str, as_json: bool, mlir: bool, policy_file: str | None) -> No
         echo(inspect_text(file, as_json=as_json, policy_file=policy_file), nl=False)
 
 
-@click.command()
-@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@click.command(cls=HelpfulCommand)
+@click.argument("files", metavar="FILE…", type=PATH, nargs=-1, required=True)
 @policy_option
 @click.option("--writer", metavar="JAXLIB", help="The jaxlib that wrote the files. [default: read from each file]")
 @click.option("--reader", metavar="JAXLIB", help="A jaxlib that must guarantee the calls as well. [default: none]")
@@ -82,9 +83,9 @@ def audit(
     context.exit(code)
 
 
-@click.command()
-@click.argument("old", metavar="A")
-@click.argument("new", metavar="B")
+@click.command(cls=HelpfulCommand)
+@click.argument("old", metavar="A", type=PATH)
+@click.argument("new", metavar="B", type=PATH)
 @policy_option
 @click.pass_context
 def diff(context: click.Context, old: str, new: str, policy_file: str | None) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
+from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import index_option, policy_of, policy_option, wheels_option
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @policy_option
 @click.option(
     "--writers",

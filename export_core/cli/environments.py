@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from export_core.cli.help import HelpfulGroup
 from export_core.cli.options import console
 from export_core.cli.output import echo
 from export_core.phrases import plural
@@ -11,7 +12,7 @@ from export_core.phrases import plural
 UNUSED_DAYS = 30
 
 
-@click.group("environments")
+@click.group("environments", cls=HelpfulGroup)
 def environments_group() -> None:
     """List and remove the cached environments in which readers and writers run."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import (
     as_of_option,
     comma_separated,
@@ -24,12 +25,17 @@ if TYPE_CHECKING:
 HALF_A_YEAR = 183
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @goldens_option
 @policy_option
 @as_of_option
 @click.option(
-    "--days", type=click.IntRange(0, 3660), default=HALF_A_YEAR, show_default=True, help="How many days to look ahead."
+    "--days",
+    metavar="DAYS",
+    type=click.IntRange(0, 3660),
+    default=HALF_A_YEAR,
+    show_default=True,
+    help="How many days to look ahead.",
 )
 @click.option(
     "--deployed",

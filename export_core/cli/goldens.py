@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from export_core.cli.options import as_of_option, day_of, goldens_option, policy_of, policy_option
+from export_core.cli.help import HelpfulGroup
+from export_core.cli.options import PATH, as_of_option, day_of, goldens_option, policy_of, policy_option
 from export_core.cli.output import echo
 from export_core.phrases import plural
 
@@ -39,7 +40,7 @@ def _project_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_project
 
 
-@click.group(name="goldens")
+@click.group(name="goldens", cls=HelpfulGroup)
 def goldens_group() -> None:
     """List, show, verify, add, rename and prune goldens; their coverage and their noise."""
 
@@ -122,9 +123,15 @@ def verify(project: _Project) -> None:
 
 
 @goldens_group.command(name="add")
-@click.option("--artifact", "file", metavar="FILE", required=True, help="What Exported.serialize() returned.")
-@click.option("--inputs", metavar="NPZ", required=True, help="The flat arguments, in order: np.savez(file, *leaves).")
-@click.option("--outputs", metavar="NPZ", help="The flat results that its writer computed, in the same form.")
+@click.option(
+    "--artifact", "file", metavar="FILE", type=PATH, required=True, help="What Exported.serialize() returned."
+)
+@click.option(
+    "--inputs", metavar="NPZ", type=PATH, required=True, help="The flat arguments, in order: np.savez(file, *leaves)."
+)
+@click.option(
+    "--outputs", metavar="NPZ", type=PATH, help="The flat results that its writer computed, in the same form."
+)
 @click.option("--case", metavar="NAME", required=True, help="The name of the case, and of its folder.")
 @click.option(
     "--writer",

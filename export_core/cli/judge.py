@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.options import console, day_of, policy_option, with_fail_on
+from export_core.cli.help import HelpfulCommand
+from export_core.cli.options import PATH, console, day_of, full_option, policy_option, with_fail_on
 from export_core.cli.output import echo
 from export_core.runs.errors import RunError
 
@@ -21,8 +22,8 @@ _REPLAYED = ("tolerances", "numbers", "allow", "quirks")
 """Keys of a policy that decide how cells run and are compared: judging again does neither."""
 
 
-@click.command()
-@click.argument("folder", metavar="DIR", default=".jaxexport")
+@click.command(cls=HelpfulCommand)
+@click.argument("folder", metavar="DIR", default=".jaxexport", type=PATH)
 @policy_option
 @click.option("--as-of", metavar="DATE", help="Judge as of this day, such as 2026-10-25. [default: that of the run]")
 @click.option(
@@ -30,7 +31,9 @@ _REPLAYED = ("tolerances", "numbers", "allow", "quirks")
     is_flag=True,
     help="Print known failures for all broken cells, as YAML. Refused for a partial run.",
 )
-@click.option("--baseline", metavar="OLD", help="Folder of an earlier run: also show what is different from it.")
+@click.option(
+    "--baseline", metavar="OLD", type=PATH, help="Folder of an earlier run: also show what is different from it."
+)
 @click.option(
     "--fail-on",
     type=click.Choice(["outside", "bonus-lost"]),
@@ -44,6 +47,7 @@ _REPLAYED = ("tolerances", "numbers", "allow", "quirks")
     is_flag=True,
     help="Print the difference from --baseline as JSON (schema/comparison.schema.json).",
 )
+@full_option
 def judge(
     folder: str,
     policy_file: str | None,
@@ -52,6 +56,7 @@ def judge(
     baseline: str | None,
     fail_on: Sequence[str],
     as_json: bool,
+    full: bool,
 ) -> None:
     """Judge the results of a matrix run again, with another policy or as of another day.
 
@@ -86,7 +91,7 @@ def judge(
         # On stderr: standard output is YAML, to be appended to a policy.
         print_headline(console(stderr=True), summary)
     elif not as_json:
-        print_report(console(), results, summary, Path(folder))
+        print_report(console(), results, summary, Path(folder), full=full)
     if comparison:
         print_difference(comparison, as_json=as_json)
     raise click.exceptions.Exit(summary.exit_code)

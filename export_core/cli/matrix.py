@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import FiniteRange, console, policy_of, with_fail_on
 from export_core.cli.plan import run_options, selecting_options, selection_of
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from export_core.session import Observer
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @selecting_options
 @click.option(
     "--results",
@@ -43,11 +44,13 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--jobs",
+    metavar="N",
     type=click.IntRange(min=1),
     help="Number of cells at a time; on a cluster, in each task. [default: the number of cores; 1 on a cluster]",
 )
 @click.option(
     "--device-jobs",
+    metavar="N",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--timeout",
+    metavar="SECONDS",
     type=FiniteRange(min=0.1),
     default=120.0,
     show_default=True,
@@ -62,6 +66,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--memory",
+    metavar="GIB",
     type=FiniteRange(min=0, max=2**20),
     default=8.0,
     show_default=True,

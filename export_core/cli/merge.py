@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import console
 from export_core.cli.output import echo
 from export_core.runs.errors import RunError
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @click.argument("folders", metavar="DIR…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--results",

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
     from export_core.policy import Policy
 
+PATH = click.Path(readable=False)
+"""A file or a folder, which shells complete. Nothing is checked: the command says what is wrong with it."""
+
 goldens_option = click.option(
-    "--goldens", metavar="DIR", help="Folder of goldens. [default: the policy's, else golden]"
+    "--goldens", metavar="DIR", type=PATH, help="Folder of goldens. [default: the policy's, else golden]"
 )
 policy_option = click.option(
     "--policy",
     "policy_file",
     metavar="FILE",
+    type=PATH,
     help="Policy file. [default: export_compat.yaml or [tool.jaxexport] in pyproject.toml, where there is one]",
 )
 as_of_option = click.option(
@@ -34,10 +38,14 @@ as_of_option = click.option(
     help="Judge as of this day, such as 2026-10-25: later releases are ignored. [default: today]",
 )
 wheels_option = click.option(
-    "--wheels", metavar="DIR", multiple=True, help="A folder with unpublished wheels of jax and jaxlib."
+    "--wheels", metavar="DIR", type=PATH, multiple=True, help="A folder with unpublished wheels of jax and jaxlib."
 )
 index_option = click.option(
     "--index", metavar="URL", multiple=True, help="A package index with nightlies, searched before the default one."
+)
+
+full_option = click.option(
+    "--full", is_flag=True, help="In the terminal: every cell, and all evidence of every finding."
 )
 
 STDOUT = "-"

@@ -5,6 +5,7 @@ A closed pipe or a full disk only loses the text.
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 from typing import IO, TYPE_CHECKING, Any, TextIO, cast
@@ -16,6 +17,28 @@ from export_core.urls import without_credentials
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+_IN_ASCII = {"·": "|", "–": "-", "—": "-", "−": "-", "×": "x", "→": "->", "…": "...", "≤": "<=", "≥": ">=", "━": "-"}
+"""Characters of this package's own sentences, where an encoding does not have them. All else is escaped."""
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    """An error handler of codecs: what cannot be encoded, in ASCII."""
+    assert isinstance(error, UnicodeEncodeError)
+    letters = error.object[error.start : error.end]
+    return "".join(
+        _IN_ASCII.get(letter, letter.encode("ascii", "backslashreplace").decode()) for letter in letters
+    ), error.end
+
+
+codecs.register_error("jaxexport", _replaced)
+
+
+def accept_any_text(stream: TextIO) -> None:
+    """Let a stream write text that its encoding does not have, such as where the locale is C."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="jaxexport")
 
 
 def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
@@ -50,8 +73,7 @@ def safe_console(stream: TextIO, **options: Any) -> Console:
 
 def fail_safe(stream: TextIO) -> IO[str]:
     """The same stream, which drops text once it cannot be written to, and escapes what its encoding does not have."""
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="backslashreplace")
+    accept_any_text(stream)
     return cast("IO[str]", _FailSafe(stream))
 
 

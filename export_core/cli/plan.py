@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from export_core.cli.help import HelpfulCommand
 from export_core.cli.options import (
     as_of_option,
     comma_separated,
@@ -82,7 +83,7 @@ def selecting_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @selecting_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/plan.schema.json).")
 @click.option("--format", "form", type=click.Choice(["github"]), help="github: print a job matrix for GitHub Actions.")
@@ -110,6 +111,12 @@ def plan(as_json: bool, form: str | None, **values: Any) -> None:
         echo_json(plan_report(cells, windows))
     else:
         print_plan_report(console(), cells, windows)
+
+
+for _parameter in plan.params:
+    # What is printed does not depend on it, except for the jobs of --format github.
+    if isinstance(_parameter, click.Option) and _parameter.name == "target":
+        _parameter.hidden = True
 
 
 def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from export_core.cli.help import HelpfulGroup
 from export_core.cli.options import as_of_option, day_of, goldens_option, policy_option
 from export_core.cli.output import echo
-
-if TYPE_CHECKING:
-    from export_core.policy import Policy
 
 SCHEMA = "export_compat.schema.json"
 
 
-@click.group(name="policy")
+@click.group(name="policy", cls=HelpfulGroup)
 def policy_group() -> None:
     """Write, check and show the policy of this project."""
 
 
 @policy_group.command()
-@goldens_option
+@click.option("--goldens", metavar="DIR", help="Folder of goldens. [default: golden]")
 def init(goldens: str | None) -> None:
     """Write a commented export_compat.yaml from the goldens here, and its JSON Schema for editors.
 
@@ -103,34 +99,17 @@ def show(policy_file: str | None) -> None:
     """Show every key with its value, and the line that sets it."""
     from export_core.policy import Policy, find_policy, read_policy, releases_file
     from export_core.policy import policy_file as policy_path
+    from export_core.report.policy_text import policy_keys, policy_lines
 
     file = policy_path(Path(), policy_file)
     written, source = read_policy(file) if file else (Policy(), None)
     policy = find_policy(Path(), policy_file)
-    for key, value in _values(policy):
-        origins = [source.location(key)] if source and key in source.lines else []
-        if key == ("releases",) and policy.releases != written.releases:
-            origins.append(str(releases_file(Path(), policy_file)))
-        echo(f"{'.'.join(key):<20} {_shown(value):<40} {', '.join(origins) or 'default'}")
-
-
-def _values(policy: Policy) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Every key with its value; of the tables whose keys are fixed, every inner key."""
-    import msgspec
-
-    for name, value in msgspec.to_builtins(policy.without_locations()).items():
-        if name in ("windows", "required"):
-            yield from (((name, inner), part) for inner, part in value.items())
-        else:
-            yield (name,), value
-
-
-def _shown(value: object) -> str:
-    import msgspec
-
-    if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
-        return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
-    return msgspec.json.encode(value).decode()
+    origins = {key: source.location(key) for key in policy_keys(policy) if source and key in source.lines}
+    if policy.releases != written.releases:
+        more = str(releases_file(Path(), policy_file))
+        origins["releases",] = ", ".join(filter(None, (origins.get(("releases",)), more)))
+    for line in policy_lines(policy, origins, str(file or "no policy file here")):
+        echo(line)
 
 
 @policy_group.command()

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from export_core.cli.help import HelpfulGroup
 from export_core.cli.options import as_of_option, day_of, policy_of, policy_option
 from export_core.cli.output import echo, echo_json
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def releases() -> None:
     """Show or refresh the calendar of releases, whose build dates every window is counted from."""
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from export_core.cli.options import STDOUT, console, write_output
+from export_core.cli.help import HelpfulCommand
+from export_core.cli.options import STDOUT, console, full_option, write_output
 from export_core.cli.output import echo_json
 
 if TYPE_CHECKING:
@@ -56,18 +57,22 @@ _FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sar
 """What each option writes. A format is imported only where it is asked for."""
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @click.argument("folder", metavar="DIR", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("--html", metavar="FILE", help="Write one self-contained page with all details of every cell.")
 @click.option(
-    "--markdown", metavar="FILE", help="Write causes, a map and folded details, within GitHub's limit for a comment."
+    "--markdown",
+    metavar="FILE",
+    help="Write causes, a map and folded details, within GitHub's limit for a comment.",
 )
 @click.option(
-    "--junit", metavar="FILE", help="Write JUnit XML: a test case for each golden and reader, and one for the run."
+    "--junit",
+    metavar="FILE",
+    help="Write JUnit XML: a test case for each golden and reader, and one for the run.",
 )
 @click.option("--svg", metavar="FILE", help="Draw the map of writers and readers as SVG.")
 @click.option("--png", metavar="FILE", help="Draw it as PNG. Needs pytest-jaxexport[png].")
-@click.option("--full", is_flag=True, help="In the terminal: every cell, and all evidence of every finding.")
+@full_option
 @click.option("--sarif", metavar="FILE", help="Write SARIF for code scanning: a rule for each cause.")
 @click.option(
     "--annotations",

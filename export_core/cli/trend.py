@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from export_core.cli.help import HelpfulCommand
 from export_core.cli.output import echo, echo_json
 from export_core.runs.errors import RunError
 
 
-@click.command()
+@click.command(cls=HelpfulCommand)
 @click.argument("folder", metavar="DIR", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("--numbers", is_flag=True, help="How outputs move, in units of the writer's noise. [default: everything]")
 @click.option(

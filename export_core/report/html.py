@@ -186,6 +186,7 @@ def _card(finding: Finding, summary: Summary, writers: Sequence[str], readers: S
         "readers": ranges(cause.readers, readers),
         "first": first.jaxlib,
         "first_built": str(first.built),
+        "where": plural(len(cause.cases), "case") if len(cause.cases) > 1 else cause.cases[0].rpartition(".")[2],
         "cases": len(cause.cases),
         "case_names": few([case.rpartition(".")[2] for case in cause.cases]),
         "change": cause.change,

@@ -19,6 +19,8 @@ _BAD = (Judgement.BROKEN, Judgement.INCOMPLETE)
 _ORDER = (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.KNOWN)
 _HEAD = ("writer", "goldens", "promised readers", "other readers")
 _GAP = "  "
+_STAYS = "\N{NO-BREAK SPACE}"
+"""Until the table is wrapped: between a number and its noun no line ends."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def table_lines(results: Sequence[Result], width: int) -> list[str]:
     name, goldens, _, outside = (max(len(cell[column]) for cell in cells) for column in range(4))
     indent = name + goldens + 2 * len(_GAP)
     middle = max(24, width - indent - outside - len(_GAP))
-    wrapped_cells = [wrapped(cell[2], middle, indent=0) for cell in cells]
+    wrapped_cells = [[line.replace(_STAYS, " ") for line in wrapped(cell[2], middle, indent=0)] for cell in cells]
     longest = max(len(line) for lines in wrapped_cells for line in lines)
     lines = []
     for cell, parts in zip(cells, wrapped_cells, strict=True):
@@ -82,7 +84,7 @@ def _row(name: str, results: Sequence[Result], readers: Sequence[str]) -> Writer
     for kinds, run in itertools.groupby(in_order, lambda reader: [kind for kind in _ORDER if judgements[reader][kind]]):
         versions = list(run)
         counts = [_span([judgements[reader][kind] for reader in versions], kind) for kind in kinds]
-        parts.append(f"{ranges(versions, readers)}: {', '.join(counts) or 'ok'}")
+        parts.append(f"{ranges(versions, readers)}:{_STAYS}{', '.join(counts) or 'ok'}")
     works, total = outside[Judgement.BONUS], sum(outside.values())
     others = [f"{works:,} of {total:,} ok"] if total else []
     others += [f"{outside[kind]:,} {kind}" for kind in _BAD if outside[kind]]
@@ -93,4 +95,5 @@ def _row(name: str, results: Sequence[Result], readers: Sequence[str]) -> Writer
 def _span(counts: Sequence[int], kind: Judgement) -> str:
     """``8 broken``, ``8 to 13 known``."""
     least, most = min(counts), max(counts)
-    return f"{least:,} {kind}" if least == most else f"{least:,} to {most:,} {kind}"
+    span = f"{least:,} {kind}" if least == most else f"{least:,} to {most:,} {kind}"
+    return span.replace(" ", _STAYS)

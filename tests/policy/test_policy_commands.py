@@ -91,25 +91,39 @@ def test_show_names_the_origin_of_every_value(jaxexport, here):
     )
     rows = [line.split() for line in jaxexport("policy", "show").out.splitlines()]
     for wanted in (
-        ["goldens", '"kept"', "pyproject.toml:2"],
-        ["windows.backward", "200", "pyproject.toml:4"],
-        ["windows.forward", "21", "default"],
-        ["required.outside", "true", "default"],
-        ["known_failures", "[]", "default"],
-        ["custom_call_changes", "1", "entry", "pyproject.toml:8"],
+        ["goldens", "kept", "(pyproject.toml:2)"],
+        ["windows.backward", "200", "days", "(pyproject.toml:4)"],
+        ["custom_call_changes", "1", "entry", "(pyproject.toml:8)"],
     ):
-        assert wanted in rows
+        assert wanted in rows[: rows.index(["default"])]
+    for wanted in (
+        ["windows.forward", "21", "days"],
+        ["required.outside", "true"],
+        ["known_failures", "none"],
+    ):
+        assert wanted in rows[rows.index(["default"]) :]
+
+
+def test_show_wraps_long_values_and_entries_between_words(jaxexport, here):
+    (here / "export_compat.yaml").write_text(
+        f"backfill_install: [{', '.join(f'package-{number}' for number in range(30))}]\nallow: {{my_target: ours}}\n"
+        f"retention: {{pinned: [{{goldens: ['*'], reason: {'because it is in use ' * 30}}}]}}\n"
+    )
+    lines = jaxexport("policy", "show").out.splitlines()
+    assert lines[0] == "export_compat.yaml: 3 of 27 keys set, the others have their default"
+    assert max(map(len, lines)) <= 100
+    assert any(line.endswith(" ours  (export_compat.yaml:2)") for line in lines)
+    assert sum("because it is in use" in line for line in lines) == 3
 
 
 def test_show_names_the_file_of_the_projects_releases(jaxexport, here):
     (here / "export_releases.yaml").write_text("jaxlib:\n  0.13.0: {built: 2026-11-20}\njax: {}\n")
-    (row,) = (line for line in jaxexport("policy", "show").out.splitlines() if line.startswith("releases"))
-    assert "0.13.0" in row
-    assert row.endswith(" export_releases.yaml")
+    text = " ".join(jaxexport("policy", "show").out.split())
+    assert "releases jaxlib: {0.13.0: " in text
+    assert " (export_releases.yaml) " in text
     (here / "export_compat.yaml").write_text("releases: {jaxlib: {0.13.1: {built: 2026-11-21}}}\n")
-    (row,) = (line for line in jaxexport("policy", "show").out.splitlines() if line.startswith("releases"))
-    assert "0.13.0" in row
-    assert row.endswith(" export_compat.yaml:1, export_releases.yaml")
+    text = " ".join(jaxexport("policy", "show").out.split())
+    assert "(export_compat.yaml:1, export_releases.yaml)" in text
 
 
 def test_a_first_policy_that_cannot_be_made_leaves_no_file(jaxexport, here):

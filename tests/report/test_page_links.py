@@ -105,6 +105,16 @@ def test_a_filter_in_the_address_survives_a_reload(opened):
         page.wait_for_selector("html[data-ready]")
 
 
+def test_what_is_typed_is_in_the_address_soon_and_in_that_of_a_cell(opened):
+    page = opened()
+    page.fill("#query", "verdict:timeout")
+    page.locator("#grid .cell").click()
+    assert "#filter=verdict%3Atimeout&cell=" in page.url
+    page.go_back()
+    page.fill("#query", "verdict:crash")
+    page.wait_for_url("**#filter=verdict%3Acrash")
+
+
 @pytest.mark.parametrize("address", ["#cell=nothing", "#cell=%zz", "#cause=none", "#filter=%", "#&&=", "#table"])
 def test_an_address_that_names_nothing_shows_the_page(address, opened):
     page = opened(address)

@@ -2,7 +2,9 @@
 const dialog = at("cell");
 
 const link = (href, text) => make("a", { href }, text);
-const copyable = (text) => make("div", { className: "command" }, make("code", {}, text), make("button", { type: "button", className: "copy" }, "Copy"));
+// An option and its value are one piece: no line ends inside.
+const pieces = (text) => text.split(/ (?=--)/).flatMap((piece, place) => [place ? " " : "", make("span", {}, piece)]);
+const copyable = (text) => make("div", { className: "command" }, make("code", {}, ...pieces(text)), make("button", { type: "button", className: "copy" }, "Copy"));
 const commandOf = (cell) => tables.command[cells.command[cell]].map((piece) => (typeof piece === "string" ? piece
   : [caseOf(rowOfCell[cell])[0], writerOf(rowOfCell[cell]).jaxlib, reader(cell).jaxlib][piece])).join("");
 const fileLinks = (row) => ["jaxpr.txt", "module.mlir", "golden.yaml"].flatMap((name) =>

@@ -19,7 +19,7 @@ function hashOf(changes) {
   return `#${text}`;
 }
 function go(changes, replace = false) {
-  const hash = hashOf(changes);
+  const hash = hashOf({ ...typed(), ...changes });
   if (replace) history.replaceState(history.state, "", hash);
   else history.pushState({ opened: true }, "", hash);
   route();
@@ -67,17 +67,30 @@ function showCause(cause) {
 }
 
 // --- the address changes
-addEventListener("popstate", route);
+addEventListener("popstate", () => { typed(); route(); });
 document.addEventListener("click", (event) => {
   const anchor = event.target.closest("a[href^='#']");
   const parts = anchor && partsOf(anchor.getAttribute("href"));
   if (!parts || !Object.keys(parts).length || event.ctrlKey || event.metaKey) return;
   event.preventDefault();
+  typed();
   history.pushState({ opened: true }, "", anchor.getAttribute("href"));
   route();
   if ("filter" in parts) at("table").scrollIntoView();
 });
-field.addEventListener("input", () => go({ filter: field.value, cell: "" }, true));
+// Browsers refuse to change the address with every key: it follows when the typing stops.
+let typing = 0;
+function typed() {
+  const changes = typing ? { filter: field.value } : {};
+  clearTimeout(typing);
+  typing = 0;
+  return changes;
+}
+field.addEventListener("input", () => {
+  showTable(field.value, shown.order);
+  clearTimeout(typing);
+  typing = setTimeout(() => go({ cell: "", cause: "" }, true), 300);
+});
 at("search").addEventListener("submit", (event) => event.preventDefault());
 for (const select of FACETS) {
   // Only what there is a choice of.

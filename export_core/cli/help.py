@@ -1,0 +1,119 @@
+"""Help of the commands: in groups, in whole sentences, each with an example and the page of the docs that has more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+GROUPS = {
+    "Artifacts": ("inspect", "audit", "diff", "convert"),
+    "Goldens": ("goldens", "backfill"),
+    "Matrix": ("plan", "matrix", "merge", "judge", "report", "badge", "trend"),
+    "Why": ("explain", "bisect", "reduce"),
+    "Days": ("releases", "forecast", "can-i-deploy"),
+    "Project": ("policy", "environments"),
+}
+"""The commands by what they are about, in the order in which they are used."""
+
+PACKAGE = "pytest-jaxexport"
+EXAMPLES = {
+    "": ("README.md", "jaxexport matrix", "jaxexport report --html report.html"),
+    "inspect": ("docs/artifacts.md", "jaxexport inspect attention.jaxexport"),
+    "audit": ("docs/artifacts.md", "jaxexport audit --reader 0.9.2 exported/a.jaxexport exported/b.jaxexport"),
+    "diff": ("docs/artifacts.md", "jaxexport diff old.jaxexport new.jaxexport"),
+    "goldens": ("docs/cases.md", "jaxexport goldens list"),
+    "goldens list": ("docs/cases.md", "jaxexport goldens list"),
+    "goldens show": ("docs/artifacts.md", "jaxexport goldens show tests.test_model.test_attention/0.9.2-cpu"),
+    "goldens coverage": ("docs/coverage.md", "jaxexport goldens coverage"),
+    "goldens verify": ("docs/matrix.md", "jaxexport goldens verify"),
+    "goldens add": (
+        "docs/artifacts.md",
+        "jaxexport goldens add --artifact a.jaxexport --inputs in.npz --outputs out.npz --case attention",
+    ),
+    "goldens noise": ("docs/comparing.md", "jaxexport goldens noise tests.test_model.test_attention"),
+    "goldens rename": ("docs/cases.md", "jaxexport goldens rename tests.test_a.test_f tests.test_b.test_f"),
+    "goldens prune": ("docs/forecast.md", "jaxexport goldens prune --as-of 2026-10-25"),
+    "backfill": ("docs/cases.md", "jaxexport backfill --writers 0.9.2,0.10.2 -- tests/test_model.py"),
+    "plan": ("docs/matrix.md", "jaxexport plan --readers all", "jaxexport plan --format github"),
+    "matrix": (
+        "docs/matrix.md",
+        "jaxexport matrix",
+        "jaxexport matrix --readers 0.9.2,0.12.0.1 --only promised",
+        "jaxexport matrix --resume",
+    ),
+    "merge": ("docs/scaling.md", "jaxexport merge shard-1 shard-2 --results .jaxexport"),
+    "judge": ("docs/judging.md", "jaxexport judge --propose", "jaxexport judge new --baseline old"),
+    "report": ("docs/reports.md", "jaxexport report --html report.html --junit junit.xml"),
+    "badge": ("docs/reports.md", "jaxexport badge --output badge.svg"),
+    "trend": ("docs/reports.md", "jaxexport trend --numbers --cases '*.test_fft'"),
+    "releases": ("docs/policy.md", "jaxexport releases list"),
+    "releases list": ("docs/policy.md", "jaxexport releases list --as-of 2026-10-25"),
+    "releases refresh": ("docs/policy.md", "jaxexport releases refresh --measure"),
+    "forecast": ("docs/forecast.md", "jaxexport forecast --deployed 0.11.0 --days 90"),
+    "policy": ("docs/policy.md", "jaxexport policy show"),
+    "policy init": ("docs/policy.md", "jaxexport policy init"),
+    "policy check": ("docs/policy.md", "jaxexport policy check"),
+    "policy show": ("docs/policy.md", "jaxexport policy show"),
+    "policy schema": ("docs/policy.md", "jaxexport policy schema > export_compat.schema.json"),
+    "policy known": ("docs/policy.md", "jaxexport policy known"),
+    "environments": ("docs/matrix.md", "jaxexport environments list"),
+    "environments list": ("docs/matrix.md", "jaxexport environments list"),
+    "environments clean": ("docs/matrix.md", "jaxexport environments clean --older-than 7 --yes"),
+}
+"""Of each command: the page of the docs that has more, then what people type."""
+
+
+class HelpfulCommand(click.Command):
+    """A command whose help ends with an example and a link."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """See `EXAMPLES`."""
+        _write_epilog(ctx, formatter)
+
+
+class HelpfulGroup(click.Group):
+    """Commands with their whole first sentence; those of `jaxexport` itself in groups."""
+
+    command_class = HelpfulCommand
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """A section for each group, or one for all."""
+        names = self.list_commands(ctx)
+        width = max(map(len, names), default=0)
+        groups = GROUPS if ctx.parent is None else {"Commands": tuple(names)}
+        grouped = {name for group in groups.values() for name in group}
+        for title, group in {**groups, "Others": tuple(name for name in names if name not in grouped)}.items():
+            rows = [(name.ljust(width), _first_sentence(self.commands[name])) for name in group if name in names]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """See `EXAMPLES`."""
+        _write_epilog(ctx, formatter)
+
+
+def docs_link(page: str) -> str:
+    """The address of a page of the docs: on the web where the installed package names its place there."""
+    from importlib.metadata import metadata
+
+    urls: Iterable[Any] = metadata(PACKAGE).get_all("Project-URL") or ()
+    base = next((url for label, _, url in (entry.partition(", ") for entry in urls) if label == "Source"), "")
+    return f"{base.rstrip('/')}/blob/main/{page}" if base else page
+
+
+def _write_epilog(ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    page, *examples = EXAMPLES.get(ctx.command_path.partition(" ")[2], ("README.md",))
+    if examples:
+        with formatter.section("Examples" if len(examples) > 1 else "Example"):
+            for example in examples:
+                # Not wrapped: a command is copied as it is.
+                formatter.write(f"{' ' * formatter.current_indent}{example}\n")
+    formatter.write(f"\nDocumentation: {docs_link(page)}\n")
+
+
+def _first_sentence(named: click.Command) -> str:
+    text = " ".join((named.help or "").split("\n\n")[0].split())
+    return f"{text.split('. ')[0].rstrip('.')}."

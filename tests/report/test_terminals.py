@@ -1,0 +1,80 @@
+"""The end of a run in real terminals: 80 and 140 columns, without colour, in a pipe, and without Unicode."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+from commands import finished
+from example_runs import AS_OF, broken_run
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+REPORT = (sys.executable, "-m", "export_core", "report", "out")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the results of the broken run, `out`."""
+    base = tmp_path_factory.mktemp("terminals")
+    finished(base / "out", *broken_run()[0], as_of=AS_OF)
+    return base
+
+
+def in_terminal(folder, columns: int, **variables: str) -> str:
+    """What the report prints in a terminal that is so wide."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    unset = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CI")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    environment |= {"TERM": "xterm-256color", **variables}
+    with subprocess.Popen(REPORT, cwd=folder, stdin=follower, stdout=follower, stderr=follower, env=environment) as run:
+        os.close(follower)
+        printed = b""
+        while True:
+            try:
+                part = os.read(leader, 1 << 16)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            printed += part
+        run.wait()
+    os.close(leader)
+    return printed.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture(scope="module")
+def narrow(folder) -> str:
+    return in_terminal(folder, 80)
+
+
+def test_lines_fit_a_terminal_and_commands_stay_whole(narrow):
+    lines = COLOUR.sub("", narrow).splitlines()
+    too_long = [line for line in lines if len(line) > 80]
+    assert all("jaxexport matrix --cases" in line and line.endswith("--platforms cpu") for line in too_long)
+    assert len(lines) <= 41
+
+
+def test_what_is_broken_is_red_in_a_terminal(narrow):
+    assert "\x1b[1;31mBROKEN: 67 of 1,350" in narrow
+
+
+def test_no_color_leaves_bold_type_alone(folder):
+    text = in_terminal(folder, 140, NO_COLOR="1")
+    assert "\x1b[1mBROKEN: 67 of 1,350" in text
+    assert set(COLOUR.findall(text)) <= {"\x1b[1m", "\x1b[0m"}
+
+
+def test_a_log_in_ascii_has_each_sentence_on_a_line(folder):
+    variables = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "40"}
+    text = subprocess.run(REPORT, cwd=folder, env=variables, capture_output=True, check=True).stdout.decode()
+    assert text.isascii()
+    assert not any(sign in text for sign in ("\x1b", "\\u", "\\x"))
+    assert "\nBROKEN: 67 of 1,350 promised cells, 3 causes; oldest reader affected 0.6.2, newest 0.12.0.1.\n" in text

@@ -10,10 +10,10 @@ from making import day, result, rules, summarize
 
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
-from export_core.report.comparison import comparison_of
 from export_core.report.drawing.release_map import aligned, release_map
-from export_core.report.html import html_page
 from export_core.report.links import cell_link
+from export_core.report.page.comparison import comparison_of
+from export_core.report.page.run_page import html_page
 from export_core.runs.baseline import BaselineDifference, CellDifference, Change, change_of
 
 KEPT, OTHER = result(case="t.a"), result(case="t.b", writer="0.10.1")
@@ -42,7 +42,7 @@ def squares(picture: str, kind: str) -> list[str]:
     return [
         element.get("class", "")
         for element in Xml.fromstring(picture).iter(kind)
-        if "aria-label" in element.attrib or element.find("title") is not None and element.find("rect") is not None
+        if "aria-label" in element.attrib or (element.find("title") is not None and element.find("rect") is not None)
     ]
 
 

@@ -5,6 +5,7 @@ A run is its results, in the order of a results.jsonl, and their summary. Dates,
 
 from __future__ import annotations
 
+import datetime
 import functools
 from collections.abc import Iterator
 
@@ -13,7 +14,7 @@ from making import day, release, result, summarize
 
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import with_causes
-from export_core.judge.gate import in_order
+from export_core.judge.gate import RunIdentity, in_order
 from export_core.judge.judgement import judge_again
 from export_core.matrix import Verdict
 from export_core.policy import Policy
@@ -27,6 +28,20 @@ CASES = {"0.6.2": 36, "0.9.2": 60, "0.10.1": 60, "0.11.0": 18, "0.12.0.1": 102}
 """Writers, and how many cases have a golden by each: 276 goldens, whose 4,692 cells hold 1,350 promises."""
 
 AS_OF = day("2026-11-22")
+
+_COMMIT = "7d0c1e5f2a9b4c86d3e0f1a2b3c4d5e6f7a8b9c0"
+IDENTITY = RunIdentity(
+    project="models",
+    commit=_COMMIT,
+    source_url=f"https://git.example.org/models/-/blob/{_COMMIT}",
+    ci_url="https://git.example.org/models/-/jobs/17",
+    tool="0.1.0",
+    machine="Linux x86_64, 2 cores",
+    goldens="golden",
+    policy_sha256="5b1f" * 16,
+    started=datetime.datetime(2026, 11, 22, 9, 0, tzinfo=datetime.UTC),
+    ended=datetime.datetime(2026, 11, 22, 9, 7, 8, tzinfo=datetime.UTC),
+)
 
 _LAPACK = ("cholesky", "eig", "eigh", "lu", "qr", "schur", "svd", "triangular_solve")
 _LAPACK_CRASH = {"signal": 11, "upstream": "lapack-cold-process"}
@@ -63,7 +78,13 @@ def large_run(cells: int) -> tuple[list[Result], Summary]:
 def _summarized(results: Iterator[Result]) -> tuple[list[Result], Summary]:
     ordered = with_causes(in_order(results))
     summary = summarize(
-        ordered, planned=len(ordered), policy=Policy(), as_of=AS_OF, selection={"whole": True}, seconds=428
+        ordered,
+        planned=len(ordered),
+        policy=Policy(),
+        as_of=AS_OF,
+        selection={"whole": True},
+        seconds=428,
+        identity=IDENTITY,
     )
     return ordered, summary
 

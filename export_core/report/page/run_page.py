@@ -31,7 +31,7 @@ from export_core.report.wording import (
     headline,
     promised_nothing,
 )
-from export_core.runs.baseline import BaselineDifference
+from export_core.runs.baseline import BaselineDifference, Change
 
 MOST_FINDINGS = 40
 """The most findings of each kind that are listed; the table has every cell anyway."""
@@ -160,8 +160,14 @@ def _facets(
         ("judgement", [(name, f"{name} ({counts[name]:,})") for name in JUDGEMENT_MEANINGS if counts[name]]),
         *((name, [(value, value) for value in values]) for name, values in plain.items()),
         ("cause", list(causes.items())),
-        ("change", [(name, f"{name} ({count:,})") for name, count in difference.counts.items()] if difference else []),
+        ("change", _changes(difference) if difference else []),
     ]
+
+
+def _changes(difference: BaselineDifference) -> list[tuple[str, str]]:
+    # What is gone has no cell in this run.
+    counts = {name: count for name, count in difference.counts.items() if count and name != Change.GONE}
+    return [(name, f"{name} ({count:,})") for name, count in counts.items()]
 
 
 def _writers(table: Grid, judgements: Sequence[Judgement]) -> list[dict[str, Any]]:

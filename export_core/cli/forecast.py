@@ -63,7 +63,7 @@ def forecast(as_json: bool, markdown: bool, ics: str | None, html: str | None, *
         for line in forecast_lines(ahead):
             echo(line)
     if html:
-        from export_core.report.forecast_page import forecast_page
+        from export_core.report.page.forecast_page import forecast_page
 
         write_output(html, forecast_page(ahead).encode())
     if ics:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _html(results: list[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
-    from export_core.report.html import html_page
+    from export_core.report.page.run_page import html_page
 
     return html_page(results, summary, difference).encode()
 

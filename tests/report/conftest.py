@@ -29,7 +29,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
     """The file of the page of `broken_run`, or of a run of so many cells."""
-    from export_core.report.html import html_page
+    from export_core.report.page.run_page import html_page
 
     made: dict[int, Path] = {}
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from xml.etree import ElementTree as Xml
 
 import msgspec
+import pytest
 from making import day, result, rules, summarize
 
 from export_core.judge import Judgement, Result
 from export_core.matrix import Verdict
-from export_core.report.comparison import comparison_of
 from export_core.report.drawing.release_map import aligned, release_map
-from export_core.report.html import html_page
 from export_core.report.links import cell_link
+from export_core.report.page.comparison import comparison_of
+from export_core.report.page.run_page import html_page
 from export_core.runs.baseline import BaselineDifference, CellDifference, Change, change_of
 
 KEPT, OTHER = result(case="t.a"), result(case="t.b", writer="0.10.1")
@@ -80,3 +82,21 @@ def test_both_maps_have_the_writers_of_both_runs():
 def test_a_cell_that_is_gone_has_no_link():
     kinds = comparison_of(difference([KEPT, OTHER], [CRASH])).kinds
     assert {kind.name: kind.findings[0]["address"] for kind in kinds} == {"regressed": cell_link(KEPT.key), "gone": ""}
+
+
+def test_the_table_has_what_each_cell_was():
+    data = re.search(r'id="data">(.*?)</script>', page([KEPT, OTHER], [CRASH, OTHER]))[1]
+    assert json.loads(data)["tables"]["change"] == [["regressed", "kept, pass"], ["unchanged", "kept, pass"]]
+    choices = re.search(r'data-key="change">(.*?)</select>', page([KEPT, OTHER], [CRASH]))[1]
+    assert re.findall(r'value="(\w+)"', choices) == ["regressed"], "what is gone is not in this run"
+
+
+@pytest.mark.browser
+def test_changed_cells_can_be_filtered(opened, tmp_path):
+    file = tmp_path / "compared.html"
+    file.write_text(page([KEPT, OTHER], [CRASH, OTHER]), "utf-8")
+    shown = opened(file=file)
+    shown.get_by_role("link", name="All of them in the table").first.click()
+    assert shown.locator("#count").inner_text() == "1 of 2 cells"
+    shown.locator("#grid .cell").click()
+    assert "regressed; it was kept, pass" in shown.locator("#cell-facts").inner_text()

@@ -15,8 +15,8 @@ from export_core.judge.forecast import forecast
 from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.releases import load_calendar
-from export_core.report.forecast_page import forecast_page
-from export_core.report.html import html_page
+from export_core.report.page.forecast_page import forecast_page
+from export_core.report.page.run_page import html_page
 from export_core.runs.baseline import BaselineDifference, CellDifference, change_of
 
 pytestmark = pytest.mark.browser

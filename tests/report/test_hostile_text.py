@@ -46,11 +46,11 @@ from export_core.report.drawing.map_svg import map_figure, map_picture
 from export_core.report.drawing.release_map import release_map
 from export_core.report.first_policy import first_policy
 from export_core.report.forecast_ical import calendar_file
-from export_core.report.forecast_page import forecast_page
 from export_core.report.forecast_text import forecast_lines, forecast_markdown
-from export_core.report.html import html_page
 from export_core.report.junit import junit_xml
 from export_core.report.markdown import markdown_text
+from export_core.report.page.forecast_page import forecast_page
+from export_core.report.page.run_page import html_page
 from export_core.report.plan_report import github_jobs, print_plan_report
 from export_core.report.policy_text import policy_lines
 from export_core.report.progress import RunProgress

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as Xml
 
 from export_core.escaping import shown
 
-STYLE = Path(__file__).parent.parent / "templates" / "map.css"
+STYLE = Path(__file__).parents[1] / "page" / "templates" / "map.css"
 """Colours, light and dark, of all pictures."""
 
 

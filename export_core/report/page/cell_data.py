@@ -18,6 +18,7 @@ from export_core.judge.result import ReaderOf, WriterOf
 from export_core.report.grid import Grid
 from export_core.report.links import release_term
 from export_core.report.wording import VERDICT_PHRASES, cell_mark, window_line
+from export_core.runs.baseline import BaselineDifference, CellDifference
 
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
 
@@ -59,10 +60,11 @@ class _Columns:
         return list(self.tables[name].places)
 
 
-def page_data(table: Grid, files: str) -> PageData:
+def page_data(table: Grid, files: str, difference: BaselineDifference | None = None) -> PageData:
     """The rows of the table in its order, and the cells of each row by build date of the reader."""
+    changes = {cell.result.key: _change(cell) for cell in difference.cells} if difference else {}
     rows = _Columns(["case", "writer", "platform", "calls"])
-    cells = _Columns(["reader", "state", "message", "stderr", "window", "numbers", "more", "command"])
+    cells = _Columns(["reader", "state", "message", "stderr", "window", "numbers", "more", "command", "change"])
     goldens: list[str] = []
     start, seconds = [0], []
     for reader in table.readers:
@@ -79,7 +81,7 @@ def page_data(table: Grid, files: str) -> PageData:
             )
             goldens.append(plain_text(first.golden))
             for result in results:
-                cells.append(**_cell(result))
+                cells.append(**_cell(result), change=changes.get(result.key, ("", "")))
                 seconds.append(round(result.seconds, 3))
             start.append(len(seconds))
     tables = {name: columns.values(name) for columns in (rows, cells) for name in columns.tables}
@@ -107,6 +109,11 @@ def _cell(result: Result) -> dict[str, Hashable]:
         "more": tuple(map(plain_text, (result.device, result.driver, result.foreseen, result.flaky, result.allowed))),
         "command": _pieces(plain_text(result.reproduce), tuple(map(plain_text, values))),
     }
+
+
+def _change(cell: CellDifference) -> tuple[str, str]:
+    """How a cell changed, and what it was in the earlier run."""
+    return str(cell.change), f"{cell.then.judgement}, {cell.then.verdict}" if cell.then else ""
 
 
 def _numbers(result: Result) -> Hashable:

@@ -33,6 +33,7 @@ function factsOf(cell) {
     ["numbers", numbersOf(cell)],
     ["message", make("pre", { tabIndex: 0 }, tables.message[cells.message[cell]] || found[PHRASE])],
     ["cause", found[CAUSE] && link(`#cause=${encodeURIComponent(found[CAUSE])}`, found[CAUSE])],
+    ["baseline", tables.change[cells.change[cell]].filter(Boolean).join("; it was ")],
     ["case", caseOf(row)[0]],
     ["written by", `${release(writerOf(row))} on ${writerOf(row).platform ?? platformOf(row)}`],
     ["read by", `${release({ ...reader(cell), jaxlib, jax })} on ${platformOf(row)}`],

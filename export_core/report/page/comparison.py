@@ -13,7 +13,7 @@ from export_core.report.baseline_report import TITLES, baseline_findings, baseli
 from export_core.report.drawing.map_svg import map_svg
 from export_core.report.drawing.release_map import aligned, release_map
 from export_core.report.findings import capped
-from export_core.report.links import cell_link
+from export_core.report.links import cell_link, filter_link
 from export_core.runs.baseline import BaselineDifference, Change
 
 _MOST = 20
@@ -27,6 +27,7 @@ class ChangesOfKind:
     name: str
     title: str
     cells: int
+    address: str
     is_open: bool
     findings: list[dict[str, Any]]
     more: int
@@ -53,12 +54,13 @@ def comparison_of(difference: BaselineDifference) -> Comparison:
             name=str(change),
             title=title.capitalize(),
             cells=counts[change],
+            # A cell that is gone has no place in the table.
+            address="" if change is Change.GONE else filter_link(change=change),
             is_open=change in (Change.REGRESSED, Change.FIXED),
             findings=[
                 {
                     "sentence": finding.sentence,
                     "details": finding.details,
-                    # A cell that is gone has no place in the table.
                     "address": cell_link(finding.results[0].key) if finding.results[0].key in in_this_run else "",
                 }
                 for finding in listed

@@ -1,0 +1,85 @@
+"""Causes and other findings as the page of a run shows them: a card for what is broken, the rest folded by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from export_core.judge import Judgement, Summary
+from export_core.phrases import few, plural
+from export_core.report.findings import Finding
+from export_core.report.links import cause_link, cell_link, filter_link, web_address
+from export_core.report.wording import VERDICT_PHRASES, ranges
+
+URGENT = (Judgement.BROKEN, Judgement.INCOMPLETE)
+_ON_CARD = ("to do", "reproduce")
+
+
+def is_urgent(finding: Finding) -> bool:
+    """Whether a finding is a cause of broken or missing cells."""
+    return finding.cause is not None and finding.cause.judgement in URGENT
+
+
+def cause_card(finding: Finding, summary: Summary, writers: Sequence[str], readers: Sequence[str]) -> dict[str, Any]:
+    """A cause as the page shows it."""
+    cause = finding.cause
+    assert cause is not None
+    issue = next((issue for issue in summary.known_issues if issue.id == cause.upstream), None)
+    first = cause.first_reader
+    texts = dict(finding.details)
+    return {
+        "id": cause.id,
+        "address": cause_link(cause.id),
+        "judgement": str(cause.judgement),
+        "kind": finding.title.lower(),
+        "count": f"{cause.cells:,}",
+        "cells": plural(cause.cells, "cell"),
+        "title": issue.title if issue else VERDICT_PHRASES[cause.verdict].capitalize(),
+        "verdict": str(cause.verdict),
+        "stage": str(cause.stage),
+        "message": cause.message,
+        "writers": ranges(cause.writers, writers),
+        "readers": ranges(cause.readers, readers),
+        "first": first.jaxlib,
+        "first_built": str(first.built),
+        "where": plural(len(cause.cases), "case") if len(cause.cases) > 1 else cause.cases[0].rpartition(".")[2],
+        "cases": len(cause.cases),
+        "case_names": few([case.rpartition(".")[2] for case in cause.cases]),
+        "change": cause.change,
+        "todo": texts.get("to do", ""),
+        "issue": web_address(issue.issue) if issue else "",
+        "reproduce": cause.reproduce,
+        "filter": filter_link(cause=cause.id, judgement=cause.judgement),
+        "example": cell_link(cause.example),
+        "details": [("", finding.sentence), *(pair for pair in finding.details if pair[0] not in _ON_CARD)],
+    }
+
+
+@dataclass(frozen=True)
+class FindingsOfKind:
+    """Findings of one kind, folded unless the exit code comes from them."""
+
+    title: str
+    is_open: bool
+    findings: list[dict[str, Any]]
+    more: int
+
+
+def by_kind(collected: Sequence[Finding], more: dict[str, int]) -> list[FindingsOfKind]:
+    """Findings by kind, and how many more there are of it."""
+    kinds: dict[str, FindingsOfKind] = {}
+    for finding in collected:
+        cause = finding.cause
+        kind = kinds.setdefault(
+            finding.title, FindingsOfKind(finding.title, finding.rank[0] < 3, [], more.get(finding.title, 0))
+        )
+        kind.findings.append(
+            {
+                "id": cause.id if cause else "",
+                "sentence": finding.sentence,
+                "address": filter_link(cause=cause.id, judgement=cause.judgement) if cause else "",
+                "details": finding.details,
+            }
+        )
+    return list(kinds.values())

@@ -1,0 +1,200 @@
+"""A run as one HTML page that loads nothing else: headline, map, causes, the table, and all details of every cell."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from markupsafe import Markup
+
+from export_core.escaping import safe_json
+from export_core.judge import Judgement, Result, Summary
+from export_core.judge.causes import completed
+from export_core.judge.result import WriterOf, by_build_date
+from export_core.phrases import plural
+from export_core.report.drawing.map_svg import map_figure
+from export_core.report.drawing.release_map import release_map
+from export_core.report.drawing.windows_svg import windows_figure
+from export_core.report.findings import capped, findings
+from export_core.report.grid import Grid, grid
+from export_core.report.links import file_address, filter_link, web_address
+from export_core.report.page.causes import URGENT, by_kind, cause_card, is_urgent
+from export_core.report.page.cell_data import page_data
+from export_core.report.page.comparison import comparison_of
+from export_core.report.page.rendering import rendered
+from export_core.report.wording import (
+    JUDGEMENT_MEANINGS,
+    LEGEND,
+    headline,
+    promised_nothing,
+)
+from export_core.runs.baseline import BaselineDifference, Change
+
+MOST_FINDINGS = 40
+"""The most findings of each kind that are listed; the table has every cell anyway."""
+
+SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "map.js", "page.js")
+_HALF_A_YEAR = datetime.timedelta(days=183)
+_ORDER = (*URGENT, Judgement.KNOWN, Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
+"""What is promised, the worst first, then what is not."""
+
+
+def html_page(results: Sequence[Result], summary: Summary, difference: BaselineDifference | None = None) -> str:
+    """The page, with the difference from an earlier run first. All formats share findings and wording."""
+    results = completed(results)
+    table, drawn = grid(results), release_map(results, summary)
+    judgements = Counter(result.judgement for result in results)
+    by_promise = [judgement for judgement in _ORDER if judgements[judgement]]
+    files = file_address(summary.identity.source_url, summary.identity.goldens)
+    return rendered(
+        "page.html",
+        SCRIPTS,
+        **_headline(summary),
+        **_findings(results, summary),
+        identity=[*_identity(summary, table), *_baseline(difference)],
+        bar=_bar(summary),
+        judgements=[
+            (
+                str(judgement),
+                f"{judgements[judgement]:,}",
+                JUDGEMENT_MEANINGS[judgement],
+                filter_link(judgement=judgement),
+            )
+            for judgement in by_promise
+        ],
+        comparison=comparison_of(difference) if difference else None,
+        map=Markup(map_figure(drawn)),
+        windows=Markup(windows_figure(drawn.generations, drawn.as_of, drawn.as_of + _HALF_A_YEAR)),
+        facets=_facets(results, summary, difference),
+        legend=LEGEND.splitlines(),
+        writers=_writers(table, by_promise),
+        data=_embedded(page_data(table, files, difference)),
+    )
+
+
+def _headline(summary: Summary) -> dict[str, Any]:
+    """The headline in its parts: the word, what broke, who is affected."""
+    line, counts = headline(summary)
+    word, _, fact = line.partition(": ")
+    fact, _, affected = fact.partition("; ")
+    return {
+        "title": line,
+        "word": f"{word}:",
+        "fact": fact if affected else fact.removesuffix("."),
+        "affected": affected[:1].upper() + affected[1:],
+        "counts": counts,
+        "exit_code": 3 if promised_nothing(summary) else summary.exit_code,
+    }
+
+
+def _findings(results: Sequence[Result], summary: Summary) -> dict[str, Any]:
+    """Cards for the causes of broken and missing cells, and everything else by kind."""
+    collected = findings(results, summary)
+    listed, more = capped(collected, MOST_FINDINGS)
+    readers = by_build_date(result.reader for result in results)
+    writers = by_build_date(result.writer for result in results)
+    return {
+        "causes": [cause_card(finding, summary, writers, readers) for finding in listed if is_urgent(finding)],
+        "causes_count": sum(map(is_urgent, collected)),
+        "others": by_kind([finding for finding in listed if not is_urgent(finding)], more),
+    }
+
+
+def _identity(summary: Summary, table: Grid) -> list[tuple[str, str, str]]:
+    """What the run was a run of: label, text, and the address of a link; what is unknown is left out."""
+    identity = summary.identity
+    cases = {row.case for block in table.blocks for row in block.rows}
+    platforms = sorted({row.platform for block in table.blocks for row in block.rows})
+    size = (plural(len(table.readers), "reader"), plural(len(table.blocks), "writer"), plural(len(cases), "case"))
+    times = [f"{time:%Y-%m-%d %H:%M}" if time else "" for time in (identity.started, identity.ended)]
+    listed = [
+        ("", identity.project or "jaxexport report", ""),
+        ("commit", identity.commit[:12], web_address(identity.source_url)),
+        ("", "CI job" if web_address(identity.ci_url) else "", web_address(identity.ci_url)),
+        ("", ", ".join(platforms), ""),
+        ("", " · ".join(size), ""),
+        ("as of", str(summary.as_of), ""),
+        ("run", " to ".join(filter(None, times)) or f"{summary.seconds:.0f} s", ""),
+        ("jaxexport", identity.tool, ""),
+        ("on", identity.machine, ""),
+        ("policy", identity.policy_sha256[:12], ""),
+    ]
+    return [entry for entry in listed if entry[1]]
+
+
+def _baseline(difference: BaselineDifference | None) -> list[tuple[str, str, str]]:
+    return [("baseline", f"as of {difference.baseline.as_of}", "")] if difference else []
+
+
+def _bar(summary: Summary) -> list[tuple[str, float, float]]:
+    """The shares of the promised cells by judgement: name, start and length in percent."""
+    total, start, parts = sum(summary.promised.values()), 0.0, []
+    order = (Judgement.KEPT, Judgement.KNOWN, Judgement.INCOMPLETE, Judgement.BROKEN)
+    for judgement in order:
+        if count := summary.promised.get(judgement, 0):
+            # A single broken cell of many is still to be seen.
+            share = max(100 * count / total, 0.6)
+            parts.append((str(judgement), start, share))
+            start += share
+    return [(name, round(100 * at / start, 2), round(100 * share / start, 2)) for name, at, share in parts]
+
+
+def _facets(
+    results: Sequence[Result], summary: Summary, difference: BaselineDifference | None
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    """What the table can be filtered by: the name, and its values with texts."""
+    counts = Counter(result.judgement for result in results)
+    titles = {issue.id: issue.title for issue in summary.known_issues}
+    causes = {cause.id: f"{titles.get(cause.upstream, cause.id)} ({cause.verdict})" for cause in summary.causes}
+    plain = {
+        "verdict": sorted({str(result.verdict) for result in results}),
+        "writer": by_build_date(result.writer for result in results),
+        "reader": by_build_date(result.reader for result in results),
+        "platform": sorted({result.platform for result in results}),
+        "call": sorted({call for calls in {result.custom_calls for result in results} for call in calls}),
+    }
+    return [
+        ("judgement", [(name, f"{name} ({counts[name]:,})") for name in JUDGEMENT_MEANINGS if counts[name]]),
+        *((name, [(value, value) for value in values]) for name, values in plain.items()),
+        ("cause", list(causes.items())),
+        ("change", _changes(difference) if difference else []),
+    ]
+
+
+def _changes(difference: BaselineDifference) -> list[tuple[str, str]]:
+    # What is gone has no cell in this run.
+    counts = {name: count for name, count in difference.counts.items() if count and name != Change.GONE}
+    return [(name, f"{name} ({count:,})") for name, count in counts.items()]
+
+
+def _writers(table: Grid, judgements: Sequence[Judgement]) -> list[dict[str, Any]]:
+    """The counts of each writer's cells."""
+
+    def line(name: str, writer: WriterOf, cells: Sequence[Result]) -> dict[str, Any]:
+        counts = Counter(result.judgement for result in cells)
+        promised = [result for result in cells if result.promised]
+        kept = sum(result.judgement is Judgement.KEPT for result in promised)
+        score = f"{kept:,} of {len(promised):,}"
+        return {
+            "name": name,
+            "built": str(writer.built),
+            "score": score,
+            "counts": [f"{counts[judgement]:,}" for judgement in judgements],
+        }
+
+    return [
+        line(
+            block.head.partition("  ")[0],
+            block.writer,
+            [result for row in block.rows for result in row.cells.values()],
+        )
+        for block in table.blocks
+    ]
+
+
+def _embedded(data: msgspec.Struct) -> Markup:
+    """JSON that cannot end the element that it is in: < is written as an escape."""
+    return Markup(safe_json(data).decode().replace("<", "\\u003c"))

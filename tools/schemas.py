@@ -22,7 +22,7 @@ from export_core.policy import Policy
 from export_core.policy.json_schema import TITLE, policy_schema, titled
 from export_core.releases.release_list import DatedCalendar
 from export_core.report.baseline_report import BaselineReport
-from export_core.report.plan_report import PlanReport
+from export_core.report.terminal.plan_report import PlanReport
 
 KINDS: dict[str, tuple[type, str]] = {
     "comparison": (

@@ -49,8 +49,8 @@ HALF_A_YEAR = 183
 @click.option("--ics", metavar="FILE", help="Also write the days as a calendar file (iCalendar).")
 def forecast(as_json: bool, markdown: bool, ics: str | None, html: str | None, **selection: Any) -> None:
     """Show when goldens leave the window, what a jaxlib built on each day must run, and which deadlines are coming."""
-    from export_core.report.forecast_ical import calendar_file
-    from export_core.report.forecast_text import forecast_lines, forecast_markdown
+    from export_core.report.ci.forecast_ical import calendar_file
+    from export_core.report.terminal.forecast_text import forecast_lines, forecast_markdown
 
     if as_json and markdown:
         raise click.UsageError("--json cannot be combined with --markdown.")

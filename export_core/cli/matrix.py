@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from export_core.judge import Result, Summary
     from export_core.matrix import Plan
     from export_core.releases import Release
-    from export_core.report.progress import RunProgress
+    from export_core.report.terminal.progress import RunProgress
     from export_core.run_options import RunOptions
     from export_core.session import Observer
 
@@ -169,7 +169,7 @@ class Follower:
             self._screen.print(f"shard {self._options.shard} of {len(whole.cells)} cells", highlight=False)
 
     def _start(self, plan: Plan, results: Sequence[Result]) -> None:
-        from export_core.report.progress import RunProgress
+        from export_core.report.terminal.progress import RunProgress
 
         self._planned = len(plan.cells)
         # Entered here and not by a `with`: the plan, which says how long the bar is, is made inside the run.

@@ -90,7 +90,7 @@ def selecting_options(command: Callable[..., None]) -> Callable[..., None]:
 def plan(as_json: bool, form: str | None, **values: Any) -> None:
     """Show which cells `jaxexport matrix` would run with these options, and how many, without running them."""
     from export_core.matrix.shards import part_of
-    from export_core.report.plan_report import github_jobs, plan_report, print_plan_report
+    from export_core.report.terminal.plan_report import github_jobs, plan_report, print_plan_report
     from export_core.session import plan_matrix
 
     if form and values["shard"]:

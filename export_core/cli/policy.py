@@ -99,7 +99,7 @@ def show(policy_file: str | None) -> None:
     """Show every key with its value, and the line that sets it."""
     from export_core.policy import Policy, find_policy, read_policy, releases_file
     from export_core.policy import policy_file as policy_path
-    from export_core.report.policy_text import policy_keys, policy_lines
+    from export_core.report.terminal.policy_text import policy_keys, policy_lines
 
     file = policy_path(Path(), policy_file)
     written, source = read_policy(file) if file else (Policy(), None)

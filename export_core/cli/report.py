@@ -23,19 +23,19 @@ def _html(results: list[Result], summary: Summary, difference: BaselineDifferenc
 
 
 def _markdown(results: list[Result], summary: Summary, difference: BaselineDifference | None) -> bytes:
-    from export_core.report.markdown import markdown_text
+    from export_core.report.ci.markdown import markdown_text
 
     return markdown_text(results, summary, difference).encode()
 
 
 def _junit(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
-    from export_core.report.junit import junit_xml
+    from export_core.report.ci.junit import junit_xml
 
     return junit_xml(results, summary).encode()
 
 
 def _sarif(results: list[Result], summary: Summary, _: BaselineDifference | None) -> bytes:
-    from export_core.report.sarif import sarif_file
+    from export_core.report.ci.sarif import sarif_file
 
     return sarif_file(results, summary)
 
@@ -99,7 +99,7 @@ def report(folder: Path, annotations: bool, baseline: str | None, full: bool, **
         if file:
             write_output(file, _FORMATS[name](results, summary, difference))
     if annotations:
-        from export_core.report.annotations import annotation_commands
+        from export_core.report.ci.annotations import annotation_commands
 
         # As bytes: what is printed for people has its commands disarmed.
         write_output(STDOUT, annotation_commands(results, summary).encode())

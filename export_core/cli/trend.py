@@ -25,7 +25,7 @@ def trend(folder: Path, numbers: bool, cases: tuple[str, ...], as_json: bool) ->
     """
     from export_core.judge.drift import Trend, number_drift
     from export_core.policy.patterns import matches
-    from export_core.report.trend_text import trend_lines
+    from export_core.report.terminal.trend_text import trend_lines
     from export_core.runs.results import read_run
 
     results, *_ = read_run(folder)

@@ -16,9 +16,9 @@ from making import day, result, rules, summarize
 
 from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Verdict
-from export_core.report import sarif
-from export_core.report.annotations import MOST, annotation_commands
-from export_core.report.sarif import sarif_file
+from export_core.report.ci import sarif
+from export_core.report.ci.annotations import MOST, annotation_commands
+from export_core.report.ci.sarif import sarif_file
 from export_core.worker.protocol import Stage
 
 CRASH = result(

@@ -23,10 +23,10 @@ from export_core.goldens import GoldenError, GoldenStore
 from export_core.judge.forecast import Event, Forecast, ForecastDay, Kind, forecast
 from export_core.policy import KnownFailure, Policy
 from export_core.releases import load_calendar
+from export_core.report.ci.forecast_ical import calendar_file
 from export_core.report.drawing.windows_svg import forecast_figure
 from export_core.report.errors import ReportError
-from export_core.report.forecast_ical import calendar_file
-from export_core.report.forecast_text import forecast_markdown
+from export_core.report.terminal.forecast_text import forecast_markdown
 from tools.schemas import schema
 
 ROOT = Path(__file__).parents[2]

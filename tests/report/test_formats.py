@@ -19,7 +19,7 @@ from export_core.escaping import plain_text
 from export_core.judge import Judgement, Result, Summary
 from export_core.matrix import Verdict
 from export_core.policy import KnownFailure, Policy
-from export_core.report.junit import junit_xml
+from export_core.report.ci.junit import junit_xml
 from export_core.worker.protocol import Stage
 
 ENTRY = KnownFailure(

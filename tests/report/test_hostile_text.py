@@ -40,23 +40,23 @@ from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import KnownFailure, Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_report
-from export_core.report.annotations import annotation_commands
+from export_core.report.ci.annotations import annotation_commands
+from export_core.report.ci.forecast_ical import calendar_file
+from export_core.report.ci.junit import junit_xml
+from export_core.report.ci.markdown import markdown_text
+from export_core.report.ci.sarif import sarif_file
 from export_core.report.drawing.badge import badge, badge_svg
 from export_core.report.drawing.map_svg import map_figure, map_picture
 from export_core.report.drawing.release_map import release_map
 from export_core.report.first_policy import first_policy
-from export_core.report.forecast_ical import calendar_file
-from export_core.report.forecast_text import forecast_lines, forecast_markdown
-from export_core.report.junit import junit_xml
-from export_core.report.markdown import markdown_text
 from export_core.report.page.forecast_page import forecast_page
 from export_core.report.page.run_page import html_page
-from export_core.report.plan_report import github_jobs, print_plan_report
-from export_core.report.policy_text import policy_lines
-from export_core.report.progress import RunProgress
 from export_core.report.proposal import proposal
-from export_core.report.sarif import sarif_file
-from export_core.report.trend_text import trend_lines
+from export_core.report.terminal.forecast_text import forecast_lines, forecast_markdown
+from export_core.report.terminal.plan_report import github_jobs, print_plan_report
+from export_core.report.terminal.policy_text import policy_lines
+from export_core.report.terminal.progress import RunProgress
+from export_core.report.terminal.trend_text import trend_lines
 from export_core.runs.baseline import BaselineDifference, CellDifference, Change
 from export_core.runs.results import result_line
 from export_core.worker.protocol import Stage

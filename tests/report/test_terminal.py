@@ -19,8 +19,8 @@ from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_plan, print_report, print_table
-from export_core.report.progress import RunProgress
-from export_core.report.writers_table import table_lines
+from export_core.report.terminal.progress import RunProgress
+from export_core.report.terminal.writers_table import table_lines
 from export_core.worker.protocol import Stage
 
 READERS = ("0.9.0", "0.8.3", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.12.0.1")

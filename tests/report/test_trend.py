@@ -12,7 +12,7 @@ from making import result
 from export_core.judge import Judgement, Result
 from export_core.judge.drift import Trend, number_drift
 from export_core.matrix import Verdict
-from export_core.report.trend_text import trend_lines
+from export_core.report.terminal.trend_text import trend_lines
 from tools.schemas import schema
 
 

@@ -7,8 +7,8 @@ from markupsafe import Markup
 from export_core.judge.forecast import Forecast
 from export_core.phrases import plural
 from export_core.report.drawing.windows_svg import forecast_figure
-from export_core.report.forecast_text import days_ahead, deployed_line
 from export_core.report.page.rendering import rendered
+from export_core.report.terminal.forecast_text import days_ahead, deployed_line
 
 
 def forecast_page(forecast: Forecast) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from export_core.phrases import plural
 from export_core.policy import Policy
-from export_core.report.paragraphs import wrapped
+from export_core.report.terminal.paragraphs import wrapped
 from export_core.report.yaml_text import yaml_text
 
 Key = tuple[str, ...]

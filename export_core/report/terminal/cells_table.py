@@ -9,7 +9,7 @@ from rich.text import Text
 
 from export_core.judge import Judgement, Result
 from export_core.report.grid import grid
-from export_core.report.paragraphs import wrapped
+from export_core.report.terminal.paragraphs import wrapped
 from export_core.report.wording import LEGEND, cell_mark
 
 _STYLE = {

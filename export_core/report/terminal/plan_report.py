@@ -18,8 +18,8 @@ from export_core.judge.result import ReaderOf, WriterOf, reader_of, writer_of
 from export_core.matrix import Cell, Plan
 from export_core.matrix.shards import split
 from export_core.releases import Direction, Release, Windows, promise
-from export_core.report.paragraphs import wrapped
-from export_core.report.terminal import print_lines, print_plan
+from export_core.report.terminal.paragraphs import wrapped
+from export_core.report.terminal.run_report import print_lines, print_plan
 from export_core.report.wording import counts_line
 
 MOST_JOBS = 256

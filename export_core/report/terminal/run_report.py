@@ -13,11 +13,11 @@ from rich.text import Text
 from export_core.judge import Result, Summary
 from export_core.matrix import Plan
 from export_core.phrases import plural
-from export_core.report.cells_table import print_table
 from export_core.report.findings import Finding, findings
-from export_core.report.paragraphs import labelled_paragraphs, wrapped
+from export_core.report.terminal.cells_table import print_table
+from export_core.report.terminal.paragraphs import labelled_paragraphs, wrapped
+from export_core.report.terminal.writers_table import table_lines
 from export_core.report.wording import first_line, headline, promised_nothing
-from export_core.report.writers_table import table_lines
 from export_core.run_options import RESULTS
 
 _TITLE_STYLE = {

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from export_core.judge import Result
 from export_core.phrases import plural
+from export_core.report.ci.source_lines import SourceLine, source_line
 from export_core.report.findings import Finding
-from export_core.report.source_lines import SourceLine, source_line
 from export_core.report.wording import first_line
 
 _FAILING = {"BROKEN PROMISE": "error", "NOT REPLAYABLE": "error", "FAIL ON": "error", "STALE LIST": "error"}

@@ -9,9 +9,9 @@ from pathlib import Path
 from export_core.escaping import shown
 from export_core.judge import Result, Summary
 from export_core.phrases import plural
-from export_core.report.affected_tests import affected_tests
+from export_core.report.ci.affected_tests import affected_tests
+from export_core.report.ci.source_lines import SourceLine
 from export_core.report.findings import findings
-from export_core.report.source_lines import SourceLine
 from export_core.report.wording import headline
 
 MOST = 10

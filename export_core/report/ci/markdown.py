@@ -12,11 +12,11 @@ from urllib.parse import quote
 from export_core.escaping import for_html, for_markdown, shown
 from export_core.judge import Judgement, Result, Summary
 from export_core.judge.result import by_build_date
-from export_core.report.affected_tests import LEVELS
 from export_core.report.baseline_report import TITLES, baseline_findings, baseline_line
+from export_core.report.ci.affected_tests import LEVELS
+from export_core.report.ci.markdown_map import SYMBOLS, markdown_map
+from export_core.report.ci.source_lines import source_line
 from export_core.report.findings import Finding, capped, findings
-from export_core.report.markdown_map import SYMBOLS, markdown_map
-from export_core.report.source_lines import source_line
 from export_core.report.wording import counts_line, first_line, headline, labelled_lines, ranges
 from export_core.runs.baseline import BaselineDifference, Change
 

@@ -17,7 +17,7 @@ from export_core.judge.causes import likeness
 from export_core.matrix import Plan
 from export_core.phrases import plural
 from export_core.releases import Release
-from export_core.report.paragraphs import wrapped
+from export_core.report.terminal.paragraphs import wrapped
 from export_core.report.wording import counts_line, first_line
 
 SILENCE_SECONDS = 30.0

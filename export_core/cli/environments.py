@@ -44,7 +44,6 @@ def list_() -> None:
         f"{plural(len(environments), 'environment')} of {total:.1f} GB in {cache_folder() / 'environments'}. On the "
         "same disk as uv's cache their files are hard links into it, and take no additional space.",
         highlight=False,
-        soft_wrap=True,
     )
 
 

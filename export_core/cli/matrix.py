@@ -126,7 +126,7 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
                 run = run_matrix(policy, selection_of(policy, values), options, observer=follower.observer())
             print_report(screen, run.results, run.summary, options.results)
     except Interrupted as stop:
-        screen.print(f"Interrupted: {follower.state()}", soft_wrap=True, highlight=False)
+        screen.print(f"Interrupted: {follower.state()}", highlight=False)
         raise click.exceptions.Exit(stop.exit_code) from None
     # A full disk: what is in the journal is complete, and --resume continues from it.
     except ResultsNotWritten as error:

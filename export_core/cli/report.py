@@ -121,4 +121,4 @@ def print_difference(difference: BaselineDifference, *, as_json: bool) -> None:
         return
     screen = console()
     print_findings(screen, baseline_findings(difference))
-    screen.print(f"\n{baseline_line(difference)}", markup=False, highlight=False, soft_wrap=True)
+    screen.print(f"\n{baseline_line(difference)}", markup=False, highlight=False)

@@ -20,7 +20,7 @@ def failing_outside(results: Sequence[Result], policy: Policy) -> list[str]:
     failing = sum(result.judgement is Judgement.OUTSIDE and result.verdict in _FAILS for result in results)
     if not failing or OUTSIDE not in policy.fail_on:
         return []
-    return [f"{OUTSIDE}: {plural(failing, 'cell')} outside the window failed, and not by a refusal"]
+    return [f"{OUTSIDE}: {plural(failing, 'cell')} outside the window failed other than by a refusal"]
 
 
 def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: Policy) -> list[str]:

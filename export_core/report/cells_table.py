@@ -9,6 +9,7 @@ from rich.text import Text
 
 from export_core.judge import Judgement, Result
 from export_core.report.grid import grid
+from export_core.report.paragraphs import wrapped
 from export_core.report.wording import LEGEND, cell_mark
 
 _STYLE = {
@@ -48,7 +49,9 @@ def print_table(console: Console, results: Sequence[Result]) -> None:
         # large table as one Text costs memory.
         for piece in range(0, len(lines), _LINES_AT_ONCE):
             console.print(Text("\n").join(lines[piece : piece + _LINES_AT_ONCE]), no_wrap=True, overflow="crop")
-    console.print(Text(LEGEND, style="bright_black"), soft_wrap=True)
+    for line in LEGEND.splitlines():
+        for part in wrapped(line, console.width, indent=2):
+            console.print(Text(part, style="bright_black"), soft_wrap=True)
 
 
 def _row(name: str, label: int, texts: Sequence[Text], width: int) -> Text:

@@ -18,7 +18,8 @@ from export_core.judge.result import ReaderOf, WriterOf, reader_of, writer_of
 from export_core.matrix import Cell, Plan
 from export_core.matrix.shards import split
 from export_core.releases import Direction, Release, Windows, promise
-from export_core.report.terminal import print_plan
+from export_core.report.paragraphs import wrapped
+from export_core.report.terminal import print_lines, print_plan
 from export_core.report.wording import counts_line
 
 MOST_JOBS = 256
@@ -100,17 +101,15 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows) -> None:
     """Each cell on a line, then the counts."""
     report = plan_report(plan, windows)
     for cell in report.cells:
-        console.print(
+        line = (
             f"{cell.golden}  in {cell.reader.jaxlib} with jax {cell.reader.jax} on {cell.platform}  "
-            f"{cell.direction} {cell.days} days  {_promise_name(cell)}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            f"{cell.direction} {cell.days} days  {_promise_name(cell)}"
         )
+        print_lines(console, wrapped(line, console.width, indent=2))
     console.print()
     print_plan(console, plan)
     for name, counts in report.counts.items():
-        console.print(f"by {name}: {counts_line(counts)}", markup=False, highlight=False, soft_wrap=True)
+        print_lines(console, wrapped(f"by {name}: {counts_line(counts)}", console.width, indent=2))
 
 
 def _promise_name(cell: PlannedCell) -> str:

@@ -17,6 +17,7 @@ from export_core.judge.causes import likeness
 from export_core.matrix import Plan
 from export_core.phrases import plural
 from export_core.releases import Release
+from export_core.report.paragraphs import wrapped
 from export_core.report.wording import counts_line, first_line
 
 SILENCE_SECONDS = 30.0
@@ -125,7 +126,9 @@ class RunProgress:
     def _line(self, text: str, style: str | None = None) -> None:
         if not self._quiet:
             self._last_line = self._clock()
-            self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+            first = text[: len(text) - len(text.lstrip())]
+            for line in wrapped(text.strip(), self._console.width, first, len(first) + 2):
+                self._console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def _count(self) -> str:
         task = self._bar.tasks[0]

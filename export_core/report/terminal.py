@@ -35,7 +35,12 @@ _TITLE_STYLE = {
     "known failure": "yellow",
 }
 _HEADLINE_STYLE = {0: "bold green", 1: "bold red", 3: "bold magenta", 4: "bold yellow"}
-_COUNT_STYLES = {"broken": "bold red", "incomplete": "bold magenta", "known": "yellow", "ok": "green"}
+_COUNT_STYLES = {
+    r"[\d,]+ (to [\d,]+ )?broken\b": "bold red",
+    r"[\d,]+ (to [\d,]+ )?incomplete\b": "bold magenta",
+    r"[\d,]+ (to [\d,]+ )?known\b": "yellow",
+    r"(?<=: )ok\b": "green",
+}
 _DECIDING = ("BROKEN PROMISE", "NOT REPLAYABLE", "FAIL ON", "INCOMPLETE", "NOTHING PROMISED", "STALE LIST")
 """Kinds of finding that decide the exit code: shown with evidence, as far as a screen has room."""
 MOST_SHOWN = 3
@@ -62,10 +67,9 @@ def print_plan(console: Console, plan: Plan) -> None:
             console.print(
                 f"{platform}: {planned} goldens; {left_out} were not exported for it", highlight=False, markup=False
             )
-    if plan.without_cells:
-        console.print(plan.without_cells, highlight=False, markup=False, soft_wrap=True)
-    for warning in plan.warnings:
-        console.print(f"warning: {warning}", highlight=False, markup=False, soft_wrap=True)
+    for sentence in (plan.without_cells, *(f"warning: {warning}" for warning in plan.warnings)):
+        if sentence:
+            print_lines(console, wrapped(sentence, console.width, indent=2))
 
 
 def print_report(
@@ -82,13 +86,13 @@ def print_report(
         console.print()
     else:
         console.print()
-        for line in table_lines(results, console.width):
-            text = Text(line)
-            for word, style in _COUNT_STYLES.items():
-                text.highlight_regex(rf"(?:[\d,]+ (?:to [\d,]+ )?)?\b{word}\b", style)
+        for number, line in enumerate(table_lines(results, console.width)):
+            text = Text(line, style="" if number else "bold")
+            for pattern, style in _COUNT_STYLES.items():
+                text.highlight_regex(pattern, style)
             console.print(text, soft_wrap=True)
         _print_short(console, collected)
-    _print_lines(console, labelled_paragraphs(_next_steps(collected, folder, full=full), console.width))
+    print_lines(console, labelled_paragraphs(_next_steps(collected, folder, full=full), console.width))
     print_headline(console, summary)
 
 
@@ -104,8 +108,8 @@ def print_headline(console: Console, summary: Summary) -> None:
     line, counts = headline(summary)
     # Never in the colour of a promise that is kept, also where the policy says that such a run is meant.
     style = _TITLE_STYLE["NOTHING PROMISED"] if promised_nothing(summary) else _HEADLINE_STYLE[summary.exit_code]
-    _print_lines(console, wrapped(line, console.width, indent=2), style)
-    _print_lines(console, wrapped(counts, console.width, indent=2))
+    print_lines(console, wrapped(line, console.width, indent=2), style)
+    print_lines(console, wrapped(counts, console.width, indent=2))
 
 
 def _print_short(console: Console, collected: Sequence[Finding]) -> None:
@@ -121,7 +125,7 @@ def _print_short(console: Console, collected: Sequence[Finding]) -> None:
             evidence = _evidence(finding, collected)
             _print_finding(console, title, finding.brief or finding.sentence, evidence, _MOST_LINES)
         if rest := kinds[title][most:]:
-            _print_lines(console, [f"{title}  and {_counted(rest)}"], _title_style(title))
+            print_lines(console, [f"{title}  and {_counted(rest)}"], _title_style(title))
     console.print()
     for title in kinds:
         if title not in deciding:
@@ -146,7 +150,7 @@ def _print_finding(
     first = Text(lines[0])
     first.stylize(_title_style(title), 0, len(title))
     console.print(first, soft_wrap=True)
-    _print_lines(console, [*lines[1:], *labelled_paragraphs(details, console.width, most)])
+    print_lines(console, [*lines[1:], *labelled_paragraphs(details, console.width, most)])
 
 
 def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str, str]]:
@@ -187,7 +191,8 @@ def _title_style(title: str) -> str:
     return _TITLE_STYLE.get(title, "bright_black")
 
 
-def _print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
+def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
+    """Print lines that are wrapped already."""
     # As Text: in a plain string rich takes square brackets for markup. Already wrapped: rich must not do it again.
     for line in lines:
         console.print(Text(line, style=style), soft_wrap=True)

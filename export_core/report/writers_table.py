@@ -89,7 +89,8 @@ def _row(name: str, results: Sequence[Result], readers: Sequence[str]) -> Writer
     others = [f"{works:,} of {total:,} ok"] if total else []
     others += [f"{outside[kind]:,} {kind}" for kind in _BAD if outside[kind]]
     is_bad = any(result.judgement in _BAD for result in results)
-    return WriterRow(name, len({result.golden for result in results}), "; ".join(parts), ", ".join(others), is_bad)
+    goldens = len({result.golden for result in results})
+    return WriterRow(name, goldens, "; ".join(parts) or "none", ", ".join(others), is_bad)
 
 
 def _span(counts: Sequence[int], kind: Judgement) -> str:

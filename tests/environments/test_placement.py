@@ -147,7 +147,7 @@ def test_goldens_without_a_cell_on_these_platforms_are_reported():
     said = "1 golden has no cell on the platforms asked for (exported for cuda, tpu): this run says nothing about them."
     assert made.without_cells == said
     screen = io.StringIO()
-    print_plan(Console(file=screen, width=80), made)
+    print_plan(Console(file=screen, width=200), made)
     assert said in screen.getvalue().splitlines()
     judged = [result(case="a", writer="0.12.0.1", reader="0.12.0.1")]
     summary = summarize(

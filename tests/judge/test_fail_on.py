@@ -33,7 +33,7 @@ def test_outside_fails_on_what_is_neither_refused_nor_works(cell, code, jaxexpor
     assert jaxexport("judge", "out").code == 0
     ended = jaxexport("judge", "out", "--fail-on", "outside")
     assert ended.code == code
-    told = "FAILED: outside: 1 cell outside the window failed, and not by a refusal." in ended.out
+    told = "FAILED: outside: 1 cell outside the window failed other than by a refusal." in ended.out
     assert told is (code == 1)
 
 

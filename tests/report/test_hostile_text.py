@@ -52,6 +52,7 @@ from export_core.report.markdown import markdown_text
 from export_core.report.page.forecast_page import forecast_page
 from export_core.report.page.run_page import html_page
 from export_core.report.plan_report import github_jobs, print_plan_report
+from export_core.report.policy_text import policy_lines
 from export_core.report.progress import RunProgress
 from export_core.report.proposal import proposal
 from export_core.report.sarif import sarif_file
@@ -276,7 +277,11 @@ def changed(results: Sequence[Result], summary: Summary) -> BaselineDifference:
 RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "terminal 80": lambda results, summary: on_console(lambda to: print_report(to, results, summary), 80),
     "terminal 140": lambda results, summary: on_console(lambda to: print_report(to, results, summary)),
+    "terminal in full": lambda results, summary: on_console(lambda to: print_report(to, results, summary, full=True)),
     "progress": lambda results, summary: on_console(lambda to: progress(to, results)),
+    "policy show": lambda results, summary: "\n".join(
+        map(printed, policy_lines(msgspec.convert(summary.policy, Policy), {}, results[0].message))
+    ),
     "Markdown": markdown_text,
     "JUnit": junit_xml,
     "HTML": html_page,
@@ -335,6 +340,8 @@ PLAIN_TAGS |= {
     "small",
     "dt",
     "dd",
+    "figure",
+    "figcaption",
     "code",
 }
 

@@ -52,7 +52,7 @@ def test_cells_are_counted_by_reader_writer_platform_and_promise():
 
 def test_a_person_reads_each_cell_on_a_line_and_then_the_counts():
     out = io.StringIO()
-    print_plan_report(Console(file=out, width=40), plan(), Windows())
+    print_plan_report(Console(file=out, width=160), plan(), Windows())
     lines = out.getvalue().splitlines()
     assert lines[0] == "t.a/0.9.2-cpu  in 0.11.2 with jax 0.11.2 on cpu  backward 183 days  outside"
     assert "by direction: 2 backward, 2 forward, 2 same" in lines

@@ -7,29 +7,19 @@ is large enough for a finger. `_Plane` is all that knows it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from xml.etree import ElementTree as Xml
 
 from export_core.judge import Result, Summary
 from export_core.phrases import plural
 from export_core.report.drawing.axis import Axis, make_axis
+from export_core.report.drawing.map_legend import add_entry, legend
 from export_core.report.drawing.release_map import MapRelease, MapRow, ReleaseMap, Square, release_map
 from export_core.report.drawing.svg import add, picture, text_of, width_of
 from export_core.report.errors import ReportError
 from export_core.report.links import filter_link
 from export_core.report.wording import headline
-
-LOOKS = {
-    "kept": "kept",
-    "broken": "broken",
-    "incomplete": "no result",
-    "known": "known failure",
-    "bonus": "works, not promised",
-    "partly": "fails in part, not promised",
-    "outside": "fails, not promised",
-}
-"""How a square may look, and what the legend says of it."""
 
 _COUNTED = ("broken", "incomplete", "known", "partly")
 
@@ -82,10 +72,10 @@ def map_svg(
     offsets, breadth = _rows_across(drawn, narrow)
     plane = _plane(drawn, breadth, narrow, bool(heading))
     width = 350.0 if narrow else 900.0
-    legend = list(_legend(drawn, width, narrow))
+    entries = list(legend(drawn, width, narrow))
     bottom = plane.point(0, breadth)[1] + (30 if narrow else 46)
     label = f"Map of the run: {len(drawn.rows)} writers (rows) and {len(drawn.readers)} readers by build date"
-    root = picture("release-map", width, bottom + legend[-1][2] + 12, label, standalone=standalone)
+    root = picture("release-map", width, bottom + entries[-1][2] + 12, label, standalone=standalone)
     if heading:
         add(root, "text", "headline", heading[0], x=20, y=36)
         add(root, "text", "legend", heading[1], x=20, y=54)
@@ -102,15 +92,20 @@ def map_svg(
                 _square(parent, row, reader, plane, number, across)
                 first = False
     _platforms(root, drawn, plane, offsets)
-    for look, x, y, text in legend:
-        _legend_entry(root, look, x, bottom + y, text)
+    for look, x, y, text in entries:
+        add_entry(root, look, x, bottom + y, text)
     return text_of(root)
 
 
 def map_picture(results: Sequence[Result], summary: Summary) -> str:
     """The map of a run as a picture that stands alone, with the run's headline. Raises `ReportError` without cells."""
     first, _, rest = headline(summary)[0].partition("; ")
-    details = (summary.identity.project, rest.removesuffix("."), f"{summary.results:,} cells")
+    details = (
+        summary.identity.project,
+        rest.removesuffix("."),
+        f"{summary.results:,} cells",
+        "a number counts the cells that fail",
+    )
     heading = first.removesuffix("."), " · ".join(filter(None, details))
     return map_svg(release_map(results, summary), standalone=True, heading=heading)
 
@@ -272,31 +267,3 @@ def _platforms(root: Xml.Element, drawn: ReleaseMap, plane: _Plane, offsets: lis
         else:
             x, y = plane.point(0, places[0] - plane.pitch / 2)
             add(root, "text", "platform", f"on {platform}", x=x - 12, y=y - 7, text_anchor="end")
-
-
-def _legend(drawn: ReleaseMap, width: float, narrow: bool) -> Iterator[tuple[str, float, float, str]]:
-    """What there is on the map: how it looks, its place, and what it means; in as many lines as it takes."""
-    looks = {square.look for row in drawn.rows for square in row.squares.values()}
-    entries = [(look, meaning) for look, meaning in LOOKS.items() if look in looks]
-    entries += [("band", "promised")]
-    if any(reader.term == row.writer.term for row in drawn.rows for reader in row.squares):
-        entries.append(("outside is-own", "read by its own writer"))
-    if narrow:  # where the line has no room for its day
-        entries.append(("today", f"as of {drawn.as_of}"))
-    x, y = 20.0, 8.0
-    for look, meaning in entries:
-        needed = width_of(meaning, 10.5) + 33
-        if x + needed > width and x > 20:
-            x, y = 20.0, y + 20
-        yield look, x, y, meaning
-        x += needed
-
-
-def _legend_entry(root: Xml.Element, look: str, x: float, y: float, text: str) -> None:
-    if look == "today":
-        add(root, "line", "today", x1=x, y1=y, x2=x + 11, y2=y)
-    elif look == "band":
-        add(root, "rect", "band", x=x - 2, y=y - 6, width=14, height=12, rx=3)
-    else:
-        add(add(root, "g", f"square is-{look}"), "rect", "", x=x, y=y - 5, width=10, height=10, rx=2.5)
-    add(root, "text", "legend", text, x=x + 17, y=y + 4)

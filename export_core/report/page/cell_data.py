@@ -151,4 +151,5 @@ def _release(release: WriterOf | ReaderOf) -> dict[str, str]:
         "jax": plain_text(release.jax),
         "built": str(release.built),
         "name": plain_text(release_term(release)),
+        "platform": plain_text(release.platform) if isinstance(release, WriterOf) else "",
     }

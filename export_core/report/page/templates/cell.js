@@ -27,7 +27,7 @@ function numbersOf(cell) {
 }
 
 function factsOf(cell) {
-  const row = rowOfCell[cell], found = state(cell), { jaxlib, jax } = reader(cell);
+  const row = rowOfCell[cell], found = state(cell);
   const [device, driver, foreseen, flaky, allowed] = tables.more[cells.more[cell]];
   return [
     ["numbers", numbersOf(cell)],
@@ -35,8 +35,8 @@ function factsOf(cell) {
     ["cause", found[CAUSE] && link(`#cause=${encodeURIComponent(found[CAUSE])}`, found[CAUSE])],
     ["baseline", tables.change[cells.change[cell]].filter(Boolean).join("; it was ")],
     ["case", caseOf(row)[0]],
-    ["written by", `${release(writerOf(row))} on ${writerOf(row).platform ?? platformOf(row)}`],
-    ["read by", `${release({ ...reader(cell), jaxlib, jax })} on ${platformOf(row)}`],
+    ["written by", `${release(writerOf(row))} on ${writerOf(row).platform}`],
+    ["read by", `${release(reader(cell))} on ${platformOf(row)}`],
     ["window", tables.window[cells.window[cell]]],
     ["stage", found[STAGE] + (found[MODE] && `; ${found[MODE]}`)],
     ["device", [device, driver].filter(Boolean).join(", ")],

@@ -93,7 +93,7 @@ def test_broken_promise_exits_1_and_reproduces_one_cell(real):
     ended = process("matrix", "--cases", "other_numbers", "--cases", "waves", "--readers", "0.12.0.1", *words, cwd=real)
     assert ended.code == 1, ended.out
     assert "NOT REPLAYABLE  other_numbers ran with different numbers" in ended.out
-    command = next(line.split("reproduce  ")[1] for line in ended.out.splitlines() if "reproduce  " in line)
+    command = next(line.split("next  ")[1] for line in ended.out.splitlines() if "next  " in line)
     program, *rest = command.split()
     assert program == "jaxexport"
     again = process(*rest, cwd=real)

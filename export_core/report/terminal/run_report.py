@@ -73,11 +73,18 @@ def print_plan(console: Console, plan: Plan) -> None:
 
 
 def print_report(
-    console: Console, results: Sequence[Result], summary: Summary, folder: Path | None = None, *, full: bool = False
+    console: Console,
+    results: Sequence[Result],
+    summary: Summary,
+    folder: Path | None = None,
+    *,
+    full: bool = False,
+    options: str = "",
 ) -> None:
     """The writers, the findings, what to run next, then the headline: one screen.
 
-    `folder` is that of the results, for the commands. `full`: every cell and every finding with all of its evidence.
+    `folder` is that of the results, and `options` are those of a run that was judged again: for the commands. `full`:
+    every cell and every finding with all of its evidence.
     """
     collected = findings(results, summary)
     if full:
@@ -92,7 +99,7 @@ def print_report(
                 text.highlight_regex(pattern, style)
             console.print(text, soft_wrap=True)
         _print_short(console, collected)
-    print_lines(console, labelled_paragraphs(_next_steps(collected, folder, full=full), console.width))
+    print_lines(console, labelled_paragraphs(_next_steps(collected, folder, options, full=full), console.width))
     print_headline(console, summary)
 
 
@@ -177,9 +184,12 @@ def _counted(rest: Sequence[Finding]) -> str:
     return f"{plural(len(rest), 'cause')}, {cells:,} cell{'' if cells == 1 else 's'}" if cells else f"{len(rest)} more"
 
 
-def _next_steps(collected: Sequence[Finding], folder: Path | None, *, full: bool) -> list[tuple[str, str]]:
+def _next_steps(
+    collected: Sequence[Finding], folder: Path | None, options: str, *, full: bool
+) -> list[tuple[str, str]]:
     """The commands to run next: the worst cell again, and the whole report."""
     named = "" if folder in (None, RESULTS) else f" {shlex.quote(str(folder))}"
+    named += f" {options}" if options else ""
     deciding = _deciding(finding.title for finding in collected)
     worst = next((finding.cause for finding in collected if finding.cause and finding.title in deciding), None)
     steps = [worst.reproduce] if worst and worst.reproduce else []

@@ -96,6 +96,20 @@ def capped(collected: Iterable[Finding], most: int) -> tuple[list[Finding], dict
     return shown, {title: count - most for title, count in counts.items() if count > most}
 
 
+def cells_of(some: Sequence[Finding], summary: Summary | None = None) -> str:
+    """``12 cells``: how many cells findings of a kind are about; empty where they are about none.
+
+    With a summary, they are all of their kind. Of cells outside the window the counts of the run have more then, since
+    refusals are no findings.
+    """
+    cells = sum(len(finding.results) for finding in some)
+    is_outside = some[0].title == _TITLES[Judgement.OUTSIDE][1]
+    outside = summary.judgements.get(Judgement.OUTSIDE, 0) if summary and is_outside else 0
+    if outside > cells:
+        return f"{cells:,} of {outside:,} cells; the others were refused, as expected"
+    return f"{cells:,} cell{'' if cells == 1 else 's'}" if cells else ""
+
+
 def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
     """The finding for one broken cell alone: a broken promise, if its reader differs from a writer that worked.
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from export_core.environments.placement import Mode
 from export_core.escaping import plain_text
 from export_core.judge import Judgement, Result, Summary
+from export_core.judge.causes import Cause
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Verdict
 from export_core.phrases import plural
@@ -181,6 +182,12 @@ def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
         names = [version for _, version in run]
         parts += [f"{names[0]} to {names[-1]}"] if len(names) > 2 else names
     return ", ".join(parts)
+
+
+def began_and_ended(cause: Cause) -> str:
+    """``since 0.12.0``, ``fixed in 0.10.0``, both, or nothing where the run does not show it."""
+    parts = ("since", cause.since), ("fixed in", cause.mended_in)
+    return ", ".join(f"{word} {version}" for word, version in parts if version)
 
 
 def cell_mark(result: Result) -> str:

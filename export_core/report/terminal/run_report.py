@@ -13,7 +13,7 @@ from rich.text import Text
 from export_core.judge import Result, Summary
 from export_core.matrix import Plan
 from export_core.phrases import plural
-from export_core.report.findings import Finding, findings
+from export_core.report.findings import Finding, cells_of, findings
 from export_core.report.terminal.cells_table import print_table
 from export_core.report.terminal.paragraphs import labelled_paragraphs, wrapped
 from export_core.report.terminal.writers_table import table_lines
@@ -98,7 +98,7 @@ def print_report(
             for pattern, style in _COUNT_STYLES.items():
                 text.highlight_regex(pattern, style)
             console.print(text, soft_wrap=True)
-        _print_short(console, collected)
+        _print_short(console, collected, summary)
     print_lines(console, labelled_paragraphs(_next_steps(collected, folder, options, full=full), console.width))
     print_headline(console, summary)
 
@@ -119,7 +119,7 @@ def print_headline(console: Console, summary: Summary) -> None:
     print_lines(console, wrapped(counts, console.width, indent=2))
 
 
-def _print_short(console: Console, collected: Sequence[Finding]) -> None:
+def _print_short(console: Console, collected: Sequence[Finding], summary: Summary) -> None:
     """What decides the exit code, the first of each kind with evidence; then a line for each other kind."""
     kinds: dict[str, list[Finding]] = defaultdict(list)
     for finding in collected:
@@ -137,7 +137,7 @@ def _print_short(console: Console, collected: Sequence[Finding]) -> None:
     for title in kinds:
         if title not in deciding:
             about = kinds[title] if kinds[title][0].cause else kinds[title][1:]
-            counted = _counted(about) if about else ""
+            counted = _counted(about, summary) if about else ""
             text = counted if about == kinds[title] else " And ".join(filter(None, (kinds[title][0].sentence, counted)))
             _print_finding(console, title, text, (), 1)
 
@@ -178,10 +178,10 @@ def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str,
     ]
 
 
-def _counted(rest: Sequence[Finding]) -> str:
-    """``4 more causes, 12 cells``."""
-    cells = sum(len(finding.results) for finding in rest)
-    return f"{plural(len(rest), 'cause')}, {cells:,} cell{'' if cells == 1 else 's'}" if cells else f"{len(rest)} more"
+def _counted(rest: Sequence[Finding], summary: Summary | None = None) -> str:
+    """``4 causes, 12 cells``; with a summary, these are all findings of their kind."""
+    cells = cells_of(rest, summary)
+    return f"{plural(len(rest), 'cause')}, {cells}" if cells else f"{len(rest)} more"
 
 
 def _next_steps(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from export_core.report.findings import Finding, cells_of, findings
 from export_core.report.terminal.cells_table import print_table
 from export_core.report.terminal.paragraphs import labelled_paragraphs, wrapped
 from export_core.report.terminal.writers_table import table_lines
-from export_core.report.wording import first_line, headline, promised_nothing
+from export_core.report.wording import first_line, headline, named_folder, promised_nothing
 from export_core.run_options import RESULTS
 
 _TITLE_STYLE = {
@@ -76,7 +75,7 @@ def print_report(
     console: Console,
     results: Sequence[Result],
     summary: Summary,
-    folder: Path | None = None,
+    folder: Path = RESULTS,
     *,
     full: bool = False,
     options: str = "",
@@ -86,7 +85,7 @@ def print_report(
     `folder` is that of the results, and `options` are those of a run that was judged again: for the commands. `full`:
     every cell and every finding with all of its evidence.
     """
-    collected = findings(results, summary)
+    collected = findings(results, summary, folder)
     if full:
         print_table(console, results)
         print_findings(console, collected)
@@ -184,12 +183,9 @@ def _counted(rest: Sequence[Finding], summary: Summary | None = None) -> str:
     return f"{plural(len(rest), 'cause')}, {cells}" if cells else f"{len(rest)} more"
 
 
-def _next_steps(
-    collected: Sequence[Finding], folder: Path | None, options: str, *, full: bool
-) -> list[tuple[str, str]]:
+def _next_steps(collected: Sequence[Finding], folder: Path, options: str, *, full: bool) -> list[tuple[str, str]]:
     """The commands to run next: the worst cell again, and the whole report."""
-    named = "" if folder in (None, RESULTS) else f" {shlex.quote(str(folder))}"
-    named += f" {options}" if options else ""
+    named = named_folder(folder) + (f" {options}" if options else "")
     deciding = _deciding(finding.title for finding in collected)
     worst = next((finding.cause for finding in collected if finding.cause and finding.title in deciding), None)
     steps = [worst.reproduce] if worst and worst.reproduce else []

@@ -94,6 +94,21 @@ def test_one_format_may_go_to_standard_output(command):
     assert (ended.exit_code, "only one format can be written to it" in ended.stderr) == (2, True)
 
 
+def test_judge_ends_with_the_report_that_says_the_same(command):
+    Path("other.yaml").write_text("windows: {backward: 1, forward: 1}\n")
+    judged = command("judge", "new", "--policy", "other.yaml", "--as-of", "2026-11-20").stdout
+    advice = "jaxexport report new --policy other.yaml --as-of 2026-11-20 --html report.html"
+    assert advice in judged
+    words = advice.split()[1:-2]
+    assert command(*words).stdout.splitlines()[-2:] == judged.splitlines()[-2:]
+    assert "BROKEN:" not in judged
+    assert "BROKEN:" in command("report", "new").stdout
+
+
+def test_judge_recommends_no_policy_where_the_run_has_the_same(command):
+    assert "jaxexport report new --html report.html" in command("judge", "new").stdout
+
+
 def test_a_report_that_cannot_be_written_leaves_what_was_there(command):
     Path("out").write_text("before")
     assert "out/r.html: cannot write there" in refused(command("report", "new", "--html", "out/r.html"))

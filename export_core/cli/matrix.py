@@ -108,6 +108,7 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
 
     from export_core.cli.signals import Interrupted, interruptible
     from export_core.report import print_report
+    from export_core.run_options import RESULTS
     from export_core.runs.errors import ResultsNotWritten
     from export_core.session import run_matrix
 
@@ -124,7 +125,7 @@ def matrix(quiet: bool, unpromised: str | None, fail_on: Sequence[str], **values
         with interruptible():
             with follower:
                 run = run_matrix(policy, selection_of(policy, values), options, observer=follower.observer())
-            print_report(screen, run.results, run.summary, options.results)
+            print_report(screen, run.results, run.summary, options.results or RESULTS)
     except Interrupted as stop:
         screen.print(f"Interrupted: {follower.state()}", highlight=False)
         raise click.exceptions.Exit(stop.exit_code) from None

@@ -37,6 +37,9 @@ as_of_option = click.option(
     metavar="DATE",
     help="Judge as of this day, such as 2026-10-25: later releases are ignored. [default: today]",
 )
+rejudge_day_option = click.option(
+    "--as-of", metavar="DATE", help="Judge as of this day, such as 2026-10-25. [default: that of the run]"
+)
 wheels_option = click.option(
     "--wheels", metavar="DIR", type=PATH, multiple=True, help="A folder with unpublished wheels of jax and jaxlib."
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from export_core.cli.help import HelpfulGroup
-from export_core.cli.options import as_of_option, day_of, goldens_option, policy_option
+from export_core.cli.options import as_of_option, console, day_of, goldens_option, policy_option
 from export_core.cli.output import echo
 
 SCHEMA = "export_compat.schema.json"
@@ -108,7 +108,7 @@ def show(policy_file: str | None) -> None:
     if policy.releases != written.releases:
         more = str(releases_file(Path(), policy_file))
         origins["releases",] = ", ".join(filter(None, (origins.get(("releases",)), more)))
-    for line in policy_lines(policy, origins, str(file or "no policy file here")):
+    for line in policy_lines(policy, origins, str(file or "no policy file here"), console().width):
         echo(line)
 
 
@@ -122,34 +122,17 @@ def known(policy_file: str | None, file: str | None, as_json: bool) -> None:
     A cell that shows one is reported with its title and advice; its judgement stays the same. Only the list of known
     failures in a policy excuses cells.
     """
-    import textwrap
-
     from export_core.cli.output import echo_json
     from export_core.policy import find_policy
     from export_core.policy.known_issues import known_issues
+    from export_core.report.terminal.policy_text import issue_lines
 
     issues = known_issues(file or find_policy(Path(), policy_file).known_issues)
     if as_json:
         echo_json(issues)
         return
-    for issue in issues:
-        echo(f"{issue.id}: {issue.title}")
-        cells = ", ".join(
-            filter(None, ("/".join(issue.verdicts), f"on {'/'.join(issue.platforms)}" if issue.platforms else ""))
-        )
-        lines = {"cells": cells, "readers": issue.readers, "issue": issue.issue, "to do": issue.todo}
-        for label, text in lines.items():
-            if text:
-                echo(
-                    textwrap.fill(
-                        text,
-                        100,
-                        initial_indent=f"  {label:<8} ",
-                        subsequent_indent=" " * 11,
-                        break_long_words=False,
-                        break_on_hyphens=False,
-                    )
-                )
+    for line in issue_lines(issues, console().width):
+        echo(line)
 
 
 @policy_group.command()

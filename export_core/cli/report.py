@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from export_core.cli.help import HelpfulCommand
-from export_core.cli.options import STDOUT, console, full_option, write_output
+from export_core.cli.judging import judged_run
+from export_core.cli.options import PATH, STDOUT, console, full_option, rejudge_day_option, write_output
 from export_core.cli.output import echo_json
 
 if TYPE_CHECKING:
@@ -80,8 +81,27 @@ _FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sar
     help="Print workflow commands of GitHub Actions: annotations at the lines of affected tests.",
 )
 @click.option("--baseline", metavar="OLD", help="Folder of an earlier run: show what is different from it first.")
-def report(folder: Path, annotations: bool, baseline: str | None, full: bool, **files: str | None) -> None:
+@click.option(
+    "--policy",
+    "policy_file",
+    metavar="FILE",
+    type=PATH,
+    help="Judge the results again by this policy, as `jaxexport judge` does. [default: as the run was judged]",
+)
+@rejudge_day_option
+def report(
+    folder: Path,
+    annotations: bool,
+    baseline: str | None,
+    full: bool,
+    policy_file: str | None,
+    as_of: str | None,
+    **files: str | None,
+) -> None:
     """Report a finished matrix run in the terminal, or in files; - is standard output.
+
+    It is shown as it was judged when it ran; with --policy or --as-of, as `jaxexport judge` judges it with the same
+    options.
 
     Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and
     `jaxexport judge`.
@@ -91,7 +111,12 @@ def report(folder: Path, annotations: bool, baseline: str | None, full: bool, **
 
     if [*files.values(), STDOUT if annotations else None].count(STDOUT) > 1:
         raise click.UsageError("- is standard output, as --annotations is: only one format can be written to it.")
-    results, summary, _ = read_run(folder)
+    options = ""
+    if policy_file or as_of:
+        run = judged_run(folder, policy_file, as_of)
+        results, summary, options = run.results, run.summary, run.options
+    else:
+        results, summary, _ = read_run(folder)
     difference = None
     if baseline:
         difference = compare_with_baseline(folder, Path(baseline), results, summary, policy_of(summary))
@@ -106,7 +131,7 @@ def report(folder: Path, annotations: bool, baseline: str | None, full: bool, **
     elif not any(files.values()):
         from export_core.report import print_report
 
-        print_report(console(), results, summary, folder, full=full)
+        print_report(console(), results, summary, folder, full=full, options=options)
         if difference:
             print_difference(difference, as_json=False)
 

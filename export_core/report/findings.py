@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -25,6 +26,7 @@ from export_core.report.wording import (
     error_size,
     evidence,
     labelled_lines,
+    named_folder,
     ranges,
     writer_and_reader,
 )
@@ -62,14 +64,14 @@ class Finding:
         return "\n".join((self.sentence, *labelled_lines(self.details)))
 
 
-def findings(results: Sequence[Result], summary: Summary) -> list[Finding]:
+def findings(results: Sequence[Result], summary: Summary, folder: Path | None = None) -> list[Finding]:
     """All findings of a run, the worst first.
 
     Cells with one judgement and one cause are one finding; a refusal outside the window is expected, and none. That
     nothing was promised, what no cell covers, declared changes of custom calls, goldens without a cell, and what was
-    accepted on purpose follow.
+    accepted on purpose follow. `folder` is that of the results, for commands; without it they say DIR.
     """
-    collected = _by_cause(results, summary)
+    collected = _by_cause(results, summary, folder)
     collected += _of_the_run(
         0, "BROKEN PROMISE", [text for change in summary.custom_call_changes for text in change.broken]
     )
@@ -96,6 +98,20 @@ def capped(collected: Iterable[Finding], most: int) -> tuple[list[Finding], dict
     return shown, {title: count - most for title, count in counts.items() if count > most}
 
 
+def cells_of(some: Sequence[Finding], summary: Summary | None = None) -> str:
+    """``12 cells``: how many cells findings of a kind are about; empty where they are about none.
+
+    With a summary, they are all of their kind. Of cells outside the window the counts of the run have more then, since
+    refusals are no findings.
+    """
+    cells = sum(len(finding.results) for finding in some)
+    is_outside = some[0].title == _TITLES[Judgement.OUTSIDE][1]
+    outside = summary.judgements.get(Judgement.OUTSIDE, 0) if summary and is_outside else 0
+    if outside > cells:
+        return f"{cells:,} of {outside:,} cells; the others were refused, as expected"
+    return f"{cells:,} cell{'' if cells == 1 else 's'}" if cells else ""
+
+
 def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
     """The finding for one broken cell alone: a broken promise, if its reader differs from a writer that worked.
 
@@ -108,7 +124,7 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
     return Finding((0, 0), "NOT REPLAYABLE" if unfit else "BROKEN PROMISE", sentence, details, (result,))
 
 
-def _by_cause(results: Sequence[Result], summary: Summary) -> list[Finding]:
+def _by_cause(results: Sequence[Result], summary: Summary, folder: Path | None) -> list[Finding]:
     """A finding for each cause in the summary."""
     groups: dict[tuple[Judgement, str], list[Result]] = defaultdict(list)
     for result in completed(results):
@@ -118,7 +134,7 @@ def _by_cause(results: Sequence[Result], summary: Summary) -> list[Finding]:
     issues = {issue.id: issue for issue in summary.known_issues}
     policy = msgspec.convert(summary.policy, Policy)
     return [
-        _cause_finding(cause, number, groups[cause.judgement, cause.id], (writers, readers), issues, policy)
+        _cause_finding(cause, number, groups[cause.judgement, cause.id], (writers, readers), issues, policy, folder)
         for number, cause in enumerate(summary.causes)
         if (cause.judgement, cause.verdict) != (Judgement.OUTSIDE, Verdict.REFUSED)
         and groups[cause.judgement, cause.id]
@@ -132,6 +148,7 @@ def _cause_finding(
     releases: tuple[Sequence[str], Sequence[str]],
     issues: dict[str, KnownIssue],
     policy: Policy,
+    folder: Path | None,
 ) -> Finding:
     rank, title = _TITLES[cause.judgement]
     if cause.judgement is Judgement.BROKEN and cause.not_replayable:
@@ -147,10 +164,10 @@ def _cause_finding(
         ("known as", _issue_text(issue)),
         ("listed", _entry_text(example, policy)),
         ("cases", f"{len(cause.cases)}: {few(cause.cases)}" if len(cause.cases) > 1 else ""),
-        *(_number_details(group) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
+        *(_number_details(group, folder) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
         ("example", writer_and_reader(example) if cause.cells > 1 else ""),
         *evidence(example),
-        ("to do", _to_do(cause, issue)),
+        ("to do", _to_do(cause, issue, folder)),
     ]
     texts = tuple((label, text) for label, text in details if text.strip())
     return Finding((rank, number), title, sentence, texts, tuple(group), cause, brief)
@@ -182,21 +199,21 @@ def _entry_text(example: Result, policy: Policy) -> str:
     return f"{entry.reason} (owner {entry.owner}, {entry.issue}, {until})"
 
 
-def _to_do(cause: Cause, issue: KnownIssue | None) -> str:
+def _to_do(cause: Cause, issue: KnownIssue | None, folder: Path | None) -> str:
     if issue:
         return issue.todo
     if cause.judgement not in (Judgement.BROKEN, Judgement.INCOMPLETE):
         return ""
-    return NEXT_STEPS["not_replayable" if cause.not_replayable else str(cause.verdict)]
+    return NEXT_STEPS["not_replayable" if cause.not_replayable else str(cause.verdict)].format(named_folder(folder))
 
 
-def _number_details(group: Sequence[Result]) -> list[tuple[str, str]]:
+def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[str, str]]:
     """Each golden whose numbers are different, with its largest error, and whether its readers agree."""
     goldens: dict[str, list[Result]] = defaultdict(list)
     for result in group:
         goldens[result.golden].append(result)
     lines = _first_lines([_golden_line(results) for results in goldens.values()])
-    return [("goldens", "\n".join(lines)), ("bits", _bits_sentence(list(goldens.values())))]
+    return [("goldens", "\n".join(lines)), ("bits", _bits_sentence(list(goldens.values()), folder))]
 
 
 def _golden_line(results: Sequence[Result]) -> str:
@@ -206,13 +223,14 @@ def _golden_line(results: Sequence[Result]) -> str:
     return f"{worst.golden} in jaxlib {readers}: {error_size(worst.max_noise_error, worst.max_abs_error)}"
 
 
-def _bits_sentence(goldens: Sequence[Sequence[Result]]) -> str:
+def _bits_sentence(goldens: Sequence[Sequence[Result]], folder: Path | None) -> str:
     """Whether the readers that differ from the writer agree with each other; empty where the results do not say."""
     digests = [{result.outputs for result in results} for results in goldens]
     if any("" in outputs for outputs in digests):
         return ""
     if again := sum(len(outputs) > 1 for outputs in digests):
-        return f"those of {plural(again, 'golden')} change again among these readers: see `jaxexport trend --numbers`"
+        see = f"see `jaxexport trend{named_folder(folder)} --numbers`"
+        return f"those of {plural(again, 'golden')} change again among these readers: {see}"
     return "the same in all these readers of a golden"
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from export_core.environments.placement import Mode
 from export_core.escaping import plain_text
 from export_core.judge import Judgement, Result, Summary
+from export_core.judge.causes import Cause
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Verdict
 from export_core.phrases import plural
 from export_core.releases import Direction
+from export_core.run_options import RESULTS
 
 VERDICT_PHRASES = {
     Verdict.PASS: "ran and agrees with the writer's outputs",
@@ -40,7 +44,7 @@ VERDICT_MARKS = {
 NEXT_STEPS = {
     "not_replayable": "Look at the test before any release: its own writer gives another result in a new process. "
     "`jaxexport goldens verify` checks the files; then export it again.",
-    "numerics": "`jaxexport trend --numbers` shows in which release the numbers moved. If they are right, allow them "
+    "numerics": "`jaxexport trend{} --numbers` shows in which release the numbers moved. If they are right, allow them "
     "with a rule (`numbers` in the policy) and its reason.",
     "refused": "Check how old the artifact is with `jaxexport inspect`; inside the window, report it to JAX.",
     "error": "Run the command below. If a release is to blame, report it to JAX; `jaxexport judge --propose` prints "
@@ -50,7 +54,7 @@ NEXT_STEPS = {
     "timeout": "Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
     "not_run": "Mend what the message names, then `jaxexport matrix --resume` or the same command again.",
 }
-"""What to do about a broken or an incomplete cell of each verdict."""
+"""What to do about a broken or an incomplete cell of each verdict; ``{}`` is `named_folder`."""
 
 JUDGEMENT_MEANINGS = {
     Judgement.BROKEN: "promised, and it fails; or wrong numbers on any date",
@@ -70,6 +74,11 @@ LEGEND = (
 )
 
 _LONGEST_LINE = 300
+
+
+def named_folder(folder: Path | None) -> str:
+    """The folder of results as the argument of a command, after a space; nothing for the one that commands assume."""
+    return " DIR" if folder is None else "" if folder == RESULTS else f" {shlex.quote(str(folder))}"
 
 
 def first_line(text: str) -> str:
@@ -181,6 +190,12 @@ def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
         names = [version for _, version in run]
         parts += [f"{names[0]} to {names[-1]}"] if len(names) > 2 else names
     return ", ".join(parts)
+
+
+def began_and_ended(cause: Cause) -> str:
+    """``since 0.12.0``, ``fixed in 0.10.0``, both, or nothing where the run does not show it."""
+    parts = ("since", cause.since), ("fixed in", cause.mended_in)
+    return ", ".join(f"{word} {version}" for word, version in parts if version)
 
 
 def cell_mark(result: Result) -> str:

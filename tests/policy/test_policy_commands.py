@@ -10,6 +10,7 @@ import pytest
 import yaml
 from commands import assert_bad_input
 from making import files, manifest, write_golden
+from rich.console import Console
 
 from export_core.goldens import GoldenStore, Options
 from export_core.policy import PolicyError, load_policy
@@ -104,7 +105,8 @@ def test_show_names_the_origin_of_every_value(jaxexport, here):
         assert wanted in rows[rows.index(["default"]) :]
 
 
-def test_show_wraps_long_values_and_entries_between_words(jaxexport, here):
+def test_show_wraps_long_values_and_entries_between_words(jaxexport, here, monkeypatch):
+    monkeypatch.setattr("export_core.cli.policy.console", lambda: Console(width=100))
     (here / "export_compat.yaml").write_text(
         f"backfill_install: [{', '.join(f'package-{number}' for number in range(30))}]\nallow: {{my_target: ours}}\n"
         f"retention: {{pinned: [{{goldens: ['*'], reason: {'because it is in use ' * 30}}}]}}\n"
@@ -142,7 +144,13 @@ def test_known_upstream_issues_are_listed_with_what_to_do(jaxexport, here):
     assert "lapack-cold-process: LAPACK calls crash in a fresh process\n" in out
     assert "  readers  before 0.10.0\n" in out
     assert "  issue    https://github.com/jax-ml/jax/issues/29610\n" in out
-    assert max(map(len, out.splitlines())) <= 110
+
+
+@pytest.mark.parametrize("width", [60, 140])
+def test_known_issues_fit_the_terminal(width, jaxexport, here, monkeypatch):
+    monkeypatch.setattr("export_core.cli.policy.console", lambda: Console(width=width))
+    lines = jaxexport("policy", "known").out.splitlines()
+    assert width - 10 < max(len(line) for line in lines if "https://" not in line) <= width
 
 
 def test_the_table_that_is_printed_is_a_table_that_can_be_given(jaxexport, here):

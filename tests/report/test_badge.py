@@ -7,10 +7,13 @@ from xml.etree import ElementTree as Xml
 
 import msgspec
 from example_runs import broken_run, kept_run
-from making import day, summarize
+from making import day, result, summarize
 
+from export_core.judge import Judgement
+from export_core.matrix import Verdict
 from export_core.policy import Policy
 from export_core.report.drawing.badge import badge, badge_svg
+from export_core.worker.protocol import Stage
 
 
 def test_a_broken_run_says_how_many_of_how_many():
@@ -21,6 +24,12 @@ def test_a_kept_run_is_green_and_a_broken_one_red():
     kept, broken = badge(kept_run()[1]), badge(broken_run()[1])
     assert kept.message.startswith("kept: all ")
     assert (kept.color, broken.color) == ("#2c8a58", "#c62f38")
+
+
+def test_known_failures_are_named_beside_what_is_kept():
+    known = result(Verdict.CRASH, Judgement.KNOWN, case="t.b", stage=Stage.RUN)
+    made = summarize([result(), known], planned=2, policy=Policy(), as_of=day("2026-11-22"), selection={"whole": True})
+    assert badge(msgspec.structs.replace(made, exit_code=0)).message == "kept: 1 of 2 promised cells, 1 known failure"
 
 
 def test_a_run_without_results_is_incomplete():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from making import day, golden, result, summarize
@@ -237,11 +239,18 @@ def test_known_failures_are_not_among_changed_numbers():
     assert [(finding.title, len(finding.results)) for finding in both] == [("BROKEN PROMISE", 2), ("known failure", 1)]
 
 
+def test_commands_name_the_folder_of_the_results():
+    results = [wrong("0.10.2")]
+    for folder, command in {".jaxexport": "trend --numbers", "nightly run": "trend 'nightly run' --numbers"}.items():
+        (finding,) = findings(results, summary(results), Path(folder))
+        assert f"`jaxexport {command}` shows" in dict(finding.details)["to do"]
+
+
 def test_bits_that_change_again_are_told_with_where_to_look():
     results = [wrong("0.10.2"), wrong("0.11.0", bits="b")]
     (finding,) = findings(results, summary(results))
     assert (
-        "  bits       those of 1 golden change again among these readers: see `jaxexport trend --numbers`"
+        "  bits       those of 1 golden change again among these readers: see `jaxexport trend DIR --numbers`"
         in finding.text
     )
     (finding,) = findings(unknown := [wrong("0.10.2", bits=""), wrong("0.11.0", bits="")], summary(unknown))

@@ -26,7 +26,8 @@ from export_core.releases import load_calendar
 from export_core.report.ci.forecast_ical import calendar_file
 from export_core.report.drawing.windows_svg import forecast_figure
 from export_core.report.errors import ReportError
-from export_core.report.terminal.forecast_text import forecast_markdown
+from export_core.report.page.forecast_page import forecast_page
+from export_core.report.terminal.forecast_text import forecast_lines, forecast_markdown
 from tools.schemas import schema
 
 ROOT = Path(__file__).parents[2]
@@ -118,6 +119,20 @@ def test_the_page_says_first_what_leaves_first(project):
     assert run("--as-of", "2026-11-21", "--html", "forecast.html").exit_code == 0
     page = (project / "forecast.html").read_text()
     assert "<h1>Next to leave: the 1 golden by 0.11.0, in 53 days (2027-01-13)</h1>" in page
+
+
+def test_text_markdown_and_page_say_the_same_of_each_day():
+    # 0.9.2 has left its window, and is not the last of its case.
+    ahead = forecast(GOLDENS, Policy(), load_calendar(), day("2027-06-01"), 30)
+    assert len(ahead.prunable) > 0
+    for written in ("\n".join(forecast_lines(ahead)), forecast_markdown(ahead), forecast_page(ahead)):
+        assert "goldens may be pruned (jaxexport goldens prune)" in written
+        assert "no published reader" in written
+        assert "no golden" in written
+    now = made()
+    for written in ("\n".join(forecast_lines(now)), forecast_markdown(now), forecast_page(now)):
+        assert "0.10.2 (1 case), 0.11.1 (1 case)" in written
+        assert "2 goldens by 0.11.0, 0.12.0.1" in written
 
 
 def test_a_bar_ends_on_the_day_on_which_its_goldens_leave():

@@ -280,7 +280,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
     "terminal in full": lambda results, summary: on_console(lambda to: print_report(to, results, summary, full=True)),
     "progress": lambda results, summary: on_console(lambda to: progress(to, results)),
     "policy show": lambda results, summary: "\n".join(
-        map(printed, policy_lines(msgspec.convert(summary.policy, Policy), {}, results[0].message))
+        map(printed, policy_lines(msgspec.convert(summary.policy, Policy), {}, results[0].message, 100))
     ),
     "Markdown": markdown_text,
     "JUnit": junit_xml,

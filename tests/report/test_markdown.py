@@ -70,7 +70,8 @@ def test_the_headline_comes_first_and_then_the_causes_worst_first():
     )
     rows = [line.split(" | ") for line in lines if line.startswith("| ❌")]
     assert [row[2] for row in rows] == ["2", "64", "1"]
-    assert rows[1][3:5] == ["0.6.2, 0.9.2", "0.6.2 to 0.9.2"]
+    assert rows[0][3:] == ["tests.models.test\\_model\\_9", "0.10.1", "0.12.0, 0.12.0.1", "since 0.12.0 |"]
+    assert rows[1][3:] == ["8 cases", "0.6.2, 0.9.2", "0.6.2 to 0.9.2", "fixed in 0.10.0 |"]
     assert rows[2][1].startswith("**timeout in stage compile**: timed out after 120 s")
 
 
@@ -88,8 +89,21 @@ def test_a_run_with_three_causes_fits_a_screen():
 def test_the_map_shows_the_worst_judgement_of_writers_and_readers():
     lines = markdown_map(broken_run()[0]).text.splitlines()
     assert lines[2].startswith("| | 0.6.1 | 0.6.2 to 0.8.1 | 0.9.1, 0.9.2 | 0.10.0 |")
-    assert lines[4] == "| 0.6.2 | ⚪ | ❌ 48 | ⚪ | 🔵 | 🔵 | 🔵 | ⚪ | ⚪ | ⚪ | ⚪ |"
+    assert lines[4] == "| 0.6.2 | ⚪ | ❌ 8 each | ⚪ | 🔵 | 🔵 | 🔵 | ⚪ | ⚪ | ⚪ | ⚪ |"
     assert "🟡" not in lines[-1], "the legend has only what is there"
+
+
+def test_columns_of_another_count_stay_apart():
+    broken = [result(Verdict.CRASH, Judgement.BROKEN, case=case, reader="0.12.0") for case in ("t.a", "t.b")]
+    one = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", reader="0.12.0.1")
+    text = markdown_map([*broken, one, result(case="t.b", reader="0.12.0.1")]).text
+    assert "| ❌ 2 | ❌ 1 |" in text
+
+
+def test_the_cells_outside_are_counted_as_in_the_headline():
+    text = markdown_text(*broken_run())
+    assert "1,896 outside" in text
+    assert "<summary>outside the window: 216 of 1,896 cells; the others were refused, as expected</summary>" in text
 
 
 def test_one_jaxlib_with_two_jax_is_two_columns():
@@ -111,7 +125,7 @@ def test_a_large_map_is_folded():
 def test_a_run_that_is_kept_has_neither_causes_nor_open_details():
     text = markdown_text(*kept_run())
     assert text.startswith("### ✅ KEPT: ")
-    assert "first reader" not in text
+    assert "| when |" not in text
     assert "<details open>" not in text
 
 
@@ -214,7 +228,7 @@ def test_what_regressed_and_what_was_fixed_come_before_the_findings_of_the_run()
     assert "- the baseline is another plan.\n" in text
     titles = re.findall(r"<summary>(?:❌ )?<b>([\w ]+)</b>", text)
     assert titles == ["REGRESSED", "fixed", "new", "BROKEN PROMISE"]
-    assert text.index("<b>fixed</b>") < text.index("| first reader |") < text.index("<b>BROKEN PROMISE</b>")
+    assert text.index("<b>fixed</b>") < text.index("| when |") < text.index("<b>BROKEN PROMISE</b>")
     assert "<details open><summary><b>REGRESSED</b>" in text
 
 

@@ -16,22 +16,26 @@ from export_core.report.wording import headline
 
 MOST = 10
 """Annotations of one type that GitHub shows of a step; it drops the others."""
+_MOST_OF_ONE = 3
+"""Annotations of one finding: the page has all tests, and a place is better left for what has another cause."""
 _LONGEST = 3000
 """Characters of a message: the runner cuts longer ones at 4,096."""
 
 
 def annotation_commands(results: Sequence[Result], summary: Summary, folder: Path = Path()) -> str:
-    """The headline of a run that is not green, then the first test of each finding, as many as are shown; else nothing.
+    """The headline of a run that is not green, then tests of each finding, as many as are shown; else nothing.
 
+    The first tests of all findings come before the second of any; of one finding there are `_MOST_OF_ONE`.
     `folder` is that of the project: the lines of tests are looked up in its files.
     """
     if summary.exit_code == 0:
         return ""
     tests = affected_tests(findings(results, summary))
-    counts, lines = Counter(error=1), []
+    counts, of_one, lines = Counter(error=1), Counter[tuple[int, int]](), []
     for test in tests:
-        counts[test.level] += 1
-        if counts[test.level] <= MOST:
+        of_one[test.finding.rank] += 1
+        if of_one[test.finding.rank] <= _MOST_OF_ONE and counts[test.level] < MOST:
+            counts[test.level] += 1
             lines.append(_command(test.level, test.title, test.message, test.place(folder)))
     line, cells = headline(summary)
     left_out = len(tests) - len(lines)

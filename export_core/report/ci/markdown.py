@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -16,8 +16,8 @@ from export_core.report.baseline_report import TITLES, baseline_findings, baseli
 from export_core.report.ci.affected_tests import LEVELS
 from export_core.report.ci.markdown_map import SYMBOLS, markdown_map
 from export_core.report.ci.source_lines import source_line
-from export_core.report.findings import Finding, capped, findings
-from export_core.report.wording import counts_line, first_line, headline, labelled_lines, ranges
+from export_core.report.findings import Finding, capped, cells_of, findings
+from export_core.report.wording import began_and_ended, counts_line, first_line, headline, labelled_lines, ranges
 from export_core.runs.baseline import BaselineDifference, Change
 
 MOST_BYTES = 65_536
@@ -67,7 +67,12 @@ def markdown_text(
     room = MOST_BYTES - _RESERVED_BYTES - sum(len(part.encode()) + 1 for part in (*head, *overview))
     fitting, cut = _fitting(sections, room)
     of_changes = sum(finding.title in TITLES.values() for finding, _ in fitting)
-    parts = [*head, *_grouped(fitting[:of_changes]), *overview, *_grouped(fitting[of_changes:])]
+    kinds: dict[str, list[Finding]] = defaultdict(list)
+    for finding in shown_here:
+        kinds[finding.title].append(finding)
+    counted = {title: cells_of(some, summary) for title, some in kinds.items()}
+    changed, others = (_grouped(some, counted) for some in (fitting[:of_changes], fitting[of_changes:]))
+    parts = [*head, *changed, *overview, *others]
     if counts := counts_line(dict(cut + Counter(left_out))):
         parts.append(f"Not shown here: {counts}. `jaxexport report DIR --html FILE` has everything.\n")
     return "\n".join(parts)
@@ -102,20 +107,21 @@ def _causes(collected: Sequence[Finding], results: Sequence[Result], summary: Su
     readers = by_build_date(result.reader for result in results)
     named, left_out = capped([finding for finding in collected if finding.title in LEVELS], _MOST_OF_A_KIND)
     rows, cut = _fitting([(finding, _row(finding, summary, writers, readers)) for finding in named], _LONGEST_TABLE)
-    lines = ["| | what | cells | written by | read by | first reader |", "|---|---|---:|---|---|---|"]
+    lines = ["| | what | cells | case | written by | read by | when |", "|---|---|---:|---|---|---|---|"]
     lines += [row for _, row in rows]
-    lines += [f"| | {count:,} more: {title} | | | | |" for title, count in (cut + Counter(left_out)).items()]
+    lines += [f"| | {count:,} more: {title} | | | | | |" for title, count in (cut + Counter(left_out)).items()]
     return "\n".join(lines) + "\n" if named else ""
 
 
 def _row(finding: Finding, summary: Summary, writers: Sequence[str], readers: Sequence[str]) -> str:
     cause = finding.cause
     if cause is None:
-        return f"| ❗ | {_what(finding, summary)} | | | | |"
-    texts = (ranges(cause.writers, writers), ranges(cause.readers, readers), cause.first_reader.jaxlib)
+        return f"| ❗ | {_what(finding, summary)} | | | | | |"
+    case = cause.cases[0] if len(cause.cases) == 1 else f"{len(cause.cases):,} cases"
+    texts = (case, ranges(cause.writers, writers), ranges(cause.readers, readers), began_and_ended(cause))
     words = " | ".join(for_markdown(_cut(text, 2 * _LONGEST_WORDS)) for text in texts)
     what = f"{SYMBOLS[cause.judgement]} | {_what(finding, summary)}"
-    return f"| {what} | {cause.cells:,} | {words}<br>{cause.first_reader.built} |"
+    return f"| {what} | {cause.cells:,} | {words} |"
 
 
 def _what(finding: Finding, summary: Summary) -> str:
@@ -184,15 +190,14 @@ def _fitting(texts: Sequence[tuple[Finding, str]], room: int) -> tuple[list[tupl
     return [text for number, text in enumerate(texts) if number in fitting], left_out
 
 
-def _grouped(sections: Sequence[tuple[Finding, str]]) -> Iterator[str]:
-    """The sections, each kind that is not in `_UNFOLDED` in one."""
+def _grouped(sections: Sequence[tuple[Finding, str]], counted: dict[str, str]) -> Iterator[str]:
+    """The sections, each kind that is not in `_UNFOLDED` in one. `counted` are the cells of a kind, in words."""
     for title, group in groupby(sections, lambda section: section[0].title):
         texts = [(finding, text) for finding, text in group]
         if title in _UNFOLDED:
             yield from (text for _, text in texts)
             continue
-        cells = sum(len(finding.results) for finding, _ in texts)
-        count = f": {cells:,} cell{'' if cells == 1 else 's'}" if cells else ""
+        count = f": {counted[title]}" if counted[title] else ""
         inside = "\n".join(text for _, text in texts)
         yield f"<details><summary>{for_html(title)}{count}</summary>\n\n{inside}\n</details>\n"
 

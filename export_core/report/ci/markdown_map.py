@@ -40,14 +40,15 @@ class MarkdownMap:
 def markdown_map(results: Sequence[Result], before: Iterable[Result] = ()) -> MarkdownMap:
     """The map of a run; with the results of an earlier one, a square that changed shows both judgements or counts.
 
-    Readers next to each other whose columns are equal are one column; counts are those of the worst judgement.
+    Readers next to each other whose columns are equal are one column; counts are those of the worst judgement, in each
+    of these readers.
     """
     now, then = _counts(results), _counts(before)
     rows = sorted(now, key=lambda row: (row[0].built, row[0].jaxlib, row[0].jax, row[1]))
     readers = sorted({reader for cells in now.values() for reader in cells}, key=lambda reader: reader.date_order)
     columns = [
         list(run)
-        for _, run in itertools.groupby(readers, lambda reader: [_square(now, then, row, [reader]) for row in rows])
+        for _, run in itertools.groupby(readers, lambda reader: [_square(now, then, row, reader) for row in rows])
     ]
     names, writers = _names(readers), _names([writer for writer, _ in rows])
     ordered = [names[reader] for reader in readers]
@@ -57,7 +58,7 @@ def markdown_map(results: Sequence[Result], before: Iterable[Result] = ()) -> Ma
     lines += [f"| | {' | '.join(titles)} |", f"|---|{':-:|' * len(titles)}"]
     for row in rows:
         name = writers[row[0]] + (f" on {row[1]}" if several_platforms else "")
-        squares = [_square(now, then, row, run, counted=True) for run in columns]
+        squares = [_square(now, then, row, run[0], several=len(run) > 1) for run in columns]
         lines.append(f"| {for_markdown(name)} | {' | '.join(squares)} |")
     lines += ["", _legend(now, then)]
     return MarkdownMap("\n".join(lines) + "\n", len(rows), len(columns))
@@ -70,22 +71,18 @@ def _counts(results: Iterable[Result]) -> _Counts:
     return counts
 
 
-def _square(now: _Counts, then: _Counts, row: _Row, readers: Sequence[ReaderOf], *, counted: bool = False) -> str:
-    counts, earlier = _total(now, row, readers), _total(then, row, readers)
+def _square(now: _Counts, then: _Counts, row: _Row, reader: ReaderOf, *, several: bool = False) -> str:
+    counts, earlier = (run[row][reader] if reader in run.get(row, {}) else Counter() for run in (now, then))
     if not counts:
         return ""
     worst, then_worst = _worst(counts), _worst(earlier) if earlier else None
     before = f"{SYMBOLS[then_worst]}→" if then_worst and then_worst is not worst else ""
     number = ""
-    if counted and worst in _COUNTED:
+    if worst in _COUNTED:
         changed = then_worst is worst and earlier[worst] != counts[worst]
         number = f" {earlier[worst]:,}→{counts[worst]:,}" if changed else f" {counts[worst]:,}"
+        number += " each" if several else ""
     return f"{before}{SYMBOLS[worst]}{number}"
-
-
-def _total(counts: _Counts, row: _Row, readers: Sequence[ReaderOf]) -> Counter[Judgement]:
-    cells = counts.get(row, {})
-    return sum((cells[reader] for reader in readers if reader in cells), Counter[Judgement]())
 
 
 def _worst(counts: Counter[Judgement]) -> Judgement:

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as Xml
 
 import msgspec
 
-from export_core.judge import Summary
+from export_core.judge import Judgement, Summary
 from export_core.report.drawing.svg import add, text_of, width_of
 from export_core.report.wording import headline, promised_nothing
 
@@ -25,9 +25,11 @@ class Badge(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def badge(summary: Summary) -> Badge:
-    """The first numbers of the headline: ``broken: 67 of 1,350 promised cells``."""
+    """The first numbers of the headline: ``broken: 67 of 1,350 promised cells``, ``kept: …, 76 known failures``."""
     name, _, facts = headline(summary)[0].removesuffix(".").partition(": ")
     message = name.lower() if promised_nothing(summary) else f"{name.lower()}: {facts.split('; ')[0].split(', ')[0]}"
+    if summary.exit_code == 0 and (known := summary.judgements.get(Judgement.KNOWN)):
+        message += f", {known:,} known failure{'' if known == 1 else 's'}"
     return Badge(1, _LABEL, message, _COLOURS.get(3 if promised_nothing(summary) else summary.exit_code, _COLOURS[3]))
 
 

@@ -7,18 +7,13 @@ from markupsafe import Markup
 from export_core.judge.forecast import Forecast
 from export_core.phrases import plural
 from export_core.report.drawing.windows_svg import forecast_figure
+from export_core.report.forecast_rows import forecast_rows
 from export_core.report.page.rendering import rendered
-from export_core.report.terminal.forecast_text import days_ahead, deployed_line
+from export_core.report.terminal.forecast_text import deployed_line
 
 
 def forecast_page(forecast: Forecast) -> str:
     """The page."""
-    prunable = f"{plural(len(forecast.prunable), 'golden')} may be pruned (jaxexport goldens prune)"
-    today = [("prunable", prunable)] if forecast.prunable else []
-    days = [(forecast.as_of, "today", today, forecast.release)]
-    for day in forecast.days:
-        events = [(event.kind.replace("_", " "), event.text) for event in day.events]
-        days.append((day.day, days_ahead(day.in_days), events, day.release))
     return rendered(
         "forecast.html",
         (),
@@ -28,7 +23,7 @@ def forecast_page(forecast: Forecast) -> str:
         cases=plural(forecast.cases, "case"),
         deployed=[deployed_line(reader) for reader in forecast.deployed],
         figure=Markup(forecast_figure(forecast)),
-        days=days,
+        rows=forecast_rows(forecast),
     )
 
 

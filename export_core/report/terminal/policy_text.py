@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from export_core.phrases import plural
 from export_core.policy import Policy
+from export_core.policy.known_issues import KnownIssue
 from export_core.report.terminal.paragraphs import wrapped
 from export_core.report.yaml_text import yaml_text
 
 Key = tuple[str, ...]
 _NESTED = ("windows", "required", "retention")
 """Tables whose keys are fixed: each is shown on its own."""
-_WIDTH = 100
 _ENTRY_LINES = 3
 """Of one entry of a table: the file has the rest, and the line is given."""
 
 
-def policy_lines(policy: Policy, origins: Mapping[Key, str], where: str) -> list[str]:
+def policy_lines(policy: Policy, origins: Mapping[Key, str], where: str, width: int) -> list[str]:
     """The lines of `jaxexport policy show`.
 
     `origins` say of each key that is set in which line of which file; `where` names the file, or says that there is
-    none.
+    none. `width` is that of the terminal.
     """
     values = dict(_values(policy))
     indent = max(len(".".join(key)) for key in values) + 4
@@ -35,10 +35,22 @@ def policy_lines(policy: Policy, origins: Mapping[Key, str], where: str) -> list
         for key, value in shown.items():
             origin = f"  ({origins[key]})" if is_set else ""
             first = f"  {'.'.join(key)}".ljust(indent)
-            lines += wrapped(f"{_in_words(key, value)}{origin}", _WIDTH, first, indent)
+            lines += wrapped(f"{_in_words(key, value)}{origin}", width, first, indent)
             for number, entry in enumerate(value if _is_table(value) else (), 1):
-                lines += wrapped(_entry(entry), _WIDTH, f"{' ' * indent}{number}  ", indent + 3, _ENTRY_LINES)
+                lines += wrapped(_entry(entry), width, f"{' ' * indent}{number}  ", indent + 3, _ENTRY_LINES)
     return lines
+
+
+def issue_lines(issues: Iterable[KnownIssue], width: int) -> Iterator[str]:
+    """The lines of `jaxexport policy known`."""
+    for issue in issues:
+        yield from wrapped(f"{issue.id}: {issue.title}", width, indent=2)
+        platforms = f"on {'/'.join(issue.platforms)}" if issue.platforms else ""
+        cells = ", ".join(filter(None, ("/".join(issue.verdicts), platforms)))
+        texts = {"cells": cells, "readers": issue.readers, "issue": issue.issue, "to do": issue.todo}
+        for label, text in texts.items():
+            if text:
+                yield from wrapped(text, width, f"  {label:<8} ", 11)
 
 
 def policy_keys(policy: Policy) -> list[Key]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,11 +12,11 @@ from rich.text import Text
 from export_core.judge import Result, Summary
 from export_core.matrix import Plan
 from export_core.phrases import plural
-from export_core.report.findings import Finding, findings
+from export_core.report.findings import Finding, cells_of, findings
 from export_core.report.terminal.cells_table import print_table
 from export_core.report.terminal.paragraphs import labelled_paragraphs, wrapped
 from export_core.report.terminal.writers_table import table_lines
-from export_core.report.wording import first_line, headline, promised_nothing
+from export_core.report.wording import first_line, headline, named_folder, promised_nothing
 from export_core.run_options import RESULTS
 
 _TITLE_STYLE = {
@@ -73,13 +72,20 @@ def print_plan(console: Console, plan: Plan) -> None:
 
 
 def print_report(
-    console: Console, results: Sequence[Result], summary: Summary, folder: Path | None = None, *, full: bool = False
+    console: Console,
+    results: Sequence[Result],
+    summary: Summary,
+    folder: Path = RESULTS,
+    *,
+    full: bool = False,
+    options: str = "",
 ) -> None:
     """The writers, the findings, what to run next, then the headline: one screen.
 
-    `folder` is that of the results, for the commands. `full`: every cell and every finding with all of its evidence.
+    `folder` is that of the results, and `options` are those of a run that was judged again: for the commands. `full`:
+    every cell and every finding with all of its evidence.
     """
-    collected = findings(results, summary)
+    collected = findings(results, summary, folder)
     if full:
         print_table(console, results)
         print_findings(console, collected)
@@ -91,8 +97,8 @@ def print_report(
             for pattern, style in _COUNT_STYLES.items():
                 text.highlight_regex(pattern, style)
             console.print(text, soft_wrap=True)
-        _print_short(console, collected)
-    print_lines(console, labelled_paragraphs(_next_steps(collected, folder, full=full), console.width))
+        _print_short(console, collected, summary)
+    print_lines(console, labelled_paragraphs(_next_steps(collected, folder, options, full=full), console.width))
     print_headline(console, summary)
 
 
@@ -112,7 +118,7 @@ def print_headline(console: Console, summary: Summary) -> None:
     print_lines(console, wrapped(counts, console.width, indent=2))
 
 
-def _print_short(console: Console, collected: Sequence[Finding]) -> None:
+def _print_short(console: Console, collected: Sequence[Finding], summary: Summary) -> None:
     """What decides the exit code, the first of each kind with evidence; then a line for each other kind."""
     kinds: dict[str, list[Finding]] = defaultdict(list)
     for finding in collected:
@@ -130,7 +136,7 @@ def _print_short(console: Console, collected: Sequence[Finding]) -> None:
     for title in kinds:
         if title not in deciding:
             about = kinds[title] if kinds[title][0].cause else kinds[title][1:]
-            counted = _counted(about) if about else ""
+            counted = _counted(about, summary) if about else ""
             text = counted if about == kinds[title] else " And ".join(filter(None, (kinds[title][0].sentence, counted)))
             _print_finding(console, title, text, (), 1)
 
@@ -171,15 +177,15 @@ def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str,
     ]
 
 
-def _counted(rest: Sequence[Finding]) -> str:
-    """``4 more causes, 12 cells``."""
-    cells = sum(len(finding.results) for finding in rest)
-    return f"{plural(len(rest), 'cause')}, {cells:,} cell{'' if cells == 1 else 's'}" if cells else f"{len(rest)} more"
+def _counted(rest: Sequence[Finding], summary: Summary | None = None) -> str:
+    """``4 causes, 12 cells``; with a summary, these are all findings of their kind."""
+    cells = cells_of(rest, summary)
+    return f"{plural(len(rest), 'cause')}, {cells}" if cells else f"{len(rest)} more"
 
 
-def _next_steps(collected: Sequence[Finding], folder: Path | None, *, full: bool) -> list[tuple[str, str]]:
+def _next_steps(collected: Sequence[Finding], folder: Path, options: str, *, full: bool) -> list[tuple[str, str]]:
     """The commands to run next: the worst cell again, and the whole report."""
-    named = "" if folder in (None, RESULTS) else f" {shlex.quote(str(folder))}"
+    named = named_folder(folder) + (f" {options}" if options else "")
     deciding = _deciding(finding.title for finding in collected)
     worst = next((finding.cause for finding in collected if finding.cause and finding.title in deciding), None)
     steps = [worst.reproduce] if worst and worst.reproduce else []

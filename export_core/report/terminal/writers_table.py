@@ -94,7 +94,8 @@ def _row(name: str, results: Sequence[Result], readers: Sequence[str]) -> Writer
 
 
 def _span(counts: Sequence[int], kind: Judgement) -> str:
-    """``8 broken``, ``8 to 13 known``."""
+    """``8 broken``; of several readers ``8 broken each``, ``8 to 13 known each``: not their sum."""
     least, most = min(counts), max(counts)
     span = f"{least:,} {kind}" if least == most else f"{least:,} to {most:,} {kind}"
+    span += " each" if len(counts) > 1 else ""
     return span.replace(" ", _STAYS)

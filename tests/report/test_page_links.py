@@ -139,3 +139,11 @@ def test_a_cell_links_the_files_of_its_golden(opened, tmp_path):
     page = opened(cell_link(NUMBERS.key), file=file)
     links = page.locator("#cell-facts dd a[href^=https]").evaluate_all("all => all.map(({ href }) => href)")
     assert links[0] == f"https://example.org/project/blob/abc/golden/{NUMBERS.golden}/jaxpr.txt"
+
+
+def test_the_address_of_a_filter_shows_the_table(opened):
+    page = opened(filter_link(judgement="broken"))
+    assert page.locator("#grid .cell").first.evaluate("cell => cell.getBoundingClientRect().top < innerHeight")
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    assert page.evaluate("scrollY") > 0

@@ -54,6 +54,12 @@ def test_a_cell_is_in_a_picture(opened, save):
     assert page.locator("#cell-generations").is_visible()
 
 
+def test_a_cell_fits_on_a_phone(opened):
+    page = opened(CELL, size=SIZES["phone"])
+    assert page.locator("dialog").evaluate("dialog => dialog.scrollWidth <= dialog.clientWidth")
+    assert page.locator("#cell-facts").evaluate("facts => facts.scrollWidth <= facts.clientWidth")
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_all_readers_of_a_row_are_visible_at_once(size, opened):
     page = opened(size=SIZES[size])

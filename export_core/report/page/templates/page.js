@@ -27,12 +27,15 @@ function go(changes, replace = false) {
 
 function route() {
   const { filter = "", order = "writer", cell = "", cause = "" } = partsOf(location.hash);
+  const isFirst = shown.filter === null;
   if (filter !== shown.filter || order !== shown.order) showTable(filter, order);
   const number = cell ? cellNamed(cell) : -1;
   if (number >= 0) showCell(number);
   else if (dialog.open) dialog.close();
   at("status").textContent = cell && number < 0 ? `This run has no cell ${cell}.` : "";
   if (cause) showCause(cause);
+  // Whoever gets the address of a filter is to see what it lets through.
+  else if (isFirst && filter) at("table").scrollIntoView();
 }
 function showTable(filter, order) {
   shown = { filter, order };

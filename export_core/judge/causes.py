@@ -31,7 +31,8 @@ class Cause(msgspec.Struct, frozen=True):
 
     `id` is the same for cells of another judgement that fail alike, and in the next run. `promised` counts those of the
     `cells` that are inside their window. Lists are by build date. `change` says in which release it began and ended,
-    without a full stop; it is empty where the run does not show it. `upstream` is the id of a known upstream issue.
+    without a full stop; `since` is the jaxlib in which it began, `mended_in` the one in which it ended. All three are
+    empty where the run does not show it, or where it shows several. `upstream` is the id of a known upstream issue.
     `not_replayable`: the own writers of all these goldens fail too, for no known reason. `message` and `example` are
     those of one cell, `reproduce` is the command that runs it again.
     """
@@ -53,6 +54,8 @@ class Cause(msgspec.Struct, frozen=True):
     example: CellKey
     reproduce: str
     change: str = ""
+    since: str = ""
+    mended_in: str = ""
     upstream: str = ""
     not_replayable: bool = False
 
@@ -160,7 +163,8 @@ def _cause(group: Sequence[Result], changes: dict[CellKey, FailingStretch], unfi
         group, key=lambda result: (-(result.max_noise_error or 0.0), not result.promised, result.golden_order)
     )
     readers = sorted({result.reader for result in group}, key=lambda reader: reader.date_order)
-    around = {_words(stretch) for result in group if (stretch := changes.get(result.key))}
+    around = {(_words(stretch), *_between(stretch)) for result in group if (stretch := changes.get(result.key))}
+    change, since, mended_in = around.pop() if len(around) == 1 else ("", "", "")
     return Cause(
         id=example.cause,
         judgement=example.judgement,
@@ -178,7 +182,9 @@ def _cause(group: Sequence[Result], changes: dict[CellKey, FailingStretch], unfi
         last_reader=readers[-1],
         example=example.key,
         reproduce=example.reproduce,
-        change=around.pop() if len(around) == 1 else "",
+        change=change,
+        since=since,
+        mended_in=mended_in,
         upstream=example.upstream,
         not_replayable=not example.upstream and all(result.golden in unfit for result in group),
     )
@@ -188,6 +194,12 @@ def _around(stretch: FailingStretch) -> tuple[str, str]:
     """In which release a stretch of failing readers began, and which one ended it."""
     began = release_name(stretch.results[0].reader) if stretch.before else ""
     return began, release_name(stretch.after) if stretch.after else ""
+
+
+def _between(stretch: FailingStretch) -> tuple[str, str]:
+    """The jaxlibs of `_around`."""
+    since = stretch.results[0].reader.jaxlib if stretch.before else ""
+    return since, stretch.after.jaxlib if stretch.after else ""
 
 
 def _words(stretch: FailingStretch) -> str:

@@ -171,7 +171,7 @@ def _sentence(cause: Cause, releases: tuple[Sequence[str], Sequence[str]], subje
 def _issue_text(issue: KnownIssue | None) -> str:
     if issue is None:
         return ""
-    return ", ".join(filter(None, (issue.title, issue.issue, issue.mended_in and f"mended in {issue.mended_in}")))
+    return ", ".join(filter(None, (issue.title, issue.issue, issue.mended_in and f"fixed in {issue.mended_in}")))
 
 
 def _entry_text(example: Result, policy: Policy) -> str:

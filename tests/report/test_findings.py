@@ -126,7 +126,7 @@ def test_a_known_upstream_issue_is_one_cause_named_with_what_to_do():
     (finding,) = findings(results, summary(results))
     assert (finding.title, len(finding.results)) == ("BROKEN PROMISE", 4), "a release is to blame, not the goldens"
     details = dict(finding.details)
-    assert "https://github.com/jax-ml/jax/issues/29610, mended in 0.10.0" in details["known as"]
+    assert "https://github.com/jax-ml/jax/issues/29610, fixed in 0.10.0" in details["known as"]
     assert details["to do"].startswith("Upgrade the reader to jaxlib 0.10.0 or later")
     assert finding.cause is not None
     assert finding.cause.id == "lapack-cold-process"

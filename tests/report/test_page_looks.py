@@ -120,8 +120,10 @@ def test_a_hundred_thousand_cells_are_in_few_elements(opened, page_of):
     page = opened(file=page_of(100_000))
     assert page.locator("#count").inner_text().startswith("103,224 of 103,224")
     assert page.evaluate("document.querySelectorAll('*').length") < 3000
+    assert "1,408 cells" in page.locator(".brief").inner_text()
     page.fill("#query", "judgement:broken case:*cholesky*")
     assert page.locator("#count").inner_text().startswith("176 of")
+    assert page.locator("#grid .score").first.inner_text() == "616/792"
 
 
 def headings(page: Any) -> list[str]:

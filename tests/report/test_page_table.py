@@ -195,6 +195,8 @@ def test_a_filter_without_cells_says_what_it_does_not_know(opened):
     ]:
         page.fill("#query", query)
         assert answer in page.locator("#empty").inner_text()
+    page.fill("#query", "judgement:broken verdict:crash writer:0.6.2")
+    assert marks(page) == ["crash!"] * 8
 
 
 def test_the_address_of_a_cell_names_what_to_do_about_it(opened):

@@ -53,7 +53,7 @@ def cause_card(finding: Finding, summary: Summary, writers: Sequence[str], reade
         "readers": ranges(cause.readers, readers),
         "when": _when(cause, issue),
         "where": " · ".join(where),
-        "cases": len(cause.cases),
+        "cases": f"{len(cause.cases):,}",
         "case_names": few([case.rpartition(".")[2] for case in cause.cases]),
         "change": cause.change,
         "todo": texts.get("to do", ""),

@@ -40,11 +40,13 @@ function route() {
 function showTable(filter, order) {
   shown = { filter, order };
   if (field.value !== filter) field.value = filter;
+  // What is hidden has no size, and rows are drawn for a size.
+  grid.hidden = false;
   drawTable(filter, order);
   at("count").textContent = `${count(view.counts.count)} of ${count(CELLS)} cells`;
   at("clear").hidden = !filter;
   at("empty").hidden = view.counts.count > 0;
-  at("empty").textContent = ["No cell fits this filter.", ...unknownIn(filter)].join(" ");
+  if (!view.counts.count) at("empty").textContent = ["No cell fits this filter.", ...unknownIn(filter)].join(" ");
   grid.hidden = !view.counts.count;
   const terms = parse(filter);
   for (const select of FACETS) choose(select, terms.find(({ key, not }) => key === select.dataset.key && !not)?.text ?? "");

@@ -83,7 +83,8 @@ def test_run_continues_after_a_crash_by_signal_11(tmp_path):
     }
     crash = found["cholesky", "0.9.2"]
     assert (crash.stage, crash.signal, crash.message) == (Stage.RUN, 11, "died by signal 11 (SIGSEGV)")
-    assert "sig11!" in ended.out
+    assert "LAPACK calls crash in a fresh process" in ended.out
+    assert "sig11!" in process("report", "out", "--full", cwd=tmp_path).out
 
 
 @pytest.mark.matrix
@@ -91,7 +92,7 @@ def test_broken_promise_exits_1_and_reproduces_one_cell(real):
     words = ["--as-of", "2026-11-21", "--jobs", "2", "--quiet"]
     ended = process("matrix", "--cases", "other_numbers", "--cases", "waves", "--readers", "0.12.0.1", *words, cwd=real)
     assert ended.code == 1, ended.out
-    assert "NOT REPLAYABLE  other_numbers, written by jax 0.12.0.1 with jaxlib 0.12.0.1 (built 2026-10-20)" in ended.out
+    assert "NOT REPLAYABLE  other_numbers ran with different numbers" in ended.out
     command = next(line.split("reproduce  ")[1] for line in ended.out.splitlines() if "reproduce  " in line)
     program, *rest = command.split()
     assert program == "jaxexport"

@@ -203,10 +203,12 @@ def test_a_terminal_shows_a_progress_bar_and_the_cursor_again(project, tmp_path)
     run, said = on_a_terminal(project, tmp_path)
     assert run.process.returncode == 130
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said)
-    assert re.search(r"environments 0/1 +cells", plain)
-    assert re.search(r"environments 1/1 +cells +\S+ +3/4 +0:00:\d\d left", plain), plain
+    assert re.search(r"environments 0/1 · promised: 0 of 4 ", plain)
+    assert re.search(r"promised: 3 of 4 +\S+ +3/4 +0:00:\d\d left", plain), plain
     assert plain.count("\r") > 3, "one line that is written over"
-    assert max(len(line) for line in re.split(r"[\r\n]+", plain) if line.startswith("environments")) <= 100
+    assert (
+        max(len(line) for line in re.split(r"[\r\n]+", plain) if line.startswith(("environments", "promised"))) <= 100
+    )
     assert said.rindex("\x1b[?25h") > said.rindex("\x1b[?25l"), "the cursor is shown again"
     assert f"Interrupted: 3 of {PLANNED} cells have a result" in " ".join(plain.split())
 
@@ -218,7 +220,8 @@ def test_a_log_has_plain_lines_and_quiet_only_the_report(project, tmp_path):
     assert "\x1b" not in said
     assert "environment of jaxlib 0.12.0.1 is ready" in said
     assert "broken: hangs/" in said
-    progress = r"\[4/4\] jaxlib 0\.12\.0\.1: 3 pass, 1 timeout · environments 1/1 · so far 1 broken"
+    state = r"promised: 4 of 4, 1 cause · environments 1/1 · so far 1 broken"
+    progress = rf"\[4/4\] jaxlib 0\.12\.0\.1: 3 pass, 1 timeout · {state}"
     assert re.search(progress, said), said
     code, quiet = Run(project, tmp_path, *words, "--quiet").ended()
     assert code == 1

@@ -62,7 +62,7 @@ def test_what_a_reader_does_is_judged_by_the_window(project, verdict, inside, ou
     (result,) = read_results(project / verdict)
     assert (result.verdict, result.promised) == (verdict, True), result.message
     assert (str(result.judgement), ran.code) == inside, ran.out
-    again = process("judge", str(verdict), "--policy", "outside.yaml", cwd=project)
+    again = process("judge", str(verdict), "--policy", "outside.yaml", "--full", cwd=project)
     assert (f"1 of 1 planned cells: 1 {outside[0]}." in again.out, again.code) == (True, outside[1]), again.out
     if "broken" in (inside[0], outside[0]):
         for said in (
@@ -72,7 +72,9 @@ def test_what_a_reader_does_is_judged_by_the_window(project, verdict, inside, ou
             "216 days",
             "reproduce  jaxexport matrix",
         ):
-            assert said in (ran if inside[0] == "broken" else again).out
+            assert (
+                said in (process("report", str(verdict), "--full", cwd=project) if inside[0] == "broken" else again).out
+            )
 
 
 @pytest.mark.matrix
@@ -81,7 +83,7 @@ def test_a_missing_reader_is_incomplete_unless_optional_outside(project):
     ran = process(*words, "--policy", "missing_inside.yaml", cwd=project)
     assert (judged(project / "missing", "9.9.9"), ran.code) == (Judgement.INCOMPLETE, 3), ran.out
     codes = {
-        name: process("judge", "missing", "--policy", f"{name}.yaml", cwd=project)
+        name: process("judge", "missing", "--policy", f"{name}.yaml", "--full", cwd=project)
         for name in ("missing_outside", "not_required", "required")
     }
     assert {name: ended.code for name, ended in codes.items()} == {
@@ -127,7 +129,8 @@ def test_a_quirk_accepts_other_numbers_of_a_golden_and_is_shown(project):
     ended = process(*words, cwd=project)
     assert (judged(project / "quirk", READER), ended.code) == (Judgement.KEPT, 0), ended.out
     assert "accepted  quirk: atol float32 1.5: numerics/0.9.2-cpu." in ended.out
-    assert "reason     shown on purpose; owner me, #7, until 2026-12-01" in ended.out
+    full = process("report", "quirk", "--full", cwd=project)
+    assert "reason     shown on purpose; owner me, #7, until 2026-12-01" in full.out
     without = process("judge", "quirk", "--policy", "inside.yaml", cwd=project)
     assert (without.code, "quirks: expected the value that this run was made with" in without.err) == (2, True)
 
@@ -142,7 +145,7 @@ def test_a_comparison_rule_corrects_a_golden_in_another_release(project):
     ended = process(*words, cwd=project)
     assert (judged(project / "rule", READER), ended.code) == (Judgement.KEPT, 0), ended.out
     assert "accepted  numbers: atol float32 1.5: numerics/0.9.2-cpu." in ended.out
-    assert "reason     measured on purpose" in ended.out
+    assert "reason     measured on purpose" in process("report", "rule", "--full", cwd=project).out
     assert {path: path.read_bytes() for path in stored} == stored
     without = process("judge", "rule", "--policy", "inside.yaml", cwd=project)
     assert (without.code, "numbers: expected the value that this run was made with" in without.err) == (2, True)

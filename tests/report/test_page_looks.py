@@ -25,9 +25,9 @@ CELL = cell_link(next(result for result in broken_run()[0] if result.verdict is 
 
 @pytest.fixture
 def save(tmp_path: Path) -> Callable[[str, Any], None]:
-    """Stores a picture, as small as 128 colours make it."""
+    """Stores a picture, as small as 256 colours make it."""
     folder = Path(os.environ.get("PAGE_IMAGES", tmp_path))
-    return lambda name, picture: picture.convert("RGB").quantize(128).save(folder / f"{name}.png", optimize=True)
+    return lambda name, picture: picture.convert("RGB").quantize(256).save(folder / f"{name}.png", optimize=True)
 
 
 def screenshot(page: Any) -> Any:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from making import day, result, summarize
+
+from export_core.judge import Judgement
+from export_core.matrix import Verdict
+from export_core.policy import Policy
+from export_core.report.page.run_page import html_page
 
 pytestmark = pytest.mark.browser
 
@@ -206,3 +212,11 @@ def test_the_address_of_a_cell_names_what_to_do_about_it(opened):
     assert "LAPACK calls crash in a fresh process" in facts
     assert "Fails before jaxlib 0.10.0" in facts
     assert "Upgrade the reader to jaxlib 0.10.0 or later" in facts
+
+
+def test_the_mark_of_a_known_failure_is_a_word_of_its_own(opened, tmp_path):
+    cells = [result(Verdict.CRASH, Judgement.KNOWN, reader=reader, cause="c") for reader in ("0.10.1", "0.10.2")]
+    file = tmp_path / "known.html"
+    made = summarize(cells, planned=2, policy=Policy(), as_of=day("2026-11-22"), selection={"whole": False})
+    file.write_text(html_page(cells, made), "utf-8")
+    assert marks(opened(file=file)) == ["crash k"]

@@ -61,7 +61,8 @@ function markOf({ cell, size }, letters) {
   const found = state(cell), mark = found[MARK], word = found[VERDICT] === "pass" ? "ok" : found[VERDICT].replace("_", " ");
   const lengths = [word, word.slice(0, 3)];
   const inBrackets = found[PROMISED] ? [] : lengths.map((text) => `[${text}]${mark}`);
-  const plain = [...lengths, word[0]].map((text) => `${text}${mark}`);
+  // A letter after a word is no part of it.
+  const plain = [...lengths.map((text) => text + mark.replace("k", " k")), word[0] + mark];
   return [...inBrackets, ...(found[PROMISED] ? plain : plain.slice(1))].find((text) => text.length <= letters * size) ?? word[0];
 }
 function labelOf({ cell, size, column }, readers) {
@@ -100,7 +101,7 @@ const count = (number) => number.toLocaleString("en");
 function fit() {
   const column = head.firstElementChild?.children[1]?.getBoundingClientRect().width ?? 0;
   const letter = parseFloat(getComputedStyle(document.documentElement).fontSize) * (matchMedia("(max-width: 40rem)").matches ? 0.42 : 0.49);
-  const letters = Math.floor((column - 1) / letter);
+  const letters = Math.floor((column - 3) / letter);
   if (letters === view.letters) return;
   view.letters = letters;
   drawn.clear();

@@ -29,7 +29,7 @@ _SENTENCES = (
 
 def plural(count: int, noun: str) -> str:
     """``1 golden``, ``2 goldens``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def few(names: Sequence[str], most: int = 4) -> str:

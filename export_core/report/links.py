@@ -29,9 +29,9 @@ def cell_link(key: CellKey) -> str:
     return f"#cell={_quoted(f'{key.golden} {key.jaxlib}-jax{key.jax} {key.platform}')}"
 
 
-def cause_link(cause: str) -> str:
-    """A cause among the findings."""
-    return f"#cause={_quoted(cause)}"
+def cause_link(cause: str, judgement: str = "") -> str:
+    """A cause among the findings; without a judgement the worst one."""
+    return f"#cause={_quoted(f'{cause}={judgement}' if judgement else cause)}"
 
 
 def release_term(release: WriterOf | ReaderOf) -> str:

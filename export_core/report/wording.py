@@ -206,7 +206,12 @@ def cell_mark(result: Result) -> str:
     # Brackets before the marks for judgements: wrong numbers outside the window are `[num]!`.
     if not result.promised:
         mark = f"[{mark}]"
-    mark += {Judgement.BROKEN: "!", Judgement.KNOWN: "k"}.get(result.judgement, "")
+    return mark + judgement_mark(result)
+
+
+def judgement_mark(result: Result) -> str:
+    """What follows the verdict in a table: ``!`` for broken, ``k`` for known, ``~`` for flaky."""
+    mark = {Judgement.BROKEN: "!", Judgement.KNOWN: "k"}.get(result.judgement, "")
     return mark + ("~" if result.flaky else "")
 
 

@@ -52,7 +52,7 @@ def test_what_regressed_is_before_everything_else():
     text = page([KEPT, CRASH_OTHER], [CRASH, OTHER], ["the baseline had another plan"])
     titles = re.findall(r'<b class="is-(\w+)">', text)
     assert titles == ["regressed", "fixed"]
-    assert text.index("What changed") < text.index("Who runs what")
+    assert text.index("What changed") < text.index("Which jaxlib runs which goldens")
     assert "the baseline had another plan" in text
     assert "baseline</span> as of 2026-11-21" in text
 

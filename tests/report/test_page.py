@@ -71,13 +71,15 @@ def test_the_first_screen_says_what_broke_where_and_since_when():
     page = re.sub(r"<[^>]*>", " ", html_page(*broken_run()).partition("<main>")[0].partition("</style>")[2])
     text = " ".join(page.split())
     assert "BROKEN: 67 of 1,350 promised cells, 3 causes Oldest reader affected 0.6.2, newest 0.12.0.1." in text
-    assert "64 cells LAPACK calls crash in a fresh process 0.6.2 to 0.9.2" in text
+    assert "2 cells Different numbers test_model_9 · written by 0.10.1 · read by 0.12.0, 0.12.0.1 · since 0.12" in text
+    where = "8 cases · written by 0.6.2, 0.9.2 · read by 0.6.2 to 0.9.2 · fixed in 0.10.0"
+    assert f"64 cells LAPACK calls crash in a fresh process {where}" in text
 
 
 def test_a_run_without_failures_says_so():
     page = html_page(*kept_run())
     assert '<span class="exit0">KEPT:</span>' in page
-    assert "No causes of broken or missing cells" in page
+    assert "Nothing is broken or missing" in page
 
 
 def test_without_a_script_there_are_counts_by_writer():
@@ -131,3 +133,16 @@ def test_very_many_causes_are_cut_and_counted():
 def test_a_page_of_many_cells_has_each_text_once():
     results, made = broken_run()
     assert html_page(results, made).count("died by signal 11 (SIGSEGV)") < 10
+
+
+def test_each_id_is_in_the_page_once():
+    ids = re.findall(r'\sid="([^"]*)"', html_page(*broken_run()).partition('id="data"')[0])
+    assert len(ids) == len(set(ids))
+    assert "cause=lapack-cold-process=outside" in ids
+
+
+def test_a_card_names_the_release_that_began_or_ended_it():
+    cards = re.findall('<article id="cause=.*?</article>', html_page(*broken_run()), re.S)
+    facts = [re.findall(r"<dt>(since|fixed in|first seen in)</dt><dd>(.*?)</dd>", card) for card in cards[:3]]
+    assert facts == [[("since", "0.12.0")], [("fixed in", "0.10.0")], [("since", "0.12.0.1")]]
+    assert "<dt></dt>" not in "".join(cards)

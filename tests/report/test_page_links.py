@@ -49,7 +49,7 @@ def test_numbers_are_side_by_side(opened):
 def test_the_generations_of_a_case_are_side_by_side(opened):
     page = opened(cell_link(NUMBERS.key))
     assert page.locator("#cell-generations tbody tr").count() == 5
-    assert page.locator("#cell-generations .chosen").inner_text() == "num!"
+    assert page.locator("#cell-generations .chosen").inner_text() == "numerics!"
     page.locator("#cell-generations tr", has_text="0.11.0").get_by_role("link").first.click()
     assert "written by 0.11.0 · read by 0.6.1" in page.locator("#cell-line").inner_text()
 
@@ -85,14 +85,14 @@ def test_a_click_in_a_range_opens_the_reader_under_the_pointer(opened):
 
 def test_findings_and_cells_lead_to_each_other(opened):
     page = opened(cause_link("lapack-cold-process"))
-    card = page.locator("[id='cause=lapack-cold-process']").first
-    assert page.evaluate("document.activeElement.id") == "cause=lapack-cold-process"
+    card = page.locator("[id='cause=lapack-cold-process=broken']")
+    assert page.evaluate("document.activeElement.id") == "cause=lapack-cold-process=broken"
     card.get_by_role("link", name="Its 64 cells in the table").click()
     assert page.locator("#count").inner_text() == "64 of 4,692 cells"
     page.locator("#grid .cell").first.click()
-    page.locator("#cell-facts a", has_text="lapack-cold-process").click()
+    page.locator("#cell-facts a", has_text="LAPACK calls crash in a fresh process").click()
     assert not is_open(page)
-    assert page.evaluate("document.activeElement.id") == "cause=lapack-cold-process"
+    assert page.evaluate("document.activeElement.id") == "cause=lapack-cold-process=broken"
     card.get_by_role("link", name="One example").click()
     assert is_open(page)
 
@@ -139,3 +139,11 @@ def test_a_cell_links_the_files_of_its_golden(opened, tmp_path):
     page = opened(cell_link(NUMBERS.key), file=file)
     links = page.locator("#cell-facts dd a[href^=https]").evaluate_all("all => all.map(({ href }) => href)")
     assert links[0] == f"https://example.org/project/blob/abc/golden/{NUMBERS.golden}/jaxpr.txt"
+
+
+def test_the_address_of_a_filter_shows_the_table(opened):
+    page = opened(filter_link(judgement="broken"))
+    assert page.locator("#grid .cell").first.evaluate("cell => cell.getBoundingClientRect().top < innerHeight")
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    assert page.evaluate("scrollY") > 0

@@ -25,9 +25,9 @@ CELL = cell_link(next(result for result in broken_run()[0] if result.verdict is 
 
 @pytest.fixture
 def save(tmp_path: Path) -> Callable[[str, Any], None]:
-    """Stores a picture, as small as 128 colours make it."""
+    """Stores a picture, as small as 256 colours make it."""
     folder = Path(os.environ.get("PAGE_IMAGES", tmp_path))
-    return lambda name, picture: picture.convert("RGB").quantize(128).save(folder / f"{name}.png", optimize=True)
+    return lambda name, picture: picture.convert("RGB").quantize(256).save(folder / f"{name}.png", optimize=True)
 
 
 def screenshot(page: Any) -> Any:
@@ -52,6 +52,12 @@ def test_a_cell_is_in_a_picture(opened, save):
     page = opened(CELL)
     save("page-cell", screenshot(page))
     assert page.locator("#cell-generations").is_visible()
+
+
+def test_a_cell_fits_on_a_phone(opened):
+    page = opened(CELL, size=SIZES["phone"])
+    assert page.locator("dialog").evaluate("dialog => dialog.scrollWidth <= dialog.clientWidth")
+    assert page.locator("#cell-facts").evaluate("facts => facts.scrollWidth <= facts.clientWidth")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -114,8 +120,10 @@ def test_a_hundred_thousand_cells_are_in_few_elements(opened, page_of):
     page = opened(file=page_of(100_000))
     assert page.locator("#count").inner_text().startswith("103,224 of 103,224")
     assert page.evaluate("document.querySelectorAll('*').length") < 3000
+    assert "1,408 cells" in page.locator(".brief").inner_text()
     page.fill("#query", "judgement:broken case:*cholesky*")
     assert page.locator("#count").inner_text().startswith("176 of")
+    assert page.locator("#grid .score").first.inner_text() == "616/792"
 
 
 def headings(page: Any) -> list[str]:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from making import day, result, summarize
+
+from export_core.judge import Judgement
+from export_core.matrix import Verdict
+from export_core.policy import Policy
+from export_core.report.page.run_page import html_page
 
 pytestmark = pytest.mark.browser
 
@@ -53,7 +59,10 @@ def test_columns_without_a_cell_disappear_and_neighbours_are_ranges(opened):
     page = opened("#filter=cause%3Alapack-cold-process%20judgement%3Abroken%20writer%3A0.6.2")
     assert readers(page) == ["0.6.2", "0.7.0", "0.7.1", "0.7.2", "0.8.0", "0.8.1"]
     assert marks(page) == ["crash!"] * 8, "one range a golden"
-    assert page.locator("#grid .cell").first.get_attribute("aria-label") == "broken, crash: 0.6.2 to 0.8.1, 6 readers"
+    assert (
+        page.locator("#grid .cell").first.get_attribute("aria-label")
+        == "broken, crash: 0.6.2 to 0.8.1, 6 readers; test_cholesky written by 0.6.2"
+    )
 
 
 def test_each_column_has_its_score(opened):
@@ -112,7 +121,7 @@ def test_the_table_is_one_tab_stop_and_arrows_move_inside(opened):
     page.keyboard.press("Tab")
     assert focused(page).startswith("test_cholesky | outside, crash: 0.6.1")
     page.keyboard.press("ArrowRight")
-    assert focused(page) == "test_cholesky | broken, crash: 0.6.2 to 0.8.1, 6 readers"
+    assert focused(page) == "test_cholesky | broken, crash: 0.6.2 to 0.8.1, 6 readers; test_cholesky written by 0.6.2"
     page.keyboard.press("ArrowDown")
     assert focused(page).startswith("test_eig | broken")
     page.keyboard.press("Home")
@@ -157,3 +166,57 @@ def test_the_map_is_one_tab_stop_and_a_square_leads_to_its_cells(opened):
     page.keyboard.press("Enter")
     assert page.input_value("#query").startswith("writer:0.9.2")
     assert count(page) == "60 of 4,692 cells"
+
+
+@pytest.mark.parametrize("width", [1440, 900, 390])
+def test_marks_fit_into_their_cells(width, opened):
+    page = opened("#filter=judgement%3Abroken%2Coutside", size=(width, 900))
+    cells = page.locator("#grid .cell")
+    assert cells.count() > 10
+    assert (
+        cells.evaluate_all("all => all.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length") == 0
+    )
+
+
+def test_a_table_drawn_anew_keeps_the_keyboard(opened):
+    page = opened()
+    page.locator("[role=columnheader]", has_text="0.12.0.1").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.querySelector('b').innerText") == "0.12.0.1"
+    page.locator("#grid-body [role=rowheader][tabindex]").first.focus()
+    page.keyboard.press("Enter")
+    assert focused(page) == "written by 0.6.2 | name"
+    page.keyboard.press("Control+End")
+    assert page.evaluate("[view.current.item, view.current.column]") == [5, 16]
+    page.keyboard.press("Control+Home")
+    assert focused(page) == "written by 0.6.2 | name"
+
+
+def test_a_filter_without_cells_says_what_it_does_not_know(opened):
+    page = opened()
+    for query, answer in [
+        ("foo:bar", 'There is no filter "foo:", so it is looked for as a word. Filters: judgement,'),
+        ("reader:0.12", 'No cell has reader "0.12"; there is 0.6.1, 0.6.2,'),
+        ("stage:here", 'No cell has stage "here".'),
+    ]:
+        page.fill("#query", query)
+        assert answer in page.locator("#empty").inner_text()
+    page.fill("#query", "judgement:broken verdict:crash writer:0.6.2")
+    assert marks(page) == ["crash!"] * 8
+
+
+def test_the_address_of_a_cell_names_what_to_do_about_it(opened):
+    page = opened("#filter=cause%3Alapack-cold-process%20judgement%3Abroken")
+    page.locator("#grid .cell").first.click()
+    facts = page.locator("#cell-facts").inner_text()
+    assert "LAPACK calls crash in a fresh process" in facts
+    assert "Fails before jaxlib 0.10.0" in facts
+    assert "Upgrade the reader to jaxlib 0.10.0 or later" in facts
+
+
+def test_the_mark_of_a_known_failure_is_a_word_of_its_own(opened, tmp_path):
+    cells = [result(Verdict.CRASH, Judgement.KNOWN, reader=reader, cause="c") for reader in ("0.10.1", "0.10.2")]
+    file = tmp_path / "known.html"
+    made = summarize(cells, planned=2, policy=Policy(), as_of=day("2026-11-22"), selection={"whole": False})
+    file.write_text(html_page(cells, made), "utf-8")
+    assert marks(opened(file=file)) == ["crash k"]

@@ -176,3 +176,11 @@ def test_a_png_without_resvg_is_one_clear_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     with pytest.raises(ReportError, match=r"pip install 'pytest-jaxexport\[png\]'"):
         png("<svg/>")
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_both_sides_have_a_title_and_the_line_its_day(narrow):
+    texts = " ".join(element.text for element in drawn([result()], narrow=narrow).iter("text"))
+    assert "written by jaxlib" in texts
+    assert "read by jaxlib" in texts
+    assert ("as of Nov 22" if narrow else "as of 2026-11-22") in texts

@@ -79,6 +79,7 @@ def map_svg(
     if heading:
         add(root, "text", "headline", heading[0], x=20, y=36)
         add(root, "text", "legend", heading[1], x=20, y=54)
+    _titles(root, plane)
     _time(root, drawn, plane)
     named = _with_room(offsets)
     for row, across in zip(drawn.rows, offsets, strict=True):
@@ -157,6 +158,17 @@ def _plane(drawn: ReleaseMap, breadth: float, narrow: bool, heading: bool) -> _P
     return _Plane(narrow, axis, pitch, breadth, 56 if narrow else 96, top, angle)
 
 
+def _titles(root: Xml.Element, plane: _Plane) -> None:
+    """What the two sides are, in the corner between them."""
+    if plane.narrow:
+        lines = [("written by jaxlib →", 0.0, 9.0), ("read by", 0.0, plane.top - 17), ("jaxlib ↓", 0.0, plane.top - 6)]
+    else:
+        end = plane.left - 2
+        lines = [("read by jaxlib →", end, plane.top - 21), ("written by jaxlib ↓", end, plane.top - 9)]
+    for text, x, y in lines:
+        add(root, "text", "date", text, x=x, y=y, text_anchor="start" if plane.narrow else "end")
+
+
 def _time(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
     """The months and the readers."""
     across = (0.0, plane.breadth)
@@ -185,7 +197,8 @@ def _today(root: Xml.Element, drawn: ReleaseMap, plane: _Plane) -> None:
     add(root, "line", "today", **plane.line(today, (-6.0, plane.breadth + 6)))
     x, y = plane.point(today, plane.breadth)
     if plane.narrow:
-        add(root, "text", "today", "as of", x=x - 7, y=y + 3.5, text_anchor="end")
+        for text, below in (("as of", -2.0), (f"{drawn.as_of:%b} {drawn.as_of.day}", 9.0)):
+            add(root, "text", "today", text, x=x - 7, y=y + below, text_anchor="end")
     else:
         add(root, "text", "today", f"as of {drawn.as_of}", x=x, y=y + 34, text_anchor="end")
 

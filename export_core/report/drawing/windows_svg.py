@@ -85,8 +85,13 @@ def _bar(root: Xml.Element, generation: Generation, as_of: datetime.date, axis: 
         add(root, "rect", "spent", x=begin, y=top + 3, width=today - begin, height=12, rx=4)
     words = days_left(generation, as_of)
     needed = width_of(words, 9.5)
-    # Below the end of the bar, as far as the picture goes.
-    add(root, "text", "date", words, x=max(end, left + needed), y=top + 26, text_anchor="end")
+    if generation.leaves > as_of:
+        # Below the end of the bar, and beside the line of today.
+        x, y = min(max(end, left + needed, today + 6 + needed), left + axis.length + 12), top + 26
+        add(root, "text", "date", words, x=x, y=y, text_anchor="end")
+    else:
+        x = end + 8 if end + needed + 12 < today else today + 8
+        add(root, "text", "date", words, x=x, y=top + 12)
 
 
 def _lane(root: Xml.Element, kind: Kind, dated: Sequence[Dated], axis: Axis, left: float, top: float) -> None:

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from export_core.judge import Judgement, Summary
+from export_core.judge.causes import Cause
+from export_core.matrix import Verdict
 from export_core.phrases import few, plural
+from export_core.policy.known_issues import KnownIssue
 from export_core.report.findings import Finding
 from export_core.report.links import cause_link, cell_link, filter_link, web_address
-from export_core.report.wording import VERDICT_PHRASES, ranges
+from export_core.report.wording import VERDICT_PHRASES, ranges, writer_and_reader
 
 URGENT = (Judgement.BROKEN, Judgement.INCOMPLETE)
-_ON_CARD = ("to do", "reproduce")
+_ON_CARD = ("known as", "stage", "to do", "reproduce")
+_TITLES = {Verdict.NUMERICS: "Different numbers", Verdict.REFUSED: "Refused", Verdict.NOT_RUN: "Not run"}
 
 
 def is_urgent(finding: Finding) -> bool:
@@ -26,25 +30,30 @@ def cause_card(finding: Finding, summary: Summary, writers: Sequence[str], reade
     cause = finding.cause
     assert cause is not None
     issue = next((issue for issue in summary.known_issues if issue.id == cause.upstream), None)
-    first = cause.first_reader
-    texts = dict(finding.details)
+    texts, message = dict(finding.details), ("message", cause.message)
+    alone = [("cell", writer_and_reader(finding.results[0]))] if cause.cells == 1 else []
+    where = [
+        plural(len(cause.cases), "case") if len(cause.cases) > 1 else cause.cases[0].rpartition(".")[2],
+        f"written by {ranges(cause.writers, writers)}",
+        f"read by {ranges(cause.readers, readers)}",
+        *(f"{label} {jaxlib}" for label, jaxlib in _when(cause, issue)),
+    ]
     return {
         "id": cause.id,
-        "address": cause_link(cause.id),
+        "address": cause_link(cause.id, cause.judgement),
         "judgement": str(cause.judgement),
         "kind": finding.title.lower(),
         "count": f"{cause.cells:,}",
         "cells": plural(cause.cells, "cell"),
-        "title": issue.title if issue else VERDICT_PHRASES[cause.verdict].capitalize(),
+        "title": issue.title if issue else _TITLES.get(cause.verdict, VERDICT_PHRASES[cause.verdict].capitalize()),
         "verdict": str(cause.verdict),
         "stage": str(cause.stage),
         "message": cause.message,
         "writers": ranges(cause.writers, writers),
         "readers": ranges(cause.readers, readers),
-        "first": first.jaxlib,
-        "first_built": str(first.built),
-        "where": plural(len(cause.cases), "case") if len(cause.cases) > 1 else cause.cases[0].rpartition(".")[2],
-        "cases": len(cause.cases),
+        "when": _when(cause, issue),
+        "where": " · ".join(where),
+        "cases": f"{len(cause.cases):,}",
         "case_names": few([case.rpartition(".")[2] for case in cause.cases]),
         "change": cause.change,
         "todo": texts.get("to do", ""),
@@ -52,8 +61,15 @@ def cause_card(finding: Finding, summary: Summary, writers: Sequence[str], reade
         "reproduce": cause.reproduce,
         "filter": filter_link(cause=cause.id, judgement=cause.judgement),
         "example": cell_link(cause.example),
-        "details": [("", finding.sentence), *(pair for pair in finding.details if pair[0] not in _ON_CARD)],
+        "details": alone + [pair for pair in finding.details if pair[0] not in _ON_CARD and pair != message],
     }
+
+
+def _when(cause: Cause, issue: KnownIssue | None) -> list[tuple[str, str]]:
+    """Since which jaxlib they fail, and which one fixed it; where the run does not show it, the oldest that fails."""
+    mended_in = cause.mended_in or (issue.mended_in if issue else "")
+    known = [(label, jaxlib) for label, jaxlib in (("since", cause.since), ("fixed in", mended_in)) if jaxlib]
+    return known or [("oldest reader affected", cause.first_reader.jaxlib)]
 
 
 @dataclass(frozen=True)
@@ -77,6 +93,7 @@ def by_kind(collected: Sequence[Finding], more: dict[str, int]) -> list[Findings
         kind.findings.append(
             {
                 "id": cause.id if cause else "",
+                "judgement": str(cause.judgement) if cause else "",
                 "sentence": finding.sentence,
                 "address": filter_link(cause=cause.id, judgement=cause.judgement) if cause else "",
                 "details": finding.details,

@@ -17,7 +17,7 @@ from export_core.judge import Result
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.report.grid import Grid
 from export_core.report.links import release_term
-from export_core.report.wording import VERDICT_PHRASES, cell_mark, window_line
+from export_core.report.wording import VERDICT_PHRASES, judgement_mark, window_line
 from export_core.runs.baseline import BaselineDifference, CellDifference
 
 _ELEMENT = re.compile(r"(?m)^\s*((?:worst|first) at \[[^\]\n]*\]): expected (.+), got (.+)$")
@@ -96,7 +96,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
     mode = "compiled only: nothing ran" if result.mode is Mode.COMPILE else ""
     state = (
         *(str(result.judgement), str(result.verdict), str(result.stage), VERDICT_PHRASES[result.verdict]),
-        *(cell_mark(result), result.promised, plain_text(result.cause), mode),
+        *(judgement_mark(result), result.promised, plain_text(result.cause), mode),
     )
     values = (result.case, result.writer.jaxlib, result.reader.jaxlib)
     return {

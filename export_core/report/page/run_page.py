@@ -27,7 +27,6 @@ from export_core.report.page.comparison import comparison_of
 from export_core.report.page.rendering import rendered
 from export_core.report.wording import (
     JUDGEMENT_MEANINGS,
-    LEGEND,
     headline,
     promised_nothing,
 )
@@ -69,7 +68,6 @@ def html_page(results: Sequence[Result], summary: Summary, difference: BaselineD
         map=Markup(map_figure(drawn)),
         windows=Markup(windows_figure(drawn.generations, drawn.as_of, drawn.as_of + _HALF_A_YEAR)),
         facets=_facets(results, summary, difference),
-        legend=LEGEND.splitlines(),
         writers=_writers(table, by_promise),
         data=_embedded(page_data(table, files, difference)),
     )

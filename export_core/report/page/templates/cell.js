@@ -17,7 +17,7 @@ function numbersOf(cell) {
   if (absolute === null && relative === null && noise === null) return null;
   const line = (tag, values, scope) => make("tr", {}, ...values.map((value, place) => make(place && scope !== "col" ? "td" : tag, place && scope !== "col" ? {} : { scope }, value)));
   const sizes = [["absolute", absolute], ["relative", relative], ["times the noise", noise]];
-  return make("div", { className: "numbers" },
+  return make("div", { className: "numbers", tabIndex: 0 },
     make("table", {}, make("caption", {}, "Largest error"),
       make("thead", {}, line("th", [...sizes.map(([name]) => name), "allowed"], "col")),
       make("tbody", {}, make("tr", {}, ...sizes.map(([, value]) => make("td", {}, size(value))), make("td", {}, allowed || "–")))),
@@ -26,13 +26,24 @@ function numbersOf(cell) {
       make("tbody", {}, ...elements.map((element) => line("th", element, "row"))))] : []));
 }
 
+// What the card of its cause says: the name of it, since when, what to do.
+function causeOf(found) {
+  if (!found[CAUSE]) return [];
+  const id = `${found[CAUSE]}=${found[JUDGEMENT]}`, card = at(`cause=${id}`);
+  const text = (selector) => card?.querySelector(selector)?.textContent;
+  return [
+    ["cause", link(`#cause=${encodeURIComponent(id)}`, text("h3 .title") ?? found[CAUSE])],
+    ["since when", text(".change")],
+    ["to do", text(".todo span")],
+  ];
+}
 function factsOf(cell) {
   const row = rowOfCell[cell], found = state(cell);
   const [device, driver, foreseen, flaky, allowed] = tables.more[cells.more[cell]];
   return [
     ["numbers", numbersOf(cell)],
     ["message", make("pre", { tabIndex: 0 }, tables.message[cells.message[cell]] || found[PHRASE])],
-    ["cause", found[CAUSE] && link(`#cause=${encodeURIComponent(found[CAUSE])}`, found[CAUSE])],
+    ...causeOf(found),
     ["baseline", tables.change[cells.change[cell]].filter(Boolean).join("; it was ")],
     ["case", caseOf(row)[0]],
     ["written by", `${release(writerOf(row))} on ${writerOf(row).platform}`],
@@ -52,7 +63,7 @@ function factsOf(cell) {
 }
 
 // A plain table of some rows: the generations of a case here, the whole table on paper.
-function plainTable(shown, readers, { name, filtered, chosen = -1, caption = "" }) {
+function plainTable(shown, readers, { name, filtered, letters, chosen = -1, caption = "" }) {
   const heads = readers.map((place) => make("th", { scope: "col" }, make("span", {}, readerTitle(tables.reader[place]))));
   const body = shown.map((row) => make("tr", {}, make("th", { scope: "row" }, name(row)),
     ...rangesOf(row, readers, filtered).map((range) => {
@@ -61,7 +72,8 @@ function plainTable(shown, readers, { name, filtered, chosen = -1, caption = "" 
       cell.className = `cell ${state(range.cell)[JUDGEMENT]}${state(range.cell)[PROMISED] ? " promised" : ""}`;
       const holds = chosen >= 0 && rowOfCell[chosen] === row && cells.reader[chosen] >= readers[range.column] && cells.reader[chosen] <= readers[range.column + range.size - 1];
       cell.classList.toggle("chosen", holds);
-      cell.append(filtered ? markOf(range) : make("a", { href: hashOf({ cell: cellName(range.cell) }), ariaLabel: labelOf(range, readers) }, markOf(range)));
+      const mark = markOf(range, letters);
+      cell.append(filtered ? mark : make("a", { href: hashOf({ cell: cellName(range.cell) }), ariaLabel: labelOf(range, readers) }, mark));
       return cell;
     })));
   return make("table", { className: "plain" }, make("caption", {}, caption), make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "golden"), ...heads)), make("tbody", {}, ...body));
@@ -71,7 +83,7 @@ function generationsOf(cell) {
   rowsByCase ??= Map.groupBy(rows.golden.keys(), (row) => rows.case[row]);
   const shown = rowsByCase.get(rows.case[rowOfCell[cell]]);
   const readers = [...new Set(shown.flatMap((row) => cells.reader.slice(rows.start[row], rows.start[row + 1])))].sort((one, other) => one - other);
-  return plainTable(shown, readers, { name: (row) => rowName(row, "case"), filtered: false, chosen: cell, caption: "All generations of this case, in all readers" });
+  return plainTable(shown, readers, { name: (row) => rowName(row, "case"), filtered: false, letters: 5, chosen: cell, caption: "All generations of this case, in all readers" });
 }
 
 function neighbour(cell, step) {

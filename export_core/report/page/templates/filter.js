@@ -17,6 +17,23 @@ function withTerm(query, key, value) {
   return [...terms, ...(value ? [`${key}:${plain ? value : `"${value.replaceAll('"', "")}"`}`] : [])].join(" ");
 }
 
+// What a filter asks for that this run does not have: why it lets nothing through.
+function unknownIn(query) {
+  return parse(query).flatMap((term) => {
+    const [, typed] = term.key ? [] : term.all.match(/^-?([a-z]+):/) ?? [];
+    if (typed) return [`There is no filter "${typed}:", so it is looked for as a word. Filters: ${KEYS.join(", ")}.`];
+    const by = BY_ROW[term.key] ?? BY_CELL[term.key];
+    if (!by || term.not || by(matcher(term))[1].some(Boolean)) return [];
+    const values = valuesOf(term.key);
+    return [`No cell has ${term.key} "${term.text}"${values ? `; there is ${values}` : ""}.`];
+  });
+}
+// The choices for a key, where they are few.
+function valuesOf(key) {
+  const options = [...document.querySelectorAll(`select[data-key="${key}"] option`)].map(({ value }) => value).filter(Boolean);
+  return options.length > 30 ? "" : options.join(", ");
+}
+
 function matcher({ text, literal }) {
   if (literal) return (value) => value === text;
   const alternatives = text.split(",").map((one) => one.replace(/[\\^$.+()|[\]{}]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", "."));

@@ -27,22 +27,27 @@ function go(changes, replace = false) {
 
 function route() {
   const { filter = "", order = "writer", cell = "", cause = "" } = partsOf(location.hash);
+  const isFirst = shown.filter === null;
   if (filter !== shown.filter || order !== shown.order) showTable(filter, order);
   const number = cell ? cellNamed(cell) : -1;
   if (number >= 0) showCell(number);
   else if (dialog.open) dialog.close();
   at("status").textContent = cell && number < 0 ? `This run has no cell ${cell}.` : "";
   if (cause) showCause(cause);
+  // Whoever gets the address of a filter is to see what it lets through.
+  else if (isFirst && filter) at("table").scrollIntoView();
 }
 function showTable(filter, order) {
   shown = { filter, order };
   if (field.value !== filter) field.value = filter;
+  // What is hidden has no size, and rows are drawn for a size.
+  grid.hidden = false;
   drawTable(filter, order);
-  const { count } = view.counts;
-  at("count").textContent = `${count.toLocaleString("en")} of ${CELLS.toLocaleString("en")} cells`;
+  at("count").textContent = `${count(view.counts.count)} of ${count(CELLS)} cells`;
   at("clear").hidden = !filter;
-  at("empty").hidden = count > 0;
-  grid.hidden = !count;
+  at("empty").hidden = view.counts.count > 0;
+  if (!view.counts.count) at("empty").textContent = ["No cell fits this filter.", ...unknownIn(filter)].join(" ");
+  grid.hidden = !view.counts.count;
   const terms = parse(filter);
   for (const select of FACETS) choose(select, terms.find(({ key, not }) => key === select.dataset.key && !not)?.text ?? "");
   choose(at("order"), order);
@@ -58,8 +63,10 @@ function showCell(cell) {
   dialog.scrollTop = 0;
 }
 function showCause(cause) {
-  const card = document.getElementById(`cause=${cause}`);
-  at("status").textContent = card ? "" : `This run has no finding with the cause ${cause}.`;
+  // Without a judgement, the worst of the causes with this name; the first where the one that is asked for is not listed.
+  const [name] = cause.split("=");
+  const card = document.getElementById(`cause=${cause}`) ?? document.querySelector(`[id^="${CSS.escape(`cause=${name}=`)}"]`);
+  at("status").textContent = card ? "" : `This run has no finding with the cause ${name}.`;
   if (!card) return;
   for (let place = card; place; place = place.parentElement) if (place.tagName === "DETAILS") place.open = true;
   card.scrollIntoView({ block: "center" });
@@ -111,28 +118,36 @@ function activate(element, fraction = 0) {
     go({ cell: cellName(cell) });
   } else if (element.role === "columnheader" && element.tabIndex >= -1 && element.ariaColIndex) {
     const { name } = tables.reader[view.readers[element.ariaColIndex - 2]];
+    const place = view.readers[element.ariaColIndex - 2];
     go({ order: shown.order === name ? "" : name });
+    // The table is new: the keyboard stays where it was.
+    setCurrent({ item: -1, column: view.readers.indexOf(place) });
   } else if (element.role === "rowheader") {
     go({ filter: withTerm("", "case", caseOf(view.items[view.current.item])[0]), order: "case" });
+    setCurrent({ item: view.current.item, column: -1 });
   }
 }
 const itemOf = (element) => (head.contains(element) ? -1 : element.parentElement.ariaRowIndex - 2);
+const placeOf = (element) => ({ item: itemOf(element), column: element.range?.column ?? (element.ariaColIndex ?? 1) - 2 });
 grid.addEventListener("click", (event) => {
   const element = event.target.closest("[tabindex]");
   if (!element || element === grid) return;
   const { left, width } = element.getBoundingClientRect();
-  setCurrent({ item: itemOf(element), column: element.range?.column ?? (element.ariaColIndex ?? 1) - 2 });
+  setCurrent(placeOf(element));
   activate(element, (event.clientX - left) / width);
 });
 grid.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target === grid) return;
-  if (event.key === "Enter" || event.key === " ") activate(event.target);
+  const isCorner = event.ctrlKey && ["Home", "End"].includes(event.key);
+  if ((event.ctrlKey && !isCorner) || event.metaKey || event.altKey || event.target === grid) return;
+  if (event.target !== current) setCurrent(placeOf(event.target));
+  if (isCorner) move(`Ctrl+${event.key}`);
+  else if (event.key === "Enter" || event.key === " ") activate(event.target);
   else if (!move(event.key)) return;
   event.preventDefault();
 });
 let asked = 0;
 grid.addEventListener("scroll", () => { asked ||= requestAnimationFrame(() => { asked = 0; draw(); }); }, { passive: true });
-addEventListener("resize", draw);
+addEventListener("resize", () => { fit(); draw(); });
 
 // --- the dialog
 at("older").addEventListener("click", () => go({ cell: cellName(neighbour(Number(dialog.dataset.cell), -1)) }, true));
@@ -167,7 +182,7 @@ addEventListener("beforeprint", () => {
   const all = view.items.filter((item) => typeof item === "number"), tablesOnPaper = [];
   const parts = Math.ceil(view.readers.length / PER_PAGE), width = Math.ceil(view.readers.length / parts);
   for (let from = 0; from < view.readers.length; from += width) {
-    tablesOnPaper.push(plainTable(all, view.readers.slice(from, from + width), { name: (row) => rowName(row, ""), filtered: true, caption: shown.filter && `Only: ${shown.filter}` }));
+    tablesOnPaper.push(plainTable(all, view.readers.slice(from, from + width), { name: (row) => rowName(row, ""), filtered: true, letters: Math.floor(120 / width), caption: shown.filter && `Only: ${shown.filter}` }));
   }
   at("paper").replaceChildren(...tablesOnPaper);
 });

@@ -1,6 +1,6 @@
 // The table: goldens down, readers across. Only the rows in view are in the document; equal neighbours are one element.
 const grid = at("grid"), head = at("grid-head"), body = at("grid-body");
-const view = { readers: [], items: [], counts: null, first: 0, last: 0, current: { item: 1, column: 0 } };
+const view = { readers: [], letters: 0, items: [], counts: null, first: 0, last: 0, current: { item: 1, column: 0 } };
 const drawn = new Map();
 
 // --- which rows, in which order: an item is the number of a row, or the text of a heading
@@ -56,15 +56,20 @@ function rangesOf(row, readers, filtered = true) {
   });
   return ranges;
 }
-const markOf = ({ cell, size }) => {
-  const found = state(cell);
-  // Words where there is room for them; brackets and marks say what the colour says.
-  return size > 2 ? found[MARK].replace(/^(\[?)[a-z]+\d*/, (all, open) => `${open}${found[VERDICT]}`) : found[MARK];
-};
+// The verdict, its first three letters, or one, as there is room: brackets and marks say what the colour says.
+function markOf({ cell, size }, letters) {
+  const found = state(cell), mark = found[MARK], word = found[VERDICT] === "pass" ? "ok" : found[VERDICT].replace("_", " ");
+  const lengths = [word, word.slice(0, 3)];
+  const inBrackets = found[PROMISED] ? [] : lengths.map((text) => `[${text}]${mark}`);
+  // A letter after a word is no part of it.
+  const plain = [...lengths.map((text) => text + mark.replace("k", " k")), word[0] + mark];
+  return [...inBrackets, ...(found[PROMISED] ? plain : plain.slice(1))].find((text) => text.length <= letters * size) ?? word[0];
+}
 function labelOf({ cell, size, column }, readers) {
   const [from, to] = [column, column + size - 1].map((place) => readerTitle(tables.reader[readers[place]]));
   const where = size > 1 ? `${from} to ${to}, ${size} readers` : from;
-  return `${state(cell)[JUDGEMENT]}, ${state(cell)[VERDICT]}: ${where}`;
+  const row = rowOfCell[cell];
+  return `${state(cell)[JUDGEMENT]}, ${state(cell)[VERDICT]}: ${where}; ${caseOf(row)[1]} written by ${writerOf(row).jaxlib}`;
 }
 function drawRange(range, readers) {
   const element = make("div", { role: "gridcell", tabIndex: -1, ariaColIndex: range.column + 2, ariaColSpan: range.size });
@@ -73,7 +78,7 @@ function drawRange(range, readers) {
   if (range.cell < 0) { element.className = range.kind; return element; }
   element.className = `cell ${state(range.cell)[JUDGEMENT]}${state(range.cell)[PROMISED] ? " promised" : ""}`;
   element.ariaLabel = element.title = labelOf(range, readers);
-  element.append(make("span", {}, markOf(range)));
+  element.append(make("span", {}, markOf(range, view.letters)));
   return element;
 }
 function drawItem(index) {
@@ -91,6 +96,17 @@ function drawItem(index) {
 }
 
 // --- drawing what is in view
+const count = (number) => number.toLocaleString("en");
+// How many letters a column has room for; on another screen, all rows are drawn again.
+function fit() {
+  const column = head.firstElementChild?.children[1]?.getBoundingClientRect().width ?? 0;
+  const letter = parseFloat(getComputedStyle(document.documentElement).fontSize) * (matchMedia("(max-width: 40rem)").matches ? 0.42 : 0.49);
+  const letters = Math.floor((column - 3) / letter);
+  if (letters === view.letters) return;
+  view.letters = letters;
+  drawn.clear();
+  body.replaceChildren();
+}
 let height = 28;
 function draw() {
   // As it is now: a phone has rows of another height.
@@ -114,10 +130,10 @@ function draw() {
 function drawHead() {
   const columns = view.readers.map((place, column) => {
     const { built, name } = tables.reader[place];
-    const score = promised[place] ? `${kept[place]}/${promised[place]}` : "–";
+    const score = promised[place] ? `${count(kept[place])}/${count(promised[place])}` : "–";
     const cell = make("div", { role: "columnheader", tabIndex: -1, ariaColIndex: column + 2, ariaSort: view.order === name ? "descending" : "none" },
       make("b", {}, readerTitle(tables.reader[place])), make("span", { className: "built" }, built), make("span", { className: "score" }, score));
-    cell.title = `Reader ${release(tables.reader[place])}: ${kept[place]} of ${promised[place]} promised cells are kept. Click: worst first.`;
+    cell.title = `Reader ${release(tables.reader[place])}: ${count(kept[place])} of ${count(promised[place])} promised cells are kept. Click: worst first.`;
     cell.classList.toggle("bad", kept[place] < promised[place]);
     return cell;
   });
@@ -137,6 +153,7 @@ function drawTable(query, order) {
   drawn.clear();
   body.replaceChildren();
   drawHead();
+  fit();
   view.current = { item: typeof view.items[0] === "string" ? 1 : 0, column: 0 };
   draw();
 }
@@ -181,6 +198,7 @@ function move(key) {
   const steps = {
     ArrowLeft: [item, from - 1], ArrowRight: [item, to], ArrowUp: [item - 1, column], ArrowDown: [item + 1, column],
     PageUp: [Math.max(0, item - 10), column], PageDown: [item + 10, column], Home: [item, -1], End: [item, view.readers.length - 1],
+    "Ctrl+Home": [typeof view.items[0] === "string" ? 1 : 0, -1], "Ctrl+End": [view.items.length - 1, view.readers.length - 1],
   };
   if (!(key in steps)) return false;
   moveTo(...steps[key]);

@@ -87,6 +87,12 @@ def first_line(text: str) -> str:
     return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "..."
 
 
+def first_sentence(text: str) -> str:
+    """The first sentence of a text, with its full stop."""
+    start, stop, _ = text.partition(". ")
+    return f"{start}." if stop else text
+
+
 def labelled_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Texts with their labels, each label before the first line of its text. Empty texts are left out."""
     return [

@@ -17,7 +17,15 @@ from export_core.report.ci.affected_tests import LEVELS
 from export_core.report.ci.markdown_map import SYMBOLS, markdown_map
 from export_core.report.ci.source_lines import source_line
 from export_core.report.findings import Finding, capped, cells_of, findings
-from export_core.report.wording import began_and_ended, counts_line, first_line, headline, labelled_lines, ranges
+from export_core.report.wording import (
+    began_and_ended,
+    counts_line,
+    first_line,
+    first_sentence,
+    headline,
+    labelled_lines,
+    ranges,
+)
 from export_core.runs.baseline import BaselineDifference, Change
 
 MOST_BYTES = 65_536
@@ -136,7 +144,9 @@ def _what(finding: Finding, summary: Summary) -> str:
     said = for_markdown(_cut(issue.title if issue else first_line(cause.message), _LONGEST_WORDS))
     # GitHub's own redirect: a comment with the plain URL would be announced in the upstream issue.
     url = issue.issue.replace("https://github.com/", "https://redirect.github.com/") if issue else ""
-    return f"**{for_markdown(words)}**: {said}{f' ({_link(issue.id, url)})' if issue and url else ''}"
+    to_do = first_sentence(dict(finding.details).get("to do", "")).replace("`", "")
+    advice = f"<br>To do: {for_markdown(_cut(to_do, 2 * _LONGEST_WORDS))}" if to_do else ""
+    return f"**{for_markdown(words)}**: {said}{f' ({_link(issue.id, url)})' if issue and url else ''}{advice}"
 
 
 def _map(results: Sequence[Result], difference: BaselineDifference | None) -> Iterator[str]:

@@ -13,7 +13,7 @@ from export_core.phrases import few, plural
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.findings import Finding
 from export_core.report.links import cause_link, cell_link, filter_link, web_address
-from export_core.report.wording import VERDICT_PHRASES, ranges, writer_and_reader
+from export_core.report.wording import VERDICT_PHRASES, first_sentence, ranges, writer_and_reader
 
 URGENT = (Judgement.BROKEN, Judgement.INCOMPLETE)
 _ON_CARD = ("known as", "stage", "to do", "reproduce")
@@ -57,6 +57,7 @@ def cause_card(finding: Finding, summary: Summary, writers: Sequence[str], reade
         "case_names": few([case.rpartition(".")[2] for case in cause.cases]),
         "change": cause.change,
         "todo": texts.get("to do", ""),
+        "next_step": first_sentence(texts.get("to do", "")),
         "issue": web_address(issue.issue) if issue else "",
         "reproduce": cause.reproduce,
         "filter": filter_link(cause=cause.id, judgement=cause.judgement),

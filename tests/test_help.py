@@ -55,8 +55,6 @@ def test_every_command_has_an_example_and_a_page_of_the_docs(words, jaxexport):
 @pytest.mark.parametrize("example", [example for _, *examples in EXAMPLES.values() for example in examples])
 def test_examples_are_commands_that_exist(example):
     _, *words = shlex.split(example.partition(">")[0])
-    if words[0] not in root.commands:
-        pytest.skip("not a command yet")
     command: click.Command = root
     while isinstance(command, click.Group):
         command = command.commands[words.pop(0)]

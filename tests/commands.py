@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +45,18 @@ def timeless_summary(folder: Path) -> dict[str, Any]:
     summary = json.loads(re.sub(rb" --executor dask:[^\s\"]+", b"", (folder / SUMMARY).read_bytes()))
     summary["identity"] |= {"started": "", "ended": ""}
     return {**summary, "seconds": 0, "results_sha256": ""}
+
+
+def written_to(terminal: int) -> Iterator[bytes]:
+    """What is written to a pseudo terminal, part by part, until its other end is closed."""
+    while True:
+        try:
+            part = os.read(terminal, 1 << 16)
+        except OSError:  # how Linux says that it is closed
+            return
+        if not part:
+            return
+        yield part
 
 
 def wait_for(what: Callable[[], object], description: str, seconds: float = 120) -> Any:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import wait_for
+from commands import wait_for, written_to
 
 from export_core.environments.build import cache_folder
 
@@ -183,14 +183,8 @@ def on_a_terminal(project: Path, tmp_path: Path, *words: str) -> tuple[Run, str]
     os.close(theirs)
     said = b""
     stopped = False
-    while True:
-        try:
-            data = os.read(ours, 1 << 16)
-        except OSError:  # the other end is closed
-            break
-        if not data:
-            break
-        said += data
+    for part in written_to(ours):
+        said += part
         if not stopped and len(run.results_so_far()) == PLANNED - 1 and b"3/4" in said:
             stopped = True
             run.process.send_signal(signal.SIGINT)

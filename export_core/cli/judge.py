@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,15 @@ import click
 
 from export_core.cli.help import HelpfulCommand
 from export_core.cli.judging import judged_run
-from export_core.cli.options import PATH, console, full_option, policy_option, rejudge_day_option
+from export_core.cli.options import (
+    PATH,
+    check_fail_on,
+    console,
+    fail_on_option,
+    full_option,
+    policy_option,
+    rejudge_day_option,
+)
 from export_core.cli.output import echo
 
 
@@ -25,13 +34,7 @@ from export_core.cli.output import echo
 @click.option(
     "--baseline", metavar="OLD", type=PATH, help="Folder of an earlier run: also show what is different from it."
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(["outside", "bonus-lost"]),
-    multiple=True,
-    help="Also end with 1 where a cell outside its window fails other than by a refusal (outside), or was a bonus in "
-    "--baseline and fails now (bonus-lost); may be given several times. [default: the policy's]",
-)
+@fail_on_option
 @click.option(
     "--json",
     "as_json",
@@ -63,8 +66,7 @@ def judge(
         raise click.UsageError("--json prints the difference from a baseline: it needs --baseline OLD.")
     if propose and baseline:
         raise click.UsageError("--propose cannot be combined with --baseline.")
-    if "bonus-lost" in fail_on and not baseline:
-        raise click.UsageError("--fail-on bonus-lost compares with an earlier run: it needs --baseline OLD.")
+    check_fail_on(fail_on, baseline)
     run = judged_run(Path(folder), policy_file, as_of, fail_on)
     results, summary = run.results, run.summary
     comparison = compare_with_baseline(Path(folder), Path(baseline), results, summary, run.policy) if baseline else None
@@ -74,7 +76,8 @@ def judge(
         # On stderr: standard output is YAML, to be appended to a policy.
         print_headline(console(stderr=True), summary)
     elif not as_json:
-        print_report(console(), results, summary, Path(folder), full=full, options=run.options)
+        options = f"{run.options} {shlex.join(['--baseline', baseline])}".strip() if baseline else run.options
+        print_report(console(), results, summary, Path(folder), full=full, options=options)
     if comparison:
         print_difference(comparison, as_json=as_json)
     raise click.exceptions.Exit(summary.exit_code)

@@ -44,6 +44,7 @@ def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on
     # Not today: the same results and policy are to give the same judgement on any day.
     day = day_of(as_of) if as_of else before.as_of
     options += ["--as-of", str(day)] if day != before.as_of else []
+    options += [word for kind in fail_on for word in ("--fail-on", kind)]
     policy = with_fail_on(policy, fail_on)
     results = with_causes(judge_again(result, policy) for result in recorded)
     facts = replace(RunFacts.from_summary(before), as_of=day, calendar=calendar_facts(policy.calendar(), day))

@@ -73,6 +73,22 @@ def policy_of(named: str | None) -> Policy:
     return find_policy(Path(), named)
 
 
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(["outside", "bonus-lost"]),
+    multiple=True,
+    help="A run also fails where a cell outside its window fails other than by a refusal (outside), or was a bonus in "
+    "--baseline and fails now (bonus-lost); may be given several times. [default: the policy's]",
+)
+"""What a command that judges results again takes; `jaxexport matrix` has no baseline."""
+
+
+def check_fail_on(kinds: Sequence[str], baseline: str | None) -> None:
+    """Raises `click.UsageError` for a lost bonus without a run in which it was one."""
+    if "bonus-lost" in kinds and not baseline:
+        raise click.UsageError("--fail-on bonus-lost compares with an earlier run: it needs --baseline OLD.")
+
+
 def with_fail_on(policy: Policy, kinds: Sequence[str]) -> Policy:
     """The policy, with what --fail-on adds to its `fail_on`."""
     import msgspec

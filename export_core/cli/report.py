@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,16 @@ import click
 
 from export_core.cli.help import HelpfulCommand
 from export_core.cli.judging import judged_run
-from export_core.cli.options import PATH, STDOUT, console, full_option, rejudge_day_option, write_output
+from export_core.cli.options import (
+    PATH,
+    STDOUT,
+    check_fail_on,
+    console,
+    fail_on_option,
+    full_option,
+    rejudge_day_option,
+    write_output,
+)
 from export_core.cli.output import echo_json
 
 if TYPE_CHECKING:
@@ -89,6 +99,7 @@ _FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sar
     help="Judge the results again by this policy, as `jaxexport judge` does. [default: as the run was judged]",
 )
 @rejudge_day_option
+@fail_on_option
 def report(
     folder: Path,
     annotations: bool,
@@ -96,12 +107,13 @@ def report(
     full: bool,
     policy_file: str | None,
     as_of: str | None,
+    fail_on: Sequence[str],
     **files: str | None,
 ) -> None:
     """Report a finished matrix run in the terminal, or in files; - is standard output.
 
-    It is shown as it was judged when it ran; with --policy or --as-of, as `jaxexport judge` judges it with the same
-    options.
+    It is shown as it was judged when it ran; with --policy, --as-of or --fail-on, as `jaxexport judge` judges it with
+    the same options.
 
     Exit code 0: the report was written. Whether the promise was kept is the exit code of `jaxexport matrix` and
     `jaxexport judge`.
@@ -111,15 +123,17 @@ def report(
 
     if [*files.values(), STDOUT if annotations else None].count(STDOUT) > 1:
         raise click.UsageError("- is standard output, as --annotations is: only one format can be written to it.")
+    check_fail_on(fail_on, baseline)
     options = ""
-    if policy_file or as_of:
-        run = judged_run(folder, policy_file, as_of)
+    if policy_file or as_of or fail_on:
+        run = judged_run(folder, policy_file, as_of, fail_on)
         results, summary, options = run.results, run.summary, run.options
     else:
         results, summary, _ = read_run(folder)
     difference = None
     if baseline:
         difference = compare_with_baseline(folder, Path(baseline), results, summary, policy_of(summary))
+        summary = difference.now  # which a lost bonus may have failed
     for name, file in files.items():
         if file:
             write_output(file, _FORMATS[name](results, summary, difference))

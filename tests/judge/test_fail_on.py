@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 from commands import assert_bad_input, finished
 from making import result
@@ -61,3 +63,20 @@ def test_a_bonus_that_is_lost_fails_where_it_is_asked_for(then, now, code, jaxex
 def test_a_lost_bonus_needs_a_baseline(jaxexport, tmp_path):
     finished(tmp_path / "out", KEPT)
     assert_bad_input(jaxexport("judge", "out", "--fail-on", "bonus-lost"), "it needs --baseline OLD")
+
+
+@pytest.mark.parametrize(
+    ("options", "then"), [(("--fail-on", "outside"), None), (("--fail-on", "bonus-lost", "--baseline", "old"), BONUS)]
+)
+def test_the_report_that_judge_names_says_the_same(options, then, jaxexport, tmp_path):
+    finished(tmp_path / "new", KEPT, CRASH)
+    if then:
+        finished(tmp_path / "old", KEPT, then)
+    judged = jaxexport("judge", "new", *options)
+    named = next(line for line in judged.out.splitlines() if "jaxexport report new" in line)
+    words = shlex.split(named.partition("jaxexport ")[2].partition(" #")[0])
+    assert jaxexport(*words).code == 0
+    assert (
+        f"<title>{next(line for line in judged.out.splitlines() if line.startswith('FAILED: '))}</title>"
+        in (tmp_path / "report.html").read_text()
+    )

@@ -12,7 +12,7 @@ import sys
 import termios
 
 import pytest
-from commands import finished
+from commands import finished, written_to
 from example_runs import AS_OF, broken_run
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -36,15 +36,7 @@ def in_terminal(folder, columns: int, **variables: str) -> str:
     environment |= {"TERM": "xterm-256color", **variables}
     with subprocess.Popen(REPORT, cwd=folder, stdin=follower, stdout=follower, stderr=follower, env=environment) as run:
         os.close(follower)
-        printed = b""
-        while True:
-            try:
-                part = os.read(leader, 1 << 16)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            printed += part
+        printed = b"".join(written_to(leader))
         run.wait()
     os.close(leader)
     return printed.decode().replace("\r\n", "\n")

@@ -25,7 +25,10 @@ _STAYS = "\N{NO-BREAK SPACE}"
 
 @dataclass(frozen=True)
 class WriterRow:
-    """The goldens of one writer on one platform: what came of their promises by reader, and how many others work."""
+    """The goldens of one writer on one platform.
+
+    `promised` says how the promised cells ended, by reader; `outside` how many of the other cells work.
+    """
 
     writer: str
     goldens: int

@@ -51,6 +51,14 @@ def browser(session: nox.Session) -> None:
     session.run("pytest", "-m", "browser", "tests/report", *session.posargs)
 
 
+@nox.session(default=False)
+def docs(session: nox.Session) -> None:
+    """The site, in docs/_build/html; a warning is an error. -- -b linkcheck asks every link, and needs a network."""
+    session.install("-e", ".", "--group", "docs")
+    builder = () if "-b" in session.posargs else ("-b", "html")
+    session.run("sphinx-build", "-W", "--keep-going", "-q", *builder, *session.posargs, "docs", "docs/_build/html")
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Ruff: rules and format."""

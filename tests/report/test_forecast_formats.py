@@ -29,7 +29,6 @@ from export_core.report.page.forecast_page import forecast_page
 from export_core.report.terminal.forecast_text import forecast_lines, forecast_markdown
 from tools.schemas import schema
 
-ROOT = Path(__file__).parents[2]
 TODAY = day("2026-11-21")
 GOLDENS = [golden("a", "0.9.2"), golden("a", "0.11.0"), golden("a", "0.12.0.1")]
 

@@ -331,7 +331,7 @@ def test_a_plan_is_shown_without_running_a_cell(jaxexport, project):
     ended = jaxexport("plan", "--readers", "0.9.2,0.12.0.1", "--as-of", "2026-11-21")
     assert (ended.code, ended.err) == (0, "")
     assert "t.test_f[a]/0.9.2-cpu  in 0.12.0.1 with jax 0.12.0.1 on cpu  backward 216 days  outside" in ended.out
-    assert "4 cells as of 2026-11-21: 2 goldens of 1 cases by jaxlib 0.9.2, 0.12.0.1, in 2 readers" in ended.out
+    assert "4 cells as of 2026-11-21: 2 goldens of 1 case by jaxlib 0.9.2, 0.12.0.1, in 2 readers" in ended.out
     assert not (project / ".jaxexport").exists()
 
 

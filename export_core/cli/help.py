@@ -60,7 +60,11 @@ EXAMPLES = {
     "policy known": ("docs/policy.md", "jaxexport policy known"),
     "environments": ("docs/matrix.md", "jaxexport environments list"),
     "environments list": ("docs/matrix.md", "jaxexport environments list"),
-    "environments clean": ("docs/matrix.md", "jaxexport environments clean --older-than 7 --yes"),
+    "environments clean": (
+        "docs/matrix.md",
+        "jaxexport environments clean --older-than 7 --yes",
+        "jaxexport environments clean 'writer-*' --yes",
+    ),
 }
 """Of each command: the page of the docs that has more, then what people type."""
 

@@ -49,6 +49,15 @@ def test_no_golden_folder_is_bad_input(command, jaxexport, tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == [], "and nothing is written"
 
 
+def test_goldens_in_a_parent_folder_are_named(jaxexport, project, monkeypatch):
+    (project / "src" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(project / "src" / "deep")
+    expected = (
+        f"golden: expected goldens, found none. There are goldens in {project}/golden: run this command in {project}."
+    )
+    assert_bad_input(jaxexport("matrix"), expected)
+
+
 @pytest.mark.parametrize("name", ["artifact.jaxexport", "inputs.npz", "outputs.npz"])
 @pytest.mark.parametrize("command", [["matrix"], ["goldens", "verify"]], ids=" ".join)
 def test_a_flipped_byte_is_bad_input(command, name, jaxexport, project):

@@ -51,6 +51,14 @@ def browser(session: nox.Session) -> None:
     session.run("pytest", "-m", "browser", "tests/report", *session.posargs)
 
 
+@nox.session(default=False)
+def docs(session: nox.Session) -> None:
+    """The site, in docs/_build/html; a warning is an error. -- -b linkcheck asks every link, and needs a network."""
+    session.install("-e", ".", "--group", "docs")
+    builder = () if "-b" in session.posargs else ("-b", "html")
+    session.run("sphinx-build", "-W", "--keep-going", "-q", *builder, *session.posargs, "docs", "docs/_build/html")
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Ruff: rules and format."""
@@ -68,7 +76,7 @@ def typecheck(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def bench(session: nox.Session) -> None:
-    """All budgets, measured side by side in one run. -- --docs docs/performance.md renews the page."""
+    """All budgets, measured side by side in one run. -- --docs docs/explanation/performance.md renews the page."""
     session.install("-e", ".", "--group", "tests", "--group", "browser")
     session.run("python", "-m", "benchmarks", *session.posargs)
 
@@ -82,7 +90,7 @@ def large_matrix(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def numbers(session: nox.Session) -> None:
-    """False alarms and missed errors of the rules of comparing. -- --docs docs/comparing.md renews the page."""
+    """False alarms, missed errors of the rules of comparing. -- --docs docs/explanation/comparing.md: the page."""
     session.install("-e", ".", "--group", "tests")
     session.run("python", "-m", "benchmarks.numbers", *session.posargs)
 
@@ -139,7 +147,7 @@ def every_release(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def libraries(session: nox.Session) -> None:
-    """What 16 libraries export, read where they are not installed: a table. -- --docs docs/libraries.md: the page."""
+    """What 16 libraries export, read where they are not installed. -- --docs docs/reference/libraries.md: the page."""
     session.install("-e", ".")
     session.run("python", "tests/libraries/libraries_table.py", *session.posargs)
 

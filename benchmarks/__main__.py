@@ -31,7 +31,9 @@ def main() -> int:
     parser.add_argument(
         "--only", help="some of them: plugin,reading,cells,again,throughput,gate,peers,growth,limits,page,writing"
     )
-    parser.add_argument("--docs", type=Path, help="write the table into this page too, such as docs/performance.md")
+    parser.add_argument(
+        "--docs", type=Path, help="write the table into this page too, such as docs/explanation/performance.md"
+    )
     options = parser.parse_args()
     kinds: dict[str, Callable[[], list[Line]]] = {
         "plugin": lambda: plugin_load.measure(options.runs),

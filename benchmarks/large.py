@@ -1,7 +1,8 @@
 """A large matrix in one run, then the same again: `python -m benchmarks.large --writers 12 --readers 20 --goldens DIR`.
 
 First writes goldens of all cases by the newest writers into DIR, unless they exist; the project's own are copied.
-Prints minutes, cells per second, the most memory and the verdicts; docs/performance.md has the results of one run.
+Prints minutes, cells per second, the most memory and the verdicts.
+docs/explanation/performance.md has the results of one run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every command of docs/scaling.md, run as it is written there. Those of docs/ci: tests/ci."""
+"""Every command of docs/how-to/many-machines.md, run as it is written there. Those of docs/ci: tests/ci."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.matrix
 
 
 def blocks(heading: str, language: str) -> list[str]:
-    section = (ROOT / "docs" / "scaling.md").read_text().split(f"\n## {heading}")[1].split("\n## ")[0]
+    section = (ROOT / "docs" / "how-to" / "many-machines.md").read_text().split(f"\n## {heading}")[1].split("\n## ")[0]
     return re.findall(rf"```{language}\n(.*?)```", section, flags=re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""The tests and sessions that docs/security.md names exist."""
+"""The tests and sessions that docs/explanation/security.md names exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_every_test_of_the_page_exists() -> None:
-    page = (ROOT / "docs" / "security.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "security.md").read_text()
     names = set(re.findall(r"`(test_\w+(?:\.py)?)`", page))
     files = {path.name: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
     tests = {name for text in files.values() for name in re.findall(r"^(?:async )?def (test_\w+)", text, re.MULTILINE)}

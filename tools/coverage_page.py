@@ -1,4 +1,4 @@
-"""The page docs/coverage.md: ``python -m tools.coverage_page``."""
+"""The page docs/reference/coverage.md: ``python -m tools.coverage_page``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ else is in the artifacts.
 
 `nox -s tests_newest` fails when the installed jax has a stable target, a primitive with a lowering, a dtype, an effect,
 a serialization format or a calling convention that is neither here nor in
-[`not_covered.yaml`](../tests/compat/not_covered.yaml), whose reasons are in the last section.
+[`not_covered.yaml`](../../tests/compat/not_covered.yaml), whose reasons are in the last section.
 """
 
 
@@ -69,4 +69,4 @@ def without(section: str) -> str:
 
 if __name__ == "__main__":
     text = page(coverage(GoldenStore(ROOT / "golden").goldens()))
-    (ROOT / "docs" / "coverage.md").write_text(text, encoding="utf-8")
+    (ROOT / "docs" / "reference" / "coverage.md").write_text(text, encoding="utf-8")

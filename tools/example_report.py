@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "example_report.md"
+PAGE = ROOT / "docs" / "reference" / "example-report.md"
 
 
 def example() -> str:

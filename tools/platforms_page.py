@@ -1,4 +1,4 @@
-"""The tables of docs/platforms.md: ``python tools/platforms_page.py RESULTS_DIR docs/platforms.md``.
+"""The tables of docs/reference/platforms.md: ``python tools/platforms_page.py RESULTS_DIR PAGE``.
 
 The first are drawn from a matrix run on cpu, tpu and cuda. The last say which devices the same readers can describe.
 """

@@ -1,4 +1,4 @@
-"""The page docs/statements.md, from tests/statements.yaml: ``python tools/statements_page.py``.
+"""The page docs/reference/statements.md, from tests/statements.yaml: ``python tools/statements_page.py``.
 
 What JAX's documents say of exporting, statement by statement, with the tests that show each.
 """
@@ -13,12 +13,12 @@ import msgspec
 
 ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "tests" / "statements.yaml"
-PAGE = ROOT / "docs" / "statements.md"
+PAGE = ROOT / "docs" / "reference" / "statements.md"
 
 HEAD = """# What JAX's documents say of exporting
 
-Made by `python tools/statements_page.py` of [tests/statements.yaml](../tests/statements.yaml): {total} statements, each
-in our own words and with the tests that show it. A test checks that this page is current, and that every test exists.
+Made by `python tools/statements_page.py` of [tests/statements.yaml](../../tests/statements.yaml): {total} statements,
+each in our own words and with the tests that show it. A test checks that this page is current and that they exist.
 
 | outcome | statements | what it means |
 |---|---|---|
@@ -106,7 +106,7 @@ def outcome(row: Statement) -> str:
 def links(row: Statement, files: dict[str, Path]) -> str:
     """The tests of a row, each with a link to its file."""
     return ", ".join(
-        f"[{name.partition('::')[2]}](../{files[name].relative_to(ROOT).as_posix()})" for name in row.tests
+        f"[{name.partition('::')[2]}](../../{files[name].relative_to(ROOT).as_posix()})" for name in row.tests
     )
 
 

@@ -1,4 +1,4 @@
-"""The page docs/surface.md, from matrix runs: ``python tools/surface_page.py RESULTS_DIR… docs/surface.md``."""
+"""The page docs/reference/surface.md, from matrix runs: ``python tools/surface_page.py RESULTS_DIR… PAGE``."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ GOOD = (Judgement.KEPT, Judgement.BONUS)
 
 HEAD = """# What is exported, and who runs it
 
-Made by `python tools/surface_page.py .jaxexport docs/surface.md` after `nox -s compat_matrix -- --as-of {as_of}`:
-{cells} cells, each a golden of this repository in a fresh process of a reader.
+Made by `python tools/surface_page.py .jaxexport docs/reference/surface.md` after
+`nox -s compat_matrix -- --as-of {as_of}`: {cells} cells, each a golden of this
+repository in a fresh process of a reader.
 
 Each section is a module of `tests/compat`, each row a writer, each column a reader: both are jaxlib releases, ordered
 by build date. A number counts the goldens that passed all their checks: outputs, derivatives, further shapes, refusals,

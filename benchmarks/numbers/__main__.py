@@ -26,7 +26,9 @@ def main() -> None:
     parser.add_argument("--readers", default=READERS, help=f"releases that read. Default: {READERS}")
     parser.add_argument("--programs", default="", help="some of the programs, A,B")
     parser.add_argument("--details", type=int, default=20, help="how many of the farthest cells to print")
-    parser.add_argument("--docs", type=Path, help="write the tables into this page too, such as docs/comparing.md")
+    parser.add_argument(
+        "--docs", type=Path, help="write the tables into this page too, such as docs/explanation/comparing.md"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folders = collect.Folders((options.work or Path(scratch)).resolve())

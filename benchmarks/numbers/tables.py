@@ -28,7 +28,7 @@ KINDS = {
 
 
 def markdown(findings: Findings) -> str:
-    """All that docs/comparing.md shows of a run."""
+    """All that docs/explanation/comparing.md shows of a run."""
     parts = _what_ran(findings), _caught(findings), _curve(findings), _changes(findings)
     return "\n\n".join(part for part in parts if part)
 

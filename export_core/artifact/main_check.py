@@ -1,7 +1,7 @@
 """The check of `main` against the envelope around it, by the calling convention that the envelope names.
 
 Read from the module itself. JAX's export documentation ("Module calling convention") says what `main` must look like;
-docs/calling_conventions.md has what each version changed.
+docs/reference/calling-conventions.md has what each version changed.
 """
 
 from __future__ import annotations

@@ -20,47 +20,50 @@ GROUPS = {
 PACKAGE = "pytest-jaxexport"
 EXAMPLES = {
     "": ("README.md", "jaxexport matrix", "jaxexport report --html report.html"),
-    "inspect": ("docs/artifacts.md", "jaxexport inspect attention.jaxexport"),
-    "audit": ("docs/artifacts.md", "jaxexport audit --reader 0.9.2 exported/a.jaxexport exported/b.jaxexport"),
-    "diff": ("docs/artifacts.md", "jaxexport diff old.jaxexport new.jaxexport"),
-    "goldens": ("docs/cases.md", "jaxexport goldens list"),
-    "goldens list": ("docs/cases.md", "jaxexport goldens list"),
-    "goldens show": ("docs/artifacts.md", "jaxexport goldens show tests.test_model.test_attention/0.9.2-cpu"),
-    "goldens coverage": ("docs/coverage.md", "jaxexport goldens coverage"),
-    "goldens verify": ("docs/matrix.md", "jaxexport goldens verify"),
+    "inspect": ("docs/reference/artifacts.md", "jaxexport inspect attention.jaxexport"),
+    "audit": (
+        "docs/reference/artifacts.md",
+        "jaxexport audit --reader 0.9.2 exported/a.jaxexport exported/b.jaxexport",
+    ),
+    "diff": ("docs/reference/artifacts.md", "jaxexport diff old.jaxexport new.jaxexport"),
+    "goldens": ("docs/reference/cases.md", "jaxexport goldens list"),
+    "goldens list": ("docs/reference/cases.md", "jaxexport goldens list"),
+    "goldens show": ("docs/reference/artifacts.md", "jaxexport goldens show tests.test_model.test_attention/0.9.2-cpu"),
+    "goldens coverage": ("docs/reference/coverage.md", "jaxexport goldens coverage"),
+    "goldens verify": ("docs/reference/matrix.md", "jaxexport goldens verify"),
     "goldens add": (
-        "docs/artifacts.md",
+        "docs/reference/artifacts.md",
         "jaxexport goldens add --artifact a.jaxexport --inputs in.npz --outputs out.npz --case attention",
     ),
-    "goldens noise": ("docs/comparing.md", "jaxexport goldens noise tests.test_model.test_attention"),
-    "goldens rename": ("docs/cases.md", "jaxexport goldens rename tests.test_a.test_f tests.test_b.test_f"),
-    "goldens prune": ("docs/forecast.md", "jaxexport goldens prune --as-of 2026-10-25"),
-    "backfill": ("docs/cases.md", "jaxexport backfill --writers 0.9.2,0.10.2 -- tests/test_model.py"),
-    "plan": ("docs/matrix.md", "jaxexport plan --readers all", "jaxexport plan --format github"),
+    "goldens noise": ("docs/explanation/comparing.md", "jaxexport goldens noise tests.test_model.test_attention"),
+    "goldens rename": ("docs/reference/cases.md", "jaxexport goldens rename tests.test_a.test_f tests.test_b.test_f"),
+    "goldens prune": ("docs/how-to/look-ahead.md", "jaxexport goldens prune --as-of 2026-10-25"),
+    "backfill": ("docs/reference/cases.md", "jaxexport backfill --writers 0.9.2,0.10.2 -- tests/test_model.py"),
+    "plan": ("docs/reference/matrix.md", "jaxexport plan --readers all", "jaxexport plan --format github"),
     "matrix": (
-        "docs/matrix.md",
+        "docs/reference/matrix.md",
         "jaxexport matrix",
         "jaxexport matrix --readers 0.9.2,0.12.0.1 --only promised",
         "jaxexport matrix --resume",
     ),
-    "merge": ("docs/scaling.md", "jaxexport merge shard-1 shard-2 --results .jaxexport"),
-    "judge": ("docs/judging.md", "jaxexport judge --propose", "jaxexport judge new --baseline old"),
-    "report": ("docs/reports.md", "jaxexport report --html report.html --junit junit.xml"),
-    "badge": ("docs/reports.md", "jaxexport badge --output badge.svg"),
-    "trend": ("docs/reports.md", "jaxexport trend --numbers --cases '*.test_fft'"),
-    "releases": ("docs/policy.md", "jaxexport releases list"),
-    "releases list": ("docs/policy.md", "jaxexport releases list --as-of 2026-10-25"),
-    "releases refresh": ("docs/policy.md", "jaxexport releases refresh --measure"),
-    "forecast": ("docs/forecast.md", "jaxexport forecast --deployed 0.11.0 --days 90"),
-    "policy": ("docs/policy.md", "jaxexport policy show"),
-    "policy init": ("docs/policy.md", "jaxexport policy init"),
-    "policy check": ("docs/policy.md", "jaxexport policy check"),
-    "policy show": ("docs/policy.md", "jaxexport policy show"),
-    "policy schema": ("docs/policy.md", "jaxexport policy schema > export_compat.schema.json"),
-    "policy known": ("docs/policy.md", "jaxexport policy known"),
-    "environments": ("docs/matrix.md", "jaxexport environments list"),
-    "environments list": ("docs/matrix.md", "jaxexport environments list"),
-    "environments clean": ("docs/matrix.md", "jaxexport environments clean --older-than 7 --yes"),
+    "merge": ("docs/how-to/many-machines.md", "jaxexport merge shard-1 shard-2 --results .jaxexport"),
+    "judge": ("docs/how-to/compare-runs.md", "jaxexport judge --propose", "jaxexport judge new --baseline old"),
+    "report": ("docs/reference/reports.md", "jaxexport report --html report.html --junit junit.xml"),
+    "badge": ("docs/reference/reports.md", "jaxexport badge --output badge.svg"),
+    "trend": ("docs/reference/reports.md", "jaxexport trend --numbers --cases '*.test_fft'"),
+    "releases": ("docs/reference/policy.md", "jaxexport releases list"),
+    "releases list": ("docs/reference/policy.md", "jaxexport releases list --as-of 2026-10-25"),
+    "releases refresh": ("docs/reference/policy.md", "jaxexport releases refresh --measure"),
+    "forecast": ("docs/how-to/look-ahead.md", "jaxexport forecast --deployed 0.11.0 --days 90"),
+    "policy": ("docs/reference/policy.md", "jaxexport policy show"),
+    "policy init": ("docs/reference/policy.md", "jaxexport policy init"),
+    "policy check": ("docs/reference/policy.md", "jaxexport policy check"),
+    "policy show": ("docs/reference/policy.md", "jaxexport policy show"),
+    "policy schema": ("docs/reference/policy.md", "jaxexport policy schema > export_compat.schema.json"),
+    "policy known": ("docs/reference/policy.md", "jaxexport policy known"),
+    "environments": ("docs/reference/matrix.md", "jaxexport environments list"),
+    "environments list": ("docs/reference/matrix.md", "jaxexport environments list"),
+    "environments clean": ("docs/reference/matrix.md", "jaxexport environments clean --older-than 7 --yes"),
 }
 """Of each command: the page of the docs that has more, then what people type."""
 
@@ -96,16 +99,16 @@ class HelpfulGroup(click.Group):
 
 
 def docs_link(page: str) -> str:
-    """The address of a page of the docs: on the web where the installed package names its place there."""
+    """The address of a page of docs/ on the site that the installed package names, or its path where it names none."""
     from importlib.metadata import metadata
 
     urls: Iterable[Any] = metadata(PACKAGE).get_all("Project-URL") or ()
-    base = next((url for label, _, url in (entry.partition(", ") for entry in urls) if label == "Source"), "")
-    return f"{base.rstrip('/')}/blob/main/{page}" if base else page
+    site = next((url for label, _, url in (entry.partition(", ") for entry in urls) if label == "Documentation"), "")
+    return f"{site.rstrip('/')}/{page.removeprefix('docs/').removesuffix('.md')}.html" if site else page
 
 
 def _write_epilog(ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    page, *examples = EXAMPLES.get(ctx.command_path.partition(" ")[2], ("README.md",))
+    page, *examples = EXAMPLES.get(ctx.command_path.partition(" ")[2], ("docs/index.md",))
     if examples:
         with formatter.section("Examples" if len(examples) > 1 else "Example"):
             for example in examples:

@@ -17,7 +17,7 @@ from export_core.goldens.noise import Noise
 from export_core.tolerances import FLOATS
 
 FACTOR = 8.0
-"""How many times its noise an element may be off. docs/comparing.md has the curve of false alarms and misses."""
+"""How many times its noise an element may be off. The curve: docs/explanation/comparing.md."""
 
 UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.125))
 """Noise that every element has at least, in units in the last place of its value: by the size of such a unit.

@@ -147,7 +147,7 @@ def _judged_baseline(folder: Path, policy: Policy) -> tuple[Summary, dict[CellKe
 
 
 def change_of(then: Result | None, now: Result) -> Change:
-    """By the order of judgements, then of verdicts: docs/judging.md has both as tables.
+    """By the order of judgements, then of verdicts: docs/how-to/compare-runs.md has both as tables.
 
     A cell that had not run has nothing to be compared with: its first result is new. Only what works now is called
     fixed.

@@ -1,6 +1,6 @@
 """The calling conventions of jax.export, version by version, and which of them each release writes.
 
-docs/calling_conventions.md has the same two tables for people. Sources: the history in JAX's export documentation for
+docs/reference/calling-conventions.md has the same two tables for people. Sources: JAX's export documentation for
 what changed and when; for who writes which, the minimum, default and maximum in the sources of the releases.
 """
 

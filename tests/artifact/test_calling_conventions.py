@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 PROGRAMS = HERE / "convention_programs.py"
 OLD = sorted((HERE / "conventions").glob("*.jaxexport"))  # by jax 0.4.24, which could be asked for versions 6 to 9
 GOLDENS = sorted((HERE.parents[1] / "golden").glob("*/*/artifact.jaxexport"))
-DOCS = (HERE.parents[1] / "docs" / "calling_conventions.md").read_text(encoding="utf-8")
+DOCS = (HERE.parents[1] / "docs" / "reference" / "calling-conventions.md").read_text(encoding="utf-8")
 
 
 def exported_by(python: str | Path, folder: Path, **variables: str) -> list[Path]:

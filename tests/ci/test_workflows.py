@@ -39,7 +39,7 @@ def test_each_follows_the_schema_of_its_system(schema, files):
 @pytest.fixture
 def extended(tmp_path: Path) -> Path:
     """The gate with the jobs that its page offers."""
-    (jobs,) = re.findall(r"(?ms)^```yaml\n(  comment:.*?)^```", (CI / "README.md").read_text())
+    (jobs,) = re.findall(r"(?ms)^```yaml\n(  comment:.*?)^```", (ROOT / "docs" / "how-to" / "run-in-ci.md").read_text())
     path = tmp_path / "github.yml"
     path.write_text(f"{(CI / 'github.yml').read_text()}\n{jobs}")
     return path

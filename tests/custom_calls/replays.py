@@ -1,4 +1,4 @@
-"""The replays behind docs/custom_calls.md: `python tests/custom_calls/replays.py` writes tests/custom_calls/results/.
+"""The replays behind docs/how-to/change-a-custom-call.md: `python tests/custom_calls/replays.py` writes them.
 
 Two writers, each with the lowering of its day, and readers from before the change to after its end, each with the
 library of its day: real releases, real artifacts, real verdicts. Needs g++.

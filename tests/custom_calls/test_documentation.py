@@ -1,4 +1,4 @@
-"""docs/custom_calls.md shows the real files and the real output of the command."""
+"""docs/how-to/change-a-custom-call.md shows the real files and the real output of the command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from export_core.cli.app import jaxexport
 
 ROOT = HERE.parents[1]
-PAGE = (ROOT / "docs" / "custom_calls.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "change-a-custom-call.md").read_text()
 BLOCKS = re.findall(r"^```(\w+) title=\"(\S+)\"\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 SHOWN = re.findall(r"^    \$ jaxexport (judge .*)\n((?:    .*\n|\n)+)", PAGE, re.MULTILINE)
 DAYS = ("2026-02-03", "2026-02-04", "2026-02-25", "2026-02-28", "2026-08-28")

@@ -99,7 +99,7 @@ def test_a_reader_without_the_target_says_its_name(replayed, day, target):
 @pytest.mark.matrix
 @pytest.mark.usefixtures("libraries")
 def test_the_committed_results_are_what_real_releases_say(tmp_path):
-    """Those that docs/custom_calls.md shows; `python tests/custom_calls/replays.py` writes them."""
+    """Those that docs/how-to/change-a-custom-call.md shows; `python tests/custom_calls/replays.py` writes them."""
     from replays import run
 
     from export_core.runs.results import read_results

@@ -1,4 +1,4 @@
-"""What jax itself refuses to export, call or differentiate, with the message that docs/cases.md quotes."""
+"""What jax itself refuses to export, call or differentiate, with the message that docs/reference/cases.md quotes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jax.experimental.layout import Layout, with_layout_constraint
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-PAGE = " ".join((Path(__file__).parents[2] / "docs" / "cases.md").read_text(encoding="utf-8").split())
+PAGE = " ".join((Path(__file__).parents[2] / "docs" / "reference" / "cases.md").read_text(encoding="utf-8").split())
 X = np.ones((4, 2), np.float32)
 
 

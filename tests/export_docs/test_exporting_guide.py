@@ -1,4 +1,4 @@
-"""docs/exporting.md is a project that passes as it stands: its goldens are written, and replayed in a cold process."""
+"""docs/how-to/export.md is a project that passes as it stands: its goldens are written and replayed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "exporting.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "export.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```\w+ title=\"(\S+)\"\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 TESTS = [*re.findall(r"^def (test_\w+)", PAGE, re.MULTILINE), "test_exported_sin", "test_exported_tanh"]
 

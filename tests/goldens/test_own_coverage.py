@@ -16,7 +16,7 @@ from export_core.goldens import GoldenStore
 from export_core.inspection.coverage import coverage
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "coverage.md"
+PAGE = ROOT / "docs" / "reference" / "coverage.md"
 
 
 @pytest.fixture(scope="module")

@@ -66,9 +66,9 @@ REFUSED = {
 PAGE = """# Libraries
 
 What libraries for JAX compute, exported by marked tests as their maintainers would write them, and read where no
-library is installed. Made by `nox -s libraries -- --docs docs/libraries.md`, which installs them, writes goldens with
-jax {jax} and jaxlib {jaxlib}, and replays these with `jaxexport matrix` in environments that contain jax, jaxlib and
-numpy: {readers}.
+library is installed. Made by `nox -s libraries -- --docs docs/reference/libraries.md`: it installs them, writes goldens
+with jax {jax} and jaxlib {jaxlib}, and replays these with `jaxexport matrix` in environments that contain jax,
+jaxlib and numpy: {readers}.
 
 | column | what is exported |
 |---|---|
@@ -87,9 +87,9 @@ makes outputs NaN where it fails. Without it, the check calls back into Python, 
 are `throw=True`, all of Diffrax but the neural ODE with fixed steps (*model as an argument*), and gradients by Lineax
 and Optimistix. `EQX_ON_ERROR=raise nox -s libraries -- --only diffrax,lineax,optimistix` shows it.
 
-The tests are [`tests/compat/test_equinox.py`](../tests/compat/test_equinox.py) and
-[`test_optax.py`](../tests/compat/test_optax.py), which CI runs too, and `with_*.py` in
-[`tests/libraries`](../tests/libraries), which only this session runs.
+The tests are [`tests/compat/test_equinox.py`](../../tests/compat/test_equinox.py) and
+[`test_optax.py`](../../tests/compat/test_optax.py), which CI runs too, and `with_*.py` in
+[`tests/libraries`](../../tests/libraries), which only this session runs.
 """
 
 

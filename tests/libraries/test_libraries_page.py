@@ -9,7 +9,7 @@ from making import result
 
 from export_core.matrix import Verdict
 
-PAGE = (Path(__file__).parents[2] / "docs" / "libraries.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "libraries.md").read_text()
 
 
 def rows_in(page):
@@ -33,7 +33,7 @@ def test_the_page_is_what_the_program_writes():
     for field in ("jax", "jaxlib", "readers"):
         start = start.replace(re.escape(f"{{{field}}}"), r"[\w., ()]+")
     head = re.match(start, PAGE)
-    assert head, "docs/libraries.md: nox -s libraries -- --docs docs/libraries.md"
+    assert head, "docs/reference/libraries.md: nox -s libraries -- --docs docs/reference/libraries.md"
     in_order = sorted(rows_in(PAGE), key=lambda row: (order_of(row.library), row.test not in program.COLUMNS))
     assert PAGE[head.end() :] == "\n".join(program.table(in_order)) + "\n" + program.NOTES
 

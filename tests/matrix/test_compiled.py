@@ -105,7 +105,7 @@ def test_goldens_without_outputs_compile_and_say_why(platform):
 
 @pytest.mark.matrix
 def test_mosaic_gpu_does_not_compile_without_its_runtime(tmp_path):
-    """What docs/findings.md tells; `compat_kernels`, which its golden registers, is what says it."""
+    """What docs/explanation/findings.md tells; `compat_kernels`, which its golden registers, is what says it."""
     (golden,) = (ROOT / "golden").glob(f"*.test_pallas_on_hopper/{NEWEST}-cpu")
     copy = tmp_path / golden.parent.name / golden.name
     shutil.copytree(golden, copy)

@@ -65,7 +65,7 @@ def test_everything_that_a_policy_can_say_is_read(load):
 
 
 def test_what_the_page_about_policies_shows_is_read(load):
-    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "policy.md").read_text()
     shown = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     policies = [load(text) for text in shown]
     assert [bool(policy.known_failures) for policy in policies].count(True) == 1
@@ -81,7 +81,7 @@ def test_what_summary_json_keeps_of_a_policy_is_that_policy(load):
 
 
 def test_the_page_explains_the_default_windows_and_all_other_figures():
-    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "policy.md").read_text()
     windows, (backward, forward) = Policy().windows, STABLEHLO_YEARS
     for row in (
         f"`backward: {windows.backward}` (the default)",

@@ -1,4 +1,4 @@
-"""The forecast for people and calendar programs; docs/forecast.md shows what the command prints."""
+"""The forecast for people and calendar programs; docs/how-to/look-ahead.md shows what the command prints."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from export_core.report.terminal.forecast_text import forecast_lines, forecast_m
 from tools.schemas import schema
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "forecast.md"
+PAGE = ROOT / "docs" / "how-to" / "look-ahead.md"
 TODAY = day("2026-11-21")
 GOLDENS = [golden("a", "0.9.2"), golden("a", "0.11.0"), golden("a", "0.12.0.1")]
 

@@ -1,4 +1,4 @@
-"""The page docs/surface.md says who runs what is exported: what it says is what a matrix run says."""
+"""The page docs/reference/surface.md says who runs what is exported: what it says is what a matrix run says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from export_core.runs.results import read_results
 from export_core.worker.protocol import Stage
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "surface.md"
+PAGE = ROOT / "docs" / "reference" / "surface.md"
 CASE = "tests.compat.test_derivatives."
 
 

@@ -1,0 +1,71 @@
+"""How Sphinx builds the site: `nox -s docs`."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SOURCE = PROJECT["urls"]["Source"]
+
+project = PROJECT["name"]
+author = PROJECT["authors"][0]["name"]
+copyright = author  # noqa: A001  # the name that Sphinx reads
+release = version = PROJECT["version"]
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["_build"]
+nitpicky = False
+
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
+myst_heading_anchors = 4
+# Tables that name a message or a command may begin with any level; the pages that a program writes do.
+suppress_warnings = ["myst.header"]
+
+html_theme = "furo"
+html_title = "pytest-jaxexport"
+html_favicon = "images/favicon.svg"
+html_theme_options = {"source_repository": SOURCE, "source_branch": "main", "source_directory": "docs/"}
+html_copy_source = False
+html_show_sphinx = False
+copybutton_prompt_text = "$ "
+copybutton_line_continuation_character = "\\"
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+
+TITLED_FENCE = re.compile(r"^```(\w+) title=\"([^\"]+)\"$", re.MULTILINE)
+RELATIVE_LINK = re.compile(r"(\]\()((?:\.\./)+[^)\s]+)\)")
+
+
+def shown_on_the_site(page: str, text: str) -> str:
+    """The Markdown of a page as Sphinx takes it; on GitHub it reads as it is written.
+
+    A file's name, the `title` of its block, becomes the caption. A link to a file outside of docs/ leads to the
+    repository.
+    """
+
+    def address(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), link[2]))
+        outside = not target.startswith("docs/") or target.startswith("docs/ci/")
+        return f"{link[1]}{SOURCE}/blob/main/{target})" if outside else link[0]
+
+    text = TITLED_FENCE.sub(r"```{code-block} \1\n:caption: \2\n", text)
+    return RELATIVE_LINK.sub(address, text)
+
+
+def setup(app) -> None:  # noqa: ANN001
+    """Sphinx calls this."""
+
+    def source_read(_app: object, page: str, source: list[str]) -> None:
+        source[0] = shown_on_the_site(page, source[0])
+
+    app.connect("source-read", source_read)

@@ -15,7 +15,7 @@ from commands import Ended, assert_bad_input, process
 from making import ARTIFACTS, NEWEST, files, manifest, write_golden
 
 from export_core.goldens import GoldenStore, Options
-from export_core.goldens.manifest import dump_manifest
+from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import ARTIFACT
 from export_core.runs.journal import Journal
 from export_core.runs.plan_record import PlanRecord

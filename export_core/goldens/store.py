@@ -18,15 +18,8 @@ from export_core.artifact import Artifact, read_bytes
 from export_core.goldens import staging
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import (
-    RESTORE,
-    Manifest,
-    as_stored,
-    check_manifest,
-    dump_manifest,
-    load_manifest,
-    refuse_newer_format,
-)
+from export_core.goldens.manifest import Manifest, as_stored
+from export_core.goldens.manifest_file import RESTORE, check_manifest, dump_manifest, load_manifest, refuse_newer_format
 from export_core.goldens.noise import Noise, noise_from_npz
 from export_core.goldens.rules import is_plain_name
 from export_core.scratch import scratch_folder

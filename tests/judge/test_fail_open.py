@@ -16,7 +16,7 @@ from rows import write_rows
 
 from export_core.environments.environment import this_interpreter
 from export_core.goldens import Comparison, GoldenStore
-from export_core.goldens.manifest import dump_manifest
+from export_core.goldens.manifest_file import dump_manifest
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf
 from export_core.matrix import Verdict

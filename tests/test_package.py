@@ -68,6 +68,28 @@ def test_every_kind_of_relative_link_becomes_absolute(text, link):
     assert f"https://{link}" in links(described(text, "1"))
 
 
+def test_the_addresses_of_the_project_agree_with_pyproject():
+    known = (
+        URLS["Source"],
+        URLS["Documentation"],
+        "https://raw.githubusercontent.com/pytest-jaxexport/pytest-jaxexport/v",
+    )
+    files = [ROOT / "pyproject.toml", *ROOT.glob("*.md"), *ROOT.glob("*.cff"), *ROOT.glob("schema/*.json")]
+    files += [
+        path
+        for folder in (".github", "docs")
+        for path in (ROOT / folder).rglob("*.[my]*")
+        if "_build" not in path.parts
+    ]
+    found = {
+        (path.name, url)
+        for path in files
+        for url in re.findall(r"https://[\w./-]*pytest-jaxexport[\w./-]*", path.read_text())
+    }
+    assert {name for name, _ in found} >= {"CITATION.cff", "SECURITY.md", "config.yml", "pyproject.toml"}
+    assert [(name, url) for name, url in found if not url.startswith(known)] == []
+
+
 def test_the_version_is_written_in_one_place():
     tracked = ["export_core", "pytest_jaxexport", "CITATION.cff", "action.yml", "noxfile.py", "docs/conf.py"]
     found = subprocess.run(["grep", "-rlwF", VERSION, *tracked], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -62,7 +62,7 @@ def shown_on_the_site(page: str, text: str) -> str:
     return RELATIVE_LINK.sub(address, text)
 
 
-def setup(app) -> None:  # noqa: ANN001
+def setup(app) -> None:
     """Sphinx calls this."""
 
     def source_read(_app: object, page: str, source: list[str]) -> None:

@@ -18,15 +18,8 @@ from export_core.artifact import Artifact, read_bytes
 from export_core.goldens import staging
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import (
-    RESTORE,
-    Manifest,
-    as_stored,
-    check_manifest,
-    dump_manifest,
-    load_manifest,
-    refuse_newer_format,
-)
+from export_core.goldens.manifest import Manifest, as_stored
+from export_core.goldens.manifest_file import RESTORE, check_manifest, dump_manifest, load_manifest, refuse_newer_format
 from export_core.goldens.noise import Noise, noise_from_npz
 from export_core.goldens.rules import is_plain_name
 from export_core.scratch import scratch_folder
@@ -38,7 +31,9 @@ ARTIFACT = "artifact.jaxexport"
 INPUTS = "inputs.npz"
 OUTPUTS = "outputs.npz"
 NOISE = "noise.npz"
-FOR_THE_EYE = ("module.mlir", "jaxpr.txt")
+MODULE_TEXT = "module.mlir"
+JAXPR_TEXT = "jaxpr.txt"
+FOR_THE_EYE = (MODULE_TEXT, JAXPR_TEXT)
 
 
 class WriteStatus(StrEnum):

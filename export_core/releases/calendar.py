@@ -7,8 +7,10 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 from packaging.version import InvalidVersion, Version
 
 from export_core.phrases import close_match, did_you_mean
@@ -17,26 +19,30 @@ from export_core.releases.errors import ReleaseError
 StableHloVersions = tuple[str | None, str | None, str | None]
 """The current, WEEK_4 and WEEK_12 versions of a jaxlib; None where it has no such call, or was not measured."""
 
+_YANKED = Meta(description="Why the index withdrew it; true where it gives no reason.")
+
 
 class JaxlibRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One published jaxlib.
+    """One published jaxlib."""
 
-    `built` is the newest time stamp inside its x86-64 Linux wheel: JAX's compatibility windows count from it. `yanked`
-    is the reason for which the index withdrew it, true where it gives none.
-    """
-
-    built: datetime.date
-    python: tuple[str, ...] = ("3.12",)
-    stablehlo: StableHloVersions = (None, None, None)
-    yanked: bool | str = False
+    built: Annotated[
+        datetime.date,
+        Meta(description="The newest time stamp inside its x86-64 Linux wheel: JAX's windows count from it."),
+    ]
+    python: Annotated[tuple[str, ...], Meta(description="The versions of CPython that it has wheels for.")] = ("3.12",)
+    stablehlo: Annotated[
+        StableHloVersions,
+        Meta(description="Its current, WEEK_4 and WEEK_12 versions of StableHLO; null where nobody measured them."),
+    ] = (None, None, None)
+    yanked: Annotated[bool | str, _YANKED] = False
 
 
 class JaxRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One published jax, and the oldest jaxlib that it imports with."""
+    """One published jax."""
 
-    built: datetime.date
-    minimum_jaxlib: str
-    yanked: bool | str = False
+    built: Annotated[datetime.date, Meta(description="The day on which it was built.")]
+    minimum_jaxlib: Annotated[str, Meta(description="The oldest jaxlib that it imports with.")]
+    yanked: Annotated[bool | str, _YANKED] = False
 
 
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -213,14 +219,31 @@ class Calendar:
         try:
             return self.jaxlib[jaxlib]
         except KeyError:
-            known = self.versions()
-            newest = f" The newest known is {known[-1]}, built {self.built(known[-1])}." if known else ""
-            raise ReleaseError(
-                f"jaxlib {jaxlib} is not in the release "
-                f"calendar{self._as_of()}.{_similar_release(jaxlib, known)}{newest} `jaxexport releases list` shows "
-                "all, and `jaxexport releases refresh` adds those that were published since. Add an unpublished one "
-                "with its build date under `releases:` in the policy file."
-            ) from None
+            raise ReleaseError(self._unknown(jaxlib)) from None
+
+    def _unknown(self, jaxlib: str) -> str:
+        """What is said of a jaxlib that the calendar lacks."""
+        known = self.versions()
+        text = f"jaxlib {jaxlib} is not in the release calendar{self._as_of()}."
+        oldest = min(known, key=version_key, default=None)
+        if oldest and _is_older(jaxlib, oldest):
+            return (
+                f"{text} It is older than all releases there, the oldest of which is {oldest}, built "
+                f"{self.built(oldest)}. `jaxexport releases list` shows all."
+            )
+        newest = f" The newest known is {known[-1]}, built {self.built(known[-1])}." if known else ""
+        return (
+            f"{text}{_similar_release(jaxlib, known)}{newest} `jaxexport releases list` shows all, and `jaxexport "
+            "releases refresh` adds those that were published since. Add an unpublished one with its build date under "
+            "`releases:` in the policy file."
+        )
+
+
+def _is_older(text: str, version: str) -> bool:
+    try:
+        return version_key(text) < version_key(version)
+    except ReleaseError:  # it is no version
+        return False
 
 
 def _similar_release(text: str, known: Sequence[str]) -> str:

@@ -31,7 +31,9 @@ ARTIFACT = "artifact.jaxexport"
 INPUTS = "inputs.npz"
 OUTPUTS = "outputs.npz"
 NOISE = "noise.npz"
-FOR_THE_EYE = ("module.mlir", "jaxpr.txt")
+MODULE_TEXT = "module.mlir"
+JAXPR_TEXT = "jaxpr.txt"
+FOR_THE_EYE = (MODULE_TEXT, JAXPR_TEXT)
 
 
 class WriteStatus(StrEnum):

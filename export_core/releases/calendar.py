@@ -231,14 +231,31 @@ class Calendar:
         try:
             return self.jaxlib[jaxlib]
         except KeyError:
-            known = self.versions()
-            newest = f" The newest known is {known[-1]}, built {self.built(known[-1])}." if known else ""
-            raise ReleaseError(
-                f"jaxlib {jaxlib} is not in the release "
-                f"calendar{self._as_of()}.{_similar_release(jaxlib, known)}{newest} `jaxexport releases list` shows "
-                "all, and `jaxexport releases refresh` adds those that were published since. Add an unpublished one "
-                "with its build date under `releases:` in the policy file."
-            ) from None
+            raise ReleaseError(self._unknown(jaxlib)) from None
+
+    def _unknown(self, jaxlib: str) -> str:
+        """What is said of a jaxlib that the calendar lacks."""
+        known = self.versions()
+        text = f"jaxlib {jaxlib} is not in the release calendar{self._as_of()}."
+        oldest = min(known, key=version_key, default=None)
+        if oldest and _is_older(jaxlib, oldest):
+            return (
+                f"{text} It is older than all releases there, the oldest of which is {oldest}, built "
+                f"{self.built(oldest)}. `jaxexport releases list` shows all."
+            )
+        newest = f" The newest known is {known[-1]}, built {self.built(known[-1])}." if known else ""
+        return (
+            f"{text}{_similar_release(jaxlib, known)}{newest} `jaxexport releases list` shows all, and `jaxexport "
+            "releases refresh` adds those that were published since. Add an unpublished one with its build date under "
+            "`releases:` in the policy file."
+        )
+
+
+def _is_older(text: str, version: str) -> bool:
+    try:
+        return version_key(text) < version_key(version)
+    except ReleaseError:  # it is no version
+        return False
 
 
 def _similar_release(text: str, known: Sequence[str]) -> str:

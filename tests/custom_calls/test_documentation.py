@@ -1,4 +1,4 @@
-"""docs/how-to/change-a-custom-call.md shows the real files and the real output of the command."""
+"""docs/how-to/change-a-custom-call.md shows the real files, and every day of the change."""
 
 from __future__ import annotations
 
@@ -6,34 +6,17 @@ import re
 
 import pytest
 from building import HERE
-from click.testing import CliRunner
-
-from export_core.cli.app import jaxexport
 
 ROOT = HERE.parents[1]
 PAGE = (ROOT / "docs" / "how-to" / "change-a-custom-call.md").read_text()
 BLOCKS = re.findall(r"^```(\w+) title=\"(\S+)\"\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-SHOWN = re.findall(r"^    \$ jaxexport (judge .*)\n((?:    .*\n|\n)+)", PAGE, re.MULTILINE)
+SHOWN = re.findall(r"^\$ jaxexport (judge .*)\n((?:[^`].*\n|\n)+)", PAGE, re.MULTILINE)
 DAYS = ("2026-02-03", "2026-02-04", "2026-02-25", "2026-02-28", "2026-08-28")
 
 
 @pytest.mark.parametrize(("language", "path", "block"), BLOCKS, ids=[path for _, path, _ in BLOCKS])
 def test_a_file_is_shown_as_it_is(language, path, block):
     assert block.strip() in (ROOT / path).read_text()
-
-
-@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command.rpartition(" ")[2] for command, _ in SHOWN])
-def test_the_command_says_what_is_shown(command, shown, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("COLUMNS", "160")
-    said = CliRunner().invoke(jaxexport, command.split())
-    lines = [line.removeprefix("    ").rstrip() for line in shown.splitlines() if line.strip()]
-    output = "\n".join(line.rstrip() for line in said.output.splitlines())
-    assert "\n\n" + "\n".join(lines[:-2]) + "\n\n" in output, "the section is shown whole"
-    assert output.endswith("\n".join(lines[-2:])), "and so is how the report ends"
-    code = re.search(r"exit code (\d)", lines[-1])
-    assert code
-    assert said.exit_code == int(code.group(1))
 
 
 @pytest.mark.parametrize(

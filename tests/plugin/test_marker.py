@@ -257,6 +257,7 @@ def _held(settings: Settings, marked: MarkerOptions, pytester: pytest.Pytester) 
             "",
             f"tox.ini: export_platforms: {NO_GPU}",
         ),
+        ([], "export_module_text = maybe", "", "tox.ini: export_module_text: expected yes or no, found 'maybe'."),
         (["--export-policy=none.yaml"], "", "", "none.yaml: expected a policy file, found no such file."),
         ([], "", "golden: here", "export_compat.yaml:1: golden: unknown key. Did you mean `goldens`?"),
     ],

@@ -1,11 +1,10 @@
-"""The forecast for people and calendar programs; docs/how-to/look-ahead.md shows what the command prints."""
+"""The forecast for people and calendar programs."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import re
-import shlex
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -31,8 +30,6 @@ from export_core.report.page.forecast_page import forecast_page
 from export_core.report.terminal.forecast_text import forecast_lines, forecast_markdown
 from tools.schemas import schema
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "how-to" / "look-ahead.md"
 TODAY = day("2026-11-21")
 GOLDENS = [golden("a", "0.9.2"), golden("a", "0.11.0"), golden("a", "0.12.0.1")]
 
@@ -51,20 +48,6 @@ def project(tmp_path, monkeypatch) -> Path:
     for jaxlib in ("0.9.2", "0.11.0", "0.12.0.1"):
         write_golden(GoldenStore(tmp_path / "golden"), manifest("t.test_f", jaxlib))
     return tmp_path
-
-
-def test_the_page_shows_what_the_command_prints(project):
-    """Its project is that of this test: one case with three goldens, and the policy that the page shows."""
-    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (project / "export_compat.yaml").write_text(blocks[0])
-    shown = re.findall(r"((?:^    .*\n|^\n(?=    ))+)", PAGE.read_text(), re.MULTILINE)
-    texts = ["\n".join(line.removeprefix("    ") for line in block.strip("\n").splitlines()) for block in shown]
-    commands = [text for text in texts if text.startswith("$ jaxexport ")]
-    assert len(commands) >= 3
-    for text in commands:
-        command, _, output = text.partition("\n")
-        done = CliRunner().invoke(jaxexport, shlex.split(command)[2:])
-        assert done.stdout.rstrip() == output.rstrip(), command
 
 
 def test_json_follows_its_schema_and_is_all_of_the_forecast(project):

@@ -1,0 +1,94 @@
+"""Every command that README, docs and examples show prints what they show. tools/printed.py has the form."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from page_folders import make
+
+from tools.printed import FENCE, PrintedError, check, matches, read, renewed
+
+ROOT = Path(__file__).parents[2]
+PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [read(path) for path in PATHS if "_build" not in path.parts]
+RUN = [
+    pytest.param(
+        page,
+        id=page.path.relative_to(ROOT).as_posix(),
+        marks=[pytest.mark.matrix] if page.group == "matrix" else [],
+    )
+    for page in PAGES
+    if page.runs
+]
+# Pages with blocks that no test can run, and how many; each block says why.
+NOT_RUN: dict[str, int] = {}
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_commands_print_what_the_page_shows(page, tmp_path):
+    check(page, make(page.folder, tmp_path / "project"))
+
+
+def test_what_is_not_run_is_known():
+    found = {
+        page.path.relative_to(ROOT).as_posix(): sum(bool(block.not_run) for block in page.blocks) for page in PAGES
+    }
+    assert {name: count for name, count in found.items() if count} == NOT_RUN
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.relative_to(ROOT).as_posix())
+def test_a_command_with_a_prompt_is_in_a_block_that_is_run(page):
+    outside = FENCE.sub(lambda fence: "" if fence["language"] == "console" else fence[0], page.text)
+    assert re.findall(r"^ *\$ .*", outside, re.MULTILINE) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "printed", "same"),
+    [
+        ("a\nb\n", "a\nb\n", True),
+        ("a\nb\n", "a\nc\n", False),
+        ("", "a\n", False),
+        ("", "", True),
+        ("[...]\n", "", True),
+        ("[...]\nb\n", "1\n2\nb\n", True),
+        ("a\n[...]\n", "b\n1\n", False),
+        ("in [...] s\n", "in 3.1 s\n", True),
+        ("in [...] s\n", "in 3\n s\n", False),
+        ("a  \n", "a\n\n", True),
+    ],
+)
+def test_an_ellipsis_stands_for_lines_or_for_text(said, printed, same):
+    assert matches(said, printed) is same
+
+
+def test_renewed_output_keeps_ellipses():
+    assert renewed("in [...] s\nold\n", "in 4 s\nnew\n") == "in [...] s\nnew\n"
+    assert renewed("a\n[...]\nz\n", "b\n1\n2\ny\n") == "b\n[...]\ny\n"
+
+
+PAGE = """\
+```yaml title="data/a.txt"
+one
+```
+
+<!-- exit: 3 -->
+```console
+$ cat data/a.txt
+{shown}
+$ exit 3
+```
+"""
+
+
+def test_a_page_that_shows_something_else_fails(tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text(PAGE.format(shown="one"))
+    check(read(path), make("empty", tmp_path / "right"))
+    path.write_text(PAGE.format(shown="two"))
+    with pytest.raises(PrintedError, match=r"page\.md:7: "):
+        check(read(path), make("empty", tmp_path / "wrong"))
+    path.write_text(PAGE.format(shown="one").replace("exit: 3", "exit: 0"))
+    with pytest.raises(PrintedError, match="exit code 0 expected, 3 found"):
+        check(read(path), make("empty", tmp_path / "code"))

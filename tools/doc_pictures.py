@@ -1,0 +1,74 @@
+"""The drawings of the docs: `python -m tools.doc_pictures` writes docs/images/windows.svg."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+from export_core.releases import Windows, load_calendar
+from export_core.releases.windows import promise
+from export_core.report.drawing.svg import add, picture, text_of
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+WRITER = "0.9.2"
+FIRST, LAST = datetime.date(2026, 1, 10), datetime.date(2026, 11, 1)
+_LEFT, _WIDTH, _LINE = 24.0, 860.0, 112.0
+
+
+def windows_picture() -> str:
+    """The two windows of one writer, and the releases of those months as dots."""
+    calendar, windows = load_calendar(), Windows()
+    writer = calendar.release(WRITER)
+    root = picture("windows", _WIDTH, 184, f"The windows of what jaxlib {WRITER} exports", standalone=True)
+    begin, end = (writer.built + datetime.timedelta(days) for days in (-windows.forward_days, windows.backward_days))
+    _window(root, begin, writer.built, f"forward: {windows.forward_days} days", _LINE + 42, f"{begin}")
+    _window(root, writer.built, end, f"backward: {windows.backward_days} days", _LINE + 42, f"{end}")
+    add(root, "line", "grid", x1=_LEFT, y1=_LINE, x2=_WIDTH - _LEFT, y2=_LINE)
+    shown = [release for release in map(calendar.release, calendar.versions()) if FIRST <= release.built <= LAST]
+    for number, release in enumerate(sorted(shown, key=lambda one: one.built)):
+        place, inside = _place(release.built), promise(writer.built, release.built, windows).promised
+        dot = add(root, "g", f"square is-{'kept' if inside else 'outside is-own'}")
+        add(dot, "title", "", f"jaxlib {release.jaxlib}, built {release.built}")
+        radius = 7 if release.jaxlib == WRITER else 5
+        add(dot, "rect", x=place - radius, y=_LINE - radius, width=2 * radius, height=2 * radius, rx=radius)
+        height = _LINE - (22 if number % 2 else 44)
+        add(root, "line", "grid", x1=place, y1=height + 4, x2=place, y2=_LINE - 7)
+        name = f"{release.jaxlib}, the writer" if release.jaxlib == WRITER else release.jaxlib
+        add(
+            root,
+            "text",
+            "writer" if release.jaxlib == WRITER else "date",
+            name,
+            x=place,
+            y=height,
+            text_anchor="middle",
+        )
+    add(root, "text", "date", "releases of jaxlib, by the day on which they were built", x=_LEFT, y=22)
+    return f"{text_of(root)}\n"
+
+
+def _window(root: Xml.Element, begin: datetime.date, end: datetime.date, name: str, y: float, edge: str) -> None:
+    left, right = _place(begin), _place(end)
+    group = add(root, "g", "square is-kept")
+    add(group, "rect", x=left, y=_LINE + 16, width=right - left - 2, height=12, rx=3)
+    add(root, "text", "date", name, x=(left + right) / 2, y=y, text_anchor="middle")
+    forward = edge < str(end)
+    add(root, "text", "date", edge, x=left if forward else right, y=y + 14, text_anchor="middle")
+
+
+def _place(day: datetime.date) -> float:
+    return _LEFT + (day - FIRST).days / (LAST - FIRST).days * (_WIDTH - 2 * _LEFT)
+
+
+PICTURES = {"windows.svg": windows_picture}
+
+
+def main() -> None:
+    """Write all of them."""
+    for name, make in PICTURES.items():
+        (IMAGES / name).write_text(make(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""What the pages print is what the commands print: `python -m tools.printed PAGE…` writes the real output into pages.
+
+A block ```` ```console ```` is a session: lines that begin with `$ ` are commands (a backslash at the end of a line
+continues them), the lines below are their output. `[...]` alone on a line stands for any lines, within a line for any
+text. A block with `title="PATH"` is a file, written before the next block runs unless
+it is a part of one that is there. Comments steer:
+
+    <!-- run in: FOLDER -->    first in a page: empty (the default), repository, a path in it (copied), or
+                               the name of a function of tests/page_folders.py
+    <!-- group: matrix -->     first in a page: it needs environments of other jaxlib releases
+    <!-- exit: 1 -->           of the last command of the next block; 0 unless said
+    <!-- columns: 120 -->      from the next block on; 100 unless said
+    <!-- not run: REASON -->   for the next block: what no test can do
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ANY = "[...]"
+FENCE = re.compile(
+    r"^(?P<fence>`{3,})(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?[^\n`]*\n(?P<text>.*?)^(?P=fence)$",
+    re.M | re.S,
+)
+COMMENT = re.compile(r"<!-- (run in|group|exit|columns|not run): (.+?) -->")
+# What is set by whoever runs the tests, and would change what commands print or do.
+FOREIGN = ("PYTEST_", "JAX_", "XLA_", "COV_")
+STEP = """
+[ -f "$PRINTED_STATE" ] && . "$PRINTED_STATE"
+{command}
+code=$?
+{{ declare -px; printf 'cd %q\\n' "$PWD"; }} > "$PRINTED_STATE"
+exit $code
+"""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command and what it is said to print. `start` and `end` are where that is in the page's text."""
+
+    command: str
+    output: str
+    line: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """A session of commands, or a file with a title."""
+
+    title: str
+    text: str
+    steps: tuple[Step, ...]
+    exit: int
+    columns: int
+    not_run: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """The blocks of a page, and where they run."""
+
+    path: Path
+    text: str
+    folder: str
+    group: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def runs(self) -> bool:
+        """Whether there is a command to run."""
+        return any(block.steps and not block.not_run for block in self.blocks)
+
+
+class PrintedError(AssertionError):
+    """A command printed or returned something else than its page says."""
+
+
+def read(path: Path) -> Page:
+    """The page in this file."""
+    text = path.read_text(encoding="utf-8")
+    blocks, at, whole = [], 0, {"run in": "empty", "group": "", "columns": "100"}
+    for fence in FENCE.finditer(text):
+        said = dict(COMMENT.findall(text[at : fence.start()]))
+        whole |= {key: said[key] for key in whole if key in said}
+        at = fence.end()
+        session = fence["language"] == "console"
+        block = Block(
+            title=fence["title"] or "",
+            text=fence["text"],
+            steps=tuple(_steps(text, fence.start("text"), fence.end("text"))) if session else (),
+            exit=int(said.get("exit", 0)),
+            columns=int(whole["columns"]),
+            not_run=said.get("not run", ""),
+        )
+        if block.steps or block.title:
+            blocks.append(block)
+    return Page(path, text, whole["run in"], whole["group"], tuple(blocks))
+
+
+def _steps(text: str, start: int, end: int) -> Iterator[Step]:
+    lines, place = text[start:end].splitlines(keepends=True), start
+    while lines:
+        command, first = "", text.count("\n", 0, place) + 1
+        if not lines[0].startswith("$ "):
+            raise ValueError(f"line {first}: a console block begins with a command: found {lines[0]!r}")
+        while lines:
+            line = lines.pop(0)
+            place += len(line)
+            command += line
+            if not line.rstrip("\n").endswith("\\"):
+                break
+        begun = place
+        while lines and not lines[0].startswith("$ "):
+            place += len(lines.pop(0))
+        yield Step(command.removeprefix("$ ").rstrip("\n"), text[begun:place], first, begun, place)
+
+
+def matches(said: str, printed: str) -> bool:
+    """Whether a command that printed this is shown truly, apart from ellipses and spaces at the ends of lines."""
+    wanted = [line.rstrip() for line in said.rstrip().splitlines()]
+    pattern = "".join(
+        r"(?:.*\n)*?" if line.strip() == ANY else f"{'.*?'.join(map(re.escape, line.split(ANY)))}\n" for line in wanted
+    )
+    return re.fullmatch(pattern, _plain(printed)) is not None
+
+
+def _plain(printed: str) -> str:
+    return "".join(f"{line.rstrip()}\n" for line in printed.strip("\n").rstrip().splitlines())
+
+
+def renewed(said: str, printed: str) -> str:
+    """The output as a page should show it, with the ellipses it had where they still fit."""
+    if matches(said, printed):
+        return said
+    had, lines = said.splitlines(), _plain(printed).splitlines()
+    kept = [
+        next((old for old in had if old.strip() != ANY and ANY in old and matches(old, line)), line) for line in lines
+    ]
+    gaps = [number for number, line in enumerate(had) if line.strip() == ANY]
+    if gaps and len(kept) > len(had) - 1:
+        tail = len(had) - 1 - gaps[-1]
+        kept = [*kept[: gaps[0]], had[gaps[0]], *kept[len(kept) - tail :]]
+    return "".join(f"{line}\n" for line in kept)
+
+
+def play(page: Page, folder: Path) -> Iterator[tuple[Step, Block, str, int]]:
+    """Run the blocks of a page in this folder, in order: each step with what it printed and its exit code."""
+    with tempfile.TemporaryDirectory() as private:
+        state = Path(private) / "state"
+        for block in page.blocks:
+            if block.not_run:
+                continue
+            if block.title:
+                _write(folder / block.title, block.text)
+            for step in block.steps:
+                done = subprocess.run(
+                    ["bash", "-c", STEP.format(command=step.command)],
+                    cwd=folder,
+                    env=_variables(block.columns) | {"PRINTED_STATE": str(state)},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                    text=True,
+                    check=False,
+                )
+                yield step, block, done.stdout, done.returncode
+
+
+def _write(path: Path, text: str) -> None:
+    if path.exists() and text.strip() in path.read_text(encoding="utf-8"):
+        return  # a part of a file that is there
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _variables(columns: int) -> dict[str, str]:
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    path = os.pathsep.join([str(Path(sys.executable).parent), variables.get("PATH", "")])
+    return variables | {"PATH": path, "COLUMNS": str(columns), "JAX_PLATFORMS": "cpu", "TERM": "dumb"}
+
+
+def check(page: Page, folder: Path) -> None:
+    """Raises PrintedError at the first command that does not do what the page says."""
+    for step, block, printed, code in play(page, folder):
+        _check_code(page, step, block, printed, code)
+        if not matches(step.output, printed):
+            place = f"{page.path}:{step.line}: $ {step.command}"
+            raise PrintedError(f"{place}\nthe page shows:\n{step.output}\nit printed:\n{printed}")
+
+
+def _check_code(page: Page, step: Step, block: Block, printed: str, code: int) -> None:
+    wanted = block.exit if step is block.steps[-1] else 0
+    if code != wanted:
+        place = f"{page.path}:{step.line}: $ {step.command}"
+        raise PrintedError(f"{place}\nexit code {wanted} expected, {code} found; it printed:\n{printed}")
+
+
+def renew(page: Page, folder: Path) -> str:
+    """The page's text with what its commands print now."""
+    text, outputs = page.text, []
+    for step, block, printed, code in play(page, folder):
+        _check_code(page, step, block, printed, code)
+        outputs.append((step, renewed(step.output, printed)))
+    for step, output in reversed(outputs):
+        text = text[: step.start] + output + text[step.end :]
+    return text
+
+
+def main(paths: list[str]) -> None:
+    """Renew these pages."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from page_folders import make
+
+    for path in map(Path, paths):
+        page = read(path)
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                text = renew(page, make(page.folder, Path(folder) / "project"))
+            except PrintedError as error:
+                raise SystemExit(str(error)) from None
+        print(f"{path}: {'unchanged' if text == page.text else 'renewed'}")
+        path.write_text(text, encoding="utf-8")
+        read(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -69,6 +69,15 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
 
 
+@nox.session(default=False)
+def prose(session: nox.Session) -> None:
+    """The docs: spelling, and how hard they are to read."""
+    session.install("--group", "prose")
+    session.run("codespell")
+    session.run("typos")
+    session.run("python", "-m", "tools.readability", *session.posargs)
+
+
 @nox.session
 def typecheck(session: nox.Session) -> None:
     """Mypy, strict."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+from pathlib import Path
 
 import nox
 
@@ -97,9 +99,36 @@ def numbers(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def changelog(session: nox.Session) -> None:
-    """Collect changes/ into CHANGELOG.md. -- --version 0.2.0, or -- --draft --version 0.2.0 to see it only."""
+    """Collect changes/ into CHANGELOG.md, for the version of pyproject.toml. -- --draft shows it only."""
     session.install("--group", "changelog")
-    session.run("towncrier", "build", *session.posargs)
+    version = nox.project.load_toml("pyproject.toml")["project"]["version"]
+    session.run("towncrier", "build", "--version", version, *session.posargs)
+
+
+@nox.session(default=False)
+def package(session: nox.Session) -> None:
+    """Build sdist and wheel into dist/, check both, install the wheel, and run some tests of the sdist."""
+    shutil.rmtree("dist", ignore_errors=True)
+    session.install("--group", "package")
+    session.run("python", "-m", "build", "--outdir", "dist")  # the wheel is built from the sdist
+    (sdist,), (wheel,) = Path("dist").glob("*.tar.gz"), Path("dist").glob("*.whl")
+    session.run("twine", "check", "--strict", str(sdist), str(wheel))
+    session.run("check-wheel-contents", str(wheel))
+    # The authors have no common address.
+    session.run("pyroma", "--min", "10", "--skip-tests", "AuthorEmail", str(sdist))
+    session.install("--reinstall-package", "pytest-jaxexport", str(wheel), "--group", "tests")
+    session.run("jaxexport", "--version")
+    shutil.unpack_archive(sdist, session.create_tmp())
+    with session.chdir(Path(session.create_tmp()) / sdist.name.removesuffix(".tar.gz")):
+        session.run(
+            "python",
+            "-m",
+            "pytest",
+            "-q",
+            "tests/test_package.py",
+            "tests/test_layers.py",
+            "tests/goldens/test_store.py",
+        )
 
 
 @nox.session(python=newest_python(), default=False)

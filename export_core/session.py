@@ -63,20 +63,20 @@ def ignore(*_: object) -> None:
 
 @dataclass(frozen=True)
 class Observer:
-    """What is called while a run goes on; each does nothing unless given.
-
-    `planned` gets the plan, and the whole plan that it may be a shard of; `started` the plan and the results that a
-    continued run has from before; `result` each result, once it is written; `ended` the summary, once it is written.
-    `environment` gets each reader whose environment is built, `note` a line about what happens beside the cells: these
-    two are called from several threads.
-    """
+    """What is called while a run goes on; each does nothing unless given."""
 
     planned: Callable[[Plan, Plan], None] = ignore
+    """Gets the plan, and the whole plan that it may be a shard of."""
     started: Callable[[Plan, Sequence[Result]], None] = ignore
+    """Gets the plan and the results that a continued run has from before."""
     environment: Callable[[Release], None] = ignore
+    """Gets each reader whose environment is built; called from several threads."""
     note: Callable[[str], None] = ignore
+    """Gets a line about what happens beside the cells; called from several threads."""
     result: Callable[[Result], None] = ignore
+    """Gets each result, once it is written."""
     ended: Callable[[Summary], None] = ignore
+    """Gets the summary, once it is written."""
 
 
 SILENT = Observer()
@@ -85,11 +85,14 @@ SILENT = Observer()
 
 @dataclass(frozen=True)
 class MatrixRun:
-    """A run that has ended: its plan, its results in order, and their summary."""
+    """A run that has ended."""
 
     plan: Plan
+    """Its plan."""
     results: list[Result]
+    """Its results, in order."""
     summary: Summary
+    """Their summary."""
 
 
 def run_matrix(

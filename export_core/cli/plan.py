@@ -35,8 +35,8 @@ _OPTIONS = (
     click.option(
         "--readers",
         metavar="READER,…",
-        help="window, all, jaxlib releases (0.9.2), one with its jax (0.11.2-jax0.12.0.1), or a jaxlib wheel file. "
-        "[default: the policy's, else window]",
+        help="window, all, newest, jaxlib releases (0.9.2), one with its jax (0.11.2-jax0.12.0.1), or a jaxlib wheel "
+        "file. [default: the policy's, else window]",
     ),
     click.option("--writers", metavar="V,V…", default="", help="Only goldens by these jaxlib releases. [default: all]"),
     click.option(

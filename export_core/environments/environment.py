@@ -27,7 +27,9 @@ from export_core.variables import passed_variables
 # Settings of the caller's jax, XLA, Python and pytest: each would make a writer behave unlike a user's process.
 _SETTINGS = ("JAX_", "XLA_", "PYTHON", "PYTEST_", "TF_", "LIBTPU", "TPU_")
 # Thread pools of numpy's BLAS would be lost in a fork.
-_OWN = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {"JAX_PLATFORMS": "cpu"}
+CELL_VARIABLES = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {
+    "JAX_PLATFORMS": "cpu"
+}
 _CHECK = """
 import importlib.util, json, jax, jaxlib.version, numpy, flatbuffers
 importlib.import_module("jax.export" if importlib.util.find_spec("jax.export") else "jax.experimental.export")
@@ -107,12 +109,12 @@ def cell_variables(placement: Placement | None = None, added: Iterable[str] = ()
     """
     runs_on_tpu = placement is not None and (placement.platform, placement.mode) == ("tpu", Mode.RUN)
     inherited = passed_variables(added, ("TPU_",) if runs_on_tpu else ())
-    return {**inherited, **_OWN, **(placement.variables() if placement else {})}
+    return {**inherited, **CELL_VARIABLES, **(placement.variables() if placement else {})}
 
 
 def writer_variables() -> dict[str, str]:
     """The variables of a project's own tests in another release: all, but no setting of the caller's jax or Python."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)} | _OWN
+    return {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)} | CELL_VARIABLES
 
 
 def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:

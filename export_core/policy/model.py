@@ -210,7 +210,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     readers: Annotated[
         Readers,
         Meta(
-            description="window, all, or jaxlib versions, as a list or with commas: what a matrix replays goldens in."
+            description="window, all, newest, or jaxlib versions, as a list or with commas: what a matrix replays "
+            "goldens in."
         ),
     ] = "window"
     platforms: Annotated[

@@ -18,7 +18,7 @@ import yaml
 from msgspec import structs
 
 from export_core.goldens import GoldenStore
-from export_core.goldens.manifest import dump_manifest
+from export_core.goldens.manifest_file import dump_manifest
 from export_core.releases import load_calendar
 
 # Of the plugins that tests of this project need elsewhere, hypothesis takes 0.3 s of each of many runs, and jaxtyping

@@ -41,42 +41,42 @@ builds on two cores near an index.
 
 
 class MissingEnvironment(msgspec.Struct, frozen=True):
-    """An environment that is still to be built. Figures are expected ones; null where nobody knows."""
+    """An environment that is still to be built; its figures are expected ones, None where nobody knows."""
 
     jaxlib: str
-    """The reader's version of jaxlib."""
+    """The release."""
     jax: str
-    """The reader's version of jax."""
+    """The jax beside it."""
     platform: str
-    """The platform that it is for."""
+    """The platform of its cells."""
     megabytes: int | None
-    """Its size on the disk."""
+    """Its size on disk."""
     download_megabytes: int | None
-    """The size of its packages in the index."""
+    """What uv downloads for it."""
     seconds: int | None
-    """The time that building it takes."""
+    """How long building it takes."""
 
 
 class EnvironmentsCost(msgspec.Struct, frozen=True):
-    """The environments that a run needs on this machine, and what building those that are missing costs.
+    """How many environments a run needs, how many of them are built here, and what building the others takes.
 
-    Figures are those of environments that were built here, where there are such, else typical ones. The sums leave out
-    what is not known. They are upper limits: files that environments share are hard links, which take their space
-    once, and uv downloads only what its cache lacks.
+    Sizes and times are those of environments that are built here, where there are such, else typical ones. The sums
+    leave out what is not known. They are upper limits: files that environments share are hard links, which take their
+    space once, and uv downloads only what its cache lacks.
     """
 
     needed: int
-    """The number of environments that the run needs."""
+    """Environments that the run needs."""
     built: int
-    """How many of them are built."""
+    """Those of them that are built on this machine."""
     megabytes: int
-    """The size on the disk of those that are missing."""
+    """Disk space of the others."""
     download_megabytes: int
-    """The size of their packages in the index."""
+    """Downloads for the others."""
     seconds: int
-    """The time that building them takes, one after another."""
+    """How long building the others takes, one after the other."""
     missing: tuple[MissingEnvironment, ...] = ()
-    """Those that are missing."""
+    """The others."""
 
 
 def expected_cost(environments: ReaderEnvironments, placements: Iterable[Placement]) -> EnvironmentsCost:

@@ -75,7 +75,7 @@ class PlanReport(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     """What of the policy matches nothing."""
     environments: EnvironmentsCost | None = None
-    """The environments that a run on this machine needs, and what building those that are missing costs."""
+    """Those that a run on this machine needs."""
 
 
 def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> PlanReport:

@@ -18,7 +18,16 @@ import msgspec
 @functools.cache
 def field_docs(kind: type) -> dict[str, str]:
     """The text below each field of a class, and below each member of an enumeration, in one line."""
-    body = typing.cast(ast.ClassDef, ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]).body
+    definition = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    return _docs_below(typing.cast(ast.ClassDef, definition).body)
+
+
+def constant_docs(module: types.ModuleType) -> dict[str, str]:
+    """The text below each constant of a module, in one line."""
+    return _docs_below(ast.parse(inspect.getsource(module)).body)
+
+
+def _docs_below(body: list[ast.stmt]) -> dict[str, str]:
     return {
         name: " ".join(below.value.value.split())
         for statement, below in itertools.pairwise(body)

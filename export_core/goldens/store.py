@@ -46,14 +46,14 @@ class WriteStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Golden:
-    """One golden on disk, its manifest read.
-
-    In a run its manifest may have another comparison than on disk: `sources` says what set the parts of it.
-    """
+    """One golden on disk, its manifest read."""
 
     manifest: Manifest
+    """Its manifest. In a run it may have another comparison than on disk."""
     folder: Path
+    """Its folder."""
     sources: Sources = field(default_factory=dict)
+    """What set the parts of that comparison."""
 
     @functools.cached_property
     def id(self) -> str:
@@ -128,6 +128,7 @@ class GoldenStore:
     """All goldens below `root`."""
 
     root: Path
+    """The folder of goldens."""
 
     def goldens(self) -> list[Golden]:
         """Every golden, by case, then by the build date of its writer.

@@ -24,8 +24,17 @@ from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.releases import Calendar
 from export_core.urls import without_credentials
 
-KEPT, BROKEN, BAD_INPUT, INCOMPLETE, STALE = 0, 1, 2, 3, 4
-"""Exit codes of matrix and judge."""
+# The exit codes of a run.
+KEPT = 0
+"""Every promise is kept."""
+BROKEN = 1
+"""A promise is broken, or `fail_on` of the policy asks for it."""
+BAD_INPUT = 2
+"""Bad input: nothing was judged."""
+INCOMPLETE = 3
+"""A planned or required cell has no result that counts; this outranks broken. Or nothing was promised."""
+STALE = 4
+"""All else is kept, and an entry of the known failures or quirks is no longer true."""
 
 
 class ShardOf(msgspec.Struct, frozen=True):

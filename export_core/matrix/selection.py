@@ -26,25 +26,27 @@ _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
 
 @dataclass(frozen=True)
 class Selection:
-    """What a run is asked for.
-
-    `readers` is a comma-separated list of ``window``, ``all`` and single readers. A reader is ``newest``, a jaxlib
-    version, one with the jax to go with it (``0.11.2-jax0.12.0.1``), or the path of a jaxlib wheel. `cases` are case
-    ids or globs, and `writers` jaxlib versions; empty takes all. `platforms` may name a mode (``cuda:run``), and
-    `targets` other devices to compile for than the usual ones (``cuda=a100``). `touching` names a release: only cells
-    in which it writes or reads. `only` is ``promised``, for cells inside their window, or empty. `wheels` are folders
-    and `indexes` URLs of package indexes, for releases that are not published.
-    """
+    """What a run is asked for."""
 
     readers: str = "window"
+    """With commas: `window`, `all`, `newest`, a jaxlib version, one with its jax (`0.11.2-jax0.12.0.1`), or the path of
+    a jaxlib wheel."""
     platforms: tuple[str, ...] = ("cpu",)
+    """Platforms, also with a mode: `cuda:run`."""
     cases: tuple[str, ...] = ()
+    """Case ids or globs; empty takes all."""
     writers: tuple[str, ...] = ()
+    """jaxlib versions; empty takes all."""
     touching: str = ""
+    """A release: only cells in which it writes or reads."""
     wheels: tuple[str, ...] = ()
+    """Folders with releases that are not published."""
     indexes: tuple[str, ...] = ()
+    """URLs of package indexes with releases that are not published."""
     targets: tuple[str, ...] = ()
+    """Other devices to compile for than the usual ones: `cuda=a100`."""
     only: str = ""
+    """`promised`, for cells inside their window, or empty."""
 
     @property
     def named(self) -> tuple[str, ...]:

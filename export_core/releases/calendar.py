@@ -46,18 +46,23 @@ class JaxRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Packages an environment needs beside jax and jaxlib, for releases built up to the day `until` (None: all)."""
+    """What environments need beside jax and jaxlib."""
 
     add: tuple[str, ...]
+    """The packages."""
     until: datetime.date | None = None
+    """For releases built up to this day; null for all."""
 
 
 class CalendarFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file of releases: the shipped calendar, or what a project adds to it."""
 
     jaxlib: dict[str, JaxlibRelease] = {}
+    """By version: when it was built."""
     jax: dict[str, JaxRelease] = {}
+    """By version: when it was built, the jaxlib it needs."""
     requirements: tuple[Requirement, ...] = ()
+    """Packages that environments need beside jax and jaxlib; of the shipped calendar only."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,11 @@ class Release:
     """A jaxlib release with the jax that goes with it: what a reader or a writer is made of."""
 
     jaxlib: str
+    """The version of jaxlib."""
     jax: str
+    """The version of jax."""
     built: datetime.date
+    """The day on which the jaxlib was built."""
 
     @property
     def pair(self) -> str:
@@ -105,9 +113,13 @@ class Calendar:
     """Every release known on a day. Immutable; `as_of` gives the calendar of an earlier day."""
 
     jaxlib: Mapping[str, JaxlibRelease]
+    """Each jaxlib, by version."""
     jax: Mapping[str, JaxRelease]
+    """Each jax, by version."""
     requirements: tuple[Requirement, ...] = ()
+    """What environments of some releases need beside jax and jaxlib."""
     day: datetime.date | None = None
+    """The day that it is the calendar of; None for all that is known."""
 
     def versions(self) -> list[str]:
         """All jaxlib versions that can be installed, oldest build first: neither yanked nor without a matching jax."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -145,6 +146,10 @@ def package(session: nox.Session) -> None:
     session.run("check-wheel-contents", str(wheel))
     # The authors have no common address.
     session.run("pyroma", "--min", "10", "--skip-tests", "AuthorEmail", str(sdist))
+    with tempfile.TemporaryDirectory() as cache:  # the hooks, installed from this repository as pre-commit does
+        session.run(
+            "pre-commit", "try-repo", ".", "jaxexport-verify-goldens", "--all-files", env={"PRE_COMMIT_HOME": cache}
+        )
     session.install("--reinstall-package", "pytest-jaxexport", str(wheel), "--group", "tests")
     session.run("jaxexport", "--version")
     shutil.unpack_archive(sdist, session.create_tmp())

@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_core.comparing.user_code import UserCode
-from export_core.environments.environment import this_interpreter
+from export_core.environments.cost import EnvironmentsCost, expected_cost
+from export_core.environments.environment import ReaderEnvironments, this_interpreter
+from export_core.environments.hardware import resolve_mode
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.dates import check_dates
 from export_core.goldens.verify import verify_goldens
@@ -197,6 +199,14 @@ def plan_matrix(
     plan = make_plan(goldens, calendar, windows, selection, day, user_code)
     check_width(policy.known_failures, promised_scopes(plan.cells))
     return replace(plan, warnings=warnings)
+
+
+def environments_cost(plan: Plan, policy: Policy) -> EnvironmentsCost:
+    """What the environments of this plan's cells cost on this machine, if a run builds those that are missing."""
+    cells = (replace(cell, mode=resolve_mode(cell.mode, cell.platform)) for cell in plan.cells)
+    placements = dict.fromkeys(cell.placement for cell in cells)
+    environments = ReaderEnvironments(plan.calendar, plan.sources, packages=policy.reader_packages)
+    return expected_cost(environments, placements)
 
 
 def _resumed_day(options: RunOptions) -> RunOptions:

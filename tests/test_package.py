@@ -41,17 +41,6 @@ def test_no_link_of_the_long_description_is_relative(description):
     assert [link for link in found if not link.startswith(("https://", "#"))] == []
 
 
-def test_each_link_of_the_long_description_leads_to_a_file(description):
-    missing = []
-    for link in links(description):
-        for base, ending in (("/blob/", ""), ("/pytest-jaxexport/v", ""), (URLS["Documentation"], ".html")):
-            if base in link and "pytest-jaxexport" in link:
-                path = link.partition(base)[2].partition("#")[0].partition("/")[2]
-                file = f"docs/{path.removesuffix('.html')}.md" if ending else path
-                missing += [link] if not (ROOT / file).exists() else []
-    assert missing == []
-
-
 @pytest.mark.parametrize(
     ("text", "link"),
     [
@@ -66,6 +55,28 @@ def test_each_link_of_the_long_description_leads_to_a_file(description):
 )
 def test_every_kind_of_relative_link_becomes_absolute(text, link):
     assert f"https://{link}" in links(described(text, "1"))
+
+
+def test_the_addresses_of_the_project_agree_with_pyproject():
+    known = (
+        URLS["Source"],
+        URLS["Documentation"],
+        "https://raw.githubusercontent.com/pytest-jaxexport/pytest-jaxexport/v",
+    )
+    files = [ROOT / "pyproject.toml", *ROOT.glob("*.md"), *ROOT.glob("*.cff"), *ROOT.glob("schema/*.json")]
+    files += [
+        path
+        for folder in (".github", "docs")
+        for path in (ROOT / folder).rglob("*.[my]*")
+        if "_build" not in path.parts
+    ]
+    found = {
+        (path.name, url)
+        for path in files
+        for url in re.findall(r"https://[\w./-]*pytest-jaxexport[\w./-]*", path.read_text())
+    }
+    assert {name for name, _ in found} >= {"CITATION.cff", "SECURITY.md", "config.yml", "pyproject.toml"}
+    assert [(name, url) for name, url in found if not url.startswith(known)] == []
 
 
 def test_the_version_is_written_in_one_place():

@@ -16,7 +16,7 @@ from export_core.environments.build import Built, Recipe, build, environments_fo
 from export_core.environments.download_size import describe_download, download_sizes
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.installed import changed_in, damage_in
-from export_core.environments.interpreters import CPython, interpreter_for
+from export_core.environments.interpreters import CPython, interpreter_for, interpreter_here
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.placement import Mode, Placement
 from export_core.releases import Calendar, Release
@@ -201,14 +201,24 @@ class ReaderEnvironments:
             return None
         return self._environment(placement, built, interpreter)
 
+    def folder(self, placement: Placement) -> Path | None:
+        """Where the environment of a reader is, or will be built; None where its CPython is not on this machine yet.
+
+        Nothing is downloaded.
+        """
+        python = interpreter_here(self._pythons(placement))
+        return self._recipe(placement, CPython(python)).folder if python else None
+
     def _environment(self, placement: Placement, built: Built, interpreter: CPython) -> Environment:
         variables = cell_variables(placement, self._variables)
         return Environment(placement.reader, built.python, variables, built.content_hash, interpreter.note)
 
-    def _interpreter(self, placement: Placement) -> CPython:
+    def _pythons(self, placement: Placement) -> tuple[str, ...]:
         wheel = self._sources.file_of(placement.reader)
-        pythons = (wheel.pythons if wheel else ()) or self._calendar.pythons(placement.reader.jaxlib)
-        return interpreter_for(pythons, uv_command())
+        return (wheel.pythons if wheel else ()) or self._calendar.pythons(placement.reader.jaxlib)
+
+    def _interpreter(self, placement: Placement) -> CPython:
+        return interpreter_for(self._pythons(placement), uv_command())
 
     def _recipe(self, placement: Placement, interpreter: CPython) -> Recipe:
         release, sources = placement.reader, self._sources

@@ -29,8 +29,8 @@ class Selection:
     """What a run is asked for."""
 
     readers: str = "window"
-    """With commas: `window`, `all`, `newest`, a jaxlib version, one with its jax (`0.11.2-jax0.12.0.1`), the path of a
-    jaxlib wheel."""
+    """With commas: `window`, `all`, `newest`, a jaxlib version, one with its jax (`0.11.2-jax0.12.0.1`), or the path of
+    a jaxlib wheel."""
     platforms: tuple[str, ...] = ("cpu",)
     """Platforms, also with a mode: `cuda:run`."""
     cases: tuple[str, ...] = ()

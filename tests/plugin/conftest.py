@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from msgspec import structs
+from warm_pytest import WarmPytest
 
 from export_core.goldens import GoldenStore
 from export_core.goldens.manifest_file import dump_manifest
@@ -69,6 +70,7 @@ class Project:
     """A folder with tests in it."""
 
     folder: Path
+    warm: WarmPytest
 
     @property
     def goldens(self) -> Path:
@@ -82,30 +84,29 @@ class Project:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(textwrap.dedent(text), encoding="utf-8")
 
-    def pytest(self, *words: str, cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> Run:
-        """Run pytest in a process of its own."""
-        report = self.folder.parent / f"{self.folder.name}.xml"
+    def pytest(
+        self, *words: str, cwd: Path | None = None, environment: Mapping[str, str] | None = None, cold: bool = False
+    ) -> Run:
+        """Run pytest in a process of its own: a fork of one that has imported jax, or a new interpreter.
+
+        It is a new one if `cold`, and with variables, some of which are read when jax is imported.
+        """
+        report, output = (self.folder.parent / f"{self.folder.name}.{kind}" for kind in ("xml", "txt"))
         report.unlink(missing_ok=True)
-        foreign = ("PYTEST_", "PYTHONDONTWRITEBYTECODE", "JAX_", "XLA_", "COV_")
-        variables = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(foreign) and name not in SEEN_BY_PYTEST
-        }
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", f"--junitxml={report}", *words],
-            cwd=cwd or self.folder,
-            env={**variables, "JAX_PLATFORMS": "cpu", "COLUMNS": "200", **(environment or {})},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        return Run(done.returncode, done.stdout.decode(), _told(report) if report.exists() else {})
+        arguments, cwd = [f"--junitxml={report}", *words], cwd or self.folder
+        variables = {**own_variables(), **(environment or {})}
+        if environment is None and not cold:
+            code = self.warm.run(arguments, cwd, variables, output)
+        else:
+            with output.open("wb") as file:
+                command = [sys.executable, "-m", "pytest", *arguments]
+                code = subprocess.run(command, cwd=cwd, env=variables, stdout=file, stderr=file, check=False).returncode
+        return Run(code, output.read_text(encoding="utf-8"), _told(report) if report.exists() else {})
 
     def copy(self, folder: Path) -> Project:
         """The same project elsewhere."""
         ignored = shutil.ignore_patterns("__pycache__", ".pytest_cache")
-        return Project(Path(shutil.copytree(self.folder, folder, ignore=ignored)))
+        return Project(Path(shutil.copytree(self.folder, folder, ignore=ignored)), self.warm)
 
     def stored(self, below: str = "") -> dict[str, bytes]:
         """Every file of the goldens, or of those in one folder of them, by its path there."""
@@ -138,12 +139,29 @@ class Project:
 Projects = Callable[..., Project]
 
 
+def own_variables() -> dict[str, str]:
+    """The variables of a user's run: those of this process without what belongs to its own pytest and jax."""
+    foreign = ("PYTEST_", "PYTHONDONTWRITEBYTECODE", "JAX_", "XLA_", "COV_")
+    own = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    return {name: value for name, value in own.items() if name not in SEEN_BY_PYTEST} | {
+        "JAX_PLATFORMS": "cpu",
+        "COLUMNS": "200",
+    }
+
+
 @pytest.fixture(scope="session")
-def projects(tmp_path_factory: pytest.TempPathFactory) -> Projects:
+def warm_pytest() -> Iterator[WarmPytest]:
+    warm = WarmPytest(own_variables())
+    yield warm
+    warm.close()
+
+
+@pytest.fixture(scope="session")
+def projects(tmp_path_factory: pytest.TempPathFactory, warm_pytest: WarmPytest) -> Projects:
     """Make a project of these files, with the strictest ini file that users have: ``projects(test_a="...")``."""
 
     def make(**files: str) -> Project:
-        made = Project(tmp_path_factory.mktemp("user") / "project")
+        made = Project(tmp_path_factory.mktemp("user") / "project", warm_pytest)
         made.folder.mkdir()
         (made.folder / "pytest.ini").write_text(INI)
         made.write(**files)

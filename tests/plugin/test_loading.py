@@ -55,7 +55,7 @@ def test_jax_and_numpy_are_not_loaded_before_a_marked_test_runs(
     projects: Projects, words: tuple[str, ...], processes: int
 ) -> None:
     project = projects(conftest=WATCH, test_plain=PLAIN, test_marked=MARKED)
-    run = project.pytest(*words)
+    run = project.pytest(*words, cold=True)
     loaded = _loaded(project)
     assert run.code == 0
     assert len(loaded) == processes

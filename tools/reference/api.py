@@ -116,8 +116,11 @@ def _signature(function: griffe.Function, name: str = "") -> str:
     hidden = ("self", "cls", *INTERNAL.get(function.name, ()))
     shown = [parameter for parameter in function.parameters if parameter.name not in hidden]
     parameters = []
+    star = False
     for parameter in shown:
-        if parameter.kind is griffe.ParameterKind.keyword_only and not {"*", "*args"} & {p[:5] for p in parameters}:
+        star = star or parameter.kind is griffe.ParameterKind.var_positional
+        if parameter.kind is griffe.ParameterKind.keyword_only and not star:
+            star = True
             parameters.append("*")
         parameters.append(_parameter(parameter))
     line = f"{name or function.name}({', '.join(parameters)}) -> {_type(function.returns)}"
@@ -128,7 +131,8 @@ def _signature(function: griffe.Function, name: str = "") -> str:
 
 
 def _parameter(parameter: griffe.Parameter) -> str:
-    stars = {"variadic positional": "*", "variadic keyword": "**"}.get(parameter.kind.value if parameter.kind else "", "")
+    kinds = griffe.ParameterKind
+    stars = "*" if parameter.kind is kinds.var_positional else "**" if parameter.kind is kinds.var_keyword else ""
     default = f" = {parameter.default}" if parameter.default is not None and not stars else ""
     return f"{stars}{parameter.name}: {_type(parameter.annotation)}{default}"
 

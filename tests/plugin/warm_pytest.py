@@ -1,0 +1,69 @@
+"""A process that has imported pytest and jax and used neither: runs of pytest are forks of it.
+
+Importing them takes longer than the rest of most runs. What differs from a new interpreter: jax is there before pytest
+starts, and all forks hash strings alike.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+# Neither xdist nor pytest_jaxexport: pytest warns of plugins that it can no longer rewrite.
+IMPORTED = ("pytest", "_pytest.junitxml", "export_core.export", "export_core.session", "scipy.optimize")
+
+
+class WarmPytest:
+    """Talks to the process: a run is a line of JSON on its stdin, and its exit code a line on its stdout."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**variables, "OPENBLAS_NUM_THREADS": "1"},  # its threads would be lost in a fork
+        )
+
+    def run(self, words: Sequence[str], folder: Path, variables: Mapping[str, str], output: Path) -> int:
+        """The exit code of ``python -m pytest WORDS`` in a folder. What it prints goes to a file."""
+        assert self._process.stdin
+        assert self._process.stdout
+        request = [list(words), str(folder), dict(variables), str(output)]
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def main() -> None:
+    for name in IMPORTED:
+        importlib.import_module(name)
+    gc.freeze()  # or the first collection of each fork would copy every page
+    for line in sys.stdin:
+        if (pid := os.fork()) == 0:
+            run_pytest(*json.loads(line))
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+def run_pytest(words: list[str], folder: str, variables: dict[str, str], output: str) -> None:
+    os.environ.clear()
+    os.environ.update(variables)
+    os.chdir(folder)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+    os.dup2(1, 2)
+    sys.argv, sys.path[0] = ["pytest", *words], folder
+    runpy.run_module("pytest", run_name="__main__", alter_sys=True)  # ends the process
+
+
+if __name__ == "__main__":
+    main()

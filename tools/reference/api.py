@@ -139,7 +139,11 @@ def _parameter(parameter: griffe.Parameter) -> str:
 
 def _docstring(found: griffe.Object) -> str:
     """The docstring with its sections as lists."""
-    return "\n".join(_section(section, INTERNAL.get(found.name, ())) for section in found.docstring.parsed) + "\n"
+    return "\n".join(_section(section, INTERNAL.get(found.name, ())) for section in _sections(found)) + "\n"
+
+
+def _sections(found: griffe.Object) -> list[griffe.DocstringSection]:
+    return found.docstring.parse("google", returns_multiple_items=False) if found.docstring else []
 
 
 def _section(section: griffe.DocstringSection, hidden: tuple[str, ...]) -> str:
@@ -147,9 +151,9 @@ def _section(section: griffe.DocstringSection, hidden: tuple[str, ...]) -> str:
     if section.kind is griffe.DocstringSectionKind.parameters:
         rows = [f"- `{item.name}`: {_line(item.description)}" for item in value if item.name not in hidden]
     elif section.kind is griffe.DocstringSectionKind.returns:
-        rows = [f"- returns {_line(item.description)}" for item in value]
+        rows = [f"\nReturns: {_line(item.description)}" for item in value]
     elif section.kind is griffe.DocstringSectionKind.raises:
-        rows = [f"- raises `{item.annotation}`: {_line(item.description)}" for item in value]
+        rows = [f"\nRaises `{item.annotation}`: {_line(item.description)}" for item in value]
     else:
         rows = [str(value).replace("``", "`")]
     return "\n".join(rows) + "\n"

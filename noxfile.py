@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+import tomllib
+from pathlib import Path
 
 import nox
 
@@ -16,6 +20,8 @@ nox.options.default_venv_backend = "uv"
 nox.options.reuse_existing_virtualenvs = True
 
 register()
+
+EXAMPLES = [path.parent for path in sorted(Path(__file__).parent.glob("examples/*/pyproject.toml"))]
 
 
 def newest_python() -> str | None:
@@ -67,11 +73,37 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
 
 
+@nox.session(default=False)
+def prose(session: nox.Session) -> None:
+    """The docs: spelling, and how hard they are to read."""
+    session.install("--group", "prose")
+    session.run("codespell")
+    session.run("typos")
+    session.run("python", "-m", "tools.readability", *session.posargs)
+
+
 @nox.session
 def typecheck(session: nox.Session) -> None:
     """Mypy, strict."""
     session.install("-e", ".[nox]", "--group", "typecheck")
     session.run("mypy")
+
+
+@nox.session(python=newest_python(), default=False, reuse_venv=False)
+@nox.parametrize("folder", EXAMPLES, ids=[folder.name for folder in EXAMPLES])
+def examples(session: nox.Session, folder: Path) -> None:
+    """The commands of an example's README, with the wheel in a new environment. -- --renew writes what they print."""
+    place = Path(session.create_tmp()).resolve()
+    shutil.rmtree(place)
+    session.run(uv_command(), "build", "--quiet", "--wheel", "--out-dir", str(place / "dist"), external=True)
+    (wheel,) = (place / "dist").glob("*.whl")
+    copy = shutil.copytree(folder, place / folder.name)
+    project = tomllib.loads((copy / "pyproject.toml").read_text(encoding="utf-8"))
+    words = ["--editable", "."] if "build-system" in project else []
+    words += ["--group", "test"] if "test" in project.get("dependency-groups", {}) else []
+    with session.chdir(copy):
+        session.install(str(wheel), *words)
+    session.run("python", "-m", "tools.examples", f"examples/{folder.name}", str(copy), *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
@@ -97,9 +129,40 @@ def numbers(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def changelog(session: nox.Session) -> None:
-    """Collect changes/ into CHANGELOG.md. -- --version 0.2.0, or -- --draft --version 0.2.0 to see it only."""
+    """Collect changes/ into CHANGELOG.md, for the version of pyproject.toml. -- --draft shows it only."""
     session.install("--group", "changelog")
-    session.run("towncrier", "build", *session.posargs)
+    version = nox.project.load_toml("pyproject.toml")["project"]["version"]
+    session.run("towncrier", "build", "--version", version, *session.posargs)
+
+
+@nox.session(default=False)
+def package(session: nox.Session) -> None:
+    """Build sdist and wheel into dist/, check both, install the wheel, and run some tests of the sdist."""
+    shutil.rmtree("dist", ignore_errors=True)
+    session.install("--group", "package")
+    session.run("python", "-m", "build", "--outdir", "dist")  # the wheel is built from the sdist
+    (sdist,), (wheel,) = Path("dist").glob("*.tar.gz"), Path("dist").glob("*.whl")
+    session.run("twine", "check", "--strict", str(sdist), str(wheel))
+    session.run("check-wheel-contents", str(wheel))
+    # The authors have no common address.
+    session.run("pyroma", "--min", "10", "--skip-tests", "AuthorEmail", str(sdist))
+    with tempfile.TemporaryDirectory() as cache:  # the hooks, installed from this repository as pre-commit does
+        session.run(
+            "pre-commit", "try-repo", ".", "jaxexport-verify-goldens", "--all-files", env={"PRE_COMMIT_HOME": cache}
+        )
+    session.install("--reinstall-package", "pytest-jaxexport", str(wheel), "--group", "tests")
+    session.run("jaxexport", "--version")
+    shutil.unpack_archive(sdist, session.create_tmp())
+    with session.chdir(Path(session.create_tmp()) / sdist.name.removesuffix(".tar.gz")):
+        session.run(
+            "python",
+            "-m",
+            "pytest",
+            "-q",
+            "tests/test_package.py",
+            "tests/test_layers.py",
+            "tests/goldens/test_store.py",
+        )
 
 
 @nox.session(python=newest_python(), default=False)

@@ -22,28 +22,34 @@ REPRODUCED = "reproduced"
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a matrix is run: the options of `jaxexport matrix` beside those of a `Selection`.
-
-    `results` is the folder for results.jsonl and summary.json; None writes nothing. `goldens` is the folder of goldens
-    and `policy_file` the file of the policy; None leaves them to the policy and the project. `as_of` is the day for
-    which cells are judged, None is today; `shard` a part of the plan. `executor` is ``local`` or ``dask:ADDRESS``.
-    `timeout` is in seconds and `memory` in bytes, each for one cell. `jobs` is how many cells run at once; None is the
-    number of cores here, and 1 in each task on a cluster. `dump_ir` is a folder for modules as text.
-    """
+    """How a matrix is run: the options of `jaxexport matrix` beside those of a `Selection`."""
 
     results: Path | None = RESULTS
+    """The folder for results.jsonl and summary.json; None writes nothing."""
     goldens: Path | None = None
+    """The folder of goldens; None is that of the policy."""
     policy_file: str | None = None
+    """The file of the policy; None is that of the project."""
     as_of: datetime.date | None = None
+    """The day for which cells are judged; None is today."""
     shard: Shard | None = None
+    """A part of the plan; None is all of it."""
     executor: str = "local"
+    """`local`, or `dask:ADDRESS`."""
     jobs: int | None = None
+    """How many cells run at once; None is the number of cores here, and 1 in each task on a cluster."""
     device_jobs: int = 1
+    """How many cells run at once on an accelerator."""
     timeout: float = 120.0
+    """Seconds for one cell."""
     memory: int = 8 * GIB
+    """Bytes for one cell."""
     resume: bool = False
+    """Whether to continue the run in `results`."""
     cache: bool = True
+    """Whether to reuse outcomes of earlier runs."""
     dump_ir: Path | None = None
+    """A folder for every module as text; None writes none."""
 
     @property
     def limits(self) -> Limits:

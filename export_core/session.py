@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_core.comparing.user_code import UserCode
-from export_core.environments.environment import this_interpreter
+from export_core.environments.cost import EnvironmentsCost, expected_cost
+from export_core.environments.environment import ReaderEnvironments, this_interpreter
+from export_core.environments.hardware import resolve_mode
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.dates import check_dates
 from export_core.goldens.verify import verify_goldens
@@ -61,20 +63,20 @@ def ignore(*_: object) -> None:
 
 @dataclass(frozen=True)
 class Observer:
-    """What is called while a run goes on; each does nothing unless given.
-
-    `planned` gets the plan, and the whole plan that it may be a shard of; `started` the plan and the results that a
-    continued run has from before; `result` each result, once it is written; `ended` the summary, once it is written.
-    `environment` gets each reader whose environment is built, `note` a line about what happens beside the cells: these
-    two are called from several threads.
-    """
+    """What is called while a run goes on; each does nothing unless given."""
 
     planned: Callable[[Plan, Plan], None] = ignore
+    """Gets the plan, and the whole plan that it may be a shard of."""
     started: Callable[[Plan, Sequence[Result]], None] = ignore
+    """Gets the plan and the results that a continued run has from before."""
     environment: Callable[[Release], None] = ignore
+    """Gets each reader whose environment is built; called from several threads."""
     note: Callable[[str], None] = ignore
+    """Gets a line about what happens beside the cells; called from several threads."""
     result: Callable[[Result], None] = ignore
+    """Gets each result, once it is written."""
     ended: Callable[[Summary], None] = ignore
+    """Gets the summary, once it is written."""
 
 
 SILENT = Observer()
@@ -83,11 +85,14 @@ SILENT = Observer()
 
 @dataclass(frozen=True)
 class MatrixRun:
-    """A run that has ended: its plan, its results in order, and their summary."""
+    """A run that has ended."""
 
     plan: Plan
+    """Its plan."""
     results: list[Result]
+    """Its results, in order."""
     summary: Summary
+    """Their summary."""
 
 
 def run_matrix(
@@ -194,6 +199,14 @@ def plan_matrix(
     plan = make_plan(goldens, calendar, windows, selection, day, user_code)
     check_width(policy.known_failures, promised_scopes(plan.cells))
     return replace(plan, warnings=warnings)
+
+
+def environments_cost(plan: Plan, policy: Policy) -> EnvironmentsCost:
+    """What the environments of this plan's cells cost on this machine, if a run builds those that are missing."""
+    cells = (replace(cell, mode=resolve_mode(cell.mode, cell.platform)) for cell in plan.cells)
+    placements = dict.fromkeys(cell.placement for cell in cells)
+    environments = ReaderEnvironments(plan.calendar, plan.sources, packages=policy.reader_packages)
+    return expected_cost(environments, placements)
 
 
 def _resumed_day(options: RunOptions) -> RunOptions:

@@ -7,9 +7,10 @@ import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from export_core.phrases import did_you_mean
 
@@ -62,9 +63,9 @@ class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     None leaves it to others: the golden, the policy, the default.
     """
 
-    rtol: float | None = None
-    atol: float | None = None
-    ulp: int | None = None
+    rtol: Annotated[float | None, Meta(description="Relative tolerance.")] = None
+    atol: Annotated[float | None, Meta(description="Absolute tolerance.")] = None
+    ulp: Annotated[int | None, Meta(description="Tolerance in units of the last place.")] = None
 
 
 Tolerances = Mapping[str, Mapping[str, Tolerance]]

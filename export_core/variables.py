@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 
-_SYSTEM = frozenset(
+SYSTEM = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TMP", "TEMP", "LANG", "LANGUAGE", "TZ"),
         # Windows: without some of these, no interpreter starts.
@@ -19,10 +19,10 @@ _SYSTEM = frozenset(
     }
 )
 """What every process needs. None of it decides an outcome, and each machine has its own."""
-_DEVICES = frozenset(
+DEVICES = frozenset(
     ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_TF32_OVERRIDE", "GPU_DEVICE_ORDINAL")
 )
-_PREFIXES = ("LC_", "LD_", "DYLD_", "CUDA_", "NCCL_", "ROCM_", "ROCR_", "HIP_", "HSA_", "MIOPEN_")
+PREFIXES = ("LC_", "LD_", "DYLD_", "CUDA_", "NCCL_", "ROCM_", "ROCR_", "HIP_", "HSA_", "MIOPEN_")
 """Of locales, of the loader of native libraries, of the drivers of GPUs and what they find."""
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY", re.IGNORECASE)
 """What no prefix lets through: a variable of such a name is passed only where the policy names it in full."""
@@ -33,14 +33,14 @@ def passed_variables(added: Iterable[str] = (), prefixes: tuple[str, ...] = ()) 
 
     Settings of jax, XLA and Python are not among them: each would make a reader unlike a plain process.
     """
-    names = _SYSTEM | _DEVICES | {*added}
+    names = SYSTEM | DEVICES | {*added}
     return {
         name: value
         for name, value in os.environ.items()
-        if name in names or (name.startswith(_PREFIXES + prefixes) and not _SECRET.search(name))
+        if name in names or (name.startswith(PREFIXES + prefixes) and not _SECRET.search(name))
     }
 
 
 def deciding_variables(variables: Mapping[str, str]) -> list[tuple[str, str]]:
     """Those that can change what a process does: a part of the key of everything that is cached of it."""
-    return sorted(item for item in variables.items() if item[0] not in _SYSTEM and not item[0].startswith("LC_"))
+    return sorted(item for item in variables.items() if item[0] not in SYSTEM and not item[0].startswith("LC_"))

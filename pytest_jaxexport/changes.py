@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from export_core.export import ProducedGolden, outputs_for
 from export_core.goldens import Check, Golden, Leaf, Options
 from export_core.goldens.arrays import from_npz
-from export_core.goldens.store import OUTPUTS
+from export_core.goldens.store import JAXPR_TEXT, OUTPUTS
 from export_core.inspection.listings import jaxpr_difference
-from export_core.inspection.source_difference import JAXPR
 from export_core.matrix.checks import GoldenOutputs
 from pytest_jaxexport.comparisons import changed_settings
 
@@ -64,8 +63,8 @@ def _changed_numbers(produced: ProducedGolden, values: Sequence[Leaf], wanted: G
 
 def _changed_jaxpr(produced: ProducedGolden, reference: Golden) -> list[str]:
     """What tells of another function where there are no outputs: the jaxpr, which one writer always prints alike."""
-    then = reference.content(JAXPR).decode(errors="replace") if JAXPR in reference.manifest.files else ""
-    differs = jaxpr_difference(then, produced.files[JAXPR].decode())
+    then = reference.content(JAXPR_TEXT).decode(errors="replace") if JAXPR_TEXT in reference.manifest.files else ""
+    differs = jaxpr_difference(then, produced.files[JAXPR_TEXT].decode())
     return ["jaxpr: another one than that of the golden, which has no outputs to compare"] if differs else []
 
 

@@ -9,42 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from pytest_jaxexport.keywords import NAME
+
 if TYPE_CHECKING:
     from export_core.comparing.user_code import UserCode
-
-NAME = "export_compat"
-SIGNATURE = (
-    "export_compat(platforms=None, vjp_order=0, rtol=None, atol=None, ulp=None, compare='allclose', allow=None, "
-    "disabled_checks=None, symbolic_shapes=None, constraints=(), mesh=None, in_specs=None, spread_over=0, "
-    "calling_convention_version=None, ignore_forward_compatibility=False, register=(), refused_on=(), "
-    "nothing_to_compare=None, without_outputs=None): "
-    "what the test passes to `export_golden` is exported with jax.export and checked against its goldens. "
-    "platforms: list of cpu, cuda, rocm, tpu to export for; default: the platform of this process. "
-    "vjp_order: how many orders of derivatives to serialize; each is checked against jax.vjp. "
-    "rtol, atol, ulp: tolerances of floating-point outputs, each a number or {dtype: number}; "
-    "default: the noise that the golden's writer measured. "
-    "ulp counts units in the last place, and can be given without rtol and atol. "
-    "compare: allclose, exact, shape, eigh, eig, svd, qr, lu, schur, or your own function as 'module:function'. "
-    "allow: {custom-call target: reason} for targets outside JAX's stable list. "
-    "disabled_checks: {'platform', 'ALL' or a custom-call target: reason}, safety checks that jax.export leaves out, "
-    "also 'shape_assertions' where jax is older than 0.4.29; "
-    "the audit still requires that every target is allowed. "
-    "symbolic_shapes: dimensions as jax.export.symbolic_args_specs takes them: one text for all arguments, one or None "
-    "for each positional argument, such as ('b, 4', None), or by position and name, such as {0: 'b, 4', 'mask': 'b'}; "
-    "constraints: on these dimensions, such as ('b >= 2',). "
-    "mesh: {axis: size} to export for; needs no such devices where jax can do without; "
-    "in_specs: a PartitionSpec, a tree of them, or None for each positional argument, or by position and name. "
-    "spread_over: for an artifact of one device, also call it with its arguments spread over this number of devices. "
-    "calling_convention_version: one that jax.export supports; default: jax's. "
-    "ignore_forward_compatibility: export with jax_export_ignore_forward_compatibility. "
-    "register: modules that the reader imports first, for your own tree nodes, effects or custom-call targets; "
-    "the golden contains a copy. "
-    "refused_on: platforms that it is not exported for, and on which it must be refused. "
-    "nothing_to_compare: why a golden is meant although it has no output, only empty ones or nothing but NaN: such a "
-    "golden hardly shows more than that the artifact runs, and without this reason it is not written. "
-    "without_outputs: why a golden has no outputs, for a function of other platforms that this process cannot run: "
-    "readers load, lower and compile it, and compare no numbers."
-)
 
 _USER_CODE: pytest.StashKey[UserCode] = pytest.StashKey()
 

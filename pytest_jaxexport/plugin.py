@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jaxexport import marker, settings, unittest_classes
+from pytest_jaxexport import keywords, marker, settings, unittest_classes
 from pytest_jaxexport.location import full_name
 from pytest_jaxexport.unused_goldens import CollectedTests, CollectionListener, ReportedTests, why_partial
 
@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker with its whole signature, and request devices before anything uses one."""
-    config.addinivalue_line("markers", marker.SIGNATURE)
+    config.addinivalue_line("markers", keywords.SIGNATURE)
     settings.request_devices(config)
     listener = CollectionListener(config)
     config.pluginmanager.register(listener, "jaxexport-collection")
@@ -96,7 +96,7 @@ def export_golden(request: pytest.FixtureRequest) -> Recorder:
     """
     item = request.node
     if item.stash.get(MARKED, None) is None:
-        pytest.fail(f"{item.nodeid} uses export_golden: mark it with @pytest.mark.{marker.NAME}.", pytrace=False)
+        pytest.fail(f"{item.nodeid} uses export_golden: mark it with @pytest.mark.{keywords.NAME}.", pytrace=False)
     return _recorder(item)
 
 
@@ -188,7 +188,7 @@ class GoldensReporter:
         elif self._wrote_nothing(config):
             reason = "no marked test wrote one" if self.reported.tests else "no selected test is marked"
             terminalreporter.write_line(
-                f"--update-goldens: {reason} (@pytest.mark.{marker.NAME}); nothing was written.", red=True
+                f"--update-goldens: {reason} (@pytest.mark.{keywords.NAME}); nothing was written.", red=True
             )
         elif self.events or self.unused:
             from export_core.escaping import shown
@@ -253,7 +253,7 @@ def _finish(item: pytest.Item) -> None:
     recorder = item.stash.get(RECORDER, None)
     if recorder is None or not recorder.called:
         pytest.fail(
-            f"{item.nodeid} is marked with {marker.NAME} and never called export_golden: request the fixture (in a "
+            f"{item.nodeid} is marked with {keywords.NAME} and never called export_golden: request the fixture (in a "
             "class of unittest, take self.export_golden) and call export_golden(jax.jit(f), *args), or remove the "
             "marker.",
             pytrace=False,

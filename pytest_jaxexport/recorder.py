@@ -30,6 +30,7 @@ from export_core.export import (
     case_id,
     produce,
     require_values,
+    without_module_text,
 )
 from export_core.goldens import Comparison, Golden, GoldenStore
 from export_core.goldens.store import staged_golden
@@ -150,6 +151,8 @@ class Recorder:
             if not self._marked.nothing_to_compare:
                 for produced in whole:
                     require_values(produced)
+            if not self._settings.module_text:
+                whole = [without_module_text(produced) for produced in whole]
             whole = [self._with_noise(produced) for produced in whole]
             # All are replayed before one is stored, for the same reason.
             crashes = [self._first_crash(produced) for produced in whole]

@@ -40,6 +40,7 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
     policy_file: Path | None = None
     directory: Path = Path()
     record_packages: bool = False
+    module_text: bool = True
 
     def export_options(self, marked: MarkerOptions) -> ExportOptions:
         """How a test's function is to be exported."""
@@ -124,6 +125,9 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("export_rtol", "Relative tolerance, unless a marker names one.")
     parser.addini("export_atol", "Absolute tolerance, unless a marker names one.")
     parser.addini("export_policy", "Policy file, relative to the root directory.")
+    parser.addini(
+        "export_module_text", "yes (the default) or no: whether new goldens have module.mlir, which no reader needs."
+    )
     parser.addini("export_devices", "Number of logical CPU devices of this process, for exports over several devices.")
 
 
@@ -175,7 +179,16 @@ def read_settings(config: pytest.Config) -> Settings:
         policy_file=_found_policy_file(config),
         directory=config.invocation_params.dir,
         record_packages=bool(config.getoption("record_packages")),
+        module_text=_module_text(config),
     )
+
+
+def _module_text(config: pytest.Config) -> bool:
+    source, value = _option(config, "export_module_text")
+    text = str(value).lower() or "yes"
+    if text not in ("yes", "no", "true", "false"):  # a boolean of pyproject.toml arrives as text
+        raise usage_error(f"{source}: expected yes or no, found {value!r}.")
+    return text in ("yes", "true")
 
 
 def _dump_folder(config: pytest.Config) -> Path | None:
@@ -244,7 +257,7 @@ def _tolerance(config: pytest.Config, name: str) -> float | None:
 
 def _option(config: pytest.Config, name: str) -> tuple[str, object]:
     """Where a value comes from, for messages, and the value: the command line's before the ini file's."""
-    value = config.getoption(name)
+    value = config.getoption(name, None)  # some are in the ini file only
     if value is not None:
         return f"--{name.replace('_', '-')}", value
     return f"{config.inipath.name if config.inipath else 'ini file'}: {name}", config.getini(name)

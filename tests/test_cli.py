@@ -15,7 +15,7 @@ from commands import Ended, assert_bad_input, process
 from making import ARTIFACTS, NEWEST, files, manifest, write_golden
 
 from export_core.goldens import GoldenStore, Options
-from export_core.goldens.manifest import dump_manifest
+from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import ARTIFACT
 from export_core.runs.journal import Journal
 from export_core.runs.plan_record import PlanRecord
@@ -47,6 +47,15 @@ def test_no_golden_folder_is_bad_input(command, jaxexport, tmp_path, monkeypatch
     folder = command[-1] if "--goldens" in command else "golden"
     assert_bad_input(jaxexport(*command), f"{folder}: expected goldens, found none.", "pytest --update-goldens")
     assert list(tmp_path.iterdir()) == [], "and nothing is written"
+
+
+def test_goldens_in_a_parent_folder_are_named(jaxexport, project, monkeypatch):
+    (project / "src" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(project / "src" / "deep")
+    expected = (
+        f"golden: expected goldens, found none. There are goldens in {project}/golden: run this command in {project}."
+    )
+    assert_bad_input(jaxexport("matrix"), expected)
 
 
 @pytest.mark.parametrize("name", ["artifact.jaxexport", "inputs.npz", "outputs.npz"])
@@ -108,7 +117,7 @@ def test_a_damaged_manifest_is_bad_input(command, change, said, jaxexport, proje
     ("words", "said"),
     [
         (["--readers", "0.9.3"], ["jaxlib 0.9.3 is not in the release calendar", "Did you mean", "0.9.2"]),
-        (["--readers", ","], ["--readers: expected window, all or jaxlib versions"]),
+        (["--readers", ","], ["--readers: expected window, all, newest or jaxlib versions"]),
         (
             ["--readers", "0.12.0.1", "--as-of", "2026-10-19"],
             ["jaxlib 0.12.0.1 is not in the release calendar as of 2026-10-19"],
@@ -331,7 +340,7 @@ def test_a_plan_is_shown_without_running_a_cell(jaxexport, project):
     ended = jaxexport("plan", "--readers", "0.9.2,0.12.0.1", "--as-of", "2026-11-21")
     assert (ended.code, ended.err) == (0, "")
     assert "t.test_f[a]/0.9.2-cpu  in 0.12.0.1 with jax 0.12.0.1 on cpu  backward 216 days  outside" in ended.out
-    assert "4 cells as of 2026-11-21: 2 goldens of 1 cases by jaxlib 0.9.2, 0.12.0.1, in 2 readers" in ended.out
+    assert "4 cells as of 2026-11-21: 2 goldens of 1 case by jaxlib 0.9.2, 0.12.0.1, in 2 readers" in ended.out
     assert not (project / ".jaxexport").exists()
 
 

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 ROOMS = (
-    ("escaping", "urls", "untrusted", "phrases", "atomic", "variables", "process_groups"),
+    ("public", "escaping", "urls", "untrusted", "phrases", "atomic", "variables", "process_groups"),
     ("errors",),
     ("scratch",),
     ("releases", "artifact", "tolerances"),

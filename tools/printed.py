@@ -7,6 +7,8 @@ it is a part of one that is there. Comments steer:
 
     <!-- run in: FOLDER -->    first in a page: empty (the default), repository, a path in it (copied), or
                                the name of a function of tests/page_folders.py
+    <!-- run with: wheel -->   first in a page: pip finds a wheel of this repository, and no outcome is cached yet
+    <!-- continues: PAGE -->   first in a page: it runs in the folder and the shell that this page left, after it
     <!-- group: matrix -->     first in a page: it needs environments of other jaxlib releases
     <!-- exit: 1 -->           of the last command of the next block; 0 unless said
     <!-- columns: 120 -->      from the next block on; 100 unless said
@@ -20,9 +22,11 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools.wheel import variables_of_a_user
 
 ROOT = Path(__file__).parents[1]
 ANY = "[...]"
@@ -30,11 +34,12 @@ FENCE = re.compile(
     r"^(?P<fence>`{3,})(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?[^\n`]*\n(?P<text>.*?)^(?P=fence)$",
     re.M | re.S,
 )
-COMMENT = re.compile(r"<!-- (run in|group|exit|columns|not run): (.+?) -->")
+COMMENT = re.compile(r"<!-- (run in|run with|continues|group|exit|columns|not run): (.+?) -->")
 # What is set by whoever runs the tests, and would change what commands print or do.
 FOREIGN = ("PYTEST_", "JAX_", "XLA_", "COV_")
 STEP = """
 [ -f "$PRINTED_STATE" ] && . "$PRINTED_STATE"
+export COLUMNS={columns}
 {command}
 code=$?
 {{ declare -px; printf 'cd %q\\n' "$PWD"; }} > "$PRINTED_STATE"
@@ -67,11 +72,13 @@ class Block:
 
 @dataclass(frozen=True)
 class Page:
-    """The blocks of a page, and where they run."""
+    """The blocks of a page, and where they run. `before` is the page that it continues."""
 
     path: Path
     text: str
+    before: Page | None
     folder: str
+    run_with: str
     group: str
     blocks: tuple[Block, ...]
 
@@ -79,6 +86,26 @@ class Page:
     def runs(self) -> bool:
         """Whether there is a command to run."""
         return any(block.steps and not block.not_run for block in self.blocks)
+
+    @property
+    def session(self) -> tuple[Page, ...]:
+        """The pages that run one after the other in one folder; this page is the last of them."""
+        return (*(self.before.session if self.before else ()), self)
+
+
+@dataclass(frozen=True)
+class Done:
+    """A step that has run: what it printed, and its exit code."""
+
+    page: Page
+    block: Block
+    step: Step
+    printed: str
+    code: int
+
+
+Runner = Callable[[str], tuple[str, int]]
+"""Runs a script of bash: what it printed, and its exit code."""
 
 
 class PrintedError(AssertionError):
@@ -88,7 +115,7 @@ class PrintedError(AssertionError):
 def read(path: Path) -> Page:
     """The page in this file."""
     text = path.read_text(encoding="utf-8")
-    blocks, at, whole = [], 0, {"run in": "empty", "group": "", "columns": "100"}
+    blocks, at, whole = [], 0, {"run in": "empty", "run with": "", "continues": "", "group": "", "columns": "100"}
     for fence in FENCE.finditer(text):
         said = dict(COMMENT.findall(text[at : fence.start()]))
         whole |= {key: said[key] for key in whole if key in said}
@@ -104,7 +131,10 @@ def read(path: Path) -> Page:
         )
         if block.steps or block.title:
             blocks.append(block)
-    return Page(path, text, whole["run in"], whole["group"], tuple(blocks))
+    before = read(path.with_name(whole["continues"])) if whole["continues"] else None
+    first = before.session[0] if before else None
+    folder, run_with = (first.folder, first.run_with) if first else (whole["run in"], whole["run with"])
+    return Page(path, text, before, folder, run_with, whole["group"], tuple(blocks))
 
 
 def _steps(text: str, start: int, end: int) -> Iterator[Step]:
@@ -153,27 +183,39 @@ def renewed(said: str, printed: str) -> str:
     return "".join(f"{line}\n" for line in kept)
 
 
-def play(page: Page, folder: Path) -> Iterator[tuple[Step, Block, str, int]]:
-    """Run the blocks of a page in this folder, in order: each step with what it printed and its exit code."""
+def play(page: Page, folder: Path, run: Runner | None = None) -> Iterator[Done]:
+    """Run the blocks of a page in this folder, after those of the pages that it continues."""
     with tempfile.TemporaryDirectory() as private:
-        state = Path(private) / "state"
-        for block in page.blocks:
-            if block.not_run:
-                continue
-            if block.title:
-                _write(folder / block.title, block.text)
-            for step in block.steps:
-                done = subprocess.run(
-                    ["bash", "-c", STEP.format(command=step.command)],
-                    cwd=folder,
-                    env=_variables(block.columns) | {"PRINTED_STATE": str(state)},
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    stdin=subprocess.DEVNULL,
-                    text=True,
-                    check=False,
-                )
-                yield step, block, done.stdout, done.returncode
+        run = run or _runner(folder, Path(private), wheel=page.run_with == "wheel")
+        for part in page.session:
+            for block in part.blocks:
+                if block.not_run:
+                    continue
+                if block.title:
+                    _write(folder / block.title, block.text)
+                for step in block.steps:
+                    yield Done(part, block, step, *run(STEP.format(command=step.command, columns=block.columns)))
+
+
+def _runner(folder: Path, private: Path, *, wheel: bool) -> Runner:
+    variables = _variables() | {"PRINTED_STATE": str(private / "state")}
+    if wheel:
+        variables |= variables_of_a_user(private)
+
+    def run(script: str) -> tuple[str, int]:
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=folder,
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            check=False,
+        )
+        return done.stdout, done.returncode
+
+    return run
 
 
 def _write(path: Path, text: str) -> None:
@@ -183,37 +225,43 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _variables(columns: int) -> dict[str, str]:
+def _variables() -> dict[str, str]:
     variables = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     path = os.pathsep.join([str(Path(sys.executable).parent), variables.get("PATH", "")])
-    return variables | {"PATH": path, "COLUMNS": str(columns), "JAX_PLATFORMS": "cpu", "TERM": "dumb"}
+    return variables | {"PATH": path, "JAX_PLATFORMS": "cpu", "TERM": "dumb"}
 
 
 def check(page: Page, folder: Path) -> None:
-    """Raises PrintedError at the first command that does not do what the page says."""
-    for step, block, printed, code in play(page, folder):
-        _check_code(page, step, block, printed, code)
-        if not matches(step.output, printed):
-            place = f"{page.path}:{step.line}: $ {step.command}"
-            raise PrintedError(f"{place}\nthe page shows:\n{step.output}\nit printed:\n{printed}")
+    """Raises PrintedError at the first command that does not do what its page says."""
+    for done in play(page, folder):
+        check_code(done)
+        if not matches(done.step.output, done.printed):
+            raise PrintedError(f"{_place(done)}\nthe page shows:\n{done.step.output}\nit printed:\n{done.printed}")
 
 
-def _check_code(page: Page, step: Step, block: Block, printed: str, code: int) -> None:
-    wanted = block.exit if step is block.steps[-1] else 0
-    if code != wanted:
-        place = f"{page.path}:{step.line}: $ {step.command}"
-        raise PrintedError(f"{place}\nexit code {wanted} expected, {code} found; it printed:\n{printed}")
+def _place(done: Done) -> str:
+    return f"{done.page.path}:{done.step.line}: $ {done.step.command}"
 
 
-def renew(page: Page, folder: Path) -> str:
-    """The page's text with what its commands print now."""
-    text, outputs = page.text, []
-    for step, block, printed, code in play(page, folder):
-        _check_code(page, step, block, printed, code)
-        outputs.append((step, renewed(step.output, printed)))
-    for step, output in reversed(outputs):
-        text = text[: step.start] + output + text[step.end :]
-    return text
+def check_code(done: Done) -> None:
+    """Raises PrintedError where the exit code is not the one that the page says."""
+    wanted = done.block.exit if done.step is done.block.steps[-1] else 0
+    if done.code != wanted:
+        raise PrintedError(
+            f"{_place(done)}\nexit code {wanted} expected, {done.code} found; it printed:\n{done.printed}"
+        )
+
+
+def renew(page: Page, folder: Path) -> dict[Path, str]:
+    """The text of a page, and of those that it continues, with what their commands print now."""
+    texts = {part.path: part.text for part in page.session}
+    steps = list(play(page, folder))
+    for done in steps:
+        check_code(done)
+    for done in reversed(steps):
+        text, step = texts[done.page.path], done.step
+        texts[done.page.path] = text[: step.start] + renewed(step.output, done.printed) + text[step.end :]
+    return texts
 
 
 def main(paths: list[str]) -> None:
@@ -225,12 +273,13 @@ def main(paths: list[str]) -> None:
         page = read(path)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                text = renew(page, make(page.folder, Path(folder) / "project"))
+                texts = renew(page, make(page.folder, Path(folder) / "project"))
             except PrintedError as error:
                 raise SystemExit(str(error)) from None
-        print(f"{path}: {'unchanged' if text == page.text else 'renewed'}")
-        path.write_text(text, encoding="utf-8")
-        read(path)
+        for part in page.session:
+            print(f"{part.path}: {'unchanged' if texts[part.path] == part.text else 'renewed'}")
+            part.path.write_text(texts[part.path], encoding="utf-8")
+            read(part.path)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,13 @@ from export_core.goldens import Manifest
 from export_core.inspection.facts import Inspection
 from export_core.judge import Result, Summary
 from export_core.judge.drift import Trend
-from export_core.judge.forecast import Forecast
+from export_core.judge.forecast_types import Forecast
 from export_core.policy import Policy
 from export_core.policy.json_schema import TITLE, policy_schema, titled
 from export_core.releases.release_list import DatedCalendar
 from export_core.report.baseline_report import BaselineReport
 from export_core.report.terminal.plan_report import PlanReport
+from tools.field_docs import field_docs, types_in
 
 KINDS: dict[str, tuple[type, str]] = {
     "comparison": (
@@ -52,7 +53,12 @@ def schema(name: str) -> dict[str, Any]:
     kind, title = KINDS[name]
     if kind is Policy:
         return policy_schema()
-    return titled(name, title, msgspec.json.schema(kind))
+    made = titled(name, title, msgspec.json.schema(kind))
+    for part in types_in(kind):
+        for field, text in field_docs(part).items():
+            if field in (properties := made["$defs"].get(part.__name__, {}).get("properties", {})):
+                properties[field] = {"description": text, **properties[field]}
+    return made
 
 
 def written(name: str) -> bytes:

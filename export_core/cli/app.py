@@ -24,6 +24,7 @@ from export_core.cli.policy import policy_group
 from export_core.cli.releases import releases
 from export_core.cli.report import report
 from export_core.cli.trend import trend
+from export_core.cli.version import show_version
 from export_core.errors import PREFIX, ExportCompatError
 
 _COMMANDS = (
@@ -54,7 +55,14 @@ class _Commands(HelpfulGroup):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="pytest-jaxexport")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_version,
+    help="Show the version, with those of jax, jaxlib and Python.",
+)
 def jaxexport() -> None:
     """Will this exported JAX function still run there: in another release, on another platform?"""
 

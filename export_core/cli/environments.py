@@ -48,37 +48,42 @@ def list_() -> None:
 
 
 @environments_group.command()
+@click.argument("names", metavar="[NAME…]", nargs=-1)
 @click.option(
     "--older-than",
     type=click.IntRange(min=0),
-    default=UNUSED_DAYS,
-    show_default=True,
     metavar="DAYS",
-    help="Remove those unused for this many days, and what killed builds left behind.",
+    help="Remove those unused for this many days, and what killed builds left behind. "
+    f"[default: {UNUSED_DAYS}, where no NAME is given]",
 )
 @click.option("--all", "everything", is_flag=True, help="Remove all that are not in use.")
 @click.option("--yes", is_flag=True, help="Remove them; without it, they are only listed.")
-def clean(older_than: int, everything: bool, yes: bool) -> None:
-    """Remove unused environments.
+def clean(names: tuple[str, ...], older_than: int | None, everything: bool, yes: bool) -> None:
+    """Remove unused environments, or those with this NAME: a folder, as `list` shows it, or a glob of folders.
 
     One that a running process uses is never removed; one that is needed again is built again.
     """
     import datetime
 
-    from export_core.environments.inventory import cached_environments, remove, to_clean
+    from export_core.environments.inventory import cached_environments, named, remove, to_clean
 
-    today = datetime.datetime.now(datetime.UTC).date()
-    chosen = to_clean(cached_environments(), today, None if everything else older_than)
-    size = 0
+    if names and (everything or older_than is not None):
+        raise click.UsageError("NAME cannot be combined with --all or --older-than.")
+    if names:
+        chosen = named(cached_environments(), names)
+    else:
+        today = datetime.datetime.now(datetime.UTC).date()
+        days = UNUSED_DAYS if older_than is None else older_than
+        chosen = to_clean(cached_environments(), today, None if everything else days)
+    size = in_use = 0
     for cached in chosen:
         # A run may have started to use it since the list was made; `remove` takes its lock.
-        if yes and not remove(cached):
-            echo(f"{cached.folder.name}: in use by now, not removed")
+        if cached.in_use or (yes and not remove(cached)):
+            in_use += 1
+            echo(f"{cached.folder.name}: in use, not removed")
             continue
         size += cached.size
         echo(f"{cached.folder.name}  {cached.size / 1e6:.0f} MB  last used {cached.last_used}")
     done = "removed" if yes else "would be removed; --yes removes them"
-    echo(
-        f"{plural(len(chosen), 'environment')} of {size / 1e9:.1f} GB {done}. `uv cache prune` removes what is left "
-        "in uv's cache only."
-    )
+    count = plural(len(chosen) - in_use, "environment")
+    echo(f"{count} of {size / 1e9:.1f} GB {done}. `uv cache prune` removes what is left in uv's cache only.")

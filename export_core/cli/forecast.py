@@ -20,7 +20,7 @@ from export_core.cli.options import (
 from export_core.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
-    from export_core.judge.forecast import Forecast
+    from export_core.judge.forecast_types import Forecast
 
 HALF_A_YEAR = 183
 

@@ -63,7 +63,11 @@ EXAMPLES = {
     "policy known": ("docs/reference/policy.md", "jaxexport policy known"),
     "environments": ("docs/reference/matrix.md", "jaxexport environments list"),
     "environments list": ("docs/reference/matrix.md", "jaxexport environments list"),
-    "environments clean": ("docs/reference/matrix.md", "jaxexport environments clean --older-than 7 --yes"),
+    "environments clean": (
+        "docs/reference/matrix.md",
+        "jaxexport environments clean --older-than 7 --yes",
+        "jaxexport environments clean 'writer-*' --yes",
+    ),
 }
 """Of each command: the page of the docs that has more, then what people type."""
 

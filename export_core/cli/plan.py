@@ -35,8 +35,8 @@ _OPTIONS = (
     click.option(
         "--readers",
         metavar="READER,…",
-        help="window, all, jaxlib releases (0.9.2), one with its jax (0.11.2-jax0.12.0.1), or a jaxlib wheel file. "
-        "[default: the policy's, else window]",
+        help="window, all, newest, jaxlib releases (0.9.2), one with its jax (0.11.2-jax0.12.0.1), or a jaxlib wheel "
+        "file. [default: the policy's, else window]",
     ),
     click.option("--writers", metavar="V,V…", default="", help="Only goldens by these jaxlib releases. [default: all]"),
     click.option(
@@ -91,7 +91,7 @@ def plan(as_json: bool, form: str | None, **values: Any) -> None:
     """Show which cells `jaxexport matrix` would run with these options, and how many, without running them."""
     from export_core.matrix.shards import part_of
     from export_core.report.terminal.plan_report import github_jobs, plan_report, print_plan_report
-    from export_core.session import plan_matrix
+    from export_core.session import environments_cost, plan_matrix
 
     if form and values["shard"]:
         raise click.UsageError(
@@ -107,10 +107,11 @@ def plan(as_json: bool, form: str | None, **values: Any) -> None:
         return
     if options.shard:
         cells = part_of(cells, options.shard)
+    cost = environments_cost(cells, policy)
     if as_json:
-        echo_json(plan_report(cells, windows))
+        echo_json(plan_report(cells, windows, cost))
     else:
-        print_plan_report(console(), cells, windows)
+        print_plan_report(console(), cells, windows, cost)
 
 
 for _parameter in plan.params:

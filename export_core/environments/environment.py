@@ -16,7 +16,7 @@ from export_core.environments.build import Built, Recipe, build, environments_fo
 from export_core.environments.download_size import describe_download, download_sizes
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.installed import changed_in, damage_in
-from export_core.environments.interpreters import CPython, interpreter_for
+from export_core.environments.interpreters import CPython, interpreter_for, interpreter_here
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.placement import Mode, Placement
 from export_core.releases import Calendar, Release
@@ -27,7 +27,9 @@ from export_core.variables import passed_variables
 # Settings of the caller's jax, XLA, Python and pytest: each would make a writer behave unlike a user's process.
 _SETTINGS = ("JAX_", "XLA_", "PYTHON", "PYTEST_", "TF_", "LIBTPU", "TPU_")
 # Thread pools of numpy's BLAS would be lost in a fork.
-_OWN = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {"JAX_PLATFORMS": "cpu"}
+CELL_VARIABLES = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {
+    "JAX_PLATFORMS": "cpu"
+}
 _CHECK = """
 import importlib.util, json, jax, jaxlib.version, numpy, flatbuffers
 importlib.import_module("jax.export" if importlib.util.find_spec("jax.export") else "jax.experimental.export")
@@ -107,12 +109,12 @@ def cell_variables(placement: Placement | None = None, added: Iterable[str] = ()
     """
     runs_on_tpu = placement is not None and (placement.platform, placement.mode) == ("tpu", Mode.RUN)
     inherited = passed_variables(added, ("TPU_",) if runs_on_tpu else ())
-    return {**inherited, **_OWN, **(placement.variables() if placement else {})}
+    return {**inherited, **CELL_VARIABLES, **(placement.variables() if placement else {})}
 
 
 def writer_variables() -> dict[str, str]:
     """The variables of a project's own tests in another release: all, but no setting of the caller's jax or Python."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)} | _OWN
+    return {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)} | CELL_VARIABLES
 
 
 def requirements(release: Release, calendar: Calendar, sources: Sources = PUBLISHED) -> tuple[str, ...]:
@@ -199,14 +201,24 @@ class ReaderEnvironments:
             return None
         return self._environment(placement, built, interpreter)
 
+    def folder(self, placement: Placement) -> Path | None:
+        """Where the environment of a reader is, or will be built; None where its CPython is not on this machine yet.
+
+        Nothing is downloaded.
+        """
+        python = interpreter_here(self._pythons(placement))
+        return self._recipe(placement, CPython(python)).folder if python else None
+
     def _environment(self, placement: Placement, built: Built, interpreter: CPython) -> Environment:
         variables = cell_variables(placement, self._variables)
         return Environment(placement.reader, built.python, variables, built.content_hash, interpreter.note)
 
-    def _interpreter(self, placement: Placement) -> CPython:
+    def _pythons(self, placement: Placement) -> tuple[str, ...]:
         wheel = self._sources.file_of(placement.reader)
-        pythons = (wheel.pythons if wheel else ()) or self._calendar.pythons(placement.reader.jaxlib)
-        return interpreter_for(pythons, uv_command())
+        return (wheel.pythons if wheel else ()) or self._calendar.pythons(placement.reader.jaxlib)
+
+    def _interpreter(self, placement: Placement) -> CPython:
+        return interpreter_for(self._pythons(placement), uv_command())
 
     def _recipe(self, placement: Placement, interpreter: CPython) -> Recipe:
         release, sources = placement.reader, self._sources

@@ -11,6 +11,10 @@ class EnvironmentFailed(InfrastructureFault):
     """A reader's environment could not be built; the message ends with the builder's last lines."""
 
 
+class UnknownEnvironment(ExportCompatError):  # noqa: N818 - it names what happened
+    """A name that no environment in the cache folder has."""
+
+
 def tried_twice(first: str, second: str) -> str:
     """The message of a cell, or an environment, whose two tries both failed."""
     if first == second:

@@ -52,6 +52,14 @@ def interpreter_for(pythons: tuple[str, ...], uv: str) -> CPython:
 
 
 @functools.cache
+def interpreter_here(pythons: tuple[str, ...]) -> str:
+    """The path of the CPython on which such a release runs here, if none is downloaded; empty if there is none."""
+    preferred = python_for(pythons)
+    others = sorted({*pythons} - {preferred}, key=Version, reverse=True)
+    return next((path for version in (preferred, *others) if (path := _installed(version))), "")
+
+
+@functools.cache
 def find_python(version: str, uv: str) -> str:
     """A path to CPython `version` (``3.12``), or the version itself if uv has just downloaded one.
 
@@ -65,7 +73,8 @@ def find_python(version: str, uv: str) -> str:
             f"CPython {version} is needed and was not found: not on PATH, not among pyenv's versions, and uv could not "
             f"download it ({problem}). Install it, or put python{version} on PATH."
         )
-    return version  # uv finds its own by the version
+    # By its path, if it is where uv usually puts it: the next run finds it there, and must find its environments too.
+    return _installed(version) or version  # uv finds its own by the version
 
 
 def _installed(version: str) -> str:

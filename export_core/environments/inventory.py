@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime
+import fnmatch
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import filelock
 
-from export_core.environments.build import cache_folder, size_of
+from export_core.environments.build import environments_folder, size_of
+from export_core.environments.errors import UnknownEnvironment
 from export_core.environments.installed import READY
 from export_core.environments.locks import exclusive_lock, last_used
 
@@ -54,6 +56,18 @@ def to_clean(
     ]
 
 
+def named(environments: Sequence[CachedEnvironment], names: Sequence[str]) -> list[CachedEnvironment]:
+    """Those whose folder has one of these names, which may be globs. Raises `UnknownEnvironment` for a name of none."""
+    matching = {name: [one for one in environments if fnmatch.fnmatchcase(one.folder.name, name)] for name in names}
+    if unknown := [name for name, found in matching.items() if not found]:
+        raise UnknownEnvironment(
+            f"{', '.join(unknown)}: no environment has this name in {environments_folder()}. "
+            "`jaxexport environments list` shows all, each with its folder."
+        )
+    chosen = [one for found in matching.values() for one in found]
+    return list({one.folder: one for one in chosen}.values())
+
+
 def remove(environment: CachedEnvironment) -> bool:
     """Remove a folder. False when somebody uses or builds it just now."""
     folder = environment.folder
@@ -71,7 +85,7 @@ def remove(environment: CachedEnvironment) -> bool:
 
 
 def _folders() -> Iterator[Path]:
-    root = cache_folder() / "environments"
+    root = environments_folder()
     if root.is_dir():
         yield from (path for path in root.iterdir() if path.is_dir())
 

@@ -16,11 +16,14 @@ from export_core.tolerances import PLATFORMS, similar_platform
 
 
 class Mode(StrEnum):
-    """How much of a cell a machine can do. `auto` runs it with the hardware, else compiles: the machine decides."""
+    """How much of a cell a machine does."""
 
     RUN = "run"
+    """It is executed and its outputs are compared."""
     COMPILE = "compile"
+    """It is compiled for a described device, and not executed."""
     AUTO = "auto"
+    """Run where the hardware is, else compile: what a policy or a command asks for, and never what a cell has."""
 
 
 class Device(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@
 from export_core.export.case import Case, ExportOptions, case_id
 from export_core.export.errors import ExportError
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
-from export_core.export.produce import ProducedGolden, installed_writer, outputs_for, produce
+from export_core.export.produce import ProducedGolden, installed_writer, outputs_for, produce, without_module_text
 
 __all__ = [
     "MISMATCH",
@@ -18,4 +18,5 @@ __all__ = [
     "outputs_for",
     "produce",
     "require_values",
+    "without_module_text",
 ]

@@ -33,7 +33,7 @@ from export_core.export.without_outputs import check_without_outputs, outputs_if
 from export_core.goldens import Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.manifest import Flattened, signature_of
-from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
+from export_core.goldens.store import ARTIFACT, INPUTS, JAXPR_TEXT, MODULE_TEXT, OUTPUTS, sha256
 from export_core.releases import Calendar
 
 FLAGS = (
@@ -122,14 +122,21 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         ARTIFACT: data,
         INPUTS: to_npz(inputs),
         **({} if outputs is None else {OUTPUTS: to_npz(outputs)}),
-        "module.mlir": module.encode(),
-        "jaxpr.txt": jaxpr.text.encode(),
+        MODULE_TEXT: module.encode(),
+        JAXPR_TEXT: jaxpr.text.encode(),
         **registration_files(case),
     }
     manifest = _manifest(case, writer, options, artifact, files)
     made = values is None and has_structs(passed.dynamic)
     manifest = structs.replace(manifest, jaxpr=jaxpr.summary, flattened=flattened, inputs_made=made)
     return ProducedGolden(case, call, manifest, files, artifact, inputs, outputs, exported, arguments)
+
+
+def without_module_text(produced: ProducedGolden) -> ProducedGolden:
+    """The golden without module.mlir, which no reader needs: the artifact holds the same module."""
+    files = {name: content for name, content in produced.files.items() if name != MODULE_TEXT}
+    hashes = {name: hashed for name, hashed in produced.manifest.files.items() if name != MODULE_TEXT}
+    return replace(produced, files=files, manifest=structs.replace(produced.manifest, files=hashes))
 
 
 def run(case: Case, arguments: Arguments) -> list[Any]:

@@ -2,18 +2,30 @@
 
 from export_core.goldens.arrays import Leaf
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import Check, Comparison, JaxprSummary, Manifest, Options, Signature, Writer
+from export_core.goldens.manifest import (
+    Check,
+    Comparison,
+    Flattened,
+    JaxprSummary,
+    Manifest,
+    Options,
+    Signature,
+    Writer,
+)
+from export_core.goldens.noise_record import NoiseRecord
 from export_core.goldens.store import Golden, GoldenStore, WriteStatus
 
 __all__ = [
     "Check",
     "Comparison",
+    "Flattened",
     "Golden",
     "GoldenError",
     "GoldenStore",
     "JaxprSummary",
     "Leaf",
     "Manifest",
+    "NoiseRecord",
     "Options",
     "Signature",
     "WriteStatus",

@@ -37,13 +37,13 @@ _KEY_OF_FILE = {in_file: dtype for dtype, in_file in KEYS.items()}
 
 @dataclass(frozen=True)
 class Leaf:
-    """One array as it is stored: JAX's name of its dtype, and NumPy data of a plain dtype with the same bits.
-
-    `data` has the array's shape, for PRNG keys with one axis more: that of the key data.
-    """
+    """One array as it is stored."""
 
     dtype: str
+    """JAX's name of its dtype."""
     data: Array
+    """NumPy data of a plain dtype with the same bits, in the array's shape; for PRNG keys with one axis more, that of
+    the key data."""
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from export_core.artifact import Artifact
 from export_core.artifact.writers import contradiction
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import RESTORE
+from export_core.goldens.manifest_file import RESTORE
 from export_core.goldens.store import MANIFEST, Golden
 from export_core.releases import Calendar, ReleaseError
 

@@ -1,22 +1,17 @@
-"""golden.yaml, the manifest of a golden: its fields, and how it is written and read."""
+"""The manifest of a golden: the fields of its golden.yaml, which `manifest_file` reads and writes."""
 
 from __future__ import annotations
 
 import datetime
 import math
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
-import yaml
 from msgspec import structs
 
-from export_core.goldens.errors import GoldenError
 from export_core.goldens.noise_record import NoiseRecord
-from export_core.goldens.rules import found_in, problems
-from export_core.phrases import schema_problem
-from export_core.untrusted import decode_yaml, read_regular
+from export_core.goldens.rules import found_in
 
 if TYPE_CHECKING:
     from export_core.artifact import Envelope
@@ -32,20 +27,22 @@ _QUOTED_SOURCE = re.compile(r"^.*\n[ \t]*\^[ \t]*$", re.MULTILINE)
 
 
 class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Who exported it: versions of jax, jaxlib and Python, and the platform.
-
-    `built` is the jaxlib's date in the calendar. The last two are what jax itself tells builds of jaxlib between two
-    releases apart by, where it has them (until 0.4, `xla_extension_version`). They are evidence and no part of who the
-    writer is: a released jaxlib has one of each.
-    """
+    """Who exported it."""
 
     jax: str
+    """The version of jax."""
     jaxlib: str
+    """The version of jaxlib."""
     built: datetime.date
+    """The day on which the jaxlib was built, as in the calendar."""
     python: str
+    """The version of Python; `unknown` for an adopted artifact."""
     platform: str
+    """The platform on which it was exported, such as cpu."""
     jaxlib_extension_version: int | None = None
+    """What jax tells builds of jaxlib between two releases apart by. Evidence, and no part of who the writer is."""
     xla_extension_version: int | None = None
+    """The same until jaxlib 0.4."""
 
     @property
     def id(self) -> str:
@@ -55,30 +52,36 @@ class Writer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How it was exported. A field that has its default is not written down.
-
-    `allow` and `disabled_checks` map custom-call targets and checks to the reason why they are accepted. `mesh` maps
-    axis names to sizes, in order; empty for one device. `in_specs` has a spec for each positional argument, or for each
-    flat one of an artifact that was added without its source. `register` names the modules that the reader imports
-    first; the golden holds a copy of each. `refused_on` lists platforms that it was not exported for, and on which its
-    refusal is checked. `without_outputs` is why the golden has no outputs: readers compile it, and run nothing.
-    """
+    """How it was exported. A field that has its default is not written down."""
 
     # Defaults are left out (omit_defaults), so that a new option does not change the bytes of goldens without it.
 
     platforms: tuple[str, ...]
+    """The platforms that it was exported for."""
     allow: dict[str, str] = {}
+    """Custom-call targets that are accepted beside the stable list, each with its reason."""
     disabled_checks: dict[str, str] = {}
+    """Safety checks that jax.export left out, each with its reason."""
     vjp_order: int = 0
+    """How many orders of derivatives it has."""
     symbolic_shapes: tuple[str | None, ...] = ()
+    """The symbolic dimensions of each positional argument, null for none."""
     constraints: tuple[str, ...] = ()
+    """Constraints on these dimensions."""
     mesh: dict[str, int] = {}
+    """Axis names with their sizes, in order; empty for one device."""
     in_specs: tuple[str | None, ...] = ()
+    """A spec for each positional argument, or for each flat one of an adopted artifact; null for none."""
     calling_convention_version: int | None = None
+    """The version that was asked for; null for jax's own."""
     ignore_forward_compatibility: bool = False
+    """Whether it was exported for the newest readers only."""
     register: tuple[str, ...] = ()
+    """The modules that a reader imports first; the golden holds a copy of each."""
     refused_on: tuple[str, ...] = ()
+    """Platforms that it was not exported for, and on which it must be refused."""
     without_outputs: str = ""
+    """Why the golden has no outputs: readers compile it, and run nothing. Empty for others."""
 
     @property
     def devices(self) -> int:
@@ -87,22 +90,22 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One more call of the artifact, after the plain one with `inputs.npz`, and the result that it must have.
-
-    `vjp` is the order of the derivative that is called, 0 for the function itself. `inputs` and `outputs` are files of
-    the golden: flat arrays; without `inputs` those of the plain call are taken. With `refused`
-    the call must be refused, with a message that this regular expression matches; any other call has `outputs`, unless
-    the golden is one without. `mesh` is the mesh of the call where it is
-    another one; `spread` shards the arguments over it.
-    """
+    """One more call of the artifact, after the plain one with `inputs.npz`, and the result that it must have."""
 
     name: str
+    """The name of the call."""
     vjp: int = 0
+    """The order of the derivative that is called; 0 for the function itself."""
     inputs: str | None = None
+    """The file of its flat arguments; null for those of the plain call."""
     outputs: str | None = None
+    """The file of its flat results; null for a call that must be refused, and in a golden without outputs."""
     refused: str | None = None
+    """A regular expression: the call must be refused with a message that it matches. Null for any other call."""
     mesh: dict[str, int] = {}
+    """The mesh of the call, where it is another one."""
     spread: bool = False
+    """Whether the arguments are sharded over that mesh."""
 
     def expects(self, message: str) -> bool:
         """Whether a refusal with this message is the expected one.
@@ -113,25 +116,33 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How outputs are compared: the comparator's name, or ``module:function``, and tolerances.
+    """How outputs are compared.
 
-    A number applies to every dtype, a mapping to those that it names; null means the default of each dtype (of `ulp`:
-    none). `rtol` and `atol` are added as in `numpy.allclose`; `ulp` is in units in the last place.
+    A number applies to every dtype, a mapping to those that it names; null is the default of each dtype (of `ulp`:
+    none). `rtol` and `atol` are added as in `numpy.allclose`.
     """
 
     compare: str = "allclose"
+    """The comparator's name, or `module:function`."""
     rtol: float | dict[str, float] | None = None
+    """The relative tolerance."""
     atol: float | dict[str, float] | None = None
+    """The absolute tolerance."""
     ulp: int | dict[str, int] | None = None
+    """The tolerance in units in the last place."""
 
 
 class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Types as jax prints them (``float32[4,8]``), flat and in order, and the trees that hold them."""
+    """Types as jax prints them, flat and in order, and the trees that hold them."""
 
     inputs: tuple[str, ...]
+    """The types of the arguments, such as `float32[4,8]`."""
     outputs: tuple[str, ...]
+    """The types of the results."""
     in_tree: str
+    """The tree of the arguments."""
     out_tree: str
+    """The tree of the results."""
 
 
 def signature_of(envelope: Envelope) -> Signature:
@@ -145,28 +156,26 @@ def signature_of(envelope: Envelope) -> Signature:
 
 
 class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The jaxpr that was exported, in figures.
-
-    `primitives` counts each primitive by name in all inner jaxprs too (of cond, while, scan, jit, custom_vjp and so
-    on), once for each place that uses one. `constants` has the types of the arrays closed over (``float32[3]``),
-    `effects` their names in jax, sorted.
-    """
+    """The jaxpr that was exported, in figures."""
 
     primitives: dict[str, int]
+    """How many places use each primitive, those in inner jaxprs included (of cond, while, scan, jit, custom_vjp and so
+    on)."""
     constants: tuple[str, ...] = ()
+    """The types of the arrays that it closes over."""
     effects: tuple[str, ...] = ()
+    """The names of its effects in jax, sorted."""
 
 
 class Flattened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The trees of a function whose artifact cannot hold them all: such a node is a tuple of its leaves there.
-
-    `inputs` and `outputs` have the path of each flat argument and result in the function's own trees
-    (``args[0].layers[1].weight``, ``kwargs['rate']``, ``result.mean``), `nodes` the types that are tuples instead.
-    """
+    """The trees of a function whose artifact cannot hold them all: such a node is a tuple of its leaves there."""
 
     inputs: tuple[str, ...]
+    """The path of each flat argument in the function's own trees, such as `args[0].layers[1].weight`."""
     outputs: tuple[str, ...]
+    """The path of each flat result, such as `result.mean`."""
     nodes: tuple[str, ...]
+    """The types that are tuples instead."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -177,36 +186,48 @@ class Flattened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of golden.yaml.
 
-    `files` maps each file beside it to its SHA-256; nothing in it depends on the time, and on the machine only by the
-    instruction set of its processor, which outputs and noise depend on.
-
-    `out_shardings` says for more than one device which part of each output is on which device. `packages` has the
-    version of every package that was installed where `jaxexport backfill` wrote it; for others it is not written down.
-    `flattened` is None where the artifact holds the function's own trees. `inputs_made` says that the test gave only
-    the types of some arguments (`jax.ShapeDtypeStruct`), and the plugin made their values.
-    `instruction_set` is that of the processor that computed the outputs, as XLA calls it (``x86_64 AVX2``), empty where
-    nobody knows; `noise` says how the noise of the outputs was measured, None where it was not.
+    Nothing in it depends on the time, and on the machine only by the instruction set of its processor, which outputs
+    and noise depend on.
     """
 
     case: str
+    """The id of the case."""
     test: str
+    """The id by which pytest knows the test; empty where there is none."""
     name: str | None
+    """What distinguishes several calls in one test; null for none."""
     writer: Writer
+    """Who exported it."""
     flags: dict[str, bool | int | str | None]
+    """The configuration of jax that an export depends on, by flag."""
     options: Options
+    """How it was exported."""
     comparison: Comparison
+    """How its outputs are compared."""
     signature: Signature
+    """The types of arguments and results."""
     custom_calls: tuple[str, ...]
+    """The targets of its custom calls."""
     files: dict[str, str]
+    """Each file beside it with its SHA-256."""
     checks: tuple[Check, ...] = ()
+    """Further calls of the artifact."""
     out_shardings: tuple[str, ...] = ()
+    """For more than one device: which part of each output is on which device."""
     jaxpr: JaxprSummary | None = None
+    """The jaxpr in figures; null for an adopted artifact."""
     packages: dict[str, str] = {}
+    """The version of every package that was installed, where `jaxexport backfill` or `--record-packages` wrote it."""
     flattened: Flattened | None = None
+    """The function's own trees; null where the artifact holds them."""
     inputs_made: bool = False
+    """Whether values were made for arguments of which the test gave only the types (`jax.ShapeDtypeStruct`)."""
     instruction_set: str = ""
+    """That of the processor that computed the outputs, as XLA calls it (`x86_64 AVX2`); empty where nobody knows."""
     noise: NoiseRecord | None = None
+    """How the noise of the outputs was measured; null where it was not."""
     format: int = FORMAT
+    """The version of this form. A newer one than this version of pytest-jaxexport knows is refused."""
 
     @property
     def is_adopted(self) -> bool:
@@ -229,81 +250,3 @@ def as_stored(manifest: Manifest, stored: Manifest) -> Manifest:
     writer = structs.replace(manifest.writer, jaxlib_extension_version=None, xla_extension_version=None)
     writer = writer if writer == stored.writer else manifest.writer
     return structs.replace(manifest, packages=stored.packages, writer=writer)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Quotes text with line breaks, so that it reads back unchanged.
-
-    PyYAML folds some of them (U+0085) in other styles.
-    """
-
-    def text(self, value: str) -> yaml.ScalarNode:
-        """A YAML string."""
-        style = None if value.splitlines() in ([], [value]) else '"'
-        return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-
-_Dumper.add_representer(str, _Dumper.text)
-
-
-def dump_manifest(manifest: Manifest) -> bytes:
-    """golden.yaml as bytes, the same for the same manifest: fields in order, `format` first, where readers look."""
-    data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
-    for field in ("packages", "flattened", "inputs_made", "instruction_set", "noise"):
-        if not data[field]:  # a new field does not change the bytes of goldens without it
-            del data[field]
-    ordered = {"format": data.pop("format"), **data}
-    return yaml.dump(ordered, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120).encode()
-
-
-def load_manifest(path: Path) -> Manifest:
-    """Read a golden.yaml. Raises `GoldenError` naming the file and the field, also where only a rule is broken."""
-    try:
-        text = read_regular(path)
-    except FileNotFoundError:
-        raise GoldenError(f"{path}: expected a golden's manifest, found no such file. {RESTORE}") from None
-    except OSError as error:
-        raise GoldenError(f"{path}: cannot read this manifest: {error.strerror}.") from None
-    try:
-        fields = decode_yaml(text)  # once: YAML takes most of the time of a matrix with all results cached
-        _refuse_newer(path, fields)
-        manifest = msgspec.convert(fields, Manifest, builtin_types=(datetime.date,))
-    except msgspec.MsgspecError as error:
-        raise GoldenError(f"{path}: not a golden's manifest: {schema_problem(error)}. {RESTORE}") from None
-    check_manifest(manifest, f"{path}")
-    return manifest
-
-
-def check_manifest(manifest: Manifest, where: str) -> None:
-    """Raise `GoldenError` for a manifest that breaks a rule: nobody else has to ask where its names lead."""
-    for field, problem in problems(manifest):
-        raise GoldenError(f"{where}: {field}: {problem} {RESTORE}")
-
-
-def refuse_newer_format(path: Path) -> None:
-    """Raise `GoldenError` for a manifest that a newer version of this tool wrote.
-
-    A damaged or missing one may be overwritten.
-    """
-    try:
-        _refuse_newer(path, decode_yaml(read_regular(path)))
-    except (OSError, msgspec.MsgspecError):
-        return
-
-
-def _refuse_newer(path: Path, fields: Any) -> None:
-    # Before the rest is checked: a newer manifest may have fields that would be reported as damage.
-    version = msgspec.convert(fields, _Format).format
-    if version > FORMAT:
-        raise GoldenError(
-            f"{path}: manifest format {version}; this pytest-jaxexport reads up to {FORMAT}. Upgrade pytest-jaxexport."
-        )
-
-
-class _Format(msgspec.Struct):
-    """The one field that every version of golden.yaml has; unknown ones are allowed here."""
-
-    format: int
-
-
-RESTORE = "Restore the golden from version control, or write it again with `pytest --update-goldens`."

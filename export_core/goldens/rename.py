@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import Manifest, dump_manifest
+from export_core.goldens.manifest import Manifest
+from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.rules import is_plain_name
 from export_core.goldens.store import MANIFEST, Golden, GoldenStore, content_of
 

@@ -18,15 +18,8 @@ from export_core.artifact import Artifact, read_bytes
 from export_core.goldens import staging
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import (
-    RESTORE,
-    Manifest,
-    as_stored,
-    check_manifest,
-    dump_manifest,
-    load_manifest,
-    refuse_newer_format,
-)
+from export_core.goldens.manifest import Manifest, as_stored
+from export_core.goldens.manifest_file import RESTORE, check_manifest, dump_manifest, load_manifest, refuse_newer_format
 from export_core.goldens.noise import Noise, noise_from_npz
 from export_core.goldens.rules import is_plain_name
 from export_core.scratch import scratch_folder
@@ -38,7 +31,10 @@ ARTIFACT = "artifact.jaxexport"
 INPUTS = "inputs.npz"
 OUTPUTS = "outputs.npz"
 NOISE = "noise.npz"
-FOR_THE_EYE = ("module.mlir", "jaxpr.txt")
+MODULE_TEXT = "module.mlir"
+JAXPR_TEXT = "jaxpr.txt"
+LFS_POINTER = b"version https://git-lfs"
+FOR_THE_EYE = (MODULE_TEXT, JAXPR_TEXT)
 
 
 class WriteStatus(StrEnum):
@@ -51,14 +47,14 @@ class WriteStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Golden:
-    """One golden on disk, its manifest read.
-
-    In a run its manifest may have another comparison than on disk: `sources` says what set the parts of it.
-    """
+    """One golden on disk, its manifest read."""
 
     manifest: Manifest
+    """Its manifest. In a run it may have another comparison than on disk."""
     folder: Path
+    """Its folder."""
     sources: Sources = field(default_factory=dict)
+    """What set the parts of that comparison."""
 
     @functools.cached_property
     def id(self) -> str:
@@ -121,6 +117,10 @@ class Golden:
                         f"{path}: damaged: its line ends were converted to CR LF, as git's core.autocrlf does. Put "
                         "`* -text` into a file .gitattributes in the folder of goldens, and check them out again."
                     )
+                if content.startswith(LFS_POINTER):
+                    raise GoldenError(
+                        f"{path}: expected the file, found a Git LFS pointer. Fetch it with `git lfs pull`."
+                    )
                 raise GoldenError(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
         required = (ARTIFACT, INPUTS) if self.manifest.options.without_outputs else (ARTIFACT, INPUTS, OUTPUTS)
         for name in required:
@@ -133,6 +133,7 @@ class GoldenStore:
     """All goldens below `root`."""
 
     root: Path
+    """The folder of goldens."""
 
     def goldens(self) -> list[Golden]:
         """Every golden, by case, then by the build date of its writer.

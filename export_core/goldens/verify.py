@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from export_core.artifact import Artifact, ArtifactError
 from export_core.artifact.audit import unread_findings
 from export_core.goldens.dates import check_dates, check_writer
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.store import Golden, GoldenStore
+from export_core.goldens.store import MANIFEST, Golden, GoldenStore
 from export_core.releases import Calendar
 
 
@@ -37,10 +38,7 @@ def verify_goldens(
     """
     goldens = store.goldens()
     if not goldens:
-        raise GoldenError(
-            f"{store.root}: expected goldens, found none. Mark a test with @pytest.mark.export_compat and run "
-            "`pytest --update-goldens`, or name the folder with --goldens."
-        )
+        raise GoldenError(f"{store.root}: expected goldens, found none. {_what_to_do(store.root)}")
     problems = []
     for golden in goldens:
         # Hashes show damage since the writing; reading shows an artifact that was damaged before its hash was taken.
@@ -58,3 +56,15 @@ def verify_goldens(
     if calendar is not None:
         check_dates(goldens, calendar, all_known=all_known)
     return goldens
+
+
+def _what_to_do(root: Path) -> str:
+    """What to do about a folder without goldens."""
+    # The likeliest mistake: the command was run in a subfolder of the project.
+    for parent in () if root.is_absolute() else Path.cwd().parents:
+        if next((parent / root).glob(f"*/*/{MANIFEST}"), None):
+            return f"There are goldens in {parent / root}: run this command in {parent}."
+    return (
+        "Mark a test with @pytest.mark.export_compat and run `pytest --update-goldens`, or name the folder with "
+        "--goldens."
+    )

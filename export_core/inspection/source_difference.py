@@ -6,26 +6,34 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from export_core.artifact import ArtifactError, read_bytes
 from export_core.goldens import JaxprSummary, Manifest
+from export_core.goldens.store import ARTIFACT, JAXPR_TEXT, MODULE_TEXT
 from export_core.inspection.listings import jaxpr_difference, module_difference
+from export_core.inspection.module_text import TextError, module_text
 from export_core.untrusted import read_regular
-
-JAXPR, MODULE = "jaxpr.txt", "module.mlir"
 
 
 def source_difference(folder: Path, files_now: Mapping[str, bytes], then: Manifest, now: Manifest) -> list[str]:
     """Lines that show what is exported now beside what a golden holds; none where both listings say the same.
 
     Args:
-        folder: the golden's. A listing that it lacks, as one that was added without its source does, is left out.
+        folder: the golden's. Without module.mlir, the modules of both artifacts are compared, if the installed jaxlib
+            can print them. A jaxpr that it lacks, as a golden that was added without its source does, is left out.
         files_now: files as `produce` gives them, by name.
         then: the golden's manifest.
         now: today's.
     """
     lines = summary_difference(then.jaxpr, now.jaxpr)
-    for name, what, difference in ((JAXPR, "jaxpr", jaxpr_difference), (MODULE, "StableHLO", module_difference)):
-        old, new = _read(folder / name), files_now.get(name)
-        if old is not None and new is not None and (differing := difference(old, new.decode())):
+    for name, what, difference in (
+        (JAXPR_TEXT, "jaxpr", jaxpr_difference),
+        (MODULE_TEXT, "StableHLO", module_difference),
+    ):
+        old, new = _text(_read(folder / name)), _text(files_now.get(name))
+        if name == MODULE_TEXT and old is None:  # of both artifacts: two printers would differ everywhere
+            name = ARTIFACT
+            old, new = _module(_read(folder / name)), _module(files_now.get(name))
+        if old is not None and new is not None and (differing := difference(old, new)):
             lines += [f"{what} (- golden, + now; {folder / name}):", *(f"  {line}" for line in differing)]
     # Another jax lowers the same source to other operations: that is no change of the test.
     if lines and then.writer.id != now.writer.id:
@@ -61,8 +69,20 @@ def _counted(names: tuple[str, ...]) -> str:
     return ", ".join(name if count == 1 else f"{count} × {name}" for name, count in Counter(names).items()) or "none"
 
 
-def _read(path: Path) -> str | None:
+def _read(path: Path) -> bytes | None:
     try:
-        return read_regular(path).decode(errors="backslashreplace")
+        return read_regular(path)
     except OSError:
+        return None
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode(errors="backslashreplace")
+
+
+def _module(artifact: bytes | None) -> str | None:
+    """The module of an artifact as text; None where it cannot be read, or not printed here."""
+    try:
+        return None if artifact is None else module_text(read_bytes(artifact))
+    except (ArtifactError, TextError):
         return None

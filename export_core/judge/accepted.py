@@ -19,8 +19,11 @@ class Accepted(msgspec.Struct, frozen=True):
     """One thing with one reason, and the cases whose goldens have it."""
 
     what: str
+    """What was accepted."""
     reason: str
+    """Why."""
     cases: tuple[str, ...]
+    """The cases, or the goldens, that have it."""
 
 
 def accepted_in(manifests: Iterable[Manifest], policy: Policy) -> list[Accepted]:

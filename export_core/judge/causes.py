@@ -27,37 +27,50 @@ _WORST_JUDGEMENT = (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.KNOWN, Jud
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """Cells of a run with one judgement that fail alike.
-
-    `id` is the same for cells of another judgement that fail alike, and in the next run. `promised` counts those of the
-    `cells` that are inside their window. Lists are by build date. `change` says in which release it began and ended,
-    without a full stop; `since` is the jaxlib in which it began, `mended_in` the one in which it ended. All three are
-    empty where the run does not show it, or where it shows several. `upstream` is the id of a known upstream issue.
-    `not_replayable`: the own writers of all these goldens fail too, for no known reason. `message` and `example` are
-    those of one cell, `reproduce` is the command that runs it again.
-    """
+    """Cells of a run with one judgement that fail alike. Lists are by build date."""
 
     id: str
+    """The same for cells of another judgement that fail alike, and in the next run."""
     judgement: Judgement
+    """The judgement of its cells."""
     verdict: Verdict
+    """Their verdict."""
     stage: Stage
+    """How far they got."""
     platform: str
+    """Their platform."""
     message: str
+    """The message of one of them."""
     cells: int
+    """How many cells."""
     promised: int
+    """How many of them are inside their window."""
     goldens: int
+    """How many goldens."""
     cases: tuple[str, ...]
+    """The ids of the cases."""
     writers: tuple[str, ...]
+    """The jaxlib versions that wrote."""
     readers: tuple[str, ...]
+    """The jaxlib versions that read."""
     first_reader: ReaderOf
+    """The reader that was built first."""
     last_reader: ReaderOf
+    """The reader that was built last."""
     example: CellKey
+    """The name of one cell."""
     reproduce: str
+    """The shell command that runs that cell again."""
     change: str = ""
+    """In which release it began and ended, in words, without a full stop."""
     since: str = ""
+    """The jaxlib in which it began; empty where the run does not show it, or shows several."""
     mended_in: str = ""
+    """The jaxlib in which it ended; empty where the run does not show it, or shows several."""
     upstream: str = ""
+    """The id of a known upstream issue; empty for none."""
     not_replayable: bool = False
+    """The own writers of all these goldens fail too, for no known reason."""
 
 
 def with_causes(results: Iterable[Result]) -> list[Result]:

@@ -23,28 +23,40 @@ _FAILS = "fails"
 class Stretch(msgspec.Struct, frozen=True):
     """Releases next to each other by build date, oldest first, that gave the same bits.
 
-    The writer is one of them also where it was no reader of the run: its outputs are those of the golden. `outputs` is
-    the digest of the bits, empty where only the writer gave them. Errors are those against the writer's outputs.
+    The writer is one of them also where it was no reader of the run: its outputs are those of the golden.
     """
 
     readers: tuple[ReaderOf, ...]
+    """The releases."""
     outputs: str
+    """The digest of the bits, empty where only the writer gave them."""
     as_written: bool
+    """Whether these are the bits that the writer saw."""
     verdict: Verdict
+    """The verdict of their cells."""
     max_abs_error: float | None
+    """The largest absolute error against the writer's outputs."""
     max_rel_error: float | None
+    """The largest relative error against the writer's outputs."""
     max_noise_error: float | None
+    """The largest error in units of the writer's noise."""
 
 
 class GoldenDrift(msgspec.Struct, frozen=True):
     """The outputs of one golden on one platform, on one kind of device: the bits change from stretch to stretch."""
 
     case: str
+    """The id of the case."""
     golden: str
+    """The golden, `case/writer`."""
     writer: WriterOf
+    """The release that exported it."""
     platform: str
+    """The platform."""
     device: str
+    """The kind of device; empty on a CPU."""
     stretches: tuple[Stretch, ...]
+    """The stretches, oldest first."""
 
     @property
     def written_elsewhere(self) -> bool:
@@ -61,6 +73,7 @@ class Trend(msgspec.Struct, frozen=True):
     """What `jaxexport trend` shows of a run: the drift of each golden whose outputs were compared."""
 
     numbers: tuple[GoldenDrift, ...]
+    """A drift for each golden, platform and device."""
 
 
 @dataclass(frozen=True)

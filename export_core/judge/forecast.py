@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 
-import msgspec
 from msgspec.structs import replace
 
 from export_core.goldens import Golden
 from export_core.judge.custom_calls import status_of
+from export_core.judge.forecast_types import DeployedReader, Event, Forecast, ForecastDay, Generation, Kind, Obligations
 from export_core.judge.known import entry_name
 from export_core.judge.retention import (
     deletion_day,
@@ -24,97 +23,6 @@ from export_core.judge.retention import (
 from export_core.phrases import plural
 from export_core.policy import CustomCallChange, KnownFailure, Policy, Quirk
 from export_core.releases import Calendar, Windows, promise
-
-
-class Kind(StrEnum):
-    """What happens on a day."""
-
-    LEAVES = "leaves"  # goldens of a writer: no jaxlib built from this day on is promised to run them
-    CLOSES = "closes"  # a reader: no jaxlib built from this day on is promised to be read by it
-    RETIRES = "retires"  # a reader: no new jaxlib must run what its release exports, nor a golden that it must run
-    PRUNABLE = "prunable"  # goldens that nothing requires from this day on
-    EXPIRES = "expires"  # a known failure or a quirk: its last day
-    CUSTOM_CALL = "custom_call"  # a declared change of a custom call: its next phase begins
-
-
-class Event(msgspec.Struct, frozen=True):
-    """One thing that happens. `subject` is a jaxlib, known failure or custom call.
-
-    `kind` and `subject` identify an event: they stay the same where a later forecast moves it to another day.
-    """
-
-    kind: Kind
-    subject: str
-    text: str
-    goldens: tuple[str, ...] = ()
-
-
-class Generation(msgspec.Struct, frozen=True):
-    """The goldens of a writer, a count, with their window: no jaxlib built from `leaves` on is promised to run them."""
-
-    writer: str
-    built: datetime.date
-    leaves: datetime.date
-    goldens: int
-
-
-class Obligations(msgspec.Struct, frozen=True):
-    """What a jaxlib built on a day must do, given the goldens and releases that exist.
-
-    It must run the `goldens` (a count) of the writers `runs`; what it exports must run in the published `readers`. It
-    has `cases` goldens to write. `unwritten` counts, for each published writer whose artifacts it must run, the cases
-    without a golden by it.
-    """
-
-    runs: tuple[str, ...]
-    goldens: int
-    readers: tuple[str, ...]
-    cases: int
-    unwritten: dict[str, int]
-
-
-class DeployedReader(msgspec.Struct, frozen=True):
-    """A reader in use. It is promised to run what jaxlibs built until `promised_until` export.
-
-    `writer` is the newest published release, built `days` before that last day, or after it where `days` is negative;
-    `last_writer` is the newest that is promised.
-    """
-
-    jaxlib: str
-    built: datetime.date
-    promised_until: datetime.date
-    writer: str
-    writer_built: datetime.date
-    promised: bool
-    days: int
-    last_writer: str
-
-
-class ForecastDay(msgspec.Struct, frozen=True):
-    """A day on which something happens, `in_days` after the first."""
-
-    day: datetime.date
-    in_days: int
-    events: tuple[Event, ...]
-    release: Obligations
-
-
-class Forecast(msgspec.Struct, frozen=True):
-    """What `jaxexport forecast --json` prints: the days from `as_of` to `until` on which something happens.
-
-    `generations` are all writers by build date, also those whose goldens have left. `release` is what a jaxlib built on
-    `as_of` must do. `prunable` are goldens that nothing requires on that day.
-    """
-
-    as_of: datetime.date
-    until: datetime.date
-    goldens: int
-    cases: int
-    generations: tuple[Generation, ...]
-    deployed: tuple[DeployedReader, ...]
-    release: Obligations
-    prunable: tuple[str, ...]
-    days: tuple[ForecastDay, ...]
 
 
 def forecast(

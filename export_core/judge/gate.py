@@ -24,80 +24,114 @@ from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.releases import Calendar
 from export_core.urls import without_credentials
 
-KEPT, BROKEN, BAD_INPUT, INCOMPLETE, STALE = 0, 1, 2, 3, 4
-"""Exit codes of matrix and judge."""
+# The exit codes of a run.
+KEPT = 0
+"""Every promise is kept."""
+BROKEN = 1
+"""A promise is broken, or `fail_on` of the policy asks for it."""
+BAD_INPUT = 2
+"""Bad input: nothing was judged."""
+INCOMPLETE = 3
+"""A planned or required cell has no result that counts; this outranks broken. Or nothing was promised."""
+STALE = 4
+"""All else is kept, and an entry of the known failures or quirks is no longer true."""
 
 
 class ShardOf(msgspec.Struct, frozen=True):
     """Which part of a plan a run was, counted from 1."""
 
     index: int
+    """The number of the shard, from 1."""
     count: int
+    """How many shards the plan has."""
 
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"
 
 
 class RunIdentity(msgspec.Struct, frozen=True):
-    """What a run was a run of; each is empty where nobody says it.
-
-    `project` is its name, `commit` what was checked out, `source_url` where the files of that commit are shown, and
-    `ci_url` the job of a CI system. `tool` is the version of this package, `machine` its system, processor and cores,
-    `goldens` the folder of goldens as it was named, `policy_sha256` the hash of the policy.
-    """
+    """What a run was a run of. A field is empty where nobody says it."""
 
     project: str = ""
+    """The name of the project."""
     commit: str = ""
+    """What was checked out."""
     source_url: str = ""
+    """Where the files of that commit are shown."""
     ci_url: str = ""
+    """The job of a CI system."""
     tool: str = ""
+    """The version of pytest-jaxexport."""
     machine: str = ""
+    """System, processor and number of cores."""
     goldens: str = ""
+    """The folder of goldens as it was named."""
     policy_sha256: str = ""
+    """The hash of the policy."""
     started: datetime.datetime | None = None
+    """When the run began."""
     ended: datetime.datetime | None = None
+    """When it ended."""
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """summary.json: what was planned, what happened, and by which policy and calendar.
-
-    `uncovered` says what is missing beside the cells that were not run. `plan` is a digest of the whole plan: the same
-    for all its shards. `shard` says which of them this was. `flaky` counts the cells whose verdict was another one the
-    last time. `undecided` names outputs with elements that cannot tell right from wrong. `without_cells` names the
-    selected goldens that have no cell on the platforms asked for. `unpromised` says that no cell was promised, and is
-    empty if one was; `partial` says which part of the project's plan this was, and is empty if it was all of it.
-    `results_sha256` is the hash of results.jsonl. `promised` are the judgements of the cells inside their window, and
-    `causes` says what cells that fail have in common, the worst first; `known_issues` are the upstream issues that they
-    name. `failed_on` says what failed the run because `fail_on` of the policy asks for it.
-    """
+    """summary.json: what was planned, what happened, and by which policy and calendar."""
 
     planned: int
+    """The number of planned cells."""
     results: int
+    """The number of cells that have a result."""
     verdicts: dict[str, int]
+    """Cells by verdict."""
     judgements: dict[str, int]
+    """Cells by judgement."""
     stale: list[str]
+    """What of the list of known failures or quirks is no longer true, a sentence each."""
     as_of: datetime.date
+    """The day as of which the run was judged."""
     selection: dict[str, Any]
+    """What was asked for: readers, writers, cases, platforms. `whole` is true if the run had every golden with its
+    window."""
     policy: dict[str, Any]
+    """The policy by which it was judged, in the form of its JSON Schema."""
     calendar: dict[str, Any]
+    """The newest known release, the number of known releases, and a hash of their dates."""
     seconds: float
+    """Wall time of the run."""
     exit_code: int
+    """The exit code of the run."""
     custom_call_changes: list[JudgedChange] = []
+    """The declared changes of custom calls as of that day."""
     accepted: list[Accepted] = []
+    """What the goldens were accepted with: allowed calls, quirks, comparison rules, each with its reason."""
     undecided: list[str] = []
+    """Outputs with elements whose noise is so large that they cannot tell right from wrong."""
     uncovered: list[str] = []
+    """What is missing beside the cells that were not run: what the policy requires and no cell covers."""
     plan: str = ""
+    """A digest of the whole plan: the same for all its shards."""
     shard: ShardOf | None = None
+    """Which shard of the plan this was, null for all of it."""
     flaky: int = 0
+    """How many cells had another verdict the last time."""
     without_cells: str = ""
+    """The selected goldens that have no cell on the platforms asked for."""
     unpromised: str = ""
+    """That no cell was promised; empty if one was."""
     partial: str = ""
+    """Which part of the project's plan this was; empty if it was all of it."""
     results_sha256: str = ""
+    """The SHA-256 of results.jsonl."""
     promised: dict[str, int] = {}
+    """The cells inside their window, by judgement."""
     causes: list[Cause] = []
+    """What cells that fail have in common, the worst first."""
     known_issues: list[KnownIssue] = []
+    """The known upstream issues that the causes name."""
     failed_on: list[str] = []
+    """What failed the run because `fail_on` of the policy asks for it."""
     identity: RunIdentity = RunIdentity()
+    """What the run was a run of."""
 
 
 @dataclass(frozen=True)

@@ -30,28 +30,41 @@ class Judgement(StrEnum):
     """What a verdict means, given the two dates."""
 
     KEPT = "kept"
+    """A promised cell works."""
     BROKEN = "broken"
+    """A promised cell fails, or a cell gives wrong numbers, promised or not."""
     BONUS = "bonus"
+    """A cell works that nobody has promised."""
     OUTSIDE = "outside"
+    """A cell fails, or was not run, that nobody has promised."""
     KNOWN = "known"
+    """A broken cell that fails exactly as an entry of `known_failures` says."""
     INCOMPLETE = "incomplete"
+    """A cell was not run that had to run."""
 
 
 class WriterOf(msgspec.Struct, frozen=True, gc=False):
     """The release that exported it."""
 
     jax: str
+    """The version of its jax."""
     jaxlib: str
+    """The version of its jaxlib."""
     platform: str
+    """The platform on which it exported, such as cpu."""
     built: datetime.date
+    """The day on which its jaxlib was built."""
 
 
 class ReaderOf(msgspec.Struct, frozen=True, gc=False):
     """The release that ran it."""
 
     jax: str
+    """The version of its jax."""
     jaxlib: str
+    """The version of its jaxlib."""
     built: datetime.date
+    """The day on which its jaxlib was built."""
 
     @property
     def date_order(self) -> tuple[datetime.date, str, str]:
@@ -86,55 +99,75 @@ def reader_of(reader: Release) -> ReaderOf:
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """A judged cell.
-
-    `days` are those between the two build dates; `seconds` are wall time; errors are None if nothing was compared.
-    `max_noise_error` is in units of the noise that the golden's writer measured, None if it measured none. `allowed`
-    says by which rules numbers were compared, whether they passed or failed. `outputs` is a digest of the bits of all
-    outputs, empty if nothing was compared: two readers of a golden with the same one gave the same bits. `as_written`
-    says whether they are those that the writer saw.
-
-    `flaky` says which other verdict the same content had the last time, ``was crash on 2026-11-20``; the judgement is
-    of this one. `device` is the kind of device that it ran on or, in mode `compile`, was compiled for; `driver` what
-    drove it; `foreseen` what the artifact's bytes say of the platform. All are empty on a CPU.
-
-    `test` is the id by which pytest knows the case, ``tests/test_a.py::test_f``. `upstream` is the id of the known
-    upstream issue that a failing cell shows, `cause` that of its cause: cells with the same one fail alike. Both are
-    empty for a cell that works; a cause is known when the run has ended.
-    """
+    """A judged cell."""
 
     case: str
+    """The id of the case, such as `tests.test_model.test_attention`."""
     golden: str
+    """The golden, `case/writer`."""
     writer: WriterOf
+    """The release that exported it."""
     reader: ReaderOf
+    """The release that ran it."""
     platform: str
+    """The platform of the cell: cpu, cuda, rocm or tpu."""
     mode: Mode
+    """run; or compile, where only that was done."""
     stage: Stage
+    """How far the cell got."""
     verdict: Verdict
+    """What happened."""
     message: str
+    """What happened in words, one line or more; often empty for a cell that works."""
     signal: int | None
+    """The number of the signal that ended its process, null for none."""
     stderr: str
+    """The end of what native libraries printed."""
     max_abs_error: float | None
+    """The largest absolute error of an element, null if nothing was compared."""
     max_rel_error: float | None
+    """The largest relative error of an element, null if nothing was compared."""
     seconds: float
+    """Wall time of the cell."""
     custom_calls: tuple[str, ...]
+    """The targets of the custom calls in the artifact."""
     direction: Direction
+    """Whether the reader was built after the writer (backward), before it (forward), or on the same day."""
     days: int
+    """The days between the two build dates, never negative."""
     promised: bool
+    """Whether the reader is inside the window of the writer."""
     promised_until: datetime.date
+    """The last build date of a reader in this direction that is promised: in forward direction the earliest day."""
     judgement: Judgement
+    """What the verdict means."""
     reproduce: str
+    """The shell command that runs this cell again."""
     flaky: str = ""
+    """Which other verdict the same content had the last time, such as `was crash on 2026-11-20`; empty for none. The
+    judgement is that of this verdict."""
     device: str = ""
+    """The kind of device that it ran on or, in mode compile, was compiled for; empty on a CPU."""
     driver: str = ""
+    """What drove the device; empty on a CPU."""
     foreseen: str = ""
+    """What the bytes of the artifact say of the platform; empty on a CPU."""
     max_noise_error: float | None = None
+    """The largest error in units of the noise that the golden's writer measured, null if it measured none."""
     allowed: str = ""
+    """By which rules numbers were compared, whether they passed or failed."""
     outputs: str = ""
+    """A digest of the bits of all outputs, empty if nothing was compared. Two readers of a golden with the same digest
+    gave the same bits."""
     as_written: bool = False
+    """Whether the outputs have the bits that the writer saw."""
     test: str = ""
+    """The id by which pytest knows the case, such as `tests/test_model.py::test_attention`."""
     upstream: str = ""
+    """The id of the known upstream issue that it shows; empty for none, and for a cell that works."""
     cause: str = ""
+    """The id of its cause: cells with the same one fail alike. Empty for a cell that works, and until the run has
+    ended."""
 
     @property
     def golden_order(self) -> tuple[str, datetime.date, str]:

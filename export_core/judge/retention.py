@@ -31,7 +31,7 @@ def readers_in_use(policy: Policy) -> tuple[str, ...]:
     """The jaxlib versions that the policy names as deployed, or as readers by number."""
     # A wheel file is a candidate, which nobody has deployed; groups name nobody in particular.
     names = (part.strip().partition("-jax")[0] for part in policy.readers.split(","))
-    versions = (part for part in names if part not in ("", "window", "all") and not part.endswith(".whl"))
+    versions = (part for part in names if part not in ("", "window", "all", "newest") and not part.endswith(".whl"))
     return tuple(dict.fromkeys((*policy.retention.deployed, *versions)))
 
 

@@ -17,13 +17,21 @@ class Verdict(StrEnum):
     """What happened."""
 
     PASS = "pass"
+    """It ran, and its outputs are those that the writer saw, within the tolerance."""
     COMPILED = "compiled"
+    """It was compiled for a described device, and not run. Never called a pass."""
     NUMERICS = "numerics"
+    """It ran, and gave other numbers than the writer saw."""
     REFUSED = "refused"
+    """The reader refused it, by a message that this release is known to use."""
     ERROR = "error"
+    """The reader raised another error."""
     CRASH = "crash"
+    """Its process died by a signal."""
     TIMEOUT = "timeout"
+    """It took longer than the time limit of a cell."""
     NOT_RUN = "not_run"
+    """It was not run, for a reason that says nothing about the artifact, such as a full disk."""
 
 
 class CellKey(NamedTuple):

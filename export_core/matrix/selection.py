@@ -18,6 +18,7 @@ from export_core.releases.wheels import Wheel, read_wheel, wheels_in, with_wheel
 from export_core.urls import without_credentials
 
 GROUPS = ("window", "all")
+NEWEST = "newest"
 PROMISED = "promised"
 # The jax part has no slash or dash: a wheel's path may have "-jax0" in the name of a folder.
 _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
@@ -25,25 +26,27 @@ _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
 
 @dataclass(frozen=True)
 class Selection:
-    """What a run is asked for.
-
-    `readers` is a comma-separated list of ``window``, ``all`` and single readers. A reader is a jaxlib version, one
-    with the jax to go with it (``0.11.2-jax0.12.0.1``), or the path of a jaxlib wheel. `cases` are case ids or globs,
-    and `writers` jaxlib versions; empty takes all. `platforms` may name a mode (``cuda:run``), and `targets` other
-    devices to compile for than the usual ones (``cuda=a100``). `touching` names a release: only cells in which it
-    writes or reads. `only` is ``promised``, for cells inside their window, or empty. `wheels` are folders and `indexes`
-    URLs of package indexes, for releases that are not published.
-    """
+    """What a run is asked for."""
 
     readers: str = "window"
+    """With commas: `window`, `all`, `newest`, a jaxlib version, one with its jax (`0.11.2-jax0.12.0.1`), or the path of
+    a jaxlib wheel."""
     platforms: tuple[str, ...] = ("cpu",)
+    """Platforms, also with a mode: `cuda:run`."""
     cases: tuple[str, ...] = ()
+    """Case ids or globs; empty takes all."""
     writers: tuple[str, ...] = ()
+    """jaxlib versions; empty takes all."""
     touching: str = ""
+    """A release: only cells in which it writes or reads."""
     wheels: tuple[str, ...] = ()
+    """Folders with releases that are not published."""
     indexes: tuple[str, ...] = ()
+    """URLs of package indexes with releases that are not published."""
     targets: tuple[str, ...] = ()
+    """Other devices to compile for than the usual ones: `cuda=a100`."""
     only: str = ""
+    """`promised`, for cells inside their window, or empty."""
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -96,9 +99,10 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
     """
     if not selection.named:
         raise MatrixError(
-            f"--readers: expected window, all or jaxlib versions such as 0.9.2,0.12.0.1, found {selection.readers!r}."
+            "--readers: expected window, all, newest or jaxlib versions such as 0.9.2,0.12.0.1, "
+            f"found {selection.readers!r}."
         )
-    named = [text for text in (*selection.named, selection.touching) if text and text not in GROUPS]
+    named = [text for text in (*selection.named, selection.touching) if text and text not in (*GROUPS, NEWEST)]
     files = {text: _read_jaxlib_wheel(path) for text in named if (path := _split_pair(text)[0]).endswith(".whl")}
     wheels = tuple(wheel for folder in selection.wheels for wheel in wheels_in(Path(folder)))
     known = with_wheels(calendar, (*files.values(), *wheels))
@@ -130,7 +134,7 @@ def choose_readers(
     """
     files = known.files
     existing = known.calendar.as_of(as_of)
-    existing.newest()  # an error if the day is before the first release
+    newest = existing.newest()  # an error if the day is before the first release
 
     def single(text: str) -> Release:
         jaxlib, jax = _split_pair(text)
@@ -138,7 +142,7 @@ def choose_readers(
         return existing.pair(version, jax) if jax else existing.release(version)
 
     spelled: dict[Release, str] = {}
-    for text in selection.named:
+    for text in (newest if name == NEWEST else name for name in selection.named):
         if text == "all":
             spelled |= {existing.release(version): version for version in existing.versions()}
         elif text == "window":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import msgspec
@@ -16,6 +17,9 @@ TITLE = "export_compat.yaml: what a project asks for"
 
 def titled(name: str, title: str, schema: dict[str, Any]) -> dict[str, Any]:
     """A schema as its file begins: dialect, `$id`, title."""
+    for part in schema["$defs"].values():
+        if "description" in part:  # a docstring, indented as in its source
+            part["description"] = inspect.cleandoc(part["description"])
     return {"$schema": DIALECT, "$id": IDENTIFIER.format(name), "title": title, **schema}
 
 

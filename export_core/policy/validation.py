@@ -10,7 +10,8 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from export_core.policy.model import CustomCallChange, KnownFailure, Policy, Quirk
+from export_core.policy.entries import CustomCallChange, KnownFailure, Quirk
+from export_core.policy.model import Policy
 from export_core.policy.numbers import NumbersRule
 from export_core.policy.toml_lines import Key
 from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError, load_calendar
@@ -46,7 +47,7 @@ def problems(policy: Policy) -> Problems:
         if not 0 <= (days := getattr(policy.windows, name)) <= LONGEST_WINDOW:
             yield ("windows", name), f"expected 0 to {LONGEST_WINDOW} days, found {days}."
     if not any(reader.strip() for reader in policy.readers.split(",")):
-        yield ("readers",), "expected window, all or jaxlib versions, found none."
+        yield ("readers",), "expected window, all, newest or jaxlib versions, found none."
     if policy.platforms is not None:
         yield from _platforms(("platforms",), tuple(policy.platforms), least=1)
     yield from _required(policy)

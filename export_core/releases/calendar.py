@@ -7,8 +7,10 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 from packaging.version import InvalidVersion, Version
 
 from export_core.phrases import close_match, did_you_mean
@@ -17,41 +19,50 @@ from export_core.releases.errors import ReleaseError
 StableHloVersions = tuple[str | None, str | None, str | None]
 """The current, WEEK_4 and WEEK_12 versions of a jaxlib; None where it has no such call, or was not measured."""
 
+_YANKED = Meta(description="Why the index withdrew it; true where it gives no reason.")
+
 
 class JaxlibRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One published jaxlib.
+    """One published jaxlib."""
 
-    `built` is the newest time stamp inside its x86-64 Linux wheel: JAX's compatibility windows count from it. `yanked`
-    is the reason for which the index withdrew it, true where it gives none.
-    """
-
-    built: datetime.date
-    python: tuple[str, ...] = ("3.12",)
-    stablehlo: StableHloVersions = (None, None, None)
-    yanked: bool | str = False
+    built: Annotated[
+        datetime.date,
+        Meta(description="The newest time stamp inside its x86-64 Linux wheel: JAX's windows count from it."),
+    ]
+    python: Annotated[tuple[str, ...], Meta(description="The versions of CPython that it has wheels for.")] = ("3.12",)
+    stablehlo: Annotated[
+        StableHloVersions,
+        Meta(description="Its current, WEEK_4 and WEEK_12 versions of StableHLO; null where nobody measured them."),
+    ] = (None, None, None)
+    yanked: Annotated[bool | str, _YANKED] = False
 
 
 class JaxRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One published jax, and the oldest jaxlib that it imports with."""
+    """One published jax."""
 
-    built: datetime.date
-    minimum_jaxlib: str
-    yanked: bool | str = False
+    built: Annotated[datetime.date, Meta(description="The day on which it was built.")]
+    minimum_jaxlib: Annotated[str, Meta(description="The oldest jaxlib that it imports with.")]
+    yanked: Annotated[bool | str, _YANKED] = False
 
 
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Packages an environment needs beside jax and jaxlib, for releases built up to the day `until` (None: all)."""
+    """What environments need beside jax and jaxlib."""
 
     add: tuple[str, ...]
+    """The packages."""
     until: datetime.date | None = None
+    """For releases built up to this day; null for all."""
 
 
 class CalendarFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file of releases: the shipped calendar, or what a project adds to it."""
 
     jaxlib: dict[str, JaxlibRelease] = {}
+    """By version: when it was built."""
     jax: dict[str, JaxRelease] = {}
+    """By version: when it was built, the jaxlib it needs."""
     requirements: tuple[Requirement, ...] = ()
+    """Packages that environments need beside jax and jaxlib; of the shipped calendar only."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +70,11 @@ class Release:
     """A jaxlib release with the jax that goes with it: what a reader or a writer is made of."""
 
     jaxlib: str
+    """The version of jaxlib."""
     jax: str
+    """The version of jax."""
     built: datetime.date
+    """The day on which the jaxlib was built."""
 
     @property
     def pair(self) -> str:
@@ -99,9 +113,13 @@ class Calendar:
     """Every release known on a day. Immutable; `as_of` gives the calendar of an earlier day."""
 
     jaxlib: Mapping[str, JaxlibRelease]
+    """Each jaxlib, by version."""
     jax: Mapping[str, JaxRelease]
+    """Each jax, by version."""
     requirements: tuple[Requirement, ...] = ()
+    """What environments of some releases need beside jax and jaxlib."""
     day: datetime.date | None = None
+    """The day that it is the calendar of; None for all that is known."""
 
     def versions(self) -> list[str]:
         """All jaxlib versions that can be installed, oldest build first: neither yanked nor without a matching jax."""
@@ -213,14 +231,31 @@ class Calendar:
         try:
             return self.jaxlib[jaxlib]
         except KeyError:
-            known = self.versions()
-            newest = f" The newest known is {known[-1]}, built {self.built(known[-1])}." if known else ""
-            raise ReleaseError(
-                f"jaxlib {jaxlib} is not in the release "
-                f"calendar{self._as_of()}.{_similar_release(jaxlib, known)}{newest} `jaxexport releases list` shows "
-                "all, and `jaxexport releases refresh` adds those that were published since. Add an unpublished one "
-                "with its build date under `releases:` in the policy file."
-            ) from None
+            raise ReleaseError(self._unknown(jaxlib)) from None
+
+    def _unknown(self, jaxlib: str) -> str:
+        """What is said of a jaxlib that the calendar lacks."""
+        known = self.versions()
+        text = f"jaxlib {jaxlib} is not in the release calendar{self._as_of()}."
+        oldest = min(known, key=version_key, default=None)
+        if oldest and _is_older(jaxlib, oldest):
+            return (
+                f"{text} It is older than all releases there, the oldest of which is {oldest}, built "
+                f"{self.built(oldest)}. `jaxexport releases list` shows all."
+            )
+        newest = f" The newest known is {known[-1]}, built {self.built(known[-1])}." if known else ""
+        return (
+            f"{text}{_similar_release(jaxlib, known)}{newest} `jaxexport releases list` shows all, and `jaxexport "
+            "releases refresh` adds those that were published since. Add an unpublished one with its build date under "
+            "`releases:` in the policy file."
+        )
+
+
+def _is_older(text: str, version: str) -> bool:
+    try:
+        return version_key(text) < version_key(version)
+    except ReleaseError:  # it is no version
+        return False
 
 
 def _similar_release(text: str, known: Sequence[str]) -> str:

@@ -14,8 +14,11 @@ class Direction(StrEnum):
     """Seen from the reader: backward when it was built after the writer, forward when before."""
 
     BACKWARD = "backward"
+    """The reader was built after the writer."""
     FORWARD = "forward"
+    """The reader was built before the writer."""
     SAME = "same"
+    """Both were built on the same day: they promise each other everything."""
 
 
 @dataclass(frozen=True)
@@ -27,21 +30,24 @@ class Windows:
     """
 
     backward_days: int = 180
+    """How long after the writer a reader may be built."""
     forward_days: int = 21
+    """How long before the writer a reader may be built."""
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What the two build dates mean. `days` is their distance, never negative.
-
-    `until` is the last build date of a reader in this direction that is still promised: the later end of the window for
-    backward and same, the earlier end for forward.
-    """
+    """What two build dates mean."""
 
     direction: Direction
+    """Whether the reader was built after the writer, before it, or on the same day."""
     days: int
+    """Their distance, never negative."""
     promised: bool
+    """Whether the reader is inside the window."""
     until: datetime.date
+    """The last build date of a reader in this direction that is promised: the later end of the window for backward and
+    same, the earlier end for forward."""
 
 
 @functools.lru_cache(maxsize=1 << 14)  # a run asks for the same few hundred pairs again and again

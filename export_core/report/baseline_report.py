@@ -35,57 +35,83 @@ TITLES = {
 
 
 class ComparedRun(msgspec.Struct, frozen=True):
-    """One of the two runs. `judgements` are those in its own summary; `plan` is the digest of its plan."""
+    """One of the two runs."""
 
     as_of: datetime.date
+    """The day as of which it was judged."""
     planned: int
+    """The number of planned cells."""
     results: int
+    """The number of results."""
     judgements: dict[str, int]
+    """Cells by judgement, as its own summary has them."""
     exit_code: int
+    """Its exit code."""
     plan: str
+    """The digest of its plan."""
 
 
 class CellState(msgspec.Struct, frozen=True):
     """What a cell was in one run, judged by the policy of the new one."""
 
     judgement: Judgement
+    """What the verdict means, by the policy of the new run."""
     verdict: Verdict
+    """What happened."""
     mode: Mode
+    """run or compile."""
     stage: Stage
+    """How far the cell got."""
     message: str
+    """What happened in words."""
 
 
 class ChangedCell(msgspec.Struct, frozen=True):
-    """A cell that changed.
-
-    `then` is null for a cell that only the new run has, `now` for one that only the baseline has. `other_golden`: the
-    golden of that name is not the same in both runs. `reproduce` is the command that runs the newer one again.
-    """
+    """A cell that changed."""
 
     change: Change
+    """How it changed."""
     case: str
+    """The id of the case."""
     golden: str
+    """The golden, `case/writer`."""
     writer: WriterOf
+    """The release that exported it."""
     reader: ReaderOf
+    """The release that ran it."""
     platform: str
+    """The platform of the cell."""
     direction: Direction
+    """Whether the reader was built after the writer, before it, or on the same day."""
     days: int
+    """The days between the two build dates."""
     promised: bool
+    """Whether the reader is inside the window of the writer."""
     promised_until: datetime.date
+    """The last build date of a reader in this direction that is promised."""
     then: CellState | None
+    """What it was in the baseline; null for a cell that only the new run has."""
     now: CellState | None
+    """What it is in the new run; null for a cell that only the baseline has."""
     other_golden: bool
+    """The golden of that name is not the same in both runs."""
     reproduce: str
+    """The shell command that runs the newer one again."""
 
 
 class BaselineReport(msgspec.Struct, frozen=True):
-    """What `jaxexport judge NEW --baseline OLD --json` prints. `cells` are all but the unchanged ones."""
+    """What `jaxexport judge NEW --baseline OLD --json` prints."""
 
     now: ComparedRun
+    """The new run."""
     baseline: ComparedRun
+    """The earlier run."""
     caveats: list[str]
+    """What makes the two hard to compare, a sentence each."""
     counts: dict[str, int]
+    """Cells by change."""
     cells: list[ChangedCell]
+    """All cells but the unchanged ones."""
 
 
 def baseline_report(difference: BaselineDifference) -> BaselineReport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 
-from export_core.judge.forecast import Event, Forecast, Kind, Obligations
+from export_core.judge.forecast_types import Event, Forecast, Kind, Obligations
 from export_core.phrases import plural
 
 

@@ -25,6 +25,7 @@ from export_core.untrusted import decode_json, read_regular
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"
 LOCK = ".lock"
+_IGNORE = "# jaxexport made this folder: results of a run are not committed.\n*\n"
 
 
 class _Finished(msgspec.Struct):
@@ -43,7 +44,7 @@ class Journal:
         self._folder = folder
         self._lock = filelock.FileLock(folder / LOCK)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            _make_folder(folder)
             # A lock of the system, which ends with the process: a run that was killed leaves nobody locked out.
             self._lock.acquire(blocking=False)
         except filelock.Timeout:
@@ -159,6 +160,14 @@ class Journal:
     def _opened(self) -> FileIO:
         """The results to append to, unbuffered: a buffer that did not fit on the disk would be written again, torn."""
         return (self._folder / RESULTS).open("ab", buffering=0)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder, and its parents. The outermost one that is new has a .gitignore: git then ignores all of it."""
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    if new:
+        (new[-1] / ".gitignore").write_text(_IGNORE)
 
 
 def _complete_lines(path: Path) -> tuple[list[bytes], bytes]:

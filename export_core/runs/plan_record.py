@@ -41,26 +41,33 @@ _HASHED = ("calendar", "goldens", "cells", "wheels", "policy")
 class PlanRecord(msgspec.Struct, frozen=True):
     """plan.json: what decides the results of a run.
 
-    `tool` is our version and a hash of our code; `goldens` are hashes by golden; `cells`, `wheels` and `policy` are
-    hashes; `calendar` is what the summary says of it; `limits` are those of one cell. Of a shard, all of these are
-    those of the plan that it is a part of, and so is `planned`.
-
-    `own_cells` are the cells of this run, or of this shard: for each reader on a platform the numbers of goldens, such
-    as ``0-17,20``, counted in the order of their ids. `cells` is the hash of these for the whole plan.
+    Of a shard, all but `own_cells` and `shard` are those of the plan that it is a part of.
     """
 
     tool: str
+    """Our version and a hash of our code."""
     as_of: str
+    """The day as of which cells are judged."""
     selection: dict[str, Any]
+    """What was asked for."""
     goldens: dict[str, str]
+    """The hash of each golden, by its id."""
     cells: str
+    """A hash of `own_cells` for the whole plan."""
     planned: int
+    """The number of cells of the whole plan."""
     policy: str
+    """A hash of the policy."""
     limits: dict[str, float]
+    """The limits of one cell: seconds, bytes."""
     wheels: str
+    """A hash of the unpublished wheels."""
     calendar: dict[str, Any]
+    """What the summary says of the calendar."""
     own_cells: dict[str, str]
+    """For each reader on a platform the numbers of goldens, such as `0-17,20`, counted in the order of their ids."""
     shard: str = ""
+    """Which shard it is, such as 1/4; empty for the whole plan."""
 
     @property
     def digest(self) -> str:

@@ -31,8 +31,11 @@ class RecordedRun(NamedTuple):
     """A finished run, or shard, as its folder has it."""
 
     results: list[Result]
+    """Its results, in order."""
     summary: Summary
+    """Their summary."""
     plan: PlanRecord
+    """What decided them."""
 
 
 def result_line(result: Result) -> bytes:

@@ -16,14 +16,23 @@ class Stage(StrEnum):
     """How far a cell got, in order."""
 
     ENVIRONMENT = "environment"
+    """The reader's environment is found or built, and its worker starts."""
     READ = "read"
+    """The golden's files are read, and the modules that it registers are imported."""
     AUDIT = "audit"
+    """Its custom calls are checked, before anything is compiled."""
     DESERIALIZE = "deserialize"
+    """The reader deserializes the artifact."""
     MODULE = "module"
+    """jaxlib parses the StableHLO module."""
     LOWER = "lower"
+    """The call is lowered for the platform."""
     COMPILE = "compile"
+    """XLA compiles it."""
     RUN = "run"
+    """The device runs it."""
     COMPARE = "compare"
+    """The outputs are compared with those that the writer saw."""
 
 
 class VariantRequest(msgspec.Struct, frozen=True):

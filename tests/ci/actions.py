@@ -251,6 +251,9 @@ EMULATED: dict[str, Callable[..., dict[str, str] | None]] = {
     "actions/cache@v5": Actions._cache,
     "actions/upload-artifact@v6": Actions._upload,
     "actions/download-artifact@v7": Actions._download,
+    # As action.yml names them: v5.0.5 and v7.0.0.
+    "actions/cache@27d5ce7f107fe9357f9df03efb73ab90386fccae": Actions._cache,
+    "actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f": Actions._upload,
 }
 
 

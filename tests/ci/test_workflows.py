@@ -108,25 +108,14 @@ def test_a_tag_is_judged_in_environments_that_no_branch_cached():
 
 
 def test_these_actions_are_used_and_emulated():
-    used = {
+    assert {
         step["uses"]
         for path in (*WORKFLOWS, ACTION)
         for read in [Workflow.read(path)]
         for job in read.get("jobs", {"": read.get("runs")}).values()
         for step in job["steps"]
         if "uses" in step
-    }
-    assert (
-        used
-        == {*EMULATED}
-        == {
-            "actions/checkout@v6",
-            "actions/setup-python@v6",
-            "actions/cache@v5",
-            "actions/upload-artifact@v6",
-            "actions/download-artifact@v7",
-        }
-    )
+    } == {*EMULATED}
 
 
 CONTEXTS: dict[str, Any] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from page_folders import make
 
-from tools.printed import FENCE, PrintedError, check, matches, read, renewed
+from tools.printed import FENCE, PrintedError, check, matches, read, renew, renewed
 
 ROOT = Path(__file__).parents[2]
 PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -17,10 +17,10 @@ RUN = [
     pytest.param(
         page,
         id=page.path.relative_to(ROOT).as_posix(),
-        marks=[pytest.mark.matrix] if page.group == "matrix" else [],
+        marks=[getattr(pytest.mark, page.group)] if page.group else [],
     )
     for page in PAGES
-    if page.runs
+    if page.runs and not any(page in other.session[:-1] for other in PAGES)
 ]
 # Pages with blocks that no test can run, and how many; each block says why.
 NOT_RUN: dict[str, int] = {}
@@ -92,3 +92,20 @@ def test_a_page_that_shows_something_else_fails(tmp_path):
     path.write_text(PAGE.format(shown="one").replace("exit: 3", "exit: 0"))
     with pytest.raises(PrintedError, match="exit code 0 expected, 3 found"):
         check(read(path), make("empty", tmp_path / "code"))
+
+
+def test_a_page_continues_where_another_ended(tmp_path):
+    (tmp_path / "1.md").write_text("```console\n$ mkdir inner && cd inner && WHO=1 && export WHO\n```\n")
+    (tmp_path / "2.md").write_text("<!-- continues: 1.md -->\n```console\n$ echo $WHO in $(basename $PWD)\nold\n```\n")
+    page = read(tmp_path / "2.md")
+    assert [part.path.name for part in page.session] == ["1.md", "2.md"]
+    texts = renew(page, make("empty", tmp_path / "run"))
+    assert "\n1 in inner\n" in texts[tmp_path / "2.md"]
+
+
+def test_columns_count_from_their_block_on(tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text(
+        "```console\n$ echo $COLUMNS\n100\n```\n<!-- columns: 80 -->\n```console\n$ echo $COLUMNS\n80\n```\n"
+    )
+    check(read(path), make("empty", tmp_path / "run"))

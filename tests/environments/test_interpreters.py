@@ -12,7 +12,7 @@ from export_core.environments import environment as environments
 from export_core.environments.build import Built, Recipe
 from export_core.environments.environment import ReaderEnvironments
 from export_core.environments.errors import EnvironmentFailed
-from export_core.environments.interpreters import find_python, interpreter_for, python_for
+from export_core.environments.interpreters import find_python, interpreter_for, interpreter_here, python_for
 from export_core.environments.placement import Placement
 from export_core.releases import JaxlibRelease, Release, load_calendar
 
@@ -41,6 +41,7 @@ def machine(tmp_path, monkeypatch):
     script(tmp_path / "uv-command", "echo 'error: no download found for 3.77' >&2; exit 2")
     yield tmp_path
     find_python.cache_clear()
+    interpreter_here.cache_clear()
 
 
 def find(machine: Path, version: str = WANTED) -> str:
@@ -92,6 +93,23 @@ def test_a_file_that_cannot_be_run_is_passed_over(machine):
 def test_where_there_is_none_uv_is_asked_to_download_one(machine):
     script(machine / "uv-command", f'[ "$*" = "python install {WANTED}" ]')
     assert find(machine) == WANTED
+
+
+def test_one_that_uv_downloads_is_named_as_the_next_run_names_it(machine):
+    expected = machine / "uv" / f"cpython-{WANTED}.1-linux" / "bin" / f"python{WANTED}"
+    downloading = (
+        f"mkdir -p {expected.parent}; printf '#!/bin/sh\necho Python {WANTED}.1\n' > {expected}; chmod +x {expected}"
+    )
+    script(machine / "uv-command", f"PATH=/bin:/usr/bin; {downloading}")
+    assert find(machine) == str(expected)
+    find_python.cache_clear()
+    assert find(machine) == str(expected)
+
+
+def test_nothing_is_downloaded_to_say_where_an_environment_will_be(machine):
+    assert interpreter_here((WANTED,)) == ""
+    other = python(machine / "path" / "python3.76", "3.76.1")
+    assert interpreter_here(("3.76", WANTED)) == str(other)
 
 
 def test_without_any_the_error_says_what_was_searched(machine):

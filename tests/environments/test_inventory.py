@@ -18,6 +18,7 @@ from making import make_wheel
 from export_core.cli.app import jaxexport
 from export_core.environments import locks as locks_module
 from export_core.environments.build import READY, Recipe, build, find_built
+from export_core.environments.errors import UnknownEnvironment
 from export_core.environments.inventory import cached_environments, remove, to_clean
 from export_core.environments.locks import EnvironmentLocks
 
@@ -82,6 +83,35 @@ def test_with_yes_what_is_unused_for_that_long_is_removed(cache):
     assert (old.exists(), half.exists(), new.exists()) == (False, False, True)
     run("clean", "--all", "--yes")
     assert not new.exists()
+
+
+def test_those_with_a_name_are_removed(cache):
+    first, second, other = (made(cache, name) for name in ("jaxlib-0.9.0-a", "writer-0.9.0-b", "jaxlib-0.9.1-c"))
+    assert "2 environments of 0.0 GB would be removed" in run("clean", "jaxlib-0.9.0-a", "writer-*", "*-b")
+    run("clean", "jaxlib-0.9.0-a", "writer-*", "--yes")
+    assert (first.exists(), second.exists(), other.exists()) == (False, False, True)
+
+
+def test_a_named_one_that_is_in_use_stays(cache):
+    folder = made(cache, "jaxlib-0.9.0-a")
+    with EnvironmentLocks() as locks:
+        assert locks.take(folder)
+        for words in ([], ["--yes"]):
+            printed = run("clean", folder.name, *words)
+            assert "jaxlib-0.9.0-a: in use, not removed\n0 environments of 0.0 GB" in printed
+    assert folder.exists()
+
+
+def test_an_unknown_name_removes_nothing(cache):
+    folder = made(cache, "jaxlib-0.9.0-a")
+    with pytest.raises(UnknownEnvironment, match=r"^jaxlib-0\.9\.9: no environment has this name in .*list` shows all"):
+        CliRunner().invoke(jaxexport, ["environments", "clean", "*-a", "jaxlib-0.9.9", "--yes"], catch_exceptions=False)
+    assert folder.exists()
+
+
+def test_names_go_without_an_age(cache):
+    done = CliRunner().invoke(jaxexport, ["environments", "clean", "x", "--older-than", "3"])
+    assert "NAME cannot be combined with --all or --older-than." in done.output
 
 
 def test_one_in_use_stays_until_its_process_is_killed(cache):

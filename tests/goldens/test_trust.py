@@ -17,7 +17,7 @@ from making import files, manifest, write_golden, writer
 from export_core.comparing.stored_noise import check_noise
 from export_core.goldens import Check, Comparison, Golden, GoldenError, GoldenStore, Manifest, Options, rules, staging
 from export_core.goldens.arrays import leaf_of
-from export_core.goldens.manifest import check_manifest, dump_manifest, load_manifest
+from export_core.goldens.manifest_file import check_manifest, dump_manifest, load_manifest
 from export_core.goldens.noise import noise_to_npz
 from export_core.goldens.noise_record import NoiseRecord
 from export_core.goldens.rules import found_in

@@ -22,6 +22,11 @@ def exported(function, *, jaxpr=True):
     return files, kept
 
 
+def with_artifact(function):
+    files, kept = exported(function)
+    return {**files, "artifact.jaxexport": bytes(jax.export.export(jax.jit(function))(X).serialize())}, kept
+
+
 def written(folder, files):
     for name, content in files.items():
         (folder / name).write_bytes(content)
@@ -53,6 +58,23 @@ def test_another_value_of_a_constant_shows_in_stablehlo_alone(tmp_path):
 def test_a_golden_without_listings_and_figures_shows_nothing(tmp_path):
     _, golden = exported(jnp.sin, jaxpr=False)
     now, today = exported(jnp.cos)
+    assert source_difference(tmp_path, now, golden, today) == []
+
+
+def test_without_the_text_of_the_module_the_artifacts_show_its_difference(tmp_path):
+    (then, golden), (now, today) = (with_artifact(lambda x, c=c: x * np.array([1, 2, c], np.float32)) for c in (3, 4))
+    del then["module.mlir"]
+    (head, *lines) = source_difference(written(tmp_path, then), now, golden, today)
+    assert head == f"StableHLO (- golden, + now; {tmp_path / 'artifact.jaxexport'}):"
+    assert [line for line in lines if "3.000000e+00" in line or "4.000000e+00" in line]
+    assert source_difference(tmp_path, then, golden, golden) == []
+
+
+def test_an_artifact_that_cannot_be_printed_shows_nothing(tmp_path):
+    then, golden = with_artifact(jnp.sin)
+    del then["module.mlir"]
+    now, today = with_artifact(jnp.sin)
+    (written(tmp_path, then) / "artifact.jaxexport").write_bytes(b"damaged")
     assert source_difference(tmp_path, now, golden, today) == []
 
 

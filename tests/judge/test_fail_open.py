@@ -16,7 +16,7 @@ from rows import write_rows
 
 from export_core.environments.environment import this_interpreter
 from export_core.goldens import Comparison, GoldenStore
-from export_core.goldens.manifest import dump_manifest
+from export_core.goldens.manifest_file import dump_manifest
 from export_core.judge import Judgement, Result
 from export_core.judge.result import ReaderOf
 from export_core.matrix import Verdict
@@ -132,9 +132,9 @@ def nothing(project: Path) -> None:
         (write("export_compat.yaml", "requird: {}"), MATRIX, 2, "export_compat.yaml:1: requird: unknown key. Did you mean `required`?"),
         (write("export_compat.yaml", ""), MATRIX, 2, "export_compat.yaml: expected a policy, found an empty file."),
         (write("export_compat.yml", "goldens: golden"), MATRIX, 2, "export_compat.yml: expected the policy in export_compat.yaml."),
-        (write("export_compat.yaml", "readers: ' , '"), ("plan",), 2, "export_compat.yaml:1: readers: expected window, all or jaxlib"),
-        (write("export_compat.yaml", "readers: []"), ("plan",), 2, "readers: expected window, all or jaxlib versions, found none."),
-        (nothing, ("matrix", "--readers", ""), 2, "--readers: expected window, all or jaxlib versions"),
+        (write("export_compat.yaml", "readers: ' , '"), ("plan",), 2, "export_compat.yaml:1: readers: expected window, all, newest or jaxlib"),
+        (write("export_compat.yaml", "readers: []"), ("plan",), 2, "readers: expected window, all, newest or jaxlib versions, found none."),
+        (nothing, ("matrix", "--readers", ""), 2, "--readers: expected window, all, newest or jaxlib versions"),
         (write("export_compat.yaml", "platforms: {}"), MATRIX, 2, "export_compat.yaml:1: platforms: expected some of cpu"),
         (nothing, (*MATRIX, "--platforms", "tpu"), 2, "The plan is empty"),
         (nothing, ("matrix", "--as-of", "2010-01-01"), 2, "on or before 2010-01-01"),

@@ -48,6 +48,11 @@ def test_a_jax_that_is_younger_than_the_day_is_not_there_yet():
         planned(readers="0.11.2-jax0.12.0.1", as_of=day("2026-10-17"))
 
 
+def test_newest_is_the_last_release_of_the_day():
+    assert pairs(planned(readers="newest,0.11.0")) == [("0.11.0", "0.11.0"), (NEWEST, NEWEST)]
+    assert pairs(planned(readers="newest", as_of=day("2026-10-17"))) == [("0.12.0", "0.12.0")]
+
+
 # --- window and all, with more ----------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from msgspec import structs
 from warm_pytest import WarmPytest
 
 from export_core.goldens import GoldenStore
-from export_core.goldens.manifest import dump_manifest
+from export_core.goldens.manifest_file import dump_manifest
 from export_core.releases import load_calendar
 
 # Of the plugins that tests of this project need elsewhere, hypothesis takes 0.3 s of each of many runs, and jaxtyping

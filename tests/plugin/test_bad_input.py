@@ -14,7 +14,7 @@ from msgspec import structs
 
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
-from export_core.goldens.manifest import dump_manifest
+from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import sha256
 
 if TYPE_CHECKING:

@@ -44,6 +44,7 @@ allow: {of_the_policy: we ship this library ourselves}
 INI = """
 export_rtol = 0.2
 export_platforms = cpu cuda
+export_module_text = no
 """
 
 
@@ -89,6 +90,12 @@ def test_a_golden_keeps_what_the_nearest_source_said(configured: Configured) -> 
     assert [marked["comparison"]["rtol"], bare["comparison"]["rtol"]] == [1e-6, 0.3]
     assert [marked["comparison"]["atol"], bare["comparison"]["atol"]] == [0.001, 0.001]
     assert [marked["options"]["platforms"], bare["options"]["platforms"]] == [["cpu"], ["cpu", "cuda"]]
+
+
+def test_goldens_have_no_module_text_where_the_ini_file_says_no(configured: Configured) -> None:
+    names = {path.name for path in configured.project.folder.glob("of_policy/*/*/*")}
+    assert "module.mlir" not in names
+    assert {"golden.yaml", "artifact.jaxexport", "jaxpr.txt"} < names
 
 
 def test_x64_set_by_a_conftest_is_honoured_and_kept(configured: Configured) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
-from export_core.goldens.manifest import dump_manifest
+from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.store import MANIFEST, OUTPUTS, sha256
 
 if TYPE_CHECKING:

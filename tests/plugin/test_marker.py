@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from jax.sharding import PartitionSpec
 
 import export_core.export  # noqa: F401 - pytester forgets what its tests import, and jax can be loaded once only
 from export_core.goldens import Comparison
 from export_core.tolerances import COMPARATORS
-from pytest_jaxexport.marker import SIGNATURE, MarkerOptions, read_marker
+from pytest_jaxexport.keywords import KEYWORDS, SIGNATURE
+from pytest_jaxexport.marker import MarkerOptions, read_marker
 from pytest_jaxexport.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -35,9 +38,22 @@ def test_markers_lists_the_whole_signature(pytester: pytest.Pytester) -> None:
     listed = pytester.runpytest_inprocess("--markers")
     assert listed.ret == 0
     assert f"@pytest.mark.{SIGNATURE}" in listed.outlines
-    for keyword in MarkerOptions._fields:
-        assert f"{keyword}=" in SIGNATURE.split(":")[0]
     assert f"compare: {', '.join(COMPARATORS)}, or your own function" in SIGNATURE
+
+
+def test_every_keyword_has_a_description_in_the_order_of_the_signature() -> None:
+    assert tuple(KEYWORDS) == MarkerOptions._fields
+    assert all(f"{keyword}=" in SIGNATURE.split(":")[0] for keyword in KEYWORDS)
+
+
+@pytest.mark.parametrize("keyword", KEYWORDS)
+def test_the_example_of_a_keyword_is_a_value_that_it_takes(keyword: str) -> None:
+    value = eval(KEYWORDS[keyword][2], {"PartitionSpec": PartitionSpec})
+    mark = pytest.mark.export_compat(**{keyword: value}).mark
+    item: Any = SimpleNamespace(iter_markers=lambda name: [mark], nodeid="test_f", obj=None)
+    options = read_marker(item)
+    assert options is not None
+    assert getattr(options, keyword) in (value, tuple(value) if isinstance(value, list) else value)
 
 
 GONE = (
@@ -241,6 +257,7 @@ def _held(settings: Settings, marked: MarkerOptions, pytester: pytest.Pytester) 
             "",
             f"tox.ini: export_platforms: {NO_GPU}",
         ),
+        ([], "export_module_text = maybe", "", "tox.ini: export_module_text: expected yes or no, found 'maybe'."),
         (["--export-policy=none.yaml"], "", "", "none.yaml: expected a policy file, found no such file."),
         ([], "", "golden: here", "export_compat.yaml:1: golden: unknown key. Did you mean `goldens`?"),
     ],

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from export_core.inspection.describe import STABLEHLO_YEARS
 from export_core.policy import Policy, PolicyError, Required, find_policy, load_policy, read_policy
-from export_core.policy.model import WindowDays
+from export_core.policy.entries import WindowDays
 from export_core.policy.schema_errors import schema_problems
 from export_core.releases import Windows
 
@@ -240,7 +240,7 @@ QUIRK = """quirks:
         ("platforms: [gpu]", "1: platforms: expected some of cpu, cuda, rocm, tpu, found 'gpu'."),
         ("platforms: []", "1: platforms: expected some of cpu, cuda, rocm, tpu, found none."),
         ("readers: [0.12]", "1: readers[0]: expected text, found 0.12. Put it in quotes."),
-        ("readers: ''", "1: readers: expected window, all or jaxlib versions, found none."),
+        ("readers: ''", "1: readers: expected window, all, newest or jaxlib versions, found none."),
         ("goldens: ''", "1: goldens: expected a folder, found none."),
         ("- a", "1: expected a table, found ['a']."),
         ("required: {cells: many}", "1: required.cells: expected a whole number, found 'many'."),

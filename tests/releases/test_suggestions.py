@@ -20,7 +20,7 @@ CALENDAR = load_calendar()
         ("0.12", " Did you mean '0.12.0'?"),
         ("0.9.3", " Did you mean '0.9.2'?"),
         ("0.8.9", " Did you mean '0.8."),
-        ("0.4.13.1", " Did you mean '0.4."),
+        ("0.4.19.1", " Did you mean '0.4."),
     ],
 )
 def test_only_a_release_of_that_line_that_can_run_is_named(text, hint):
@@ -31,6 +31,16 @@ def test_only_a_release_of_that_line_that_can_run_is_named(text, hint):
     if hint:
         named = str(refused.value).partition("Did you mean '")[2].partition("'")[0]
         assert named in CALENDAR.versions(), "it can be installed, with a jax"
+
+
+@pytest.mark.parametrize("text", ["0.4.1", "0.3.25", "0.4.13.1"])
+def test_one_before_the_calendar_is_told_where_that_begins(text):
+    with pytest.raises(ReleaseError) as refused:
+        CALENDAR.as_of(CALENDAR.built("0.9.2")).built(text)
+    assert str(refused.value) == (
+        f"jaxlib {text} is not in the release calendar as of 2026-03-18. It is older than all releases there, the "
+        "oldest of which is 0.4.18, built 2023-10-06. `jaxexport releases list` shows all."
+    )
 
 
 @pytest.mark.parametrize("name", ["gpu", "GPU"])

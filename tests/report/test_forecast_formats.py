@@ -19,7 +19,8 @@ from making import day, golden, manifest, write_golden
 
 from export_core.cli.app import jaxexport
 from export_core.goldens import GoldenError, GoldenStore
-from export_core.judge.forecast import Event, Forecast, ForecastDay, Kind, forecast
+from export_core.judge.forecast import forecast
+from export_core.judge.forecast_types import Event, Forecast, ForecastDay, Kind
 from export_core.policy import KnownFailure, Policy
 from export_core.releases import load_calendar
 from export_core.report.ci.forecast_ical import calendar_file

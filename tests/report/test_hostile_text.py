@@ -30,7 +30,7 @@ from export_core.cli.app import jaxexport
 from export_core.cli.output import echo, fail_safe, safe_console
 from export_core.escaping import for_markdown, safe_json, shown
 from export_core.goldens import Check, Golden, GoldenError, GoldenStore, JaxprSummary, Manifest, Options
-from export_core.goldens.manifest import check_manifest
+from export_core.goldens.manifest_file import check_manifest
 from export_core.goldens.store import INPUTS, OUTPUTS, sha256
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary
 from export_core.judge.custom_calls import Phase

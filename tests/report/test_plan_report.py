@@ -6,9 +6,11 @@ import io
 import re
 import shlex
 
+import pytest
 from making import NEWEST, day, golden
 from rich.console import Console
 
+from export_core.environments.cost import EnvironmentsCost, MissingEnvironment
 from export_core.goldens import Options
 from export_core.matrix import Plan, Selection, make_plan
 from export_core.releases import JaxlibRelease, JaxRelease, Windows, load_calendar
@@ -57,6 +59,32 @@ def test_a_person_reads_each_cell_on_a_line_and_then_the_counts():
     assert lines[0] == "t.a/0.9.2-cpu  in 0.11.2 with jax 0.11.2 on cpu  backward 183 days  outside"
     assert "by direction: 2 backward, 2 forward, 2 same" in lines
     assert "by promise: 4 outside, 2 promised" in lines
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        ((), "environments built: 3 of 3"),
+        (
+            (MissingEnvironment("0.9.2", "0.9.2", "cpu", 530, 140, 7),) * 2,
+            "environments built: 1 of 3. A run builds the other 2: at most 1.1 GB of disk and 0.3 GB of downloads, in "
+            "about 14 s. It is less where environments share files, and where uv's cache has packages.",
+        ),
+        (
+            (MissingEnvironment("0.9.2", "0.9.2", "cuda", None, 3365, 200),),
+            "environments built: 2 of 3. A run builds the other 1: at most 0.0 GB of disk and 3.4 GB of downloads, in "
+            "about 3 min. It is less where environments share files, and where uv's cache has packages. The size of 1 "
+            "is not known, and not counted.",
+        ),
+    ],
+    ids=["all built", "missing", "of unknown size"],
+)
+def test_what_environments_cost_is_told_last(missing, expected):
+    sums = [sum(getattr(one, name) or 0 for one in missing) for name in ("megabytes", "download_megabytes", "seconds")]
+    cost = EnvironmentsCost(3, 3 - len(missing), *sums, missing)
+    out = io.StringIO()
+    print_plan_report(Console(file=out, width=400), plan(), Windows(), cost)
+    assert out.getvalue().splitlines()[-1] == expected
 
 
 def test_a_job_is_a_shard_with_the_options_of_the_whole_plan():

@@ -56,6 +56,20 @@ def resumed(folder: Path, made: PlanRecord | None = None) -> list[bytes]:
         journal.close()
 
 
+def test_a_new_folder_is_ignored_by_git(tmp_path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    begun(tmp_path / ".jaxexport" / "reproduced", LINES[0])
+    status = subprocess.run(
+        ["git", "-C", tmp_path, "status", "--porcelain"], capture_output=True, text=True, check=True
+    )
+    assert status.stdout == ""
+
+
+def test_a_folder_that_existed_gets_no_gitignore(tmp_path):
+    begun(tmp_path, LINES[0])
+    assert not (tmp_path / ".gitignore").exists()
+
+
 def test_plan_precedes_results_and_every_line_is_flushed(tmp_path):
     journal = Journal(tmp_path / "deep" / "folder", record())
     assert recorded_plan(tmp_path / "deep" / "folder") == record()

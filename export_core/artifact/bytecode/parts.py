@@ -9,22 +9,24 @@ if TYPE_CHECKING:
 
 
 class CustomCall(NamedTuple):
-    """A custom call: what XLA will run by name, outside StableHLO.
-
-    `api_version` is StableHLO's (1 original, 2 status returning, 3 unified, 4 typed FFI); JAX's FFI calls say 1 too,
-    with their arguments in `mhlo.backend_config`, which is then the `backend_config` here. `location` is the name that
-    JAX gave the operation. `count` is the number of calls with the same configuration and the same location.
-    `vjp_order` is 0 for the function itself.
-    """
+    """A custom call: what XLA will run by name, outside StableHLO."""
 
     target: str
+    """The name that XLA looks up."""
     api_version: int
+    """StableHLO's number: 1 original, 2 status returning, 3 unified, 4 typed FFI. JAX's FFI calls say 1 too."""
     has_side_effect: bool
+    """Whether it may not be left out."""
     backend_config: str | bytes | dict[str, Any]
+    """Its configuration; of JAX's FFI calls, the arguments in `mhlo.backend_config`."""
     function: str
+    """The function that calls it."""
     location: str
+    """The name that JAX gave the operation."""
     count: int = 1  # type: ignore[assignment]  # hides tuple.count, which nothing calls
+    """The number of calls with the same configuration and the same location."""
     vjp_order: int = 0
+    """0 for the function itself, 1 for its first derivative."""
 
     @property
     def where(self) -> str:
@@ -73,13 +75,18 @@ class FunctionAttributes:
 
 
 class Function(NamedTuple):
-    """A function: its name, visibility and the types of its arguments and results, with their attributes."""
+    """A function of the module."""
 
     name: str
+    """Its name."""
     visibility: str
+    """public, or private."""
     inputs: tuple[str, ...]
+    """The types of its arguments."""
     outputs: tuple[str, ...]
+    """The types of its results."""
     attributes: FunctionAttributes
+    """The attributes of both; `arg_attrs` and `result_attrs` decode them."""
 
     @property
     def arg_attrs(self) -> tuple[dict[str, Any], ...]:
@@ -100,9 +107,13 @@ class Function(NamedTuple):
 
 
 class Constant(NamedTuple):
-    """A constant: its type, the bytes it takes in the file, and the function it is in. Its content is not copied."""
+    """A constant. Its content is not copied."""
 
     type: str
+    """Its type."""
     nbytes: int
+    """The bytes that it takes in the file."""
     at: int
+    """Its first byte in the file."""
     function: str
+    """The function that it is in."""

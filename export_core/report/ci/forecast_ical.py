@@ -6,7 +6,7 @@ import datetime
 import hashlib
 from typing import TYPE_CHECKING
 
-from export_core.judge.forecast import Event, Forecast, Kind
+from export_core.judge.forecast_types import Event, Forecast, Kind
 
 if TYPE_CHECKING:
     import icalendar

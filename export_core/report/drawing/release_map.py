@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from export_core.judge import Judgement, Result, Summary
-from export_core.judge.forecast import Generation
+from export_core.judge.forecast_types import Generation
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.judge.retention import leaves_window_on
 from export_core.matrix.cell import CellKey

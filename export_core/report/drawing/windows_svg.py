@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
-from export_core.judge.forecast import Event, Forecast, Generation, Kind
+from export_core.judge.forecast_types import Event, Forecast, Generation, Kind
 from export_core.phrases import plural
 from export_core.report.drawing.axis import Axis
 from export_core.report.drawing.svg import add, picture, text_of, width_of

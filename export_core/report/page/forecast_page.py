@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from export_core.judge.forecast import Forecast
+from export_core.judge.forecast_types import Forecast
 from export_core.phrases import plural
 from export_core.report.drawing.windows_svg import forecast_figure
 from export_core.report.forecast_rows import forecast_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_core.escaping import for_markdown
-from export_core.judge.forecast import DeployedReader, Forecast
+from export_core.judge.forecast_types import DeployedReader, Forecast
 from export_core.phrases import plural
 from export_core.report.forecast_rows import forecast_rows
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from export_core.environments.cost import EnvironmentsCost
 from export_core.environments.placement import Mode
 from export_core.judge.result import ReaderOf, WriterOf, reader_of, writer_of
 from export_core.matrix import Cell, Plan
@@ -26,39 +27,58 @@ MOST_JOBS = 256
 """Jobs of one matrix of GitHub Actions. Source: its documentation, "Running variations of jobs in a workflow"."""
 
 
+MINUTE = 60
+
+
 class PlannedCell(msgspec.Struct, frozen=True):
-    """A cell before it runs; `days` is the distance between the two build dates."""
+    """A cell before it runs."""
 
     case: str
+    """The id of the case."""
     golden: str
+    """The golden, `case/writer`."""
     writer: WriterOf
+    """The release that exported it."""
     reader: ReaderOf
+    """The release that will run it."""
     platform: str
+    """The platform of the cell."""
     mode: Mode
+    """run or compile."""
     direction: Direction
+    """Whether the reader was built after the writer, before it, or on the same day."""
     days: int
+    """The days between the two build dates."""
     promised: bool
+    """Whether the reader is inside the window of the writer."""
     promised_until: datetime.date
+    """The last build date of a reader in this direction that is promised."""
 
 
 class PlanReport(msgspec.Struct, frozen=True):
-    """What `jaxexport plan --json` prints.
-
-    `counts` are cells by reader, writer, platform, direction, and whether they are promised. `without_cells` names the
-    selected goldens that have no cell. `warnings` say what of the policy matches nothing.
-    """
+    """What `jaxexport plan --json` prints."""
 
     as_of: datetime.date
+    """The day as of which releases exist and cells are judged."""
     planned: int
+    """The number of cells."""
     goldens: int
+    """The number of goldens."""
     selection: dict[str, Any]
+    """What was asked for."""
     counts: dict[str, dict[str, int]]
+    """Cells by reader, writer, platform, direction, and whether they are promised."""
     cells: tuple[PlannedCell, ...]
+    """The cells, in the order in which they run."""
     without_cells: str = ""
+    """The selected goldens that have no cell."""
     warnings: tuple[str, ...] = ()
+    """What of the policy matches nothing."""
+    environments: EnvironmentsCost | None = None
+    """Those that a run on this machine needs."""
 
 
-def plan_report(plan: Plan, windows: Windows) -> PlanReport:
+def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> PlanReport:
     """All that is known of a plan before it runs."""
     cells = tuple(_planned_cell(cell, windows) for cell in plan.cells)
     readers = [_reader_name(plan, cell.reader) for cell in plan.cells]
@@ -77,6 +97,7 @@ def plan_report(plan: Plan, windows: Windows) -> PlanReport:
         cells=cells,
         without_cells=plan.without_cells,
         warnings=plan.warnings,
+        environments=cost,
     )
 
 
@@ -97,9 +118,9 @@ def _planned_cell(cell: Cell, windows: Windows) -> PlannedCell:
     )
 
 
-def print_plan_report(console: Console, plan: Plan, windows: Windows) -> None:
-    """Each cell on a line, then the counts."""
-    report = plan_report(plan, windows)
+def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> None:
+    """Each cell on a line, then the counts, then what has to be built."""
+    report = plan_report(plan, windows, cost)
     for cell in report.cells:
         line = (
             f"{cell.golden}  in {cell.reader.jaxlib} with jax {cell.reader.jax} on {cell.platform}  "
@@ -110,6 +131,26 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows) -> None:
     print_plan(console, plan)
     for name, counts in report.counts.items():
         print_lines(console, wrapped(f"by {name}: {counts_line(counts)}", console.width, indent=2))
+    if cost:
+        print_lines(console, wrapped(cost_in_words(cost), console.width, indent=2))
+
+
+def cost_in_words(cost: EnvironmentsCost) -> str:
+    """What the environments of a run cost, in a few sentences."""
+    text = f"environments built: {cost.built} of {cost.needed}"
+    if not cost.missing:
+        return text
+    unknown = sum(one.megabytes is None for one in cost.missing)
+    return (
+        f"{text}. A run builds the other {len(cost.missing)}: at most {cost.megabytes / 1e3:.1f} GB of disk and "
+        f"{cost.download_megabytes / 1e3:.1f} GB of downloads, in about {_duration(cost.seconds)}. It is less where "
+        "environments share files, and where uv's cache has packages."
+        + (f" The size of {unknown} is not known, and not counted." if unknown else "")
+    )
+
+
+def _duration(seconds: int) -> str:
+    return f"{seconds} s" if seconds < 2 * MINUTE else f"{round(seconds / MINUTE)} min"
 
 
 def _promise_name(cell: PlannedCell) -> str:

@@ -54,8 +54,8 @@ def print_plan(console: Console, plan: Plan) -> None:
     writers = dict.fromkeys(golden.manifest.writer.jaxlib for golden in plan.goldens)
     readers = [plan.spelled.get(release, release.jaxlib) for release in plan.readers]
     console.print(
-        f"{len(plan.cells)} cells as of {plan.as_of}: {len(plan.goldens)} goldens of {len(cases)} cases "
-        f"by jaxlib {', '.join(writers)}, in {len(readers)} readers",
+        f"{plural(len(plan.cells), 'cell')} as of {plan.as_of}: {plural(len(plan.goldens), 'golden')} of "
+        f"{plural(len(cases), 'case')} by jaxlib {', '.join(writers)}, in {plural(len(readers), 'reader')}",
         highlight=False,
         markup=False,
     )

@@ -1,0 +1,1 @@
+"""Serves exported models with the jaxlib that this server is pinned to."""

@@ -1,0 +1,97 @@
+"""What a package index and a distribution see: the version, the addresses, and a README whose links lead somewhere."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+URLS = PROJECT["project"]["urls"]
+VERSION = PROJECT["project"]["version"]
+LINK = re.compile(r'(?:href|src|srcset)="([^"]+)"')
+
+
+def described(text: str, version: str = VERSION) -> str:
+    """The long description that hatch-fancy-pypi-readme makes of a README."""
+    for rule in PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(rule["pattern"], rule["replacement"], text)
+    return text.replace("$HFPR_VERSION", version)
+
+
+@pytest.fixture(scope="module")
+def description() -> str:
+    return described((ROOT / "README.md").read_text())
+
+
+def links(text: str) -> list[str]:
+    return LINK.findall(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
+
+
+def test_no_link_of_the_long_description_is_relative(description):
+    found = links(description)
+    assert len(found) > 10
+    assert [link for link in found if not link.startswith(("https://", "#"))] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "link"),
+    [
+        ("![a](docs/a.svg)", "raw.githubusercontent.com/pytest-jaxexport/pytest-jaxexport/v1/docs/a.svg"),
+        ('<img alt="" src="docs/a.svg">', "raw.githubusercontent.com/pytest-jaxexport/pytest-jaxexport/v1/docs/a.svg"),
+        ("[a](docs/b/a-c.md#d)", "pytest-jaxexport.readthedocs.io/en/stable/b/a-c.html#d"),
+        ('<a href="docs/a.md">a</a>', "pytest-jaxexport.readthedocs.io/en/stable/a.html"),
+        ("[a](golden)", "github.com/pytest-jaxexport/pytest-jaxexport/blob/v1/golden"),
+        ("[a]\n\n[a]: LICENSE", "github.com/pytest-jaxexport/pytest-jaxexport/blob/v1/LICENSE"),
+        ("[![a](a.svg)](b)", "github.com/pytest-jaxexport/pytest-jaxexport/blob/v1/b"),
+    ],
+)
+def test_every_kind_of_relative_link_becomes_absolute(text, link):
+    assert f"https://{link}" in links(described(text, "1"))
+
+
+def test_the_addresses_of_the_project_agree_with_pyproject():
+    known = (
+        URLS["Source"],
+        URLS["Documentation"],
+        "https://raw.githubusercontent.com/pytest-jaxexport/pytest-jaxexport/v",
+    )
+    files = [ROOT / "pyproject.toml", *ROOT.glob("*.md"), *ROOT.glob("*.cff"), *ROOT.glob("schema/*.json")]
+    files += [
+        path
+        for folder in (".github", "docs")
+        for path in (ROOT / folder).rglob("*.[my]*")
+        if "_build" not in path.parts
+    ]
+    found = {
+        (path.name, url)
+        for path in files
+        for url in re.findall(r"https://[\w./-]*pytest-jaxexport[\w./-]*", path.read_text())
+    }
+    assert {name for name, _ in found} >= {"CITATION.cff", "SECURITY.md", "config.yml", "pyproject.toml"}
+    assert [(name, url) for name, url in found if not url.startswith(known)] == []
+
+
+def test_the_version_is_written_in_one_place():
+    tracked = ["export_core", "pytest_jaxexport", "CITATION.cff", "action.yml", "noxfile.py", "docs/conf.py"]
+    found = subprocess.run(["grep", "-rlwF", VERSION, *tracked], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert [name for name in found.stdout.split() if name.endswith((".py", ".cff", ".yml"))] == []
+
+
+def test_version_tells_jax_and_jaxlib_without_importing_them():
+    program = (
+        "import sys; sys.argv[:] = ['jaxexport', '--version']\n"
+        "import atexit; atexit.register(lambda: print(sorted({'jax', 'jaxlib', 'numpy'} & {*sys.modules})))\n"
+        "from export_core.cli.entry import main; main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    own, jax, jaxlib = (importlib.metadata.version(name) for name in ("pytest-jaxexport", "jax", "jaxlib"))
+    python = ".".join(map(str, sys.version_info[:3]))
+    assert ended.stdout == f"jaxexport {own}, jax {jax}, jaxlib {jaxlib}, Python {python}\n[]\n"

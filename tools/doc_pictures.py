@@ -1,0 +1,120 @@
+"""The drawings of the docs: `python -m tools.doc_pictures` writes windows.svg and bytes.svg into docs/images."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+from export_core.artifact import read
+from export_core.artifact.bytecode.cursor import SECTION_NAMES
+from export_core.artifact.bytecode.sections import Tables
+from export_core.phrases import plural
+from export_core.releases import Windows, load_calendar
+from export_core.releases.windows import promise
+from export_core.report.drawing.svg import add, picture, text_of
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
+ARTIFACT = ROOT / "golden" / "tests.compat.test_linear_algebra.test_cholesky" / "0.12.0.1-cpu" / "artifact.jaxexport"
+WRITER = "0.9.2"
+FIRST, LAST = datetime.date(2026, 1, 10), datetime.date(2026, 11, 1)
+_LEFT, _WIDTH, _LINE = 24.0, 860.0, 112.0
+
+
+def windows_picture() -> str:
+    """The two windows of one writer, and the releases of those months as dots."""
+    calendar, windows = load_calendar(), Windows()
+    writer = calendar.release(WRITER)
+    root = picture("windows", _WIDTH, 184, f"The windows of what jaxlib {WRITER} exports", standalone=True)
+    begin, end = (writer.built + datetime.timedelta(days) for days in (-windows.forward_days, windows.backward_days))
+    _window(root, begin, writer.built, f"forward: {windows.forward_days} days", _LINE + 42, f"{begin}")
+    _window(root, writer.built, end, f"backward: {windows.backward_days} days", _LINE + 42, f"{end}")
+    add(root, "line", "grid", x1=_LEFT, y1=_LINE, x2=_WIDTH - _LEFT, y2=_LINE)
+    shown = [release for release in map(calendar.release, calendar.versions()) if FIRST <= release.built <= LAST]
+    for number, release in enumerate(sorted(shown, key=lambda one: one.built)):
+        place, inside = _place(release.built), promise(writer.built, release.built, windows).promised
+        dot = add(root, "g", f"square is-{'kept' if inside else 'outside is-own'}")
+        add(dot, "title", "", f"jaxlib {release.jaxlib}, built {release.built}")
+        radius = 7 if release.jaxlib == WRITER else 5
+        add(dot, "rect", x=place - radius, y=_LINE - radius, width=2 * radius, height=2 * radius, rx=radius)
+        height = _LINE - (22 if number % 2 else 44)
+        add(root, "line", "grid", x1=place, y1=height + 4, x2=place, y2=_LINE - 7)
+        name = f"{release.jaxlib}, the writer" if release.jaxlib == WRITER else release.jaxlib
+        add(
+            root,
+            "text",
+            "writer" if release.jaxlib == WRITER else "date",
+            name,
+            x=place,
+            y=height,
+            text_anchor="middle",
+        )
+    add(root, "text", "date", "releases of jaxlib, by the day on which they were built", x=_LEFT, y=22)
+    return f"{text_of(root)}\n"
+
+
+def _window(root: Xml.Element, begin: datetime.date, end: datetime.date, name: str, y: float, edge: str) -> None:
+    left, right = _place(begin), _place(end)
+    group = add(root, "g", "square is-kept")
+    add(group, "rect", x=left, y=_LINE + 16, width=right - left - 2, height=12, rx=3)
+    add(root, "text", "date", name, x=(left + right) / 2, y=y, text_anchor="middle")
+    forward = edge < str(end)
+    add(root, "text", "date", edge, x=left if forward else right, y=y + 14, text_anchor="middle")
+
+
+def _place(day: datetime.date) -> float:
+    return _LEFT + (day - FIRST).days / (LAST - FIRST).days * (_WIDTH - 2 * _LEFT)
+
+
+def bytes_picture() -> str:
+    """The bytes of one real artifact: the envelope around the module, and the sections of the module."""
+    data = ARTIFACT.read_bytes()
+    envelope = read(ARTIFACT).envelope
+    assert envelope is not None
+    module = envelope.mlir_module_serialized
+    start = data.index(module)
+    tables = Tables(module, 0, len(module), ARTIFACT.name)
+    ends = [(SECTION_NAMES[number], section.end) for number, section in tables.sections.items()]
+    root = picture("windows", _WIDTH, 330, f"The {len(data)} bytes of an exported Cholesky", standalone=True)
+    add(root, "text", "writer", f"the file: a flatbuffer of {plural(len(data), 'byte')}", x=_LEFT, y=22)
+    scale = (_WIDTH - 2 * _LEFT) / len(data)
+    parts = (
+        ("known", 0, start, "envelope"),
+        ("kept", start, start + len(module), "module"),
+        ("known", start + len(module), len(data), "envelope"),
+    )
+    for kind, begin, end, name in parts:
+        _part(root, f"is-{kind}", _LEFT + begin * scale, 32, (end - begin) * scale)
+        words = f"{name}: {end - begin}"
+        add(root, "text", "date", words, x=_LEFT + (begin + end) / 2 * scale, y=76, text_anchor="middle")
+    for corner, wide in ((start, _LEFT), (start + len(module), _WIDTH - _LEFT)):
+        add(root, "line", "grid", x1=_LEFT + corner * scale, y1=82, x2=wide, y2=112)
+    add(root, "text", "writer", f"the module: MLIR bytecode {tables.version} by {tables.producer}", x=_LEFT, y=130)
+    scale, begin = (_WIDTH - 2 * _LEFT) / len(module), 0
+    for number, (name, end) in enumerate([("header", min(s.at for s in tables.sections.values())), *ends]):
+        _part(root, "is-kept" if number % 2 else "is-bonus", _LEFT + begin * scale, 140, (end - begin) * scale)
+        middle, low = _LEFT + (begin + end) / 2 * scale, 190 + 14 * number
+        add(root, "line", "grid", x1=middle, y1=166, x2=middle, y2=low - 9)
+        inside = middle < _WIDTH / 2
+        add(root, "text", "date", f"{name}: {end - begin}", x=middle, y=low, text_anchor="start" if inside else "end")
+        begin = end
+    return f"{text_of(root)}\n"
+
+
+def _part(root: Xml.Element, kind: str, left: float, top: float, width: float) -> None:
+    group = add(root, "g", f"square {kind}")
+    add(group, "rect", x=left, y=top, width=max(width - 1.5, 1), height=26, rx=3)
+
+
+PICTURES = {"windows.svg": windows_picture, "bytes.svg": bytes_picture}
+
+
+def main() -> None:
+    """Write all of them."""
+    for name, make in PICTURES.items():
+        (IMAGES / name).write_text(make(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

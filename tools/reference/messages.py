@@ -1,0 +1,73 @@
+"""The messages that are known of releases: upstream issues, refusals, and needs of a driver."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+from export_core.matrix.known_messages import load_driver_needs, load_refusals
+from export_core.policy.known_issues import known_issues
+from export_core.releases import JaxlibRelease, JaxRelease, load_calendar
+from tools.reference.markdown import code, table
+
+Entries = Mapping[str, JaxRelease] | Mapping[str, JaxlibRelease]
+
+
+def issues() -> str:
+    """A section for each known upstream issue."""
+    parts = []
+    for issue in known_issues():
+        link = f" [{issue.issue}]({issue.issue})" if issue.issue else ""
+        facts = {
+            "readers": issue.readers and f"jaxlib {issue.readers}",
+            "platforms": ", ".join(issue.platforms),
+            "verdict": " or ".join(map(code, issue.verdicts)),
+            "stage": " or ".join(map(code, issue.stages)),
+            "message": code(issue.message),
+            "custom calls": ", ".join(map(code, issue.calls)),
+            "types": code(issue.types),
+        }
+        rows = [(name, value) for name, value in facts.items() if value]
+        parts.append(f"### {issue.id}\n\n{issue.title}.{link}\n\n{issue.todo}\n\n{table(('cells', 'that have'), rows)}")
+    return "\n".join(parts)
+
+
+def refusals() -> str:
+    """The messages by which jax refuses an artifact."""
+    entries = load_calendar().jax
+    rows = [
+        (
+            code(each.message),
+            f"`{each.stage}`, {code(each.exception)}",
+            _range(each.since, each.until, entries),
+            each.meaning,
+        )
+        for each in load_refusals()
+    ]
+    return table(("message", "stage, exception", "jax", "meaning"), rows)
+
+
+def driver_needs() -> str:
+    """The messages by which jaxlib says that it needs a driver."""
+    entries = load_calendar().jaxlib
+    rows = [
+        (
+            code(each.message),
+            f"{each.platform}, {' or '.join(map(code, each.stages))}",
+            _range(each.since, each.until, entries),
+            each.meaning,
+        )
+        for each in load_driver_needs()
+    ]
+    return table(("message", "platform, stage", "jaxlib", "meaning"), rows)
+
+
+def _range(since: datetime.date | None, until: datetime.date | None, entries: Entries) -> str:
+    """The releases from one day to another, by the versions that were built on these days."""
+    named = {entry.built: version for version, entry in entries.items()}
+    first = f"from {named[since]}" if since else ""
+    last = f"until {named[until]}" if until else ""
+    return " ".join(filter(None, (first, last))) or "all"
+
+
+PARTS = {"known issues": issues, "refusals": refusals, "driver needs": driver_needs}

@@ -1,0 +1,92 @@
+"""What the plugin adds to pytest and nox: options, ini keys, the marker, the fixture, sessions."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from typing import Any
+
+from pytest_jaxexport import sessions
+from pytest_jaxexport.keywords import KEYWORDS
+from pytest_jaxexport.settings import add_options
+from tools.reference.api import documented
+from tools.reference.markdown import code, table
+
+INI_TYPES = {"args": "words", None: "text"}
+
+
+class Options:
+    """What `add_options` adds, in place of a parser of pytest."""
+
+    def __init__(self) -> None:
+        self.options: list[tuple[str, dict[str, Any]]] = []
+        self.ini: list[tuple[str, str, str | None]] = []
+
+    def getgroup(self, *_: str) -> Options:
+        """A group of options is this."""
+        return self
+
+    def addoption(self, name: str, **about: Any) -> None:
+        """Note an option."""
+        self.options.append((name, about))
+
+    def addini(self, name: str, help: str, type: str | None = None) -> None:  # noqa: A002 - pytest's name
+        """Note an ini key."""
+        self.ini.append((name, help, type))
+
+
+def _added() -> Options:
+    options = Options()
+    add_options(options)  # type: ignore[arg-type]  # all that it needs of a parser
+    return options
+
+
+def pytest_options() -> str:
+    """The options of the command line."""
+    rows = [(code(f"{name} {about.get('metavar', '')}".strip()), about["help"]) for name, about in _added().options]
+    return table(("option", "what"), rows)
+
+
+def ini_keys() -> str:
+    """The keys of the ini file."""
+    return table(("key", "value", "what"), [(code(name), INI_TYPES[kind], text) for name, text, kind in _added().ini])
+
+
+def marker_keywords() -> str:
+    """A section for each keyword of the marker."""
+    return "\n".join(
+        f"### {name}\n\n`{name}={example}`: {meaning}.\n\nDefault: `{default}`.\n"
+        for name, (default, meaning, example) in KEYWORDS.items()
+    )
+
+
+def nox_sessions() -> str:
+    """The sessions that `register` defines, with their docstrings."""
+    tree = ast.parse(inspect.getsource(sessions.register))
+    rows = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.decorator_list:
+            name = "compat_matrix(reader='0.9.2', platform='cpu')" if node.name == "single" else node.name
+            rows.append((code(f'nox -s "{name}"' if "(" in name else f"nox -s {name}"), ast.get_docstring(node) or ""))
+    return table(("session", "what"), rows)
+
+
+def fixture() -> str:
+    """What a test calls: the fixture, and what it returns."""
+    return "\n".join(
+        documented("pytest_jaxexport.recorder", path, title)
+        for path, title in (
+            ("Recorder.__call__", "export_golden"),
+            ("Exported.also", "also"),
+            ("Exported.refused", "refused"),
+        )
+    )
+
+
+PARTS = {
+    "fixture": fixture,
+    "pytest options": pytest_options,
+    "ini keys": ini_keys,
+    "marker keywords": marker_keywords,
+    "nox sessions": nox_sessions,
+}

@@ -1,0 +1,55 @@
+"""Environment variables: those that are read, and those that a cell inherits or gets."""
+
+from __future__ import annotations
+
+from export_core import variables
+from export_core.environments import environment
+from tools.reference.markdown import code, table
+
+READ: dict[tuple[str, ...], str] = {
+    ("JAXEXPORT_CACHE",): "Folder of cached environments and outcomes, instead of the user's cache folder.",
+    ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"): "The package index that `jaxexport releases refresh` asks, "
+    "the first that is set. uv, which builds environments, reads its own variables.",
+    ("XDG_CONFIG_HOME",): "Where the user's uv.toml is, which may name that index.",
+    ("PATH", "PYENV_ROOT", "UV_PYTHON_INSTALL_DIR"): "Where the CPythons of readers are looked for.",
+    ("XLA_FLAGS",): "With the ini key `export_devices`, the number of devices is added to it, unless it has one.",
+    ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE"): "Inherited by cells that pytest replays in its own interpreter.",
+    ("GITHUB_SHA", "CI_COMMIT_SHA"): "The commit in `summary.json`; else git is asked.",
+    ("GITHUB_REPOSITORY", "CI_PROJECT_PATH"): "The name of the project in `summary.json`, where its folder has none.",
+    ("GITHUB_SERVER_URL", "GITHUB_RUN_ID", "CI_PROJECT_URL", "CI_JOB_URL"): "Links of a report to the source code and "
+    "to the job.",
+    ("JAXEXPORT_SESSION_ENDED",): "Internal: a file by which `jaxexport backfill` knows that pytest has ended.",
+}
+"""Every variable that the code reads; tests/test_reference.py compares this with the code."""
+
+BY_LIBRARIES = {
+    ("NO_COLOR", "FORCE_COLOR", "COLUMNS"): "Colours and width of the terminal, as rich reads them.",
+    ("_JAXEXPORT_COMPLETE",): "Shell completion, as click reads it: [the terminal](terminal.md).",
+}
+
+
+def read() -> str:
+    """The variables that are read."""
+    return table(
+        ("variable", "what"), [(", ".join(map(code, names)), text) for names, text in (READ | BY_LIBRARIES).items()]
+    )
+
+
+def inherited() -> str:
+    """The variables that a cell inherits."""
+    rows = [
+        ("the system", sorted(variables.SYSTEM)),
+        ("devices", sorted(variables.DEVICES)),
+        ("names that begin so", [f"{prefix}*" for prefix in variables.PREFIXES]),
+    ]
+    return table(("of", "variables"), [(what, ", ".join(map(code, names))) for what, names in rows])
+
+
+def given() -> str:
+    """The variables that each cell gets."""
+    return table(
+        ("variable", "value"), [(code(name), code(value)) for name, value in environment.CELL_VARIABLES.items()]
+    )
+
+
+PARTS = {"variables read": read, "variables inherited": inherited, "variables given": given}

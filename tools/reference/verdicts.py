@@ -1,0 +1,37 @@
+"""Verdicts, judgements, stages, modes, directions, and the exit codes of a run."""
+
+from __future__ import annotations
+
+from export_core.environments.placement import Mode
+from export_core.judge import gate
+from export_core.judge.judgement import INSIDE, OUTSIDE
+from export_core.judge.result import Judgement
+from export_core.matrix.cell import Verdict
+from export_core.releases import Direction
+from export_core.worker.protocol import Stage
+from tools.field_docs import constant_docs, field_docs
+from tools.reference.markdown import code, table
+from tools.reference.schema_tables import members
+
+
+def verdicts() -> str:
+    """Each verdict with its meaning and its two judgements."""
+    docs = field_docs(Verdict)
+    rows = [(code(verdict), docs[verdict.name], INSIDE[verdict], OUTSIDE[verdict]) for verdict in Verdict]
+    return table(("verdict", "what", "judgement inside the window", "outside"), rows)
+
+
+def exit_codes() -> str:
+    """The exit codes of `matrix`, `judge` and `merge`."""
+    rows = [(code(str(getattr(gate, name))), text) for name, text in constant_docs(gate).items()]
+    return table(("exit code", "when"), rows)
+
+
+PARTS = {
+    "verdicts": verdicts,
+    "judgements": lambda: members(Judgement),
+    "stages": lambda: members(Stage),
+    "modes": lambda: members(Mode),
+    "directions": lambda: members(Direction),
+    "exit codes": exit_codes,
+}

@@ -1,0 +1,44 @@
+"""A wheel of this repository, and what somebody has who installs it: for pages and for the tutorial's run."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from export_core.environments.build import cache_folder, uv_command
+
+ROOT = Path(__file__).parents[1]
+
+
+@functools.cache
+def _built() -> tempfile.TemporaryDirectory[str]:
+    folder = tempfile.TemporaryDirectory()
+    subprocess.run([uv_command(), "build", "--quiet", "--wheel", "--out-dir", folder.name, str(ROOT)], check=True)
+    return folder  # as long as this object lives, so does the folder
+
+
+def wheel_folder() -> Path:
+    """A folder with the wheel; it is built once in a process, and removed when that ends."""
+    return Path(_built().name)
+
+
+def variables_of_a_user(private: Path) -> dict[str, str]:
+    """Variables with which pip and uv find the wheel, and `jaxexport` has run nothing before.
+
+    `private` is an empty folder. The environments of readers are those of whoever runs this, since each takes some
+    350 MB.
+    """
+    cache = private / "cache"
+    cache.mkdir()
+    environments = cache_folder() / "environments"
+    environments.mkdir(parents=True, exist_ok=True)
+    (cache / "environments").symlink_to(environments)
+    return {
+        "JAXEXPORT_CACHE": str(cache),
+        "PIP_CONFIG_FILE": os.devnull,  # other places that it names could print warnings
+        "PIP_FIND_LINKS": str(wheel_folder()),
+        "UV_FIND_LINKS": str(wheel_folder()),
+    }

@@ -28,7 +28,10 @@ def described(text: str, version: str = VERSION) -> str:
 
 @pytest.fixture(scope="module")
 def description() -> str:
-    return described((ROOT / "README.md").read_text())
+    built = ROOT / "PKG-INFO"  # in an sdist: what hatchling has made of it
+    text = described((ROOT / "README.md").read_text())
+    assert not built.exists() or built.read_text().partition("\n\n")[2].strip() == text.strip()
+    return text
 
 
 def links(text: str) -> list[str]:

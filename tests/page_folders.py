@@ -6,9 +6,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from making import manifest, write_golden
+from commands import finished
+from making import manifest, result, write_golden
 
 from export_core.goldens import GoldenStore
+from export_core.judge import Judgement
+from export_core.matrix import Verdict
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,6 +24,7 @@ def make(name: str, folder: Path) -> Path:
         "repository": _repository,
         "three-goldens": _three_goldens,
         "own-goldens": _own_goldens,
+        "api-example": _api_example,
     }.get(name)
     if maker is not None:
         maker(folder)
@@ -54,3 +58,10 @@ def _own_goldens(folder: Path) -> None:
     subprocess.run(["git", "init", "-q", folder], check=True)
     for setting in ("user.name=A person", "user.email=person@example.org", "gc.auto=0"):
         subprocess.run(["git", "-C", folder, "config", *setting.split("=")], check=True)
+
+
+def _api_example(folder: Path) -> None:
+    """Artifacts, and a finished run of two cells."""
+    shutil.copytree(ROOT / "tests" / "artifact" / "data" / "0.12.0.1", folder, dirs_exist_ok=True)
+    broken = result(Verdict.CRASH, Judgement.BROKEN, case="t.g", signal=11, message="signal 11 (SIGSEGV)")
+    finished(folder / ".jaxexport", result(), broken)

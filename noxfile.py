@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
+import tomllib
 from pathlib import Path
 
 import nox
@@ -18,6 +20,8 @@ nox.options.default_venv_backend = "uv"
 nox.options.reuse_existing_virtualenvs = True
 
 register()
+
+EXAMPLES = [path.parent for path in sorted(Path(__file__).parent.glob("examples/*/pyproject.toml"))]
 
 
 def newest_python() -> str | None:
@@ -69,11 +73,37 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
 
 
+@nox.session(default=False)
+def prose(session: nox.Session) -> None:
+    """The docs: spelling, and how hard they are to read."""
+    session.install("--group", "prose")
+    session.run("codespell")
+    session.run("typos")
+    session.run("python", "-m", "tools.readability", *session.posargs)
+
+
 @nox.session
 def typecheck(session: nox.Session) -> None:
     """Mypy, strict."""
     session.install("-e", ".[nox]", "--group", "typecheck")
     session.run("mypy")
+
+
+@nox.session(python=newest_python(), default=False, reuse_venv=False)
+@nox.parametrize("folder", EXAMPLES, ids=[folder.name for folder in EXAMPLES])
+def examples(session: nox.Session, folder: Path) -> None:
+    """The commands of an example's README, with the wheel in a new environment. -- --renew writes what they print."""
+    place = Path(session.create_tmp()).resolve()
+    shutil.rmtree(place)
+    session.run(uv_command(), "build", "--quiet", "--wheel", "--out-dir", str(place / "dist"), external=True)
+    (wheel,) = (place / "dist").glob("*.whl")
+    copy = shutil.copytree(folder, place / folder.name)
+    project = tomllib.loads((copy / "pyproject.toml").read_text(encoding="utf-8"))
+    words = ["--editable", "."] if "build-system" in project else []
+    words += ["--group", "test"] if "test" in project.get("dependency-groups", {}) else []
+    with session.chdir(copy):
+        session.install(str(wheel), *words)
+    session.run("python", "-m", "tools.examples", f"examples/{folder.name}", str(copy), *session.posargs)
 
 
 @nox.session(python=newest_python(), default=False)
@@ -116,6 +146,10 @@ def package(session: nox.Session) -> None:
     session.run("check-wheel-contents", str(wheel))
     # The authors have no common address.
     session.run("pyroma", "--min", "10", "--skip-tests", "AuthorEmail", str(sdist))
+    with tempfile.TemporaryDirectory() as cache:  # the hooks, installed from this repository as pre-commit does
+        session.run(
+            "pre-commit", "try-repo", ".", "jaxexport-verify-goldens", "--all-files", env={"PRE_COMMIT_HOME": cache}
+        )
     session.install("--reinstall-package", "pytest-jaxexport", str(wheel), "--group", "tests")
     session.run("jaxexport", "--version")
     shutil.unpack_archive(sdist, session.create_tmp())

@@ -25,6 +25,7 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 nitpicky = False
+smartquotes = False  # an option is --json, and text in quotes is copied
 
 myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
 myst_heading_anchors = 4

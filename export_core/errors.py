@@ -13,10 +13,11 @@ class ExportCompatError(Exception):
     """Bad input or a broken part, told to a person.
 
     The message says what was expected, what was found, where, and what to do next.
-    Command-line tools print it without a traceback and exit with `exit_code`.
+    Command-line tools print it without a traceback.
     """
 
     exit_code = 2
+    """The exit code of a command that ends with it."""
 
     def __str__(self) -> str:
         """The message as it may be shown anywhere: it may quote a file, another program, or a URL with a password."""

@@ -31,10 +31,14 @@ _NOT_ARTIFACTS = (
 
 
 class Artifact:
-    """The bytes of one artifact and what is in them.
+    """The bytes of one artifact and what is in them."""
 
-    `envelope` is None for a bare StableHLO module. A `bytearray` given as `data` may not be changed afterwards.
-    """
+    name: str
+    """What messages call it: its file."""
+    data: bytes | bytearray
+    """Its bytes. A `bytearray` may not be changed afterwards."""
+    envelope: Envelope | None
+    """What `jax.export` wrote around the module; None for a bare StableHLO module."""
 
     def __init__(self, name: str, data: bytes | bytearray, envelope: Envelope | None):
         self.name = name

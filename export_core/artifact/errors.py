@@ -9,10 +9,18 @@ LIMIT = "No artifact that JAX writes comes near this limit; do not trust where t
 
 
 class ArtifactError(ExportCompatError):
-    """Bytes that cannot be read as an artifact.
+    """Bytes that cannot be read as an artifact."""
 
-    `at` is the byte, counted from the start of the file (None where no single byte is to blame).
-    """
+    expected: str
+    """What was expected there."""
+    found: str
+    """What was found."""
+    at: int | None
+    """The byte, counted from the start of the file; None where no single byte is to blame."""
+    name: str
+    """What the message calls the artifact: its file."""
+    advice: str
+    """What to do."""
 
     def __init__(self, expected: str, found: str, at: int | None = None, *, name: str = "", advice: str = DAMAGED):
         self.expected = expected

@@ -50,6 +50,9 @@ def backfill(
     """Write goldens with older releases, by running the marked tests in their environments.
 
     Arguments after -- go to pytest. Each golden that is written records the versions of all installed packages.
+
+    Exit codes: 0 every writer wrote, 1 tests failed with one, 3 an environment could not be built, or the tests ended
+    pytest.
     """
     from export_core.backfill import choose_writers, write_goldens
     from export_core.environments.packages import constraints_of, installed_constraints

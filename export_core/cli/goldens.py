@@ -47,10 +47,16 @@ def goldens_group() -> None:
 
 @goldens_group.command(name="list")
 @_project_options
-def list_goldens(project: _Project) -> None:
+@click.option("--sizes", is_flag=True, help="Show how large they are instead, by the name of the file.")
+def list_goldens(project: _Project, sizes: bool) -> None:
     """List every golden: case, writer, build date, platforms, custom calls."""
     goldens = project.store.goldens()
-    for golden in goldens:
+    if sizes:
+        from export_core.inspection.sizes import size_lines
+
+        for line in size_lines(goldens):
+            echo(line)
+    for golden in () if sizes else goldens:
         manifest = golden.manifest
         calls = ", ".join(manifest.custom_calls) or "no custom calls"
         outputs = "  no outputs" if manifest.options.without_outputs else ""

@@ -33,6 +33,7 @@ OUTPUTS = "outputs.npz"
 NOISE = "noise.npz"
 MODULE_TEXT = "module.mlir"
 JAXPR_TEXT = "jaxpr.txt"
+LFS_POINTER = b"version https://git-lfs"
 FOR_THE_EYE = (MODULE_TEXT, JAXPR_TEXT)
 
 
@@ -115,6 +116,10 @@ class Golden:
                     raise GoldenError(
                         f"{path}: damaged: its line ends were converted to CR LF, as git's core.autocrlf does. Put "
                         "`* -text` into a file .gitattributes in the folder of goldens, and check them out again."
+                    )
+                if content.startswith(LFS_POINTER):
+                    raise GoldenError(
+                        f"{path}: expected the file, found a Git LFS pointer. Fetch it with `git lfs pull`."
                     )
                 raise GoldenError(f"{path}: damaged: expected SHA-256 {expected}, found {actual}. {RESTORE}")
         required = (ARTIFACT, INPUTS) if self.manifest.options.without_outputs else (ARTIFACT, INPUTS, OUTPUTS)

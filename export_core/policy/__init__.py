@@ -1,5 +1,15 @@
 """The policy of a project, what it asks of its goldens: export_compat.yaml, or [tool.jaxexport] in pyproject.toml."""
 
+from export_core.policy.entries import (
+    CustomCallChange,
+    ExtraReleases,
+    KnownFailure,
+    Pin,
+    Quirk,
+    Required,
+    Retention,
+    WindowDays,
+)
 from export_core.policy.errors import PolicyError
 from export_core.policy.load import (
     FILE,
@@ -10,18 +20,7 @@ from export_core.policy.load import (
     read_policy,
     releases_file,
 )
-from export_core.policy.model import (
-    CustomCallChange,
-    ExtraReleases,
-    KnownFailure,
-    Pin,
-    PlatformMode,
-    Policy,
-    Quirk,
-    Required,
-    Retention,
-    WindowDays,
-)
+from export_core.policy.model import PlatformMode, Policy
 from export_core.policy.numbers import NumbersRule
 
 __all__ = [

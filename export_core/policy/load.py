@@ -6,8 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.policy.entries import ExtraReleases
 from export_core.policy.errors import PolicyError
-from export_core.policy.model import LOCATED, ExtraReleases, Policy
+from export_core.policy.model import LOCATED, Policy
 from export_core.policy.source import PolicySource, has_table, read_source
 from export_core.policy.validation import Problems, problems
 from export_core.releases import load_calendar

@@ -1,16 +1,24 @@
-"""The tables and keys of a policy, each with its meaning. schema/policy.schema.json is made from them, for editors."""
+"""The keys of a policy, each with its meaning. schema/policy.schema.json is made from them, for editors."""
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
+from export_core.policy.entries import (
+    CustomCallChange,
+    ExtraReleases,
+    KnownFailure,
+    Quirk,
+    Required,
+    Retention,
+    WindowDays,
+)
 from export_core.policy.numbers import NumbersRule
-from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Windows, load_calendar
+from export_core.releases import Calendar, Windows, load_calendar
 from export_core.releases.project_releases import project_calendar
 from export_core.tolerances import Tolerance
 
@@ -22,182 +30,11 @@ LOCATED = ("known_failures", "quirks", "numbers")
 # A file may have these values in several forms. `__post_init__` turns them into one, and the types for mypy name only
 # that one.
 if TYPE_CHECKING:
-    Days = int
     Platforms = Mapping[str, PlatformMode] | None
     Readers = str
 else:
-    Days = int | Annotated[str, Meta(pattern=r"^\d+ (days?|weeks?)$", examples=["180 days"])]
     Platforms = dict[str, PlatformMode] | tuple[str, ...] | None
     Readers = str | tuple[str, ...]
-
-# What several tables have in common.
-_REASON = Meta(description="Why this is accepted, in a sentence that a report can repeat.")
-_OWNER = Meta(description="Who is responsible for it.")
-_ISSUE = Meta(description="The issue that tracks it: a link or a number.")
-_ADDED = Meta(description="The day on which the entry was added.")
-_EXPIRES = Meta(description="The last day on which the entry is in force, at most 90 days after `added`.")
-_PERMANENT = Meta(description="It never expires. Needs an approver.")
-_APPROVER = Meta(description="Who approved that it never expires.")
-
-
-class WindowDays(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Lengths of the two windows in days: `180`, `180 days` or `3 weeks`. JAX promises 180 backward and 21 forward."""
-
-    backward: Annotated[
-        Days, Meta(description="How long after a writer's build readers are built that must run its artifacts.")
-    ] = 180
-    forward: Annotated[
-        Days, Meta(description="How long before a writer's build readers were built that must run its artifacts.")
-    ] = 21
-
-    def __post_init__(self) -> None:
-        """``180 days`` is 180, and ``3 weeks`` is 21."""
-        for name in ("backward", "forward"):
-            # The type has checked the pattern: the text begins with digits.
-            if isinstance(text := getattr(self, name), str):
-                number, unit = text.split()
-                msgspec.structs.force_setattr(self, name, int(number) * (7 if unit.startswith("week") else 1))
-
-
-class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a run must cover: one that does not is incomplete. `readers` and `writers` are jaxlib versions or globs."""
-
-    readers: Annotated[
-        tuple[str, ...], Meta(description="jaxlib versions or globs; for each, such a reader must have run a cell.")
-    ] = ()
-    writers: Annotated[
-        tuple[str, ...],
-        Meta(description="jaxlib versions or globs; for each, a golden by such a writer must have run."),
-    ] = ()
-    platforms: Annotated[tuple[str, ...], Meta(description="Platforms on each of which a cell must have run.")] = ()
-    cells: Annotated[int, Meta(description="The least number of cells that must have run.")] = 0
-    outside: Annotated[
-        bool,
-        Meta(
-            description="Whether a cell outside the window that was not run makes the run incomplete. Cells of the "
-            "readers and writers named here always do."
-        ),
-    ] = True
-
-
-class ExtraReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Releases that the shipped calendar does not have yet, such as a nightly."""
-
-    jaxlib: Annotated[dict[str, JaxlibRelease], Meta(description="By version: when it was built.")] = {}
-    jax: Annotated[dict[str, JaxRelease], Meta(description="By version: when it was built, the jaxlib it needs.")] = {}
-
-
-class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Cells whose promise is broken and that must fail in exactly this way.
-
-    `cases`, `writers` and `readers` take globs; versions are of jaxlib. The entry ends on the day `expires`, at most 90
-    days after `added`, unless it is permanent and somebody approved that.
-    """
-
-    cases: Annotated[tuple[str, ...], Meta(description="Case ids or globs.")]
-    writers: Annotated[tuple[str, ...], Meta(description="jaxlib versions or globs.")]
-    readers: Annotated[tuple[str, ...], Meta(description="jaxlib versions or globs.")]
-    verdict: Annotated[
-        Literal["numerics", "refused", "error", "crash", "timeout"],
-        Meta(description="The verdict that each cell must have."),
-    ]
-    stage: Annotated[
-        Literal["read", "audit", "deserialize", "module", "lower", "compile", "run", "compare"],
-        Meta(description="The stage in which each cell must end."),
-    ]
-    message: Annotated[str, Meta(description="A part of the message that each cell must have.")]
-    reason: Annotated[str, _REASON]
-    owner: Annotated[str, _OWNER]
-    issue: Annotated[str, _ISSUE]
-    added: Annotated[datetime.date, _ADDED]
-    # A failure on one platform says nothing about another, so an entry that names none does not cover all.
-    platforms: Annotated[tuple[str, ...], Meta(description="Platforms of the cells.")] = ("cpu",)
-    expires: Annotated[datetime.date | None, _EXPIRES] = None
-    permanent: Annotated[bool, _PERMANENT] = False
-    approver: Annotated[str | None, _APPROVER] = None
-    at_most: Annotated[
-        int,
-        Meta(description="The most cells that it may excuse. A larger number needs an explanation in `reason`."),
-    ] = 50
-    # The JSON form of a policy, in summary.json, calls it `place`: earlier runs have to stay readable.
-    location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
-
-
-class Quirk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A relaxation for the goldens of one case by one writer: looser tolerances, or custom calls that they may make.
-
-    `writer` may be a glob. It ends as a known failure does.
-    """
-
-    case: Annotated[str, Meta(description="The case id of the golden.")]
-    writer: Annotated[
-        str,
-        Meta(
-            description="Its writer: a jaxlib version, or the name of the golden's folder, such as 0.12.0.1-cpu; or a "
-            "glob, which relaxes the case's goldens by all those writers."
-        ),
-    ]
-    reason: Annotated[str, _REASON]
-    owner: Annotated[str, _OWNER]
-    issue: Annotated[str, _ISSUE]
-    added: Annotated[datetime.date, _ADDED]
-    rtol: Annotated[
-        float | dict[str, float] | None, Meta(description="Relative tolerance, instead of the golden's own.")
-    ] = None
-    atol: Annotated[
-        float | dict[str, float] | None, Meta(description="Absolute tolerance, instead of the golden's own.")
-    ] = None
-    ulp: Annotated[
-        int | dict[str, int] | None,
-        Meta(description="Tolerance in units of the last place, instead of the golden's own."),
-    ] = None
-    allow: Annotated[
-        tuple[str, ...],
-        Meta(description="Custom-call targets that this one artifact may call, in addition to the stable list."),
-    ] = ()
-    expires: Annotated[datetime.date | None, _EXPIRES] = None
-    permanent: Annotated[bool, _PERMANENT] = False
-    approver: Annotated[str | None, _APPROVER] = None
-    location: str = msgspec.field(default="", name="place")  # ``export_compat.yaml:12``: set when a file is read
-
-
-class CustomCallChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A custom-call target that changes: the lowering calls `new` instead of `old`, or nothing (None).
-
-    `introduced` (D) is the build date of the first jaxlib that can run the new lowering, `release` (RELEASE) that of
-    the first one published with it, None while nobody knows. Source: the jax.export documentation, "Ensuring forward
-    and backward compatibility".
-    """
-
-    old: Annotated[str, Meta(description="The target that is replaced or removed.")]
-    new: Annotated[str | None, Meta(description="The new target; null if `old` is removed without a replacement.")]
-    introduced: Annotated[datetime.date, Meta(description="D: the build date of the first jaxlib that can run both.")]
-    release: Annotated[
-        datetime.date | None,
-        Meta(description="RELEASE: the build date of the first one published with it; null while nobody knows."),
-    ]
-    reason: Annotated[str, Meta(description="Why it changes.")]
-    owner: Annotated[str, _OWNER]
-    issue: Annotated[str, _ISSUE]
-
-
-class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Goldens that are never pruned, and why."""
-
-    goldens: Annotated[tuple[str, ...], Meta(description="Ids of goldens, ``case/writer``, or globs.")]
-    reason: Annotated[str, Meta(description="Why they stay.")]
-
-
-class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Goldens that stay although no release built today would have to run them."""
-
-    deployed: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="jaxlib versions that are in use: goldens in their windows stay, and the forecast covers them."
-        ),
-    ] = ()
-    pinned: Annotated[tuple[Pin, ...], Meta(description="Goldens that are never pruned.")] = ()
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -210,8 +47,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     readers: Annotated[
         Readers,
         Meta(
-            description="window, all, newest, or jaxlib versions, as a list or with commas: what a matrix replays "
-            "goldens in."
+            description="What a matrix replays goldens in: `window`, which is every release with a promised cell here, "
+            "the newest, and the one just before each writer; `all`; `newest`; or jaxlib versions. A list, or with "
+            "commas."
         ),
     ] = "window"
     platforms: Annotated[
@@ -232,15 +70,18 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fail_on: Annotated[
         tuple[Literal["outside", "bonus-lost"], ...],
         Meta(
-            description="What fails a run beside a broken promise: a cell outside its window that fails other than by "
-            "a refusal; with a baseline, a cell that was a bonus there and fails now."
+            description="What fails a run beside a broken promise. `outside`: a cell outside its window that ends in "
+            "an error, a crash or a timeout. `bonus-lost`: with a baseline, a cell that was a bonus there and fails "
+            "now."
         ),
     ] = ()
     rtol: Annotated[
-        float | dict[str, float] | None, Meta(description="Relative tolerance of new goldens: a number, or by dtype.")
+        float | dict[str, float] | None,
+        Meta(description="Relative tolerance of new goldens, and of marked tests in pytest: a number, or by dtype."),
     ] = None
     atol: Annotated[
-        float | dict[str, float] | None, Meta(description="Absolute tolerance of new goldens: a number, or by dtype.")
+        float | dict[str, float] | None,
+        Meta(description="Absolute tolerance of new goldens, and of marked tests in pytest: a number, or by dtype."),
     ] = None
     tolerances: Annotated[
         dict[str, dict[str, Tolerance]],
@@ -252,10 +93,16 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
     allow: Annotated[
         dict[str, str],
-        Meta(description="Custom-call targets that are accepted in addition to JAX's stable list, with reasons."),
+        Meta(
+            description="Custom-call targets that are accepted beside JAX's stable list, and parts of a module that "
+            "the audit does not know, each with its reason."
+        ),
     ] = {}
     quirks: Annotated[tuple[Quirk, ...], Meta(description="Relaxations, each for one golden.")] = ()
-    releases: Annotated[ExtraReleases, Meta(description="Releases that the shipped calendar lacks.")] = ExtraReleases()
+    releases: Annotated[
+        ExtraReleases,
+        Meta(description="Releases that the shipped calendar lacks: a nightly, or one younger than this package."),
+    ] = ExtraReleases()
     known_failures: Annotated[
         tuple[KnownFailure, ...],
         Meta(description="Cells whose promise is broken, and that must fail in exactly this way."),
@@ -284,12 +131,16 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     environment: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...],
         Meta(
-            description="Environment variables that cells get in addition to what Python, jax and its devices need. "
-            "The code in a golden can read them."
+            description="Names of environment variables that cells get in addition to what Python, jax and its "
+            "devices need. The code in a golden can read them; their values are a part of the key of cached outcomes."
         ),
     ] = ()
     backfill_install: Annotated[
-        tuple[str, ...], Meta(description="What `jaxexport backfill` installs for the tests, as pip requirements.")
+        tuple[str, ...],
+        Meta(
+            description="What `jaxexport backfill` installs for the tests, as pip requirements; if empty, the project "
+            "in the working folder."
+        ),
     ] = ()
 
     def __post_init__(self) -> None:

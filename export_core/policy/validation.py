@@ -10,7 +10,8 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from export_core.policy.model import CustomCallChange, KnownFailure, Policy, Quirk
+from export_core.policy.entries import CustomCallChange, KnownFailure, Quirk
+from export_core.policy.model import Policy
 from export_core.policy.numbers import NumbersRule
 from export_core.policy.toml_lines import Key
 from export_core.releases import JaxlibRelease, JaxRelease, ReleaseError, load_calendar

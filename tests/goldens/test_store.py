@@ -143,6 +143,13 @@ def test_converted_line_ends_are_named_with_what_prevents_them(store):
         golden.verify()
 
 
+def test_a_pointer_of_git_lfs_is_named_with_what_fetches_the_file(store):
+    golden = write_golden(store, manifest())
+    golden.artifact.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+    with pytest.raises(GoldenError, match=rf"{ARTIFACT}: expected the file, found a Git LFS pointer\. .*git lfs pull"):
+        golden.verify()
+
+
 @pytest.mark.parametrize("name", [ARTIFACT, INPUTS, OUTPUTS])
 def test_a_missing_file_is_found(store, name):
     golden = write_golden(store, manifest())

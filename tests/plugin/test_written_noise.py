@@ -67,7 +67,7 @@ def project(projects: Projects) -> Project:
 @pytest.fixture(scope="module")
 def written(project: Project) -> Run:
     """The run that wrote them."""
-    return project.pytest("--update-goldens")
+    return project.pytest("--update-goldens", cold=True)
 
 
 def manifest_of(project: Project, case: str) -> dict[str, object]:
@@ -88,7 +88,7 @@ def test_noise_is_stored_and_described(project: Project, written: Run) -> None:
 def test_noise_is_the_same_when_it_is_measured_again(project: Project, written: Run, tmp_path) -> None:
     copied = project.copy(tmp_path / "copy")
     shutil.rmtree(copied.goldens)
-    copied.pytest("--update-goldens")
+    copied.pytest("--update-goldens", cold=True)
     assert copied.stored() == project.stored()
 
 

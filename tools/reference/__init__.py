@@ -33,7 +33,12 @@ def pages() -> list[Path]:
 
 def renewed(text: str) -> str:
     """The text of a page with its parts as the code has them now. Raises `KeyError` for a part that nobody makes."""
-    return _PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]]().strip()}\n\n{part[3]}", text)
+    return _PART.sub(lambda part: f"{part[1]}\n{_spaced(PARTS[part[2]]())}\n\n{part[3]}", text)
+
+
+def _spaced(text: str) -> str:
+    """The text with one empty line where there are several."""
+    return re.sub(r"\n{3,}", "\n\n", text.strip())
 
 
 def parts_of(text: str) -> list[str]:

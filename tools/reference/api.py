@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -59,30 +60,35 @@ def names(listed: Mapping[str, tuple[str, ...]]) -> str:
     return "\n".join(line for module, names in listed.items() for line in _module(module, names))
 
 
+def documented(module: str, path: str, title: str) -> str:
+    """The section of one function, under another name than it has in the code."""
+    function = modules()[f"{module}.{path}"]
+    return f"### {title}\n\n{_signature(function, title)}\n{_docstring(function)}"
+
+
 def _module(module: str, names: tuple[str, ...]) -> Iterator[str]:
-    yield f"## {module}\n"
+    yield f"### {module}\n"
     for name in names:
         found = source_of(module, name)
-        yield f"### {name}\n"
+        yield f"#### {name}\n"
         if isinstance(found, griffe.Function):
             yield _signature(found)
         yield _docstring(found)
         if name in FIELDS:
-            yield f"Its fields: {FIELDS[name]}.\n"
+            yield f"What is in it: {FIELDS[name]}.\n"
         if isinstance(found, griffe.Class):
             yield _members(found)
 
 
 def _members(kind: griffe.Class) -> str:
-    # The docstring of a class of an error describes what is in its message.
     attributes = [
-        (code(member.name), code(str(member.annotation or "")), _first(member))
+        (code(member.name), code(_type(member.annotation)), _first(member))
         for member in members_of(kind)
         if isinstance(member, griffe.Attribute) and kind.name not in FIELDS
     ]
     methods = [member for member in members_of(kind) if isinstance(member, griffe.Function)]
     parts = [table(("attribute", "type", "what"), attributes)] if attributes else []
-    parts += [f"#### {kind.name}.{method.name}\n\n{_signature(method)}\n{_docstring(method)}" for method in methods]
+    parts += [f"##### {kind.name}.{method.name}\n\n{_signature(method)}\n{_docstring(method)}" for method in methods]
     return "\n".join(parts)
 
 
@@ -90,27 +96,54 @@ def _first(member: griffe.Object) -> str:
     return inspect.cleandoc(member.docstring.value).split("\n\n")[0] if member.docstring else ""
 
 
-def _signature(function: griffe.Function) -> str:
+def _type(annotation: griffe.Expr | str | None) -> str:
+    """A type as people read it: without names of types that are only short for others."""
+    text = str(annotation or "")
+    for name in names_in(annotation):
+        meant = modules()[name.canonical_path] if name.canonical_path.split(".")[0] in PACKAGES else None
+        if isinstance(meant, griffe.Attribute):
+            text = re.sub(rf"\b{name.name}\b", str(meant.value), text)
+    return text
+
+
+def names_in(annotation: griffe.Expr | str | None) -> list[griffe.ExprName]:
+    """The names in a type."""
+    parts = annotation.iterate(flat=True) if isinstance(annotation, griffe.Expr) else ()
+    return [part for part in parts if isinstance(part, griffe.ExprName)]
+
+
+def _signature(function: griffe.Function, name: str = "") -> str:
     hidden = ("self", "cls", *INTERNAL.get(function.name, ()))
     shown = [parameter for parameter in function.parameters if parameter.name not in hidden]
     parameters = []
-    keyword_only = False
+    star = False
     for parameter in shown:
-        if parameter.kind is griffe.ParameterKind.keyword_only and not keyword_only:
-            keyword_only = True
+        star = star or parameter.kind is griffe.ParameterKind.var_positional
+        if parameter.kind is griffe.ParameterKind.keyword_only and not star:
+            star = True
             parameters.append("*")
-        default = f" = {parameter.default}" if parameter.default is not None else ""
-        parameters.append(f"{parameter.name}: {parameter.annotation}{default}")
-    line = f"{function.name}({', '.join(parameters)}) -> {function.returns}"
+        parameters.append(_parameter(parameter))
+    line = f"{name or function.name}({', '.join(parameters)}) -> {_type(function.returns)}"
     if len(line) > 100:
         inside = "".join(f"    {parameter},\n" for parameter in parameters)
-        line = f"{function.name}(\n{inside}) -> {function.returns}"
+        line = f"{name or function.name}(\n{inside}) -> {_type(function.returns)}"
     return f"```python\n{line}\n```\n"
+
+
+def _parameter(parameter: griffe.Parameter) -> str:
+    kinds = griffe.ParameterKind
+    stars = "*" if parameter.kind is kinds.var_positional else "**" if parameter.kind is kinds.var_keyword else ""
+    default = f" = {parameter.default}" if parameter.default is not None and not stars else ""
+    return f"{stars}{parameter.name}: {_type(parameter.annotation)}{default}"
 
 
 def _docstring(found: griffe.Object) -> str:
     """The docstring with its sections as lists."""
-    return "\n".join(_section(section, INTERNAL.get(found.name, ())) for section in found.docstring.parsed) + "\n"
+    return "\n".join(_section(section, INTERNAL.get(found.name, ())) for section in _sections(found)) + "\n"
+
+
+def _sections(found: griffe.Object) -> list[griffe.DocstringSection]:
+    return found.docstring.parse("google", returns_multiple_items=False) if found.docstring else []
 
 
 def _section(section: griffe.DocstringSection, hidden: tuple[str, ...]) -> str:
@@ -118,9 +151,9 @@ def _section(section: griffe.DocstringSection, hidden: tuple[str, ...]) -> str:
     if section.kind is griffe.DocstringSectionKind.parameters:
         rows = [f"- `{item.name}`: {_line(item.description)}" for item in value if item.name not in hidden]
     elif section.kind is griffe.DocstringSectionKind.returns:
-        rows = [f"- returns {_line(item.description)}" for item in value]
+        rows = [f"\nReturns: {_line(item.description)}" for item in value]
     elif section.kind is griffe.DocstringSectionKind.raises:
-        rows = [f"- raises `{item.annotation}`: {_line(item.description)}" for item in value]
+        rows = [f"\nRaises `{item.annotation}`: {_line(item.description)}" for item in value]
     else:
         rows = [str(value).replace("``", "`")]
     return "\n".join(rows) + "\n"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -12,6 +14,7 @@ from export_core.cli.help import EXAMPLES, GROUPS
 from tools.reference.markdown import code, table
 
 NAME = "jaxexport"
+ROOT = Path(__file__).parents[2]
 
 
 def every_command() -> str:
@@ -43,10 +46,10 @@ def _command(command: click.Command, parent: click.Context) -> Iterator[str]:
         return
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     page, *examples = EXAMPLES[context.command_path.removeprefix(f"{NAME} ")]
-    link = posixpath.relpath(page, "docs/reference")
+    link = f"[{_title(page)}]({posixpath.relpath(page, 'docs/reference')})"
     yield f"`{usage}`\n"
     yield f"{_paragraphs(command)}\n"
-    yield f"For example {', '.join(map(code, examples))}. More: [{posixpath.basename(page)}]({link}).\n"
+    yield f"For example {', '.join(map(code, examples))}. More: {link}.\n"
     yield _options(context)
 
 
@@ -57,8 +60,14 @@ def _paragraphs(command: click.Command) -> str:
 def _options(context: click.Context) -> str:
     # With the records of the help, so that defaults and limits are said as they are there.
     records = [parameter.get_help_record(context) for parameter in context.command.get_params(context)]
-    rows = [(code(names), meaning) for names, meaning in filter(None, records)]
-    return table(("option", "what"), [row for row in rows if "--help" not in row[0]])
+    # An argument without a text is in the usage, and the text of the command says what it is.
+    rows = [(code(names), meaning) for names, meaning in filter(None, records) if meaning and "--help" not in names]
+    return table(("option", "what"), rows) if rows else ""
+
+
+def _title(page: str) -> str:
+    found = re.search(r"^# (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1] if found else posixpath.basename(page)
 
 
 PARTS = {"commands": every_command, "options of jaxexport": own_options}

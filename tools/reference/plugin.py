@@ -9,6 +9,7 @@ from typing import Any
 from pytest_jaxexport import sessions
 from pytest_jaxexport.keywords import KEYWORDS
 from pytest_jaxexport.settings import add_options
+from tools.reference.api import documented
 from tools.reference.markdown import code, table
 
 INI_TYPES = {"args": "words", None: "text"}
@@ -52,12 +53,11 @@ def ini_keys() -> str:
 
 
 def marker_keywords() -> str:
-    """The keywords of the marker."""
-    rows = [
-        (code(name), code(default), f"{meaning[0].upper()}{meaning[1:]}.", code(f"{name}={example}"))
+    """A section for each keyword of the marker."""
+    return "\n".join(
+        f"### {name}\n\n`{name}={example}`: {meaning}.{'' if 'default:' in meaning else f' Default: `{default}`.'}\n"
         for name, (default, meaning, example) in KEYWORDS.items()
-    ]
-    return table(("keyword", "default", "what", "example"), rows)
+    )
 
 
 def nox_sessions() -> str:
@@ -71,7 +71,20 @@ def nox_sessions() -> str:
     return table(("session", "what"), rows)
 
 
+def fixture() -> str:
+    """What a test calls: the fixture, and what it returns."""
+    return "\n".join(
+        documented("pytest_jaxexport.recorder", path, title)
+        for path, title in (
+            ("Recorder.__call__", "export_golden"),
+            ("Exported.also", "also"),
+            ("Exported.refused", "refused"),
+        )
+    )
+
+
 PARTS = {
+    "fixture": fixture,
     "pytest options": pytest_options,
     "ini keys": ini_keys,
     "marker keywords": marker_keywords,

@@ -8,7 +8,6 @@ from typing import Any
 
 from export_core.policy import Policy
 from export_core.policy.json_schema import policy_schema
-from tools.reference.markdown import code
 from tools.reference.schema_tables import default, nested, whole, words
 
 EXAMPLE = Path(__file__).parents[2] / "tests" / "policy" / "everything.yaml"
@@ -27,8 +26,8 @@ def tables() -> str:
 
 def _key(name: str, field: dict[str, Any], example: str) -> str:
     value = default(field)
-    about = f"{words(field)}{f', default {value}' if value else ''}"
-    return f"### {code(name)}\n\n{field['description']}\n\nValue: {about}.\n\n```yaml\n{example.strip()}\n```\n"
+    about = f"{words(field).removesuffix(' or null')}{f', default {value}' if value else ''}"
+    return f"### {name}\n\n{field['description']}\n\nValue: {about}.\n\n```yaml\n{example.strip()}\n```\n"
 
 
 def _examples() -> dict[str, str]:

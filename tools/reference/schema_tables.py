@@ -35,7 +35,9 @@ def fields(definition: dict[str, Any]) -> str:
         (code(name), words(field), "" if name in required else default(field), field.get("description", ""))
         for name, field in definition["properties"].items()
     ]
-    return table(("field", "value", "default", "what"), rows)
+    if any(value for _, _, value, _ in rows):
+        return table(("field", "value", "default", "what"), rows)
+    return table(("field", "value", "what"), [(name, value, about) for name, value, _, about in rows])
 
 
 def members(kind: type[enum.Enum]) -> str:
@@ -53,16 +55,16 @@ def nested(schemas: list[tuple[dict[str, Any], type]], level: int = 3) -> str:
             definition = schema["$defs"][name]
             about = " ".join(definition.get("description", "").split())
             rows = fields(definition) if "properties" in definition else ""
-            if issubclass(classes.get(name, object), enum.Enum):
-                rows = members(classes[name])
+            if name in classes and issubclass(kind_of_values := classes[name], enum.Enum):
+                rows = members(kind_of_values)
             parts[name] = f"{'#' * level} {name}\n\n{about}\n\n{rows}"
     return "\n".join(parts[name] for name in sorted(parts))
 
 
 def default(field: dict[str, Any]) -> str:
-    """The default of a field as JSON; empty where it has none, or an empty one."""
+    """The default of a field as JSON; empty for a type with defaults of its own."""
     value = field.get("default")
-    return "" if value in ([], {}, None, "") else code(json.dumps(value))
+    return "" if value and isinstance(value, dict) else code(json.dumps(value))
 
 
 def words(field: dict[str, Any]) -> str:
@@ -78,7 +80,7 @@ def words(field: dict[str, Any]) -> str:
         return ", ".join(code(str(value)) for value in field["enum"])
     if field.get("type") == "array":
         if "prefixItems" in field:
-            return f"list: {', '.join(map(words, field['prefixItems']))}"
+            return f"list of {', '.join(map(words, field['prefixItems']))}"
         return f"list of {words(field['items'])}" if field.get("items") else "list"
     if field.get("type") == "object" and isinstance(field.get("additionalProperties"), dict):
         return f"object with names, each {words(field['additionalProperties'])}"

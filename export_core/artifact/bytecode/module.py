@@ -16,9 +16,15 @@ if TYPE_CHECKING:
 class Module:
     """A StableHLO portable artifact: MLIR bytecode with versioned operations (VHLO).
 
-    `producer` is what wrote it, e.g. StableHLO_v1.18.0, the version it was written for; `bytecode_version` is MLIR's (0
-    to 6). Every property may raise `ArtifactError`: the operations are read when first asked for.
+    Every property may raise `ArtifactError`: the operations are read when first asked for.
     """
+
+    name: str
+    """What messages call it: the file that it is in."""
+    nbytes: int
+    """Its size in bytes."""
+    vjp_order: int
+    """0 for the function itself, 1 for its first derivative."""
 
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str, vjp_order: int = 0):
         self.name = name
@@ -44,12 +50,12 @@ class Module:
 
     @property
     def producer(self) -> str:
-        """The producer's name in the header."""
+        """The producer's name in the header, e.g. StableHLO_v1.18.0: the version that it was written for."""
         return self.tables.producer
 
     @property
     def bytecode_version(self) -> int:
-        """The version of MLIR's bytecode."""
+        """The version of MLIR's bytecode, 0 to 6."""
         return self.tables.version
 
     @property

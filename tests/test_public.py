@@ -1,0 +1,72 @@
+"""The public API: what `export_core.public` lists is there, says what it is, and needs nothing else."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+
+import griffe
+import pytest
+
+from export_core.goldens import Manifest
+from export_core.judge import Result, Summary
+from export_core.policy import Policy
+from export_core.public import INTERNAL, PROVISIONAL, STABLE
+from tools.field_docs import types_in
+from tools.reference.api import FIELDS, PACKAGES, members_of, modules, names_in, source_of
+
+LISTED = [(module, name) for names in (STABLE, PROVISIONAL) for module in names for name in names[module]]
+NAMES = pytest.mark.parametrize(("module", "name"), LISTED)
+
+# The fields of these are in the reference of files and of the policy, with all types inside.
+DATA = {kind for whole in (Manifest, Policy, Result, Summary) for kind in types_in(whole)}
+
+
+def annotations(public: griffe.Object) -> Iterator[griffe.Expr | str | None]:
+    """The types of a function, or of the public members of a class."""
+    if isinstance(public, griffe.Function):
+        hidden = INTERNAL.get(public.name, ())
+        yield public.returns
+        yield from (parameter.annotation for parameter in public.parameters if parameter.name not in hidden)
+    elif isinstance(public, griffe.Attribute):
+        yield public.annotation
+    elif public.name not in FIELDS:
+        yield from (annotation for member in members_of(public) for annotation in annotations(member))
+
+
+@NAMES
+def test_a_public_name_can_be_imported(module, name):
+    imported = importlib.import_module(module)
+    assert hasattr(imported, name)
+    assert name in getattr(imported, "__all__", (name,))
+
+
+@NAMES
+def test_a_public_name_says_what_it_is(module, name):
+    public = source_of(module, name)
+    assert public.docstring
+    if isinstance(public, griffe.Class) and name not in FIELDS:
+        assert [member.name for member in members_of(public) if not member.docstring] == []
+
+
+@NAMES
+def test_a_public_name_has_public_types_only(module, name):
+    public = {source_of(*listed).path for listed in LISTED} | {f"{kind.__module__}.{kind.__name__}" for kind in DATA}
+    for annotation in annotations(source_of(module, name)):
+        for part in names_in(annotation):
+            if part.canonical_path.split(".")[0] in PACKAGES:
+                found = modules()[part.canonical_path]
+                found = found.final_target if isinstance(found, griffe.Alias) else found
+                assert isinstance(found, griffe.Attribute) or found.path in public, part
+
+
+def test_what_is_called_internal_is_there():
+    by_name = {name: source_of(module, name) for module, name in LISTED}
+    for name, hidden in INTERNAL.items():
+        public = by_name[name]
+        members = public.parameters if isinstance(public, griffe.Function) else public.members
+        assert [member for member in hidden if member not in members] == []
+
+
+def test_no_name_is_listed_twice():
+    assert len(set(LISTED)) == len(LISTED)

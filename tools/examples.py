@@ -1,0 +1,29 @@
+"""An example as a user runs it: the commands of its README, in a copy of its folder, by the Python that runs this.
+
+`python -m tools.examples FOLDER COPY [--renew]`; `nox -s examples` makes the copy, and installs what it needs there.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from tools.printed import check, read, renew
+
+
+def main(folder: Path, copy: Path, *, renewing: bool) -> None:
+    """Compare what the commands print with the README, or write it there."""
+    page = read(folder / "README.md")
+    start = time.monotonic()
+    if renewing:
+        page.path.write_text(renew(page, copy), encoding="utf-8")
+    else:
+        check(page, copy)
+    done = "its README has what they print" if renewing else "they print what its README shows"
+    count = sum(len(block.steps) for block in page.blocks if not block.not_run)
+    print(f"{folder}: {count} commands, {time.monotonic() - start:.0f} s; {done}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), renewing="--renew" in sys.argv[3:])

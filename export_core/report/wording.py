@@ -140,7 +140,8 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
     if summary.exit_code == 1:
         # Without a broken promise, a run fails by what the policy asks for in addition.
         return "BROKEN" if broken else "FAILED", "; ".join(filter(None, (broken, *summary.failed_on)))
-    all_kept = f"all {promised:,} promised cells" if kept == promised else f"{kept:,} of {promised:,} promised cells"
+    counted = "the 1 promised cell" if promised == 1 else f"all {promised:,} promised cells"
+    all_kept = counted if kept == promised else f"{kept:,} of {plural(promised, 'promised cell')}"
     if summary.exit_code == 4:
         return "STALE LIST", f"{plural(len(summary.stale), 'defect')} in the list of known failures; kept: {all_kept}"
     return "KEPT", all_kept

@@ -36,6 +36,6 @@ def _hidden(query: str) -> str:
 def _hidden_part(match: re.Match[str]) -> str:
     name, equals, _ = match[2].partition("=")
     # A place in a page, as jax's own messages name it, and the hash of a file are no secrets.
-    if match[1] == "#" and re.fullmatch(r"[\w.-]+|sha256=[0-9a-f]{64}\W*", match[2]):
+    if match[1] == "#" and re.fullmatch(r"[\w.-]+[,:]*|sha256=[0-9a-f]{64}\W*", match[2]):
         return match[0]
     return f"{match[1]}{name}={HIDDEN}" if equals else f"{match[1]}{HIDDEN}" if name else match[0]

@@ -4,27 +4,40 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 from commands import finished
 from making import manifest, result, write_golden
 
 from export_core.goldens import GoldenStore
+from export_core.goldens.rename import rename_case
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 
 ROOT = Path(__file__).parents[1]
+# What a library of models would have: its cases, and the goldens of this repository that they are made of.
+MODEL = {
+    "tests.test_model.test_attention": "tests.compat.test_models.test_attention",
+    "tests.test_model.test_training_step": "tests.compat.test_models.test_mlp_with_gradients",
+    "tests.test_solver.test_cholesky": "tests.compat.test_linear_algebra.test_cholesky",
+}
 
 
 def make(name: str, folder: Path) -> Path:
     """Make the folder of this name: a function below, or else a path in the repository."""
     folder.mkdir(parents=True)
-    maker = {
+    makers = {
         "empty": _empty,
         "repository": _repository,
         "three-goldens": _three_goldens,
+        "own-goldens": _own_goldens,
         "api-example": _api_example,
-    }.get(name)
+        "model": partial(_goldens, tuple(MODEL)),
+        "solver": partial(_goldens, ("tests.test_solver.test_cholesky",)),
+        "archive": _archive,
+    }
+    maker = makers.get(name)
     if maker is not None:
         maker(folder)
     else:
@@ -51,8 +64,38 @@ def _three_goldens(folder: Path) -> None:
         write_golden(GoldenStore(folder / "golden"), manifest("t.test_f", jaxlib))
 
 
+def _own_goldens(folder: Path) -> None:
+    """The goldens of this project, in a new repository of git."""
+    shutil.copytree(ROOT / "golden", folder / "golden")
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    for setting in ("user.name=A person", "user.email=person@example.org", "gc.auto=0"):
+        subprocess.run(["git", "-C", folder, "config", *setting.split("=")], check=True)
+
+
 def _api_example(folder: Path) -> None:
     """Artifacts, and a finished run of two cells."""
     shutil.copytree(ROOT / "tests" / "artifact" / "data" / "0.12.0.1", folder, dirs_exist_ok=True)
     broken = result(Verdict.CRASH, Judgement.BROKEN, case="t.g", signal=11, message="signal 11 (SIGSEGV)")
     finished(folder / ".jaxexport", result(), broken)
+
+
+def _goldens(cases: tuple[str, ...], folder: Path) -> None:
+    """These cases with real goldens by 0.9.2, 0.11.0 and 0.12.0.1."""
+    store = GoldenStore(folder / "golden")
+    for case in cases:
+        source = MODEL[case]
+        for writer in ("0.9.2-cpu", "0.11.0-cpu", "0.12.0.1-cpu"):
+            shutil.copytree(ROOT / "golden" / source / writer, store.root / source / writer)
+        rename_case(store, source, case)
+
+
+def _archive(folder: Path) -> None:
+    """Real artifacts with the inputs and outputs that somebody kept, and no source code."""
+    for name, source, writer in (
+        ("attention", "tests.compat.test_models.test_attention", "0.11.0-cpu"),
+        ("solver", "tests.compat.test_linear_algebra.test_cholesky", "0.9.2-cpu"),
+    ):
+        golden = ROOT / "golden" / source / writer
+        (folder / name).mkdir()
+        for kept in ("artifact.jaxexport", "inputs.npz", "outputs.npz"):
+            shutil.copyfile(golden / kept, folder / name / kept)

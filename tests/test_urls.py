@@ -33,6 +33,7 @@ HASH = "a" * 64
         ("https://host/w.whl#token=abc", "https://host/w.whl#token=***"),
         (f"https://host/w.whl#sha256={HASH}", f"https://host/w.whl#sha256={HASH}"),
         ("see https://host/export.html#some-guarantees.", "see https://host/export.html#some-guarantees."),
+        ("see https://host/export.html#why, until", "see https://host/export.html#why, until"),
         ("https://host/d@e", "https://host/d@e"),
         ("file:///home/me@home/wheels", "file:///home/me@home/wheels"),
         ("https://[::1]:8080/simple", "https://[::1]:8080/simple"),

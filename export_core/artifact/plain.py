@@ -6,10 +6,8 @@ from typing import Any
 
 
 def as_dict(value: object) -> Any:
-    """Turn named tuples, tuples and dicts into what `json` can write; bytes become their hexadecimal digits.
-
-    A class whose fields are not what people should see names in `shown` what is.
-    """
+    """Turn named tuples, tuples and dicts into what `json` can write; bytes become their hexadecimal digits."""
+    # A class whose fields are not what people should see names in `shown` what is.
     fields = value.shown() if hasattr(value, "shown") else getattr(value, "_fields", None)
     if fields is not None:
         return {name: as_dict(getattr(value, name)) for name in fields}

@@ -82,8 +82,9 @@ def named_folder(folder: Path | None) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line of a message, cut to a length that is readable in a terminal."""
-    line = plain_text(text).strip().splitlines()[0] if text.strip() else ""
+    """The first line of a message, cut to a length that is readable in a terminal; with the second after a colon."""
+    lines = [line.strip() for line in plain_text(text).strip().splitlines()] or [""]
+    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
     return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "..."
 
 
@@ -140,7 +141,8 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
     if summary.exit_code == 1:
         # Without a broken promise, a run fails by what the policy asks for in addition.
         return "BROKEN" if broken else "FAILED", "; ".join(filter(None, (broken, *summary.failed_on)))
-    all_kept = f"all {promised:,} promised cells" if kept == promised else f"{kept:,} of {promised:,} promised cells"
+    counted = "the 1 promised cell" if promised == 1 else f"all {promised:,} promised cells"
+    all_kept = counted if kept == promised else f"{kept:,} of {plural(promised, 'promised cell')}"
     if summary.exit_code == 4:
         return "STALE LIST", f"{plural(len(summary.stale), 'defect')} in the list of known failures; kept: {all_kept}"
     return "KEPT", all_kept

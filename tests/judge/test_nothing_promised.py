@@ -51,7 +51,7 @@ def summary(*results, policy=None, **facts):
         ([BONUS, REFUSED], {}, 3, NOTHING),
         ([BONUS, REFUSED], {"policy": MEANT}, 0, NOTHING),
         ([BONUS, REFUSED], {"shard": ShardOf(2, 7)}, 0, f"{NOTHING}; partial: shard 2/7."),
-        ([BONUS, SAME], {}, 0, "KEPT: all 1 promised cells."),
+        ([BONUS, SAME], {}, 0, "KEPT: the 1 promised cell."),
         ([BONUS, WRONG], {}, 1, "BROKEN: 1 cell with wrong numbers outside the window, 1 cause"),
         ([BONUS, NOT_RUN], {}, 3, "INCOMPLETE: 1 of 2 planned cells"),
         ([BONUS, NOT_RUN], {"policy": MEANT}, 3, "INCOMPLETE: 1 of 2 planned cells"),

@@ -51,7 +51,7 @@ def test_a_selection_is_partial_unless_the_policy_asks_for_it(selection, policy,
 def test_every_report_says_which_part_it_was():
     made = summary(Selection(cases=("t.*",)), shard=ShardOf(1, 7))
     assert made.partial == "shard 1/7, only cases t.*"
-    assert headline(made)[0] == "KEPT: all 1 promised cells; partial: shard 1/7, only cases t.*."
+    assert headline(made)[0] == "KEPT: the 1 promised cell; partial: shard 1/7, only cases t.*."
     for text in (html_page([result()], made), junit_xml([result()], made)):
         assert "partial: shard 1/7, only cases t.*." in text
     assert r"partial: shard 1/7, only cases t.\*." in markdown_text([result()], made)

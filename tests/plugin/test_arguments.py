@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+from warm_pytest import LITTLE_NOISE
 
 if TYPE_CHECKING:
     from conftest import Project, Projects, Run
@@ -107,11 +108,12 @@ class Written:
 
 @pytest.fixture(scope="module")
 def written(projects: Projects) -> Written:
-    project = projects(functions=FUNCTIONS, test_arguments=TESTS)
+    project = projects(functions=FUNCTIONS, test_arguments=TESTS, conftest=LITTLE_NOISE)
     elsewhere = project.copy(project.folder.parent / "another folder of another length")
-    elsewhere.write(conftest=WARM)
+    elsewhere.write(conftest=LITTLE_NOISE + WARM)
     written_elsewhere = elsewhere.pytest("--update-goldens", elsewhere.folder.name, cwd=project.folder.parent)
-    first = project.pytest("--update-goldens")
+    # In a new interpreter, which hashes strings in another way.
+    first = project.pytest("--update-goldens", cold=True)
     return Written(project, first, project.pytest(), elsewhere, written_elsewhere)
 
 

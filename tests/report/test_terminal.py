@@ -124,7 +124,7 @@ def test_names_with_brackets_are_no_markup():
 @pytest.mark.parametrize(
     ("results", "planned", "said"),
     [
-        ([result()], 1, "KEPT: all 1 promised cells. 1 of 1 planned cells: 1 kept."),
+        ([result()], 1, "KEPT: the 1 promised cell. 1 of 1 planned cells: 1 kept."),
         (
             [result(Verdict.CRASH, Judgement.BROKEN)],
             1,
@@ -133,7 +133,7 @@ def test_names_with_brackets_are_no_markup():
         (
             [result(Verdict.COMPILED, platform="tpu", mode=Mode.COMPILE)],
             1,
-            "KEPT: all 1 promised cells, 1 compiled only. 1 of 1 planned cells: 1 kept.",
+            "KEPT: the 1 promised cell, 1 compiled only. 1 of 1 planned cells: 1 kept.",
         ),
         ([result()], 2, "INCOMPLETE: 1 of 2 planned cells have no result that counts. 1 of 2 planned cells: 1 kept."),
         ([], 0, "INCOMPLETE: the run does not cover what it must. 0 of 0 planned cells: no cell."),

@@ -55,7 +55,7 @@ def ini_keys() -> str:
 def marker_keywords() -> str:
     """A section for each keyword of the marker."""
     return "\n".join(
-        f"### {name}\n\n`{name}={example}`: {meaning}.\n\nDefault: `{default}`.\n"
+        f"### {name}\n\n`{name}={example}`: {meaning}.{'' if 'default:' in meaning else f' Default: `{default}`.'}\n"
         for name, (default, meaning, example) in KEYWORDS.items()
     )
 

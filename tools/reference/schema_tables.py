@@ -35,7 +35,9 @@ def fields(definition: dict[str, Any]) -> str:
         (code(name), words(field), "" if name in required else default(field), field.get("description", ""))
         for name, field in definition["properties"].items()
     ]
-    return table(("field", "value", "default", "what"), rows)
+    if any(value for _, _, value, _ in rows):
+        return table(("field", "value", "default", "what"), rows)
+    return table(("field", "value", "what"), [(name, value, about) for name, value, _, about in rows])
 
 
 def members(kind: type[enum.Enum]) -> str:

@@ -1,7 +1,7 @@
 """A process that has imported pytest and jax and used neither: runs of pytest are forks of it.
 
 Importing them takes longer than the rest of most runs. What differs from a new interpreter: jax is there before pytest
-starts, and all forks hash strings alike.
+starts, all forks hash strings alike, and the noise of a golden is measured as LITTLE_NOISE says.
 """
 
 from __future__ import annotations
@@ -18,6 +18,13 @@ from pathlib import Path
 
 # Neither xdist nor pytest_jaxexport: pytest warns of plugins that it can no longer rewrite.
 IMPORTED = ("pytest", "_pytest.junitxml", "export_core.export", "export_core.session", "scipy.optimize")
+
+LITTLE_NOISE = """
+from export_core.matrix import noise_runs
+
+noise_runs.COMPILED = {"fast_math": noise_runs.COMPILED["fast_math"]}
+"""
+"""Measures noise with one setting of the compiler instead of six, whose compiling is half of writing a golden."""
 
 
 class WarmPytest:
@@ -47,6 +54,7 @@ class WarmPytest:
 def main() -> None:
     for name in IMPORTED:
         importlib.import_module(name)
+    exec(LITTLE_NOISE)
     gc.freeze()  # or the first collection of each fork would copy every page
     for line in sys.stdin:
         if (pid := os.fork()) == 0:

@@ -31,6 +31,7 @@ def make(name: str, folder: Path) -> Path:
         "empty": _empty,
         "repository": _repository,
         "three-goldens": _three_goldens,
+        "own-goldens": _own_goldens,
         "api-example": _api_example,
         "model": partial(_goldens, tuple(MODEL)),
         "solver": partial(_goldens, ("tests.test_solver.test_cholesky",)),
@@ -61,6 +62,14 @@ def _three_goldens(folder: Path) -> None:
     """One case with goldens of three writers, for what depends on dates only: its artifacts are placeholders."""
     for jaxlib in ("0.9.2", "0.11.0", "0.12.0.1"):
         write_golden(GoldenStore(folder / "golden"), manifest("t.test_f", jaxlib))
+
+
+def _own_goldens(folder: Path) -> None:
+    """The goldens of this project, in a new repository of git."""
+    shutil.copytree(ROOT / "golden", folder / "golden")
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    for setting in ("user.name=A person", "user.email=person@example.org", "gc.auto=0"):
+        subprocess.run(["git", "-C", folder, "config", *setting.split("=")], check=True)
 
 
 def _api_example(folder: Path) -> None:

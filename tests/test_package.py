@@ -28,7 +28,10 @@ def described(text: str, version: str = VERSION) -> str:
 
 @pytest.fixture(scope="module")
 def description() -> str:
-    return described((ROOT / "README.md").read_text())
+    built = ROOT / "PKG-INFO"  # in an sdist: what hatchling has made of it
+    text = described((ROOT / "README.md").read_text())
+    assert not built.exists() or built.read_text().partition("\n\n")[2].strip() == text.strip()
+    return text
 
 
 def links(text: str) -> list[str]:
@@ -62,6 +65,7 @@ def test_the_addresses_of_the_project_agree_with_pyproject():
         URLS["Source"],
         URLS["Documentation"],
         "https://raw.githubusercontent.com/pytest-jaxexport/pytest-jaxexport/v",
+        "https://raw.githubusercontent.com/pytest-jaxexport/pytest-jaxexport/main/schema/",
     )
     files = [ROOT / "pyproject.toml", *ROOT.glob("*.md"), *ROOT.glob("*.cff"), *ROOT.glob("schema/*.json")]
     files += [
@@ -83,6 +87,12 @@ def test_the_version_is_written_in_one_place():
     tracked = ["export_core", "pytest_jaxexport", "CITATION.cff", "action.yml", "noxfile.py", "docs/conf.py"]
     found = subprocess.run(["grep", "-rlwF", VERSION, *tracked], cwd=ROOT, capture_output=True, text=True, check=False)
     assert [name for name in found.stdout.split() if name.endswith((".py", ".cff", ".yml"))] == []
+
+
+def test_pages_name_the_tag_of_this_version():
+    text = "".join((ROOT / "docs" / "how-to" / f"{page}.md").read_text() for page in ("install", "run-in-ci"))
+    tags = re.findall(r"(?:rev: |pytest-jaxexport/pytest-jaxexport@)v([\d.]+)", text)
+    assert tags == [VERSION, VERSION]
 
 
 def test_version_tells_jax_and_jaxlib_without_importing_them():

@@ -47,7 +47,15 @@ def test_the_committed_schema_is_what_the_types_say(name):
 
 
 def test_there_is_no_schema_that_nothing_writes():
-    assert {path.name for path in (ROOT / "schema").glob("*.json")} == {f"{name}.schema.json" for name in KINDS}
+    written_files = {path.name for path in (ROOT / "schema").glob("*.schema.json")}
+    assert written_files == {f"{name}.schema.json" for name in KINDS}
+
+
+def test_the_entry_for_schemastore_names_the_policy_and_its_schema():
+    entry = json.loads((ROOT / "schema" / "schemastore.json").read_bytes())
+    assert {*entry} == {"name", "description", "fileMatch", "url"}
+    assert entry["fileMatch"] == [FILE]
+    assert (ROOT / entry["url"].partition("/main/")[2]).samefile(ROOT / "schema" / "policy.schema.json")
 
 
 def test_another_schema_can_refer_to_one_of_ours_by_its_id():

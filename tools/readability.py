@@ -39,7 +39,7 @@ def prose_of(text: str) -> list[str]:
     text = re.sub(r"`[^`]*`", "Name", text)  # a name is one word, however long
     parts = re.split(r"\n\s*\n|\n(?=\s*(?:[-*:]|\d+\.) )", text)
     plain = (" ".join(re.sub(r"^\s*(?:[-*:]|\d+\.) ", "", part).replace("**", "").split()) for part in parts)
-    sentences = (sentence for part in plain for sentence in re.split(r"(?<=[.?!:])\s+(?=[A-Z\"(])", part))
+    sentences = (sentence for part in plain for sentence in re.split(r"(?<=[.?!:])\s+(?=[A-Z\"(*])", part))
     return [sentence for sentence in sentences if len(sentence.split()) > 2]
 
 

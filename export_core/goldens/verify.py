@@ -12,6 +12,9 @@ from export_core.goldens.errors import GoldenError
 from export_core.goldens.store import MANIFEST, Golden, GoldenStore
 from export_core.releases import Calendar
 
+MOST = 10
+"""Goldens that one error names: in a clone without the files of Git LFS, it would be all."""
+
 
 def check_read_whole(artifact: Artifact, allow: Mapping[str, str]) -> None:
     """Raise `GoldenError` for an artifact with a part that the reader does not know, unless `allow` gives a reason.
@@ -30,7 +33,7 @@ def verify_goldens(
     *,
     all_known: bool = True,
 ) -> list[Golden]:
-    """Every golden of the store. Raises `GoldenError` naming all that are not complete, or when there is none.
+    """Every golden of the store. Raises `GoldenError` naming those that are not complete, or when there is none.
 
     With a calendar, a writer that cannot have written the artifact is an error too, and a date that is not the
     calendar's: see `check_dates`. With the policy's `allow`,
@@ -52,7 +55,8 @@ def verify_goldens(
         except (GoldenError, ArtifactError) as error:
             problems.append(str(error))
     if problems:
-        raise GoldenError("\n".join(problems))
+        more = len(problems) - MOST
+        raise GoldenError("\n".join([*problems[:MOST], *([f"and {more} more goldens"] if more > 0 else [])]))
     if calendar is not None:
         check_dates(goldens, calendar, all_known=all_known)
     return goldens

@@ -198,6 +198,7 @@ def _open(url: str, headers: Mapping[str, str], also: tuple[int, ...] = ()) -> A
     except urllib.error.HTTPError as error:
         if error.code in also:
             return error
+        error.close()  # it is a response with a connection
         raise ReleaseError(f"{without_credentials(url)}: the index answers {error.code} {error.reason}.") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         why = getattr(error, "reason", error)

@@ -11,6 +11,7 @@ from kept import DATA
 def test_reading_imports_neither_jax_nor_numpy_nor_anything_slow():
     code = f"""
 import sys
+import packaging.version  # since CPython 3.13 its deprecated functions import inspect
 before = set(sys.modules)
 from export_core import artifact
 from export_core.artifact.readers import Reader, loads

@@ -17,6 +17,7 @@ from msgspec import structs
 from export_core.goldens import GoldenError, GoldenStore, Manifest, Options, WriteStatus, staging
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
 from export_core.goldens.strays import delete_leftovers, strays
+from export_core.goldens.verify import MOST, verify_goldens
 
 KILLS = 60  # every third step of two replacements, and some more
 
@@ -148,6 +149,17 @@ def test_a_pointer_of_git_lfs_is_named_with_what_fetches_the_file(store):
     golden.artifact.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
     with pytest.raises(GoldenError, match=rf"{ARTIFACT}: expected the file, found a Git LFS pointer\. .*git lfs pull"):
         golden.verify()
+
+
+def test_one_error_names_ten_goldens(store):
+    for number in range(MOST + 2):
+        write_golden(store, manifest(f"t.test_{number:02}")).artifact.write_bytes(b"")
+    with pytest.raises(GoldenError) as refused:
+        verify_goldens(store)
+    first, *_, tenth, last = str(refused.value).splitlines()
+    assert "test_00" in first
+    assert "test_09" in tenth
+    assert last == "and 2 more goldens"
 
 
 @pytest.mark.parametrize("name", [ARTIFACT, INPUTS, OUTPUTS])

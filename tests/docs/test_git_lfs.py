@@ -1,0 +1,27 @@
+"""The part of docs/how-to/store-goldens.md that needs git-lfs is run where that is installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from page_folders import make
+
+from tools.printed import check, read
+
+PAGE = read(Path(__file__).parents[2] / "docs" / "how-to" / "store-goldens.md")
+
+
+@pytest.mark.matrix
+@pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed")
+def test_goldens_survive_git_lfs(tmp_path):
+    folder = make(PAGE.folder, tmp_path / "project")
+    for command in (["add", "golden"], ["commit", "-qm", "Goldens"]):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+    part = tuple(
+        replace(block, not_run="") for block in PAGE.blocks if block.not_run or block.title == ".gitattributes"
+    )
+    check(replace(PAGE, blocks=part), folder)

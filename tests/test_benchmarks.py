@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from warm_pytest import LITTLE_NOISE
+
 from benchmarks import growth, writing
 from export_core.goldens import GoldenStore
 
@@ -13,7 +15,7 @@ def test_a_small_plan_of_stubs_passes_whole(tmp_path):
 
 
 def test_goldens_are_written_with_noise_and_without(tmp_path):
-    for name, conftest in (("with", ""), ("without", writing.WITHOUT)):
+    for name, conftest in (("with", LITTLE_NOISE), ("without", writing.WITHOUT)):
         project = writing._project(tmp_path / name, conftest)
         assert writing.write_goldens(project, "goldens") > 0
     noises = [

@@ -91,6 +91,7 @@ def version_key(version: str) -> Version:
         raise ReleaseError(f"Expected a version such as 0.12.0.1 or 0.13.0.dev20261101, found {version!r}.") from None
 
 
+@functools.cache
 def numbers_of(version: str) -> tuple[int, ...]:
     """The numbers of a version, by which jax pairs: those of 0.13.0.dev20261120 and 0.13.0rc1 are those of 0.13.0.
 

@@ -154,7 +154,7 @@ HOSTILE = {
     "raise Odd": "Odd",
     "os._exit(0)": "the process that ran it ended with exit status 0.",
     "os.kill(os.getpid(), signal.SIGSEGV)": "the process that ran it died by signal 11 (SIGSEGV).",
-    "while True: pass": "the process that ran it did not answer within 3 s.",
+    "signal.pause()": "the process that ran it did not answer within 3 s.",
     "os.closerange(3, 100)": "the process that ran it ended with exit status",
 }
 ODD = """

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from warm_pytest import LITTLE_NOISE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "export.md").read_text(encoding="utf-8")
@@ -22,6 +23,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in dict.fromkeys(name for name, _ in BLOCKS):
         text = "\n\n".join(block for title, block in BLOCKS if title == name)
         (folder / name).write_text(text, encoding="utf-8")
+    (folder / "conftest.py").write_text(LITTLE_NOISE)
     return folder
 
 

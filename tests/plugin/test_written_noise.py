@@ -88,8 +88,10 @@ def test_noise_is_stored_and_described(project: Project, written: Run) -> None:
 def test_noise_is_the_same_when_it_is_measured_again(project: Project, written: Run, tmp_path) -> None:
     copied = project.copy(tmp_path / "copy")
     shutil.rmtree(copied.goldens)
-    copied.pytest("--update-goldens", cold=True)
-    assert copied.stored() == project.stored()
+    copied.pytest("--update-goldens", "-k", "partly or unstable", cold=True)
+    again = copied.stored()
+    assert len(again) == 2 * 7
+    assert again == {name: data for name, data in project.stored().items() if name in again}
 
 
 def test_noise_of_an_unchanged_golden_is_not_measured_again(project: Project, written: Run, tmp_path) -> None:

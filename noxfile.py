@@ -54,9 +54,16 @@ def tests_newest(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def browser(session: nox.Session) -> None:
-    """The page of a report in Chromium. First `apt-get install chromium` or `playwright install chromium`."""
-    session.install("-e", ".[nox]", "--group", "tests", "--group", "browser")
-    session.run("pytest", "-m", "browser", "tests/report", *session.posargs)
+    """The page of a report, the site and the tutorial. First `apt-get install chromium` or `playwright install`."""
+    session.install("-e", ".[nox]", "--group", "tests", "--group", "browser", "--group", "docs")
+    session.run("pytest", "-m", "browser", "tests/report", "tests/docs", *session.posargs)
+
+
+@nox.session(default=False)
+def tutorial(session: nox.Session) -> None:
+    """The tutorial in a bare Debian, timed: needs root and debootstrap. -- --docs docs/tutorial/index.md: the page."""
+    session.install("-e", ".")
+    session.run("python", "-m", "tools.bare_tutorial", *session.posargs)
 
 
 @nox.session(default=False)

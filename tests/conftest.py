@@ -1,4 +1,4 @@
-"""Fixtures of all tests: pytester, those of replaying.py, and the command in this process."""
+"""Fixtures of all tests: pytester, those of replaying.py and browsing.py, and the command in this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from commands import Ended
 
-pytest_plugins = ["pytester", "replaying"]
+pytest_plugins = ["pytester", "replaying", "browsing"]
 
 
 @pytest.fixture

@@ -408,3 +408,11 @@ def test_a_golden_for_other_platforms_is_listed_with_them(jaxexport, project):
     write_golden(store, manifest("t.tpu", options=Options(("cuda", "tpu")), custom_calls=("Sharding", "lapack_x")))
     assert "t.tpu/0.12.0.1-cpu  built 2026-10-20  for cuda,tpu  Sharding, lapack_x" in jaxexport("goldens", "list").out
     assert dump_manifest(store.generations("t.tpu")[0].manifest).startswith(b"format: 1")
+
+
+def test_an_interrupted_command_is_not_a_broken_promise(jaxexport, monkeypatch):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("export_core.cli.releases.policy_of", interrupt)
+    assert jaxexport("releases", "list").code == 130

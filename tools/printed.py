@@ -234,17 +234,21 @@ def _variables() -> dict[str, str]:
 def check(page: Page, folder: Path) -> None:
     """Raises PrintedError at the first command that does not do what its page says."""
     for done in play(page, folder):
-        check_code(done)
-        if not matches(done.step.output, done.printed):
-            raise PrintedError(f"{_place(done)}\nthe page shows:\n{done.step.output}\nit printed:\n{done.printed}")
+        check_done(done)
+
+
+def check_done(done: Done) -> None:
+    """Raises PrintedError where a step did not do what its page says."""
+    _check_code(done)
+    if not matches(done.step.output, done.printed):
+        raise PrintedError(f"{_place(done)}\nthe page shows:\n{done.step.output}\nit printed:\n{done.printed}")
 
 
 def _place(done: Done) -> str:
     return f"{done.page.path}:{done.step.line}: $ {done.step.command}"
 
 
-def check_code(done: Done) -> None:
-    """Raises PrintedError where the exit code is not the one that the page says."""
+def _check_code(done: Done) -> None:
     wanted = done.block.exit if done.step is done.block.steps[-1] else 0
     if done.code != wanted:
         raise PrintedError(
@@ -257,7 +261,7 @@ def renew(page: Page, folder: Path) -> dict[Path, str]:
     texts = {part.path: part.text for part in page.session}
     steps = list(play(page, folder))
     for done in steps:
-        check_code(done)
+        _check_code(done)
     for done in reversed(steps):
         text, step = texts[done.page.path], done.step
         texts[done.page.path] = text[: step.start] + renewed(step.output, done.printed) + text[step.end :]

@@ -15,6 +15,9 @@ from click.shell_completion import get_completion_class
 
 from export_core.cli.app import jaxexport
 from export_core.cli.help import EXAMPLES, GROUPS
+from export_core.judge import gate
+from tools.field_docs import constant_docs
+from tools.reference.variables import READ
 
 NAME = "jaxexport"
 MAN_PAGE = Path("man/man1/jaxexport.1")
@@ -23,15 +26,6 @@ COMPLETIONS = {
     "zsh": Path("zsh/site-functions/_jaxexport"),
     "fish": Path("fish/vendor_completions.d/jaxexport.fish"),
 }
-EXIT_CODES = {
-    0: "kept: every promised cell has a result, and none is broken",
-    1: "broken, or an obligation or a budget of the policy is not met",
-    2: "bad input, such as an option that does not exist or a golden that is damaged",
-    3: "incomplete, or nothing was promised",
-    4: "the list of known failures is no longer true",
-    130: "interrupted; 143: terminated",
-}
-ENVIRONMENT = {"JAXEXPORT_CACHE": "The folder of the environments and of earlier outcomes."}
 FILES = {
     "export_compat.yaml": "The policy; or [tool.jaxexport] in pyproject.toml.",
     "golden/": "The goldens.",
@@ -43,6 +37,11 @@ def escaped(text: str) -> str:
     """Text as roff takes it: no line of it is a request, and a hyphen stays one that can be copied."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line for line in text.splitlines())
+
+
+def plain(text: str) -> str:
+    """Text of the reference without the marks of Markdown."""
+    return text.replace("`", "")
 
 
 def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -92,10 +91,10 @@ def man_page() -> str:
         ".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nShow the help of a command, and exit.",
         ".SH COMMANDS",
         *(line for path, command in commands(jaxexport) for line in section(path, command)),
-        ".SH EXIT STATUS\nOf matrix and judge:",
-        *listed({str(code): meaning for code, meaning in EXIT_CODES.items()}),
+        ".SH EXIT STATUS\nOf matrix, merge and judge:",
+        *listed({str(getattr(gate, name)): plain(text) for name, text in constant_docs(gate).items()}),
         ".SH ENVIRONMENT",
-        *listed(ENVIRONMENT),
+        *listed({", ".join(names): plain(text) for names, text in READ.items() if not text.startswith("Internal")}),
         ".SH FILES",
         *listed(FILES),
     ]

@@ -91,4 +91,4 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.Abort:
         echo(f"{PREFIX}interrupted.", err=True)
-        sys.exit(1)
+        sys.exit(130)  # as a shell says it; 1 would be a broken promise

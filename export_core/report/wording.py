@@ -82,8 +82,9 @@ def named_folder(folder: Path | None) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line of a message, cut to a length that is readable in a terminal."""
-    line = plain_text(text).strip().splitlines()[0] if text.strip() else ""
+    """The first line of a message, cut to a length that is readable in a terminal; with the second after a colon."""
+    lines = [line.strip() for line in plain_text(text).strip().splitlines()] or [""]
+    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
     return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "..."
 
 

@@ -96,3 +96,29 @@ def test_the_tests_run_on_each_python_and_system_that_is_named():
     systems = {"MacOS": "macos-latest", "Linux": "ubuntu-latest"}
     named = {words.rpartition(" ")[2] for words in classifiers if words.startswith("Operating System")}
     assert {*matrix["system"]} == {systems[name] for name in named}
+
+
+def step(workflow: str, name: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    script = scripts(GITHUB / "workflows" / f"{workflow}.yml")[name]
+    return subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script],
+        cwd=ROOT,
+        env={"PATH": f"{TOOLS}:/usr/bin:/bin", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_tag_that_is_not_the_version_is_not_published():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert step("publish", "Compare the tag with the version", TAG=f"v{version}").returncode == 0
+    other = step("publish", "Compare the tag with the version", TAG="v0.1.99")
+    assert other.returncode == 1
+    assert other.stdout == f"::error::Expected the tag v{version}, the version in pyproject.toml, found v0.1.99.\n"
+
+
+def test_without_an_index_of_nightlies_no_release_is_taken_for_one():
+    ended = step("nightly", "Download", KIND="nightly", PIP_EXTRA_INDEX_URL="")
+    assert ended.returncode == 1
+    assert ended.stdout.startswith("::error::Expected the address of JAX's index of nightlies")

@@ -20,7 +20,7 @@ RUN = [
         marks=[getattr(pytest.mark, page.group)] if page.group else [],
     )
     for page in PAGES
-    if page.runs and not any(page in other.session[:-1] for other in PAGES)
+    if page.runs and page.path.parent.name != "tutorial"  # that is run by test_tutorial.py
 ]
 # Pages with blocks that no test can run, and how many; each block says why.
 NOT_RUN: dict[str, int] = {
@@ -41,6 +41,14 @@ def test_what_is_not_run_is_known():
         page.path.relative_to(ROOT).as_posix(): sum(bool(block.not_run) for block in page.blocks) for page in PAGES
     }
     assert {name: count for name, count in found.items() if count} == NOT_RUN
+
+
+def test_a_part_of_a_file_of_the_repository_is_in_that_file():
+    folders = {page: ROOT if page.folder == "repository" else ROOT / page.folder for page in PAGES}
+    parts = [(folders[page] / block.title, block.text) for page in PAGES for block in page.blocks if block.title]
+    existing = [(path, text) for path, text in parts if path.exists()]
+    assert existing
+    assert [path for path, text in existing if text.strip() not in path.read_text(encoding="utf-8")] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.relative_to(ROOT).as_posix())

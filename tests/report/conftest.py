@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,19 +10,6 @@ import pytest
 from example_runs import broken_run, large_run
 
 DESKTOP = (1440, 1000)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Chromium as installed here, else Playwright's own. Never skipped: the marker says that a browser is there."""
-    from playwright.sync_api import sync_playwright
-
-    installed = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    with sync_playwright() as playwright:
-        # The sandbox of a browser needs rights that root in a container has not.
-        launched = playwright.chromium.launch(executable_path=installed, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="session")

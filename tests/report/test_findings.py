@@ -16,7 +16,7 @@ from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.report import broken_cell, findings, outcome_line
 from export_core.report.findings import capped
-from export_core.report.wording import ranges, window_arithmetic
+from export_core.report.wording import first_line, ranges, window_arithmetic
 from export_core.worker.protocol import Stage
 
 
@@ -351,3 +351,15 @@ def test_outputs_that_cannot_tell_right_from_wrong_are_counted():
     (found,) = [finding for finding in findings([], made) if finding.title == "NOT DECIDED"]
     assert found.text == "t.chaos/0.12.0.1-cpu: output 0: 37 of 256 elements cannot tell right from wrong."
     assert not [finding for finding in findings([], summary([])) if finding.title == "NOT DECIDED"]
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("died\nsomewhere", "died"),
+        ("uv failed with status 2:\n  no wheel\nhint", "uv failed with status 2: no wheel"),
+        ("", ""),
+    ],
+)
+def test_a_first_line_that_ends_with_a_colon_has_the_next_one(message, line):
+    assert first_line(message) == line

@@ -6,9 +6,6 @@
 from __future__ import annotations
 
 import io
-import os
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,13 +18,6 @@ pytestmark = pytest.mark.browser
 
 SIZES = {"desktop": (1440, 1000), "tablet": (900, 1000), "phone": (390, 844)}
 CELL = cell_link(next(result for result in broken_run()[0] if result.verdict is Verdict.NUMERICS).key)
-
-
-@pytest.fixture
-def save(tmp_path: Path) -> Callable[[str, Any], None]:
-    """Stores a picture, as small as 256 colours make it."""
-    folder = Path(os.environ.get("PAGE_IMAGES", tmp_path))
-    return lambda name, picture: picture.convert("RGB").quantize(256).save(folder / f"{name}.png", optimize=True)
 
 
 def screenshot(page: Any) -> Any:

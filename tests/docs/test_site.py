@@ -1,0 +1,123 @@
+"""The site as it is built: every link in it leads somewhere, and it works from a folder, without a network.
+
+`PAGE_IMAGES=docs/images nox -s browser -- -k picture` makes the pictures of the docs. Of the guides, git ignores them.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parents[2]
+DESKTOP = {"width": 1280, "height": 900}
+GUIDES = sorted(page.stem for page in ROOT.glob("docs/how-to/*.md") if page.stem != "index")
+PICTURES = {"site": "index", "site-how-to": "how-to/index"}
+PICTURES |= {f"site-how-to-{guide}": f"how-to/{guide}" for guide in GUIDES}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site. `nox -s docs` makes an error of each warning; this does not."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-Q",
+        "-d",
+        str(folder / "cache"),
+        str(ROOT / "docs"),
+        str(folder / "html"),
+    ]
+    subprocess.run(command, check=True)
+    return folder / "html"
+
+
+class Anchors(HTMLParser):
+    """The links and the anchors of a page."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        for name, value in attributes:
+            if name in ("href", "src"):
+                self.links.append(value or "")
+            elif name in ("id", "name"):
+                self.anchors.add(value or "")
+
+
+def dead_links(site: Path) -> Iterator[str]:
+    """Each link within the site whose file or anchor does not exist."""
+    pages = {path: Anchors(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    assert pages, site
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            anchor = unquote(parts.fragment)
+            if not target.is_file() or (anchor and target in pages and anchor not in pages[target].anchors):
+                yield f"{path.relative_to(site)}: {link}"
+
+
+def test_every_link_within_the_site_leads_somewhere(site):
+    assert list(dead_links(site)) == []
+
+
+@pytest.mark.parametrize("link", ["gone.html", "#gone", "other.html#gone", "img/gone.png"])
+def test_a_link_that_leads_nowhere_is_found(link, tmp_path):
+    (tmp_path / "page.html").write_text(f'<a href="{link}"></a><a href="other.html#here"></a>')
+    (tmp_path / "other.html").write_text('<p id="here"></p><a href="https://example.org/gone"></a>')
+    assert list(dead_links(tmp_path)) == [f"page.html: {link}"]
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Any]:
+    """Opens a page of the site; fails on an error of a script and on a request to a network."""
+    problems: list[str] = []
+    context = browser.new_context(viewport=DESKTOP, color_scheme="light")
+
+    def opening(path: Path, query: str = "") -> Any:
+        page = context.new_page()
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda asked: asked.url.startswith(("file:", "data:")) or problems.append(asked.url))
+        page.goto(path.as_uri() + query)
+        return page
+
+    yield opening
+    context.close()
+    # Search shows an excerpt of each page that it finds, and reads it with fetch(), which no file: address allows.
+    assert set(problems) <= {"Failed to fetch"}
+
+
+def test_search_finds_a_page_without_a_network(site, opened):
+    page = opened(site / "search.html", "?q=backfill")
+    page.wait_for_selector("ul.search li a")
+    assert "Goldens of an older release" in page.locator("ul.search").inner_text()
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_page_of_the_site_is_in_a_picture(name, site, opened, save):
+    from PIL import Image
+
+    page = opened(site / f"{PICTURES[name]}.html")
+    for image in page.locator("article img").all():
+        assert image.evaluate("image => image.complete && image.naturalWidth > 0")
+    assert page.locator("h1").bounding_box()["y"] < DESKTOP["height"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= DESKTOP["width"], "nothing is wider than the screen"
+    save(name, Image.open(io.BytesIO(page.screenshot())))

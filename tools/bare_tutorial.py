@@ -1,0 +1,131 @@
+"""The tutorial in a Debian that has Python and nothing else: seconds and megabytes of each command, as a table.
+
+`nox -s tutorial -- [--docs PAGE] [--root FOLDER]`. Needs root, debootstrap, unshare and a network. What the commands
+print is compared with the pages, as in the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.bare_install import bare_debian
+from tools.printed import Done, Page, Runner, check_done, play, read
+from tools.wheel import wheel_folder
+
+ROOT = Path(__file__).parents[1]
+LAST_PAGE = ROOT / "docs" / "tutorial" / "5-gate.md"
+PROJECT = "root/project"
+FIRST_GOLDEN = "pytest -q --update-goldens"
+WIDTH = 56
+MARKED = re.compile(r"(<!-- times: begin -->\n).*?(<!-- times: end -->)", re.DOTALL)
+
+
+def runner(root: Path) -> Runner:
+    """Runs scripts in that Debian, with none of this machine's variables."""
+    variables = {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/root",
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "PRINTED_STATE": "/root/.state",
+        "PIP_FIND_LINKS": "/wheels",
+        "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",
+    }
+    inside = [
+        "unshare",
+        "--mount",
+        "--pid",
+        "--fork",
+        f"--mount-proc={root / 'proc'}",
+        "chroot",
+        str(root),
+        "bash",
+        "-c",
+    ]
+
+    def run(script: str) -> tuple[str, int]:
+        done = subprocess.run(
+            [*inside, f"cd /{PROJECT}\n{script}"],
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            check=False,
+        )
+        return done.stdout, done.returncode
+
+    return run
+
+
+def megabytes(root: Path) -> int:
+    """What is on that disk; a file with several names counts once."""
+    used = subprocess.check_output(["du", "--summarize", "--one-file-system", "--block-size=1000000", root], text=True)
+    return int(used.split()[0])
+
+
+def cpu_seconds() -> float:
+    """The time that all ended children have computed."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measured(page: Page, root: Path) -> Iterator[tuple[Done, float, float, int]]:
+    """Each command with its seconds, its seconds of computing, and the megabytes that it added."""
+    used, began, computed = megabytes(root), time.perf_counter(), cpu_seconds()
+    for done in play(page, root / PROJECT, runner(root)):
+        seconds, cpu, now = time.perf_counter() - began, cpu_seconds() - computed, megabytes(root)
+        check_done(done)
+        yield done, seconds, cpu, now - used
+        used, began, computed = now, time.perf_counter(), cpu_seconds()
+
+
+def table(page: Page, root: Path) -> Iterator[str]:
+    """The lines of the table, without commands that take no time, and how long the first golden takes."""
+    yield "| page | command | seconds | of CPU | MB |\n|---|---|--:|--:|--:|"
+    total = [0.0, 0.0, 0.0]
+    first = 0.0
+    for done, *numbers in measured(page, root):
+        command = " ".join(done.step.command.split())
+        if numbers[0] >= 0.05:
+            shown = command if len(command) <= WIDTH else f"{command[:WIDTH]}…"
+            yield "| {} | `{}` | {:.1f} | {:.1f} | {:.0f} |".format(done.page.path.stem[0], shown, *numbers)
+        total = [sum(pair) for pair in zip(total, numbers, strict=True)]
+        if command == FIRST_GOLDEN:
+            first = total[0]
+    yield "| | all | {:.0f} | {:.0f} | {:.0f} |".format(*total)
+    yield f"\nThe commands up to the first golden took {first:.0f} seconds."
+
+
+def main() -> None:
+    """Print the table, or write it into a page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--docs", type=Path, help="the page whose table is renewed")
+    parser.add_argument("--suite", default="trixie")
+    parser.add_argument("--root", type=Path, help="a bare Debian that is there already, with resolver and certificates")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        root: Path = options.root or Path(folder, "debian")
+        if not options.root:
+            bare_debian(root, options.suite)
+        shutil.copytree(wheel_folder(), root / "wheels", dirs_exist_ok=True)
+        (root / PROJECT).mkdir(parents=True)
+        lines = []
+        for line in table(read(LAST_PAGE), root):
+            print(line, flush=True)
+            lines.append(line)
+    if options.docs:
+        text = options.docs.read_text(encoding="utf-8")
+        options.docs.write_text(MARKED.sub(lambda found: found[1] + "\n".join(lines) + "\n" + found[2], text))
+
+
+if __name__ == "__main__":
+    main()

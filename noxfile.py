@@ -34,7 +34,7 @@ def newest_python() -> str | None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The fast tests. -- tests/compat for this project's own goldens, -- -m matrix for other jaxlib releases."""
+    """The fast tests. -- -m matrix for those that need other jaxlib releases."""
     groups = ("tests", "schema", "engines", "workflows")
     session.install("-e", ".[nox]", *(word for group in groups for word in ("--group", group)))
     # Set to anything else, each of the hundreds of processes would compile the bytecode of jax anew.
@@ -42,8 +42,7 @@ def tests(session: nox.Session) -> None:
     # One process more than there are cores, since some tests wait. In their order: files with the fewest tests, which
     # would come last otherwise, are among the slowest.
     processes = str((os.cpu_count() or 1) + 1)
-    words = session.posargs or ["--ignore=tests/compat"]
-    session.run("pytest", "-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", *words)
+    session.run("pytest", "-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", *session.posargs)
 
 
 # The newest jax needs a newer CPython than the oldest one that this package supports.

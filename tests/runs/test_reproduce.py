@@ -10,22 +10,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from replaying import misbehaving
 
 from export_core.cli.app import main
-from export_core.environments.environment import this_interpreter
 from export_core.matrix import local_replay
 from export_core.runs.journal import RESULTS
 
 
 @pytest.fixture
-def jaxexport(monkeypatch, tmp_path, golden_folder, here):
+def jaxexport(monkeypatch, tmp_path, golden_folder, here, flaky):
     """The command in a project whose goldens lie in a folder that no policy names, with this interpreter as reader."""
+    flaky.touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(
-        local_replay.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader)
-    )
-    for case in ("hangs", "eats_memory", "waves", "other_numbers"):
+    monkeypatch.setattr(local_replay.ReaderEnvironments, "build", lambda _, placement: misbehaving(placement.reader))
+    for case in ("is_flaky", "eats_memory", "waves", "other_numbers"):
         shutil.copytree(golden_folder / case, tmp_path / "other goldens" / case)
 
     def run(*words: str) -> int:
@@ -44,7 +43,7 @@ def digests(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("case", "options", "verdict", "message"),
     [
-        ("hangs", ["--timeout", "3"], "timeout", "after 3 s, killed"),
+        ("is_flaky", ["--timeout", "3"], "timeout", "after 3 s, killed"),
         ("eats_memory", ["--memory", "0.9"], "crash", "more than the limit of 0.9 GiB"),
         ("other_numbers", [], "numerics", "elements differ"),
     ],

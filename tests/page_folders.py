@@ -21,7 +21,9 @@ MODEL = {
     "tests.test_model.test_attention": "tests.compat.test_models.test_attention",
     "tests.test_model.test_training_step": "tests.compat.test_models.test_mlp_with_gradients",
     "tests.test_solver.test_cholesky": "tests.compat.test_linear_algebra.test_cholesky",
+    "tests.test_kernel.test_scale": "tests.compat.test_safety_checks.test_allowed_target",
 }
+WRITERS = ("0.9.2-cpu", "0.11.0-cpu", "0.12.0.1-cpu")
 
 
 def make(name: str, folder: Path) -> Path:
@@ -33,8 +35,9 @@ def make(name: str, folder: Path) -> Path:
         "three-goldens": _three_goldens,
         "own-goldens": _own_goldens,
         "api-example": _api_example,
-        "model": partial(_goldens, tuple(MODEL)),
-        "solver": partial(_goldens, ("tests.test_solver.test_cholesky",)),
+        "model": partial(_goldens, ("test_model", "test_solver"), WRITERS),
+        "solver": partial(_goldens, ("test_solver",), WRITERS),
+        "kernel": partial(_goldens, ("test_model.test_attention", "test_kernel"), WRITERS[-1:]),
         "archive": _archive,
     }
     maker = makers.get(name)
@@ -79,14 +82,14 @@ def _api_example(folder: Path) -> None:
     finished(folder / ".jaxexport", result(), broken)
 
 
-def _goldens(cases: tuple[str, ...], folder: Path) -> None:
-    """These cases with real goldens by 0.9.2, 0.11.0 and 0.12.0.1."""
+def _goldens(cases: tuple[str, ...], writers: tuple[str, ...], folder: Path) -> None:
+    """The cases of `MODEL` that begin so, with real goldens by these writers."""
     store = GoldenStore(folder / "golden")
-    for case in cases:
-        source = MODEL[case]
-        for writer in ("0.9.2-cpu", "0.11.0-cpu", "0.12.0.1-cpu"):
-            shutil.copytree(ROOT / "golden" / source / writer, store.root / source / writer)
-        rename_case(store, source, case)
+    for case, source in MODEL.items():
+        if case.startswith(tuple(f"tests.{name}" for name in cases)):
+            for writer in writers:
+                shutil.copytree(ROOT / "golden" / source / writer, store.root / source / writer)
+            rename_case(store, source, case)
 
 
 def _archive(folder: Path) -> None:

@@ -44,6 +44,17 @@ def test_no_link_of_the_long_description_is_relative(description):
     assert [link for link in found if not link.startswith(("https://", "#"))] == []
 
 
+def test_each_link_of_the_long_description_leads_to_a_file(description):
+    missing = []
+    for link in links(description):
+        for base, ending in (("/blob/", ""), ("/pytest-jaxexport/v", ""), (URLS["Documentation"], ".html")):
+            if base in link and "pytest-jaxexport" in link:
+                path = link.partition(base)[2].partition("#")[0].partition("/")[2]
+                file = f"docs/{path.removesuffix('.html')}.md" if ending else path
+                missing += [link] if not (ROOT / file).exists() else []
+    assert missing == []
+
+
 @pytest.mark.parametrize(
     ("text", "link"),
     [

@@ -43,6 +43,14 @@ def test_what_is_not_run_is_known():
     assert {name: count for name, count in found.items() if count} == NOT_RUN
 
 
+def test_a_part_of_a_file_of_the_repository_is_in_that_file():
+    folders = {page: ROOT if page.folder == "repository" else ROOT / page.folder for page in PAGES}
+    parts = [(folders[page] / block.title, block.text) for page in PAGES for block in page.blocks if block.title]
+    existing = [(path, text) for path, text in parts if path.exists()]
+    assert existing
+    assert [path for path, text in existing if text.strip() not in path.read_text(encoding="utf-8")] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.relative_to(ROOT).as_posix())
 def test_a_command_with_a_prompt_is_in_a_block_that_is_run(page):
     outside = FENCE.sub(lambda fence: "" if fence["language"] == "console" else fence[0], page.text)

@@ -64,7 +64,9 @@ def print_plan(console: Console, plan: Plan) -> None:
         if left_out and len(plan.unexported) > 1:
             planned = len({cell.golden.id for cell in plan.cells if cell.platform == platform})
             console.print(
-                f"{platform}: {planned} goldens; {left_out} were not exported for it", highlight=False, markup=False
+                f"{platform}: {plural(planned, 'golden')}; {left_out} not exported for it",
+                highlight=False,
+                markup=False,
             )
     for sentence in (plan.without_cells, *(f"warning: {warning}" for warning in plan.warnings)):
         if sentence:

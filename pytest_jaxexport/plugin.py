@@ -181,11 +181,13 @@ class GoldensReporter:
         if ended := os.environ.get("JAXEXPORT_SESSION_ENDED"):
             Path(ended).touch()
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+    ) -> None:
         """Write a few lines, if there is anything to report."""
         if self.refused:
             terminalreporter.write_line(f"ERROR: {self.refused}", red=True)
-        elif self._wrote_nothing(config):
+        elif self._wrote_nothing(config) and exitstatus != pytest.ExitCode.USAGE_ERROR:  # which says why itself
             reason = "no marked test wrote one" if self.reported.tests else "no selected test is marked"
             terminalreporter.write_line(
                 f"--update-goldens: {reason} (@pytest.mark.{keywords.NAME}); nothing was written.", red=True

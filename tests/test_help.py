@@ -46,10 +46,18 @@ def test_commands_are_in_groups_with_whole_sentences(jaxexport):
 def test_every_command_has_an_example_and_a_page_of_the_docs(words, jaxexport):
     page, *examples = EXAMPLES[" ".join(words)]
     text = help_of(jaxexport, words)
+    assert page.startswith("docs/"), "a page of the site"
     assert (ROOT / page).exists()
     assert text.endswith(f"\nDocumentation: {docs_link(page)}\n")
     for example in examples:
         assert f"\n  {example}\n" in text, "on one line, to be copied"
+
+
+@EVERY
+def test_arguments_that_can_be_left_out_are_in_brackets(words):
+    command = commands().get(words, root)
+    for argument in (each for each in command.params if isinstance(each, click.Argument)):
+        assert argument.required != argument.make_metavar(click.Context(command)).startswith("[")
 
 
 @pytest.mark.parametrize("example", [example for _, *examples in EXAMPLES.values() for example in examples])

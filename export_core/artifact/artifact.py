@@ -28,6 +28,7 @@ _NOT_ARTIFACTS = (
     (b"HloModule", "HLO as text", "Give the bytes that Exported.serialize() returned."),
     (b"version https://git-lfs", "a Git LFS pointer", "Fetch the file with `git lfs pull`."),
 )
+_TEXT = bytes(range(0x20, 0x7F)) + b"\t\n\r"
 
 
 class Artifact:
@@ -143,4 +144,7 @@ def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> A
     for start, kind, advice in _NOT_ARTIFACTS:
         if data.startswith(start):
             raise ArtifactError("a serialized jax.export artifact", kind, 0, name=name, advice=advice)
+    if data[:64].translate(None, _TEXT) == b"":  # as the offset of a root table, four letters would be 500 MB and more
+        advice = "Give the bytes that Exported.serialize() returned."
+        raise ArtifactError("a serialized jax.export artifact", "text", 0, name=name, advice=advice)
     return Artifact(name, data, decode(data, name))

@@ -11,11 +11,13 @@ from export_core.cli.options import STDOUT, write_output
 
 
 @click.command(cls=HelpfulCommand)
-@click.argument("folder", metavar="DIR", default=".jaxexport", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("-o", "--output", metavar="FILE", default=STDOUT, help="Where to write it; - is standard output.")
 @click.option("--json", "as_json", is_flag=True, help="Write what a shields.io endpoint badge reads, instead of SVG.")
 def badge(folder: Path, output: str, as_json: bool) -> None:
     """Write a badge with the verdict of a finished run, as SVG.
+
+    Without DIR, it is the run in .jaxexport.
 
     Publish the file wherever a README can link to it, such as the pages of the repository.
     """

@@ -19,7 +19,7 @@ GROUPS = {
 
 PACKAGE = "pytest-jaxexport"
 EXAMPLES = {
-    "": ("README.md", "jaxexport matrix", "jaxexport report --html report.html"),
+    "": ("docs/index.md", "jaxexport matrix", "jaxexport report --html report.html"),
     "inspect": ("docs/reference/artifacts.md", "jaxexport inspect attention.jaxexport"),
     "audit": (
         "docs/reference/artifacts.md",
@@ -61,10 +61,10 @@ EXAMPLES = {
     "policy show": ("docs/reference/policy.md", "jaxexport policy show"),
     "policy schema": ("docs/reference/policy.md", "jaxexport policy schema > export_compat.schema.json"),
     "policy known": ("docs/reference/policy.md", "jaxexport policy known"),
-    "environments": ("docs/reference/matrix.md", "jaxexport environments list"),
-    "environments list": ("docs/reference/matrix.md", "jaxexport environments list"),
+    "environments": ("docs/reference/platforms.md", "jaxexport environments list"),
+    "environments list": ("docs/reference/platforms.md", "jaxexport environments list"),
     "environments clean": (
-        "docs/reference/matrix.md",
+        "docs/reference/platforms.md",
         "jaxexport environments clean --older-than 7 --yes",
         "jaxexport environments clean 'writer-*' --yes",
     ),

@@ -23,7 +23,7 @@ from export_core.cli.output import echo
 
 
 @click.command(cls=HelpfulCommand)
-@click.argument("folder", metavar="DIR", default=".jaxexport", type=PATH)
+@click.argument("folder", metavar="[DIR]", default=".jaxexport", type=PATH)
 @policy_option
 @rejudge_day_option
 @click.option(
@@ -53,6 +53,8 @@ def judge(
     full: bool,
 ) -> None:
     """Judge the results of a matrix run again, with another policy or as of another day.
+
+    Without DIR, it is the run in .jaxexport.
 
     The policy is the named one, else that of the project in the working folder, else that of the run. Exit codes are
     those of `jaxexport matrix`; --baseline alone does not change them.

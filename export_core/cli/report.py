@@ -69,7 +69,7 @@ _FORMATS = {"html": _html, "markdown": _markdown, "junit": _junit, "sarif": _sar
 
 
 @click.command(cls=HelpfulCommand)
-@click.argument("folder", metavar="DIR", default=".jaxexport", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("--html", metavar="FILE", help="Write one self-contained page with all details of every cell.")
 @click.option(
     "--markdown",
@@ -111,6 +111,8 @@ def report(
     **files: str | None,
 ) -> None:
     """Report a finished matrix run in the terminal, or in files; - is standard output.
+
+    Without DIR, it is the run in .jaxexport.
 
     It is shown as it was judged when it ran; with --policy, --as-of or --fail-on, as `jaxexport judge` judges it with
     the same options.

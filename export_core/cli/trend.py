@@ -12,7 +12,7 @@ from export_core.runs.errors import RunError
 
 
 @click.command(cls=HelpfulCommand)
-@click.argument("folder", metavar="DIR", default=".jaxexport", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("--numbers", is_flag=True, help="How outputs move, in units of the writer's noise. [default: everything]")
 @click.option(
     "--cases", metavar="CASE", multiple=True, help="Only these cases: ids or globs; may be given several times."
@@ -20,6 +20,8 @@ from export_core.runs.errors import RunError
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/trend.schema.json).")
 def trend(folder: Path, numbers: bool, cases: tuple[str, ...], as_json: bool) -> None:
     """Show what moves from release to release, by build date, in a finished matrix run.
+
+    Without DIR, it is the run in .jaxexport.
 
     A change of bits is shown also where it is far inside the tolerance: nothing is judged. Exit code 0.
     """

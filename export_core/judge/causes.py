@@ -226,4 +226,4 @@ def _words(stretch: FailingStretch) -> str:
             return f"Numbers changed in {ended}: readers before it differ from the writer"
         return "No reader agrees with the writer"
     since = f"Fails since {began}; works in {before}" if before else ""
-    return since + (f", and again in {ended}" if since and ended else f"Fails before {ended}" if ended else "")
+    return since + (f", and again in {ended}" if since and ended else f"Works in {ended}" if ended else "")

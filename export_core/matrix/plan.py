@@ -140,10 +140,10 @@ def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:
 def _without_cells(goldens: Sequence[Golden]) -> str:
     if not goldens:
         return ""
-    count = "1 golden has" if len(goldens) == 1 else f"{len(goldens)} goldens have"
+    count, them = ("1 golden has", "it") if len(goldens) == 1 else (f"{len(goldens)} goldens have", "them")
     return (
         f"{count} no cell on the platforms asked for (exported for {_platforms(goldens)}): "
-        "this run says nothing about them."
+        f"this run says nothing about {them}."
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from export_core.environments.environment import Sources
 from export_core.matrix.errors import MatrixError
+from export_core.phrases import did_you_mean
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, Windows, promise
 from export_core.releases.calendar import date_in_version, version_key
 from export_core.releases.contradictions import NIGHTLY_DAYS
@@ -97,11 +98,13 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
     Raises `MatrixError` where no reader is named, an index is neither a URL nor a folder, or a wheel has another date
     than the calendar, and `ReleaseError` for a wheel that cannot be dated.
     """
-    if not selection.named:
-        raise MatrixError(
-            "--readers: expected window, all, newest or jaxlib versions such as 0.9.2,0.12.0.1, "
-            f"found {selection.readers!r}."
-        )
+    # No release is called by letters alone.
+    for text in selection.named or (selection.readers,):
+        if text not in (*GROUPS, NEWEST) and not any(letter.isdigit() for letter in text):
+            raise MatrixError(
+                "--readers: expected window, all, newest or jaxlib versions such as 0.9.2,0.12.0.1, "
+                f"found {text!r}.{did_you_mean(text, (*GROUPS, NEWEST))}"
+            )
     named = [text for text in (*selection.named, selection.touching) if text and text not in (*GROUPS, NEWEST)]
     files = {text: _read_jaxlib_wheel(path) for text in named if (path := _split_pair(text)[0]).endswith(".whl")}
     wheels = tuple(wheel for folder in selection.wheels for wheel in wheels_in(Path(folder)))

@@ -112,7 +112,7 @@ def read_summary(folder: Path) -> Summary:
         found = (
             "a run that has not finished: `jaxexport matrix --resume` continues it"
             if (folder / PLAN).exists()
-            else "none"
+            else "none. Run `jaxexport matrix` first, or name the folder of a run"
         )
         raise RunError(f"{path}: expected the summary of a finished matrix run, found {found}.") from None
     except msgspec.MsgspecError as error:

@@ -89,6 +89,7 @@ def test_an_artifact_cut_anywhere_is_refused():
         (b"PK\x03\x04" + bytes(9), "a zip file"),
         (b"module @jit_f attributes {}", "StableHLO as text"),
         (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"),
+        (b"import jax\n\n\ndef test_model():\n    pass\n", "found text, at byte 0"),
     ],
 )
 def test_files_of_other_kinds_are_named(data, found):

@@ -144,7 +144,7 @@ def test_goldens_without_a_cell_on_these_platforms_are_reported():
     made = plan(
         *(golden(name, options=Options(platforms=on)) for name, on in (("a", ("cpu",)), ("b", ("tpu", "cuda"))))
     )
-    said = "1 golden has no cell on the platforms asked for (exported for cuda, tpu): this run says nothing about them."
+    said = "1 golden has no cell on the platforms asked for (exported for cuda, tpu): this run says nothing about it."
     assert made.without_cells == said
     screen = io.StringIO()
     print_plan(Console(file=screen, width=200), made)

@@ -42,7 +42,7 @@ def test_a_run_with_67_broken_cells_has_three_causes_the_worst_first():
     assert (lapack.id, lapack.upstream) == ("lapack-cold-process", "lapack-cold-process")
     assert lapack.writers == ("0.6.2", "0.9.2")
     assert (lapack.first_reader.jaxlib, lapack.last_reader.jaxlib) == ("0.6.2", "0.9.2")
-    assert lapack.change == "Fails before jaxlib 0.10.0 (built 2026-04-16)"
+    assert lapack.change == "Works in jaxlib 0.10.0 (built 2026-04-16)"
     assert [(cause.since, cause.mended_in) for cause in broken] == [("0.12.0", ""), ("", "0.10.0"), ("0.12.0.1", "")]
 
 

@@ -93,7 +93,7 @@ def test_named_readers_are_unique_and_ordered_by_build_date():
     assert len(plan.cells) == 3
 
 
-@pytest.mark.parametrize("asked", ["0.9.9", "latest", "windows", "0.12.0.1;0.9.2"])
+@pytest.mark.parametrize("asked", ["0.9.9", "0.12.0.1;0.9.2"])
 def test_a_reader_that_does_not_exist_is_an_error(asked):
     with pytest.raises(ReleaseError, match="is not in the release calendar as of 2026-11-21"):
         planned([golden()], readers=asked)
@@ -103,6 +103,11 @@ def test_a_reader_that_does_not_exist_is_an_error(asked):
 def test_no_reader_at_all_is_an_error(asked):
     with pytest.raises(MatrixError, match="--readers: expected window, all, newest or jaxlib versions"):
         planned([golden()], readers=asked)
+
+
+def test_a_misspelled_group_of_readers_is_named():
+    with pytest.raises(MatrixError, match=r"found 'windows'\. Did you mean 'window'\?"):
+        planned([golden()], readers="0.9.2,windows")
 
 
 # --- --as-of ----------------------------------------------------------------------------------------------------------

@@ -117,11 +117,12 @@ GONE = (
 def test_a_wrong_marker_ends_the_run_before_any_test(pytester: pytest.Pytester, marker: str, message: str) -> None:
     pytester.makepyfile(test_a=MARKED.format(marker))
     # Also where the test with the wrong marker is not the one that was asked for.
-    refused = pytester.runpytest_inprocess("-k", "other")
+    refused = pytester.runpytest_inprocess("--update-goldens", "-k", "other")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     message = message.replace("{root}", str(pytester.path))
     assert refused.errlines[0] == f"ERROR: jaxexport: error: test_a.py::test_f: @pytest.mark.export_compat {message}"
     assert "RAN" not in refused.stdout.str()
+    assert "nothing was written" not in refused.stdout.str()
 
 
 def test_a_wrong_marker_ends_a_run_with_xdist_in_the_same_way(projects: Projects) -> None:

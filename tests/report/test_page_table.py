@@ -210,7 +210,7 @@ def test_the_address_of_a_cell_names_what_to_do_about_it(opened):
     page.locator("#grid .cell").first.click()
     facts = page.locator("#cell-facts").inner_text()
     assert "LAPACK calls crash in a fresh process" in facts
-    assert "Fails before jaxlib 0.10.0" in facts
+    assert "Works in jaxlib 0.10.0" in facts
     assert "Upgrade the reader to jaxlib 0.10.0 or later" in facts
 
 

@@ -57,6 +57,7 @@ def test_a_person_reads_each_cell_on_a_line_and_then_the_counts():
     print_plan_report(Console(file=out, width=160), plan(), Windows())
     lines = out.getvalue().splitlines()
     assert lines[0] == "t.a/0.9.2-cpu  in 0.11.2 with jax 0.11.2 on cpu  backward 183 days  outside"
+    assert "by writer: 2 by 0.9.2-cpu, 4 by 0.12.0.1-cpu" in lines
     assert "by direction: 2 backward, 2 forward, 2 same" in lines
     assert "by promise: 4 outside, 2 promised" in lines
 

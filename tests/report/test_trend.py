@@ -135,4 +135,4 @@ def test_json_has_every_stretch_of_every_golden(trend):
 
 
 def test_no_run_is_bad_input(trend):
-    assert_bad_input(trend("nowhere"), "summary.json: expected the summary of a finished matrix run, found none.")
+    assert_bad_input(trend("nowhere"), "summary.json: expected the summary of a finished matrix run, found none. Run ")

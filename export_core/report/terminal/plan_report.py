@@ -118,6 +118,9 @@ def _planned_cell(cell: Cell, windows: Windows) -> PlannedCell:
     )
 
 
+_OF = {"reader": "in ", "writer": "by ", "platform": "on "}  # "4 0.9.2" would be two numbers
+
+
 def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> None:
     """Each cell on a line, then the counts, then what has to be built."""
     report = plan_report(plan, windows, cost)
@@ -130,7 +133,8 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
     console.print()
     print_plan(console, plan)
     for name, counts in report.counts.items():
-        print_lines(console, wrapped(f"by {name}: {counts_line(counts)}", console.width, indent=2))
+        line = counts_line({f"{_OF.get(name, '')}{value}": count for value, count in counts.items()})
+        print_lines(console, wrapped(f"by {name}: {line}", console.width, indent=2))
     if cost:
         print_lines(console, wrapped(cost_in_words(cost), console.width, indent=2))
 

@@ -56,6 +56,8 @@ def test_goldens_in_a_parent_folder_are_named(jaxexport, project, monkeypatch):
         f"golden: expected goldens, found none. There are goldens in {project}/golden: run this command in {project}."
     )
     assert_bad_input(jaxexport("matrix"), expected)
+    listed = jaxexport("goldens", "list")
+    assert (listed.code, listed.out, listed.err) == (0, "0 goldens\n", f"warning: {expected}\n")
 
 
 @pytest.mark.parametrize("name", ["artifact.jaxexport", "inputs.npz", "outputs.npz"])

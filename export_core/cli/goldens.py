@@ -63,6 +63,10 @@ def list_goldens(project: _Project, sizes: bool) -> None:
         platforms = ",".join(manifest.options.platforms)
         echo(f"{golden.id}  built {manifest.writer.built}  for {platforms}  {calls}{outputs}")
     echo(plural(len(goldens), "golden"))
+    if not goldens:
+        from export_core.goldens.verify import no_goldens
+
+        echo(f"warning: {no_goldens(project.store.root)}", err=True)
 
 
 @goldens_group.command()
@@ -197,8 +201,8 @@ def add_golden(
     """Make a golden from an artifact whose source code is lost.
 
     It is replayed once by its own writer first, and not stored where that fails or gives other numbers. Where the
-    writer's environment cannot be built, it is stored without. The noise of its outputs is measured there too, or in
-    the oldest later release that can be installed.
+    writer crashes, or its environment cannot be built, it is stored unchecked: run the matrix next. The noise of its
+    outputs is measured there too, or in the oldest later release that can be installed.
     """
     from export_core.artifact import read
     from export_core.cli.adding import replay_by_writer, with_own_noise, writer_of

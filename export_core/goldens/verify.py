@@ -41,7 +41,7 @@ def verify_goldens(
     """
     goldens = store.goldens()
     if not goldens:
-        raise GoldenError(f"{store.root}: expected goldens, found none. {_what_to_do(store.root)}")
+        raise GoldenError(no_goldens(store.root))
     problems = []
     for golden in goldens:
         # Hashes show damage since the writing; reading shows an artifact that was damaged before its hash was taken.
@@ -62,13 +62,14 @@ def verify_goldens(
     return goldens
 
 
-def _what_to_do(root: Path) -> str:
-    """What to do about a folder without goldens."""
+def no_goldens(root: Path) -> str:
+    """What is said of a folder without goldens, with what to do."""
+    expected = f"{root}: expected goldens, found none."
     # The likeliest mistake: the command was run in a subfolder of the project.
     for parent in () if root.is_absolute() else Path.cwd().parents:
         if next((parent / root).glob(f"*/*/{MANIFEST}"), None):
-            return f"There are goldens in {parent / root}: run this command in {parent}."
+            return f"{expected} There are goldens in {parent / root}: run this command in {parent}."
     return (
-        "Mark a test with @pytest.mark.export_compat and run `pytest --update-goldens`, or name the folder with "
-        "--goldens."
+        f"{expected} Mark a test with @pytest.mark.export_compat and run `pytest --update-goldens`, or name the folder "
+        "with --goldens."
     )

@@ -201,8 +201,8 @@ def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
 
 
 def began_and_ended(cause: Cause) -> str:
-    """``since 0.12.0``, ``fixed in 0.10.0``, both, or nothing where the run does not show it."""
-    parts = ("since", cause.since), ("fixed in", cause.mended_in)
+    """``since 0.12.0``, ``works in 0.10.0``, both, or nothing where the run does not show it."""
+    parts = ("since", cause.since), ("works in", cause.mended_in)
     return ", ".join(f"{word} {version}" for word, version in parts if version)
 
 

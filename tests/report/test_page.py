@@ -12,6 +12,7 @@ from example_runs import broken_run, kept_run
 from making import day, result, rules, summarize
 
 from export_core.judge import Judgement, Result, Summary
+from export_core.judge.causes import with_causes
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.report.links import cell_link, file_address, filter_link, term, web_address
@@ -146,3 +147,10 @@ def test_a_card_names_the_release_that_began_or_ended_it():
     facts = [re.findall(r"<dt>(since|fixed in|first seen in)</dt><dd>(.*?)</dd>", card) for card in cards[:3]]
     assert facts == [[("since", "0.12.0")], [("fixed in", "0.10.0")], [("since", "0.12.0.1")]]
     assert "<dt></dt>" not in "".join(cards)
+
+
+def test_a_card_of_no_known_issue_names_the_next_reader_that_works():
+    crash = result(Verdict.CRASH, Judgement.BROKEN, case="t.a", stage=Stage.RUN, message="died")
+    results = with_causes([crash, result(case="t.a", reader="0.12.0")])
+    (card,) = re.findall('<article id="cause=.*?</article>', html_page(results, summary(results)), re.S)
+    assert "<dt>works in</dt><dd>0.12.0</dd>" in card

@@ -67,9 +67,12 @@ def cause_card(finding: Finding, summary: Summary, writers: Sequence[str], reade
 
 
 def _when(cause: Cause, issue: KnownIssue | None) -> list[tuple[str, str]]:
-    """Since which jaxlib they fail, and which one fixed it; where the run does not show it, the oldest that fails."""
-    mended_in = cause.mended_in or (issue.mended_in if issue else "")
-    known = [(label, jaxlib) for label, jaxlib in (("since", cause.since), ("fixed in", mended_in)) if jaxlib]
+    """Since which jaxlib they fail, and in which they work again; where no run shows it, the oldest that fails.
+
+    The table of known issues knows the release that fixed it; the run only the next of its own readers.
+    """
+    ended = ("fixed in", issue.mended_in) if issue and issue.mended_in else ("works in", cause.mended_in)
+    known = [(label, jaxlib) for label, jaxlib in (("since", cause.since), ended) if jaxlib]
     return known or [("oldest reader affected", cause.first_reader.jaxlib)]
 
 

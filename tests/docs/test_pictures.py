@@ -1,0 +1,40 @@
+"""The drawings of the docs are what today's code draws. Screenshots: test_site.py, test_tutorial.py, tests/report."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+from export_core.goldens import GoldenStore
+from export_core.report.drawing.map_legend import LOOKS
+from export_core.report.drawing.svg import STYLE
+from tools.doc_pictures import IMAGES, PICTURES
+
+ROOT = Path(__file__).parents[2]
+MAPS = ("map.svg", "tutorial-map.svg")
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_drawing_is_current(name):
+    assert (IMAGES / name).read_text(encoding="utf-8") == PICTURES[name](), "python -m tools.doc_pictures"
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_map_has_the_style_and_the_legend_of_today(name):
+    picture = html.unescape((IMAGES / name).read_text(encoding="utf-8"))
+    assert STYLE.read_text(encoding="utf-8") in picture
+    legend = re.findall(r'<text class="legend" x="[^"]*" y="(\d+)">([^<]*)', picture)
+    last = max(int(y) for y, _ in legend)
+    words = {text for y, text in legend if int(y) > last - 30}
+    assert words <= {*LOOKS.values(), "promised", "read by its own writer"}
+    assert len(words) >= 4
+
+
+def test_the_map_of_the_readme_has_the_writers_of_the_goldens():
+    picture = (IMAGES / "map.svg").read_text(encoding="utf-8")
+    drawn = set(re.findall(r'class="writer"[^>]*>([^<]*)', picture))
+    goldens = GoldenStore(ROOT / "golden").goldens()
+    assert drawn == {one.manifest.writer.jaxlib for one in goldens if "cpu" in one.manifest.replayed_on}

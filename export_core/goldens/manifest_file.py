@@ -15,7 +15,10 @@ from export_core.goldens.rules import problems
 from export_core.phrases import schema_problem
 from export_core.untrusted import decode_yaml, read_regular
 
-RESTORE = "Restore the golden from version control, or write it again with `pytest --update-goldens`."
+RESTORE = (
+    "Restore the golden from version control, or write it again: `pytest --update-goldens` with the installed jaxlib, "
+    "`jaxexport backfill` with another."
+)
 
 
 class _Dumper(yaml.SafeDumper):

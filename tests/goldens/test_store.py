@@ -166,7 +166,9 @@ def test_one_error_names_ten_goldens(store):
 def test_a_missing_file_is_found(store, name):
     golden = write_golden(store, manifest())
     (golden.folder / name).unlink()
-    with pytest.raises(GoldenError, match=f"{name}: expected a file of this golden, found none"):
+    with pytest.raises(
+        GoldenError, match=f"{name}: expected a file of this golden, found none\\. .*`jaxexport backfill`"
+    ):
         golden.verify()
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.bare_install import bare_debian
-from tools.printed import Done, Page, Runner, check_done, play, read
+from tools.printed import Done, Page, Runner, check_done, play, read, runner_of
 from tools.wheel import wheel_folder
 
 ROOT = Path(__file__).parents[1]
@@ -39,31 +39,8 @@ def runner(root: Path) -> Runner:
         "PIP_FIND_LINKS": "/wheels",
         "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",
     }
-    inside = [
-        "unshare",
-        "--mount",
-        "--pid",
-        "--fork",
-        f"--mount-proc={root / 'proc'}",
-        "chroot",
-        str(root),
-        "bash",
-        "-c",
-    ]
-
-    def run(script: str) -> tuple[str, int]:
-        done = subprocess.run(
-            [*inside, f"cd /{PROJECT}\n{script}"],
-            env=variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            check=False,
-        )
-        return done.stdout, done.returncode
-
-    return run
+    inside = ["unshare", "--mount", "--pid", "--fork", f"--mount-proc={root / 'proc'}"]
+    return runner_of([*inside, "chroot", str(root), "bash", "-c"], variables, root, f"cd /{PROJECT}\n")
 
 
 def megabytes(root: Path) -> int:

@@ -22,7 +22,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -202,9 +202,15 @@ def _runner(folder: Path, private: Path, *, wheel: bool) -> Runner:
     if wheel:
         variables |= variables_of_a_user(private)
 
+    return runner_of(["bash", "-c"], variables, folder)
+
+
+def runner_of(words: Sequence[str], variables: Mapping[str, str], folder: Path, before: str = "") -> Runner:
+    """Runs scripts by this command, each after `before`: what it prints, on either stream, and its exit code."""
+
     def run(script: str) -> tuple[str, int]:
         done = subprocess.run(
-            ["bash", "-c", script],
+            [*words, before + script],
             cwd=folder,
             env=variables,
             stdout=subprocess.PIPE,

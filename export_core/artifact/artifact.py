@@ -121,6 +121,9 @@ def read(path: str | os.PathLike[str]) -> Artifact:
     try:
         with open(name, "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms at import
             data = file.read()
+    except IsADirectoryError:
+        advice = "Give a file in it, such as the artifact.jaxexport of a golden."
+        raise ArtifactError("a file to read", "a folder", name=name, advice=advice) from None
     except OSError as error:
         found = error.strerror or str(error)
         raise ArtifactError("a file to read", found, name=name, advice="Check the path.") from None

@@ -102,6 +102,11 @@ def test_a_missing_file_is_an_artifact_error(tmp_path):
         read(tmp_path / "nothing.jaxexport")
 
 
+def test_a_folder_is_called_a_folder(tmp_path):
+    with pytest.raises(ArtifactError, match=r"found a folder\. Give a file in it"):
+        read(tmp_path)
+
+
 def _module(*functions: bytes, **parts: object) -> bytes:
     known = {"attributes": FUNCTION, "types": TYPES, "properties": PROPERTIES, **parts}
     return bytecode(op(MODULE, regions=region(*functions)), **known)  # type: ignore[arg-type]

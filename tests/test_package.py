@@ -100,6 +100,11 @@ def test_the_version_is_written_in_one_place():
     assert [name for name in found.stdout.split() if name.endswith((".py", ".cff", ".yml"))] == []
 
 
+def test_the_changelog_begins_with_this_version():
+    first = next(line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## "))
+    assert first.startswith(f"## {VERSION} (")
+
+
 def test_pages_name_the_tag_of_this_version():
     text = "".join((ROOT / "docs" / "how-to" / f"{page}.md").read_text() for page in ("install", "run-in-ci"))
     tags = re.findall(r"(?:rev: |pytest-jaxexport/pytest-jaxexport@)v([\d.]+)", text)

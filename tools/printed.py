@@ -35,8 +35,8 @@ FENCE = re.compile(
     re.M | re.S,
 )
 COMMENT = re.compile(r"<!-- (run in|run with|continues|group|exit|columns|not run): (.+?) -->")
-# What is set by whoever runs the tests, and would change what commands print or do.
-FOREIGN = ("PYTEST_", "JAX_", "XLA_", "COV_")
+# What is set by whoever runs the tests, and would change what commands print or do. pytest prints more where CI is set.
+FOREIGN = ("PYTEST_", "JAX_", "XLA_", "COV_", "CI", "BUILD_NUMBER", "GITHUB_", "GITLAB_", "NO_COLOR", "FORCE_COLOR")
 STEP = """
 [ -f "$PRINTED_STATE" ] && . "$PRINTED_STATE"
 export COLUMNS={columns}

@@ -73,7 +73,7 @@ def test_without_room_for_results_the_run_ends_and_can_resume(project, tmp_path)
     first = script(project, f"--results {disk}/r --no-cache", cases=SMALL)
     resume = first.replace("limited", "").replace("--no-cache", "--resume --no-cache")
     again = f"wc -l {disk}/r/results.jsonl; grow\n{resume}"
-    done = on_a_small_disk(disk, 8, f"{first}{again}cp -r {disk}/r {tmp_path}/r", of_a_file=4)
+    done = on_a_small_disk(disk, 12, f"{first}{again}cp -r {disk}/r {tmp_path}/r", of_a_file=4)
     assert re.findall(r"exit (\d+)", done.stdout) == ["3", "1"], done
     error = " ".join(done.stderr.split())
     assert re.search(f"--results {disk}/r: cannot write there: {NO_ROOM}", error), done

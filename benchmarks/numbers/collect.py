@@ -118,7 +118,8 @@ def run(words: Sequence[str], allowed: Sequence[int] = (0,), *, python: str = sy
 def reads(folders: Folders) -> Iterator[Read]:
     """The cells of the matrix with what the readers answered."""
     goldens = {golden.id: golden for golden in GoldenStore(folders.goldens).goldens()}
-    results = [result for folder in sorted(folders.results.iterdir()) for result in read_results(folder)]
+    runs = (folder for folder in sorted(folders.results.iterdir()) if folder.is_dir())
+    results = [result for folder in runs for result in read_results(folder)]
     for result in results:
         golden, reader = goldens[result.golden], result.reader.jaxlib
         file = folders.outputs / reader / result.case / f"{golden.folder.name}.npz"

@@ -33,6 +33,13 @@ def project(tmp_path_factory) -> Path:
     return folder
 
 
+def _command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
 class Run:
     """A matrix as a process, with a mark in the environment of all that it starts, and one folder for its scratch.
 
@@ -76,6 +83,10 @@ class Run:
                 continue
         return [pid for pid in found if pid != self.process.pid]
 
+    def workers(self) -> list[int]:
+        """Those that run the Python of a reader's environment; others only look for an interpreter."""
+        return [pid for pid in self.processes() if b"/environments/" in _command_of(pid)]
+
     def ended(self) -> tuple[int, str]:
         out, _ = self.process.communicate(timeout=120)
         return self.process.returncode, " ".join(out.split())
@@ -101,7 +112,7 @@ def test_an_interrupted_run_leaves_nothing_behind_and_resumes(project, tmp_path,
     if number is signal.SIGTERM:
         return
     again = Run(project, tmp_path, *limit, "--resume")
-    wait_for(again.processes, "a worker for the cell that is left")
+    wait_for(again.workers, "a worker for the cell that is left")
     again.process.send_signal(signal.SIGINT)
     ended, said = again.ended()
     assert ended == 130

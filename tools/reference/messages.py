@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from export_core.matrix.known_messages import load_driver_needs, load_refusals
 from export_core.policy.known_issues import known_issues
@@ -34,32 +35,22 @@ def issues() -> str:
 
 def refusals() -> str:
     """The messages by which jax refuses an artifact."""
-    entries = load_calendar().jax
-    rows = [
-        (
-            code(each.message),
-            f"`{each.stage}`, {code(each.exception)}",
-            _range(each.since, each.until, entries),
-            each.meaning,
-        )
-        for each in load_refusals()
-    ]
-    return table(("message", "stage, exception", "jax", "meaning"), rows)
+    refused = ((each, f"`{each.stage}`, {code(each.exception)}") for each in load_refusals())
+    return _messages(refused, "stage, exception", "jax", load_calendar().jax)
 
 
 def driver_needs() -> str:
     """The messages by which jaxlib says that it needs a driver."""
-    entries = load_calendar().jaxlib
+    needs = ((each, f"{each.platform}, {' or '.join(map(code, each.stages))}") for each in load_driver_needs())
+    return _messages(needs, "platform, stage", "jaxlib", load_calendar().jaxlib)
+
+
+def _messages(listed: Iterable[tuple[Any, str]], where: str, package: str, entries: Entries) -> str:
+    """A row for each message: itself, where it comes from, in which releases of the package, and what it means."""
     rows = [
-        (
-            code(each.message),
-            f"{each.platform}, {' or '.join(map(code, each.stages))}",
-            _range(each.since, each.until, entries),
-            each.meaning,
-        )
-        for each in load_driver_needs()
+        (code(each.message), place, _range(each.since, each.until, entries), each.meaning) for each, place in listed
     ]
-    return table(("message", "platform, stage", "jaxlib", "meaning"), rows)
+    return table(("message", where, package, "meaning"), rows)
 
 
 def _range(since: datetime.date | None, until: datetime.date | None, entries: Entries) -> str:

@@ -202,7 +202,7 @@ class Recorder:
         """
         __tracebackhide__ = True
         with staged_golden(produced.manifest, produced.files) as golden:
-            results = self._replayer.replay([self._marked_now(golden)])
+            results = self._replayer.replay([self._marked_now(golden)]).results
         # None: its artifact is for other platforms, which only their readers can try.
         replays = [first_replay(result) for result in results]
         for replay in replays:
@@ -283,7 +283,8 @@ class Recorder:
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
-        results = self._replayer.results(manifest.case, [self._marked_now(golden) for golden in generations])
+        marked = [self._marked_now(golden) for golden in generations]
+        results, stored = self._replayer.replayed(manifest.case, marked)
         self.events.append(
             {
                 "case": manifest.case,
@@ -291,6 +292,7 @@ class Recorder:
                 "shown": [(result.golden, outcome_line(result)) for result in results if _worth_showing(result)],
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
+                "stored": stored,
                 "elsewhere": len(generations) - len(results),
                 "without_outputs": sum(bool(golden.manifest.options.without_outputs) for golden in generations),
                 "corrected": correction(generations, self._marked, self._settings),

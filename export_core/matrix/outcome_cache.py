@@ -76,6 +76,7 @@ class OutcomeCache:
     """Outcomes by key; use it as a context manager.
 
     It is never a reason for a run to fail: `notify` reports what goes wrong, and the run continues without the cache.
+    `given` is how many outcomes it has given so far.
     """
 
     def __init__(self, folder: Path, notify: Callable[[str], None] = lambda text: None) -> None:
@@ -83,12 +84,15 @@ class OutcomeCache:
         self._notify = notify
         self._connection: sqlite3.Connection | None = None
         self._file = 0
+        self.given = 0
         self._guarded(self._open)
 
     def get(self, keys: Sequence[str]) -> dict[str, CachedOutcome]:
         """The outcomes of these keys. A timeout says more of the moment than of the cell, and is left out."""
         rows = self._guarded(lambda: self._get(keys)) or {}
-        return {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
+        found = {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
+        self.given += len(found)
+        return found
 
     def put(self, key: str, outcome: Outcome) -> Outcome:
         """Store an outcome in the place of the last one, and return it, marked as flaky where the last one differs.

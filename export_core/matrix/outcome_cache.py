@@ -11,7 +11,8 @@ import datetime
 import hashlib
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeVar
@@ -25,6 +26,8 @@ from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.worker.protocol import Cost, Stage, Timings
 
 FILE = "outcomes.sqlite3"
+LOCKS = "cells"
+"""The folder of the locks of cells that are running."""
 STORED_DAYS = 180
 _BUSY_SECONDS = 30.0
 """How long to wait for another process that writes."""
@@ -102,6 +105,20 @@ class OutcomeCache:
         data = msgspec.msgpack.encode(CachedOutcome.from_outcome(outcome))
         self._guarded(lambda: self._put(key, data))
         return outcome
+
+    @contextmanager
+    def claimed(self, keys: Sequence[str]) -> Iterator[None]:
+        """Hold a lock for each of these keys, for which another process that claims the same waits."""
+        # One lock for many keys: a file for each would stay behind. In order: two processes cannot wait for each other.
+        names = sorted({key[:2] for key in keys})
+        with ExitStack() as stack:
+            try:
+                (self._path.parent / LOCKS).mkdir(parents=True, exist_ok=True)
+                for name in names:
+                    stack.enter_context(filelock.FileLock(self._path.parent / LOCKS / f"{name}.lock"))
+            except OSError as error:  # then the same cell may run twice
+                self._notify(f"cells are not claimed: {self._path.parent / LOCKS}: {error}")
+            yield
 
     def __enter__(self) -> Self:
         return self

@@ -90,6 +90,8 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "") -> Result:
         allowed=outcome.difference.tolerance if outcome.difference else "",
         outputs=outcome.outputs,
         as_written=outcome.as_written,
+        cost=outcome.cost,
+        timings=outcome.timings,
         test=manifest.test,
     )
     # The table is read only where something fails: most runs of pytest never need it.

@@ -17,7 +17,7 @@ from export_core.environments.placement import Mode
 from export_core.goldens import Writer
 from export_core.matrix.cell import CellKey, Verdict
 from export_core.releases import Direction, Release
-from export_core.worker.protocol import Stage
+from export_core.worker.protocol import Cost, Stage, Timings
 
 WORST_FIRST = (
     *(Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT, Verdict.ERROR, Verdict.REFUSED),
@@ -161,6 +161,10 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     gave the same bits."""
     as_written: bool = False
     """Whether the outputs have the bits that the writer saw."""
+    cost: Cost | None = None
+    """What the compiler says that the call needs, null if nothing was compiled."""
+    timings: Timings | None = None
+    """How long each stage of the call took, null if it did not begin."""
     test: str = ""
     """The id by which pytest knows the case, such as `tests/test_model.py::test_attention`."""
     upstream: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import shutil
 import threading
@@ -27,6 +28,9 @@ from export_core.scratch import remove_abandoned, scratch_folder
 from export_core.worker.client import start_worker
 from export_core.worker.errors import WorkerDied
 from export_core.worker.protocol import Reply, Stage, Worker, WorkerStarter
+
+LOOK_SECONDS = 0.5
+"""How often the main thread, which waits for outcomes, handles the signals that have come."""
 
 EnvironmentProvider = Callable[[Placement], Environment]
 """Gives the environment of a placement, or raises `EnvironmentFailed`. Called from several threads."""
@@ -129,11 +133,18 @@ class _Replay:
                 runners.submit(self._run_group, group, environments[group[0].placement])
             # Every cell is finished exactly once: counting them is enough to know the end.
             for _ in cells:
-                yield self.outcome_queue.get()
+                yield self._next_outcome()
         finally:
             self.stopping.set()
             builders.shutdown(cancel_futures=True)
             runners.shutdown(cancel_futures=True)
+
+    def _next_outcome(self) -> Outcome:
+        # Never without a limit: Python handles signals in this thread, and one that arrives in another thread, or just
+        # before this one begins to wait, does not wake it.
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self.outcome_queue.get(timeout=LOOK_SECONDS)
 
     def _build(self, placement: Placement) -> Environment:
         environment = self._environment_for(placement)

@@ -11,7 +11,7 @@ from export_core.judge.causes import Cause
 from export_core.matrix import Verdict
 from export_core.phrases import few, plural
 from export_core.policy.known_issues import KnownIssue
-from export_core.report.findings import Finding
+from export_core.report.finding import Finding
 from export_core.report.links import cause_link, cell_link, filter_link, web_address
 from export_core.report.wording import VERDICT_PHRASES, first_sentence, ranges, writer_and_reader
 

@@ -115,7 +115,7 @@ def run(goldens, here, kept) -> Callable[..., dict[str, Outcome]]:
     def run(*cases: str, environment_of=misbehaving, **options) -> dict[str, Outcome]:
         if environment_of is misbehaving and options.get("fork", True):
             options.setdefault("start", kept.start)
-        given = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "fork") if name in options}
+        given = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "fork", "repeat") if name in options}
         limits = {"jobs": 2, "timeout": 60.0, **given}
         cells = [Cell(goldens[case], here, "cpu") for case in cases]
         outcomes = list(replayed(cells, environment_of, limits=Limits(**limits), **options))

@@ -229,7 +229,7 @@ class _Plans:
             ("tool", then.tool, now.tool),
             ("as of", then.as_of, now.as_of),
             *((key, then.selection.get(key), value) for key, value in now.selection.items()),
-            *((key, then.limits.get(key), value) for key, value in now.limits.items()),
+            *((key, then.limits.get(key, 0.0), value) for key, value in now.limits.items()),
             ("newest jaxlib", before.calendar.get("newest_jaxlib"), after.calendar.get("newest_jaxlib")),
         ]
         different = [f"{name} {_text(old)}, now {_text(new)}" for name, old, new in values if old != new]

@@ -67,7 +67,8 @@ class Request(msgspec.Struct, frozen=True):
 
     `checks` are the calls in order, the plain one first; `register` names modules and the files they are imported from.
     `described` is a device of the platform to compile for, None to run where it is. `warm` asks for a process that has
-    traced linear algebra before, without which releases until 0.9.2 crash in LAPACK.
+    traced linear algebra before, without which releases until 0.9.2 crash in LAPACK. The plain call
+    runs `repeat` more times, for its time alone.
     """
 
     artifact: str
@@ -80,6 +81,7 @@ class Request(msgspec.Struct, frozen=True):
     platform: str = "cpu"
     described: Described | None = None
     warm: bool = False
+    repeat: int = 0
 
 
 class Cost(msgspec.Struct, frozen=True, gc=False):

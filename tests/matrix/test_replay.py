@@ -43,6 +43,8 @@ def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork):
         assert outcome.as_written, "this interpreter wrote it"
         assert len(outcome.outputs) == 16
         assert outcome.seconds > 0
+        assert outcome.cost.instructions
+        assert outcome.timings.run > 0
 
 
 def test_other_numbers_are_told_with_the_place_and_the_size(run):
@@ -101,6 +103,8 @@ def test_a_cell_that_eats_memory_is_killed_with_a_reason(run, fork):
     found = run("eats_memory", "waves", memory=900 << 20, fork=fork)
     assert told(found["eats_memory"])[:2] == (Verdict.CRASH, Stage.RUN)
     assert found["eats_memory"].message == "killed: it used more than the limit of 0.9 GiB"
+    assert found["eats_memory"].cost.instructions, "it was compiled"
+    assert found["eats_memory"].timings.run is None
     assert found["waves"].verdict is Verdict.PASS
 
 

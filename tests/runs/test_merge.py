@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from commands import timeless_summary
+from commands import timeless
 
 from export_core.cli.app import main
 from export_core.environments.environment import this_interpreter
@@ -57,11 +57,6 @@ def ran(golden_folder, here, tmp_path_factory) -> Path:
 def shards(ran, tmp_path) -> list[Path]:
     """The shards, to be changed."""
     return [Path(shutil.copytree(ran / str(index), tmp_path / str(index))) for index in range(1, COUNT + 1)]
-
-
-def timeless(folder: Path) -> tuple[list[dict[str, object]], dict[str, object]]:
-    lines = [json.loads(line) for line in (folder / RESULTS).read_bytes().splitlines()]
-    return [{**line, "seconds": 0} for line in lines], timeless_summary(folder)
 
 
 def test_merged_shards_are_the_undivided_run_with_its_exit_code(ran, shards, tmp_path, capsys):
@@ -134,7 +129,7 @@ def other(folder: Path, **changes: object) -> None:
         ({"goldens": {"t.other": "0" * 64}}, "other goldens"),
         ({"cells": "0" * 64}, "other cells"),
         ({"selection": {"readers": "all"}}, "another selection"),
-        ({"limits": {"timeout": 5.0, "memory": 0.0}}, "another --timeout or --memory"),
+        ({"limits": {"timeout": 5.0, "memory": 0.0}}, "another --timeout, --memory or --repeat"),
         ({"tool": "0.0.1"}, "another version of pytest-jaxexport"),
     ],
 )

@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 
 import msgspec
 
-from export_core.judge.cost import CERTAIN, FIGURES, CostChange, change_in, cost_of, run_times
+from export_core.judge.cost import CERTAIN, FIGURES, CostChange, change_in, cost_of, run_times, runs_of
 from export_core.judge.result import ReaderOf, Result, WriterOf
 
 SLOWER = 1.5
@@ -85,8 +85,8 @@ def _figure_steps(cells: list[Result]) -> Iterator[CostStep]:
 
 
 def _time_steps(cells: list[Result]) -> Iterator[CostStep]:
-    """Every two releases next to each other that can be compared, whatever the difference: all of them are tests."""
-    for before, after in pairwise(cells):
+    """Every two releases next to each other that ran it again, whatever the difference: all of them are tests."""
+    for before, after in pairwise(cell for cell in cells if runs_of(cell)):
         if test := run_times(before, after):
             change = CostChange("run_seconds", test.was, test.now)
             yield _step(before, after, change, test.chance)

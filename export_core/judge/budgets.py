@@ -137,7 +137,12 @@ def _judged(result: Result, budgets: Budgets, writer: Result | None, before: Res
     if result.judgement not in _WORKING:
         return result
     others = (("writer", writer), ("baseline", before))
-    exceeded = tuple(exceeded for limit in budgets.limits(result) for exceeded in _exceeded(result, limit, others))
+    exceeded = tuple(
+        exceeded
+        for limit in budgets.limits(result)
+        if limit.key != SLOWER
+        for exceeded in _exceeded(result, limit, others)
+    )
     return replace(result, judgement=Judgement.COSTLY if exceeded else Judgement.KEPT, exceeded=exceeded)
 
 

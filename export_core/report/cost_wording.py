@@ -17,6 +17,13 @@ def amount(figure: str, value: float) -> str:
     return f"{value:,.0f}{f' {unit}' if unit else ''}"
 
 
+def times(was: float, now: float) -> str:
+    """``x2.00``, ``/1.33``: how many times more or less."""
+    if not was or not now:
+        return "new" if now else "gone"
+    return f"x{now / was:.2f}" if now > was else f"/{was / now:.2f}"
+
+
 def exceeded_text(exceeded: Exceeded) -> str:
     """``temp_bytes 168,984,580, more than 101,391,782, which is 1.2 times the 84,493,152 of its writer``."""
     # Whole numbers and no units: the policy has the limit as a whole number too.

@@ -110,7 +110,8 @@ def test_what_could_not_be_measured_is_counted():
 
 
 def repeated(reader: str, first: float, count: int = 10) -> Result:
-    return result(reader=reader, timings=Timings(runs=tuple(first + number / 1e4 for number in range(count))))
+    runs = tuple(first + number / 1e4 for number in range(count))
+    return result(reader=reader, cost=Cost(), timings=Timings(runs=runs))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from export_core.judge.cost_steps import Costs, CostStep
 from export_core.judge.result import release_name
 from export_core.phrases import plural
-from export_core.report.cost_wording import amount
+from export_core.report.cost_wording import amount, times
 
 MOST = 40
 """Steps that have a line of their own."""
@@ -37,17 +37,10 @@ def _row(step: CostStep) -> tuple[str, ...]:
         releases = f"{step.before.jaxlib} with jax {step.before.jax}", f"{step.after.jaxlib} with jax {step.after.jax}"
     where = [step.platform] * (step.platform != step.writer.platform) + [step.device] * bool(step.device)
     return (
-        _times(was, now),
+        times(was, now),
         figure,
         f"{amount(figure, was)} -> {amount(figure, now)}",
         " -> ".join(releases),
         step.golden,
         f"on {' '.join(where)}" if where else "",
     )
-
-
-def _times(was: float, now: float) -> str:
-    """``x2.00``, ``/1.33``."""
-    if not was or not now:
-        return "new" if now else "gone"
-    return f"x{now / was:.2f}" if now > was else f"/{was / now:.2f}"

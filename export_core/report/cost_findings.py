@@ -60,7 +60,8 @@ def _over_budget(group: Sequence[tuple[Result, Exceeded]], number: int, readers:
         ("goldens", "\n".join(first_lines(lines)) if len(goldens) > 1 else ""),
         ("example", writer_and_reader(worst) if len(group) > 1 else ""),
         ("to do", _TO_DO),
-        ("reproduce", worst.reproduce),
+        # Of a growth, one cell alone shows nothing.
+        ("reproduce", worst.reproduce if most.against is None else ""),
     )
     texts = tuple(pair for pair in details if pair[1])
     # Broken promises are of rank 0 too, and come first.

@@ -5,7 +5,7 @@ Shown and not judged. Nothing is compared here but the figures that a run record
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 
 import msgspec
@@ -55,14 +55,14 @@ def cost_steps(results: Iterable[Result]) -> Costs:
     """The steps of all goldens, the largest first.
 
     The compiler's figures are the same each time, and every change of more than a hundredth is a step. Run times are
-    not: a step needs `--repeat`, medians that are `SLOWER` times apart, and a rank test that says so also of all cells.
+    not: a step needs `--repeat`, times that are `SLOWER` times apart, and a rank test that says so also of all cells.
     """
     known = [result for result in results if result.cost or result.timings]
     known.sort(key=lambda result: (*_series(result), result.reader.date_order))
     series = [list(cells) for _, cells in groupby(known, key=_series)]
     steps = [step for cells in series for step in _figure_steps(cells)]
-    times = [step for cells in series for step in _time_steps(cells)]
-    steps += [step for step in times if step.change.size >= SLOWER and (step.chance or 0) * len(times) < CERTAIN]
+    tested = [pair for cells in series for pair in pairwise(cell for cell in cells if runs_of(cell))]
+    steps += _time_steps(tested)
     steps.sort(key=lambda step: (-step.change.size, step.golden, step.platform, step.change.figure))
     readers = sorted({result.reader for result in known}, key=lambda reader: reader.date_order)
     goldens = {cells[0].golden for cells in series if len(cells) > 1}
@@ -84,12 +84,13 @@ def _figure_steps(cells: list[Result]) -> Iterator[CostStep]:
             before = cell
 
 
-def _time_steps(cells: list[Result]) -> Iterator[CostStep]:
-    """Every two releases next to each other that ran it again, whatever the difference: all of them are tests."""
-    for before, after in pairwise(cell for cell in cells if runs_of(cell)):
-        if test := run_times(before, after):
-            change = CostChange("run_seconds", test.was, test.now)
-            yield _step(before, after, change, test.chance)
+def _time_steps(pairs: Sequence[tuple[Result, Result]]) -> Iterator[CostStep]:
+    """Of cells in two releases next to each other that ran it again: those whose times are apart, and not by chance."""
+    tests = [(*pair, test) for pair in pairs if (test := run_times(*pair))]
+    for before, after, test in tests:
+        # Of many tests some find a difference by chance alone: each has to be as unlikely as all of them may be.
+        if not 1 / SLOWER < test.ratio < SLOWER and test.chance * len(tests) < CERTAIN:
+            yield _step(before, after, CostChange("run_seconds", test.was, test.now), test.chance)
 
 
 def _step(before: Result, after: Result, change: CostChange, chance: float | None = None) -> CostStep:

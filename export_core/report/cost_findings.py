@@ -83,11 +83,11 @@ def _slower(results: Sequence[Result], policy: Policy) -> Iterator[Finding]:
     found = [
         (result, limit, test)
         for result, limit, test in tested
-        if test.now > limit.value * test.was and test.chance * len(tested) < CERTAIN
+        if test.ratio > limit.value and test.chance * len(tested) < CERTAIN
     ]
     if not found:
         return
-    found.sort(key=lambda item: -item[2].now / item[2].was)
+    found.sort(key=lambda item: -item[2].ratio)
     lines = [
         f"{result.golden} in jaxlib {result.reader.jaxlib}: {test.now / test.was:.3g} times, "
         f"{amount('run_seconds', test.was)} to {amount('run_seconds', test.now)} "

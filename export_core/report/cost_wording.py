@@ -21,7 +21,8 @@ def times(was: float, now: float) -> str:
     """``x2.00``, ``/1.33``: how many times more or less."""
     if not was or not now:
         return "new" if now else "gone"
-    return f"x{now / was:.2f}" if now > was else f"/{was / now:.2f}"
+    ratio = max(now / was, was / now)
+    return f"{'x' if now > was else '/'}{ratio:,.{0 if ratio >= 100 else 2}f}"
 
 
 def exceeded_text(exceeded: Exceeded) -> str:

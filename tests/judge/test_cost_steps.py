@@ -46,8 +46,17 @@ def test_times_are_a_step_where_the_rank_test_says_so():
 
     three_times = [runs("0.10.1", 0.01, 1e-4), runs("0.10.2", 0.03, 1e-4)]
     assert [step[2] for step in steps(*three_times)] == ["run_seconds"]
-    busy_machine = [runs("0.10.1", 0.01, 1e-4), runs("0.10.2", 0.001, 4e-3)]
-    assert steps(*busy_machine) == []
+    overlapping = [runs("0.10.1", 0.01, 1e-4), runs("0.10.2", 0.001, 4e-3)]
+    assert steps(*overlapping) == []
+
+
+def test_a_busy_machine_is_no_step_where_the_fastest_run_is_as_fast():
+    def runs(reader: str, *seconds: float) -> Result:
+        return result(reader=reader, timings=Timings(runs=seconds))
+
+    quiet = runs("0.10.1", *(0.0100 + number / 1e5 for number in range(20)))
+    busy = runs("0.10.2", 0.0103, *(0.030 + number / 1e5 for number in range(19)))
+    assert steps(quiet, busy) == []
 
 
 def test_a_line_says_how_many_times_what_where_and_of_which_golden():

@@ -76,6 +76,13 @@ def test_a_marker_as_the_goldens_recorded_is_not_mentioned(project: Project) -> 
     assert (checked.code, "compared as the marker" in checked.text) == (0, False), checked.text
 
 
+def test_a_test_is_over_the_budget_of_its_marker(project: Project) -> None:
+    mark(project, "compare='shape', budgets={'max_output_bytes': 15}")
+    failure = project.pytest()["test_wave"].text
+    assert "OVER BUDGET: test_a.test_wave" in failure
+    assert "budgets    output_bytes 16, more than 15 (max_output_bytes, marker)" in failure
+
+
 def test_a_stricter_rule_outranks_the_marker_and_is_named(project: Project) -> None:
     mark(project, "atol=1e-2")
     (project.folder / POLICY).write_text(f"\nnumbers:\n  - {{cases: [{CASE}], rtol: 1.0e-6, reason: measured}}")

@@ -113,7 +113,7 @@ def test_the_numbers_of_the_last_run_are_shown(trend, words):
     ended = trend(*words)
     assert ended.code == 0
     assert "  as written -> 0.8 x noise  t.f/0.9.2-cpu\n" in ended.out
-    assert ended.out.endswith("the same bits in all releases: 1 golden, 1 of them as written\n")
+    assert "the same bits in all releases: 1 golden, 1 of them as written\n" in ended.out
 
 
 def test_other_cases_are_left_out(trend):

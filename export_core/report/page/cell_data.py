@@ -15,8 +15,10 @@ from export_core.environments.placement import Mode
 from export_core.escaping import plain_text
 from export_core.judge import Result
 from export_core.judge.result import ReaderOf, WriterOf
+from export_core.report.cost_wording import limits_line
 from export_core.report.grid import Grid
 from export_core.report.links import release_term
+from export_core.report.page.cost_lines import cost_line
 from export_core.report.wording import VERDICT_PHRASES, judgement_mark, window_line
 from export_core.runs.baseline import BaselineDifference, CellDifference
 
@@ -63,7 +65,7 @@ class _Columns:
 def page_data(table: Grid, files: str, difference: BaselineDifference | None = None) -> PageData:
     """The rows of the table in its order, and the cells of each row by build date of the reader."""
     changes = {cell.result.key: _change(cell) for cell in difference.cells} if difference else {}
-    rows = _Columns(["case", "writer", "platform", "calls"])
+    rows = _Columns(["case", "writer", "platform", "calls", "cost"])
     cells = _Columns(["reader", "state", "message", "stderr", "window", "numbers", "more", "command", "change"])
     goldens: list[str] = []
     start, seconds = [0], []
@@ -78,6 +80,7 @@ def page_data(table: Grid, files: str, difference: BaselineDifference | None = N
                 writer=first.writer,
                 platform=plain_text(row.platform),
                 calls=tuple(map(plain_text, first.custom_calls)),
+                cost=cost_line(results),
             )
             goldens.append(plain_text(first.golden))
             for result in results:
@@ -99,6 +102,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
         *(judgement_mark(result), result.promised, plain_text(result.cause), mode),
     )
     values = (result.case, result.writer.jaxlib, result.reader.jaxlib)
+    more = result.device, result.driver, result.foreseen, result.flaky, result.allowed
     return {
         "reader": result.reader,
         "state": state,
@@ -106,7 +110,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
         "stderr": plain_text(result.stderr).strip(),
         "window": window_line(result),
         "numbers": _numbers(result),
-        "more": tuple(map(plain_text, (result.device, result.driver, result.foreseen, result.flaky, result.allowed))),
+        "more": tuple(map(plain_text, (*more, limits_line(result)))),
         "command": _pieces(plain_text(result.reproduce), tuple(map(plain_text, values))),
     }
 

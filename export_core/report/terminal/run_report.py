@@ -12,7 +12,8 @@ from rich.text import Text
 from export_core.judge import Result, Summary
 from export_core.matrix import Plan
 from export_core.phrases import plural
-from export_core.report.findings import Finding, cells_of, findings
+from export_core.report.finding import Finding
+from export_core.report.findings import cells_of, findings
 from export_core.report.terminal.cells_table import print_table
 from export_core.report.terminal.paragraphs import labelled_paragraphs, wrapped
 from export_core.report.terminal.writers_table import table_lines
@@ -22,6 +23,7 @@ from export_core.run_options import RESULTS
 _TITLE_STYLE = {
     "BROKEN PROMISE": "bold red",
     "NOT REPLAYABLE": "bold red",
+    "OVER BUDGET": "bold red",
     "FAIL ON": "bold red",
     "REGRESSED": "bold red",
     "CAVEAT": "bold yellow",
@@ -30,6 +32,8 @@ _TITLE_STYLE = {
     "NOTHING PROMISED": "bold magenta",
     "STALE LIST": "bold yellow",
     "FLAKY": "bold yellow",
+    "SLOWER": "bold yellow",
+    "NOT MEASURED": "bold yellow",
     "NOT COVERED": "bold yellow",
     "known failure": "yellow",
 }
@@ -37,10 +41,13 @@ _HEADLINE_STYLE = {0: "bold green", 1: "bold red", 3: "bold magenta", 4: "bold y
 _COUNT_STYLES = {
     r"[\d,]+ (to [\d,]+ )?broken\b": "bold red",
     r"[\d,]+ (to [\d,]+ )?incomplete\b": "bold magenta",
+    r"[\d,]+ (to [\d,]+ )?costly\b": "red",
     r"[\d,]+ (to [\d,]+ )?known\b": "yellow",
     r"(?<=: )ok\b": "green",
 }
-_DECIDING = ("BROKEN PROMISE", "NOT REPLAYABLE", "FAIL ON", "INCOMPLETE", "NOTHING PROMISED", "STALE LIST")
+_DECIDING = (
+    *("BROKEN PROMISE", "NOT REPLAYABLE", "OVER BUDGET", "FAIL ON", "INCOMPLETE", "NOTHING PROMISED", "STALE LIST"),
+)
 """Kinds of finding that decide the exit code: shown with evidence, as far as a screen has room."""
 MOST_SHOWN = 3
 """Findings with their evidence, all kinds together, but at least one of each kind."""

@@ -39,11 +39,12 @@ function causeOf(found) {
 }
 function factsOf(cell) {
   const row = rowOfCell[cell], found = state(cell);
-  const [device, driver, foreseen, flaky, allowed] = tables.more[cells.more[cell]];
+  const [device, driver, foreseen, flaky, allowed, budgets] = tables.more[cells.more[cell]];
   return [
     ["numbers", numbersOf(cell)],
     ["message", make("pre", { tabIndex: 0 }, tables.message[cells.message[cell]] || found[PHRASE])],
     ...causeOf(found),
+    ["over a budget", budgets],
     ["baseline", tables.change[cells.change[cell]].filter(Boolean).join("; it was ")],
     ["case", caseOf(row)[0]],
     ["written by", `${release(writerOf(row))} on ${writerOf(row).platform}`],

@@ -12,7 +12,21 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import again, cells, cost, gate, growth, limits, page, peers, plugin_load, reading, throughput, writing
+from benchmarks import (
+    again,
+    cells,
+    cost,
+    daily,
+    gate,
+    growth,
+    limits,
+    page,
+    peers,
+    plugin_load,
+    reading,
+    throughput,
+    writing,
+)
 from benchmarks.line import Line
 from export_core.atomic import write_whole
 
@@ -29,7 +43,8 @@ def main() -> int:
     )
     parser.add_argument("--readers", type=int, default=8, help="readers of the matrix that is run again")
     parser.add_argument(
-        "--only", help="some of them: plugin,reading,cells,cost,again,throughput,gate,peers,growth,limits,page,writing"
+        "--only",
+        help="some of them: plugin,daily,reading,cells,cost,again,throughput,gate,peers,growth,limits,page,writing",
     )
     parser.add_argument(
         "--docs", type=Path, help="write the table into this page too, such as docs/explanation/performance.md"
@@ -37,6 +52,7 @@ def main() -> int:
     options = parser.parse_args()
     kinds: dict[str, Callable[[], list[Line]]] = {
         "plugin": lambda: plugin_load.measure(options.runs),
+        "daily": daily.measure,
         "reading": lambda: reading.measure(options.runs),
         "cells": lambda: cells.measure(options.rounds),
         "cost": lambda: cost.measure(options.rounds),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from export_core.judge import Result
 from export_core.judge.result import Exceeded
 
@@ -15,6 +17,12 @@ def amount(figure: str, value: float) -> str:
         if value >= scale and (unit or value >= 1e6):
             return f"{value / scale:.1f} {prefix}{unit}"
     return f"{value:,.0f}{f' {unit}' if unit else ''}"
+
+
+def figures_line(result: Result) -> str:
+    """``temp_bytes 169.0 MB, …, fusions 16``: all that the compiler says of a cell; empty where it is silent."""
+    figures = msgspec.structs.asdict(result.cost) if result.cost else {}
+    return ", ".join(f"{name} {amount(name, value)}" for name, value in figures.items() if value is not None)
 
 
 def times(was: float, now: float) -> str:

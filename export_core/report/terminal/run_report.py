@@ -15,6 +15,7 @@ from export_core.phrases import plural
 from export_core.report.finding import Finding
 from export_core.report.findings import cells_of, findings
 from export_core.report.terminal.cells_table import print_table
+from export_core.report.terminal.costs_table import newest_costs
 from export_core.report.terminal.paragraphs import labelled_paragraphs, wrapped
 from export_core.report.terminal.writers_table import table_lines
 from export_core.report.wording import first_line, headline, named_folder, promised_nothing
@@ -97,6 +98,8 @@ def print_report(
     collected = findings(results, summary, folder)
     if full:
         print_table(console, results)
+        if costs := [*newest_costs(results)]:
+            print_lines(console, ["", *costs])
         print_findings(console, collected)
         console.print()
     else:

@@ -37,6 +37,8 @@ function causeOf(found) {
     ["to do", text(".todo span")],
   ];
 }
+const TIMES = ["deserialize", "lower", "compile", "run", "run again (median)", "peak memory"];
+const timesOf = (cell) => cells.timings[cell].map((value, place) => value === null ? "" : `${TIMES[place]} ${value} ${place < 5 ? "ms" : "MB"}`).filter(Boolean).join(", ");
 function factsOf(cell) {
   const row = rowOfCell[cell], found = state(cell);
   const [device, driver, foreseen, flaky, allowed, budgets] = tables.more[cells.more[cell]];
@@ -59,6 +61,8 @@ function factsOf(cell) {
     ["stderr", tables.stderr[cells.stderr[cell]] && make("pre", { tabIndex: 0 }, tables.stderr[cells.stderr[cell]])],
     ["reproduce", copyable(commandOf(cell))],
     ["files", files && make("span", {}, ...fileLinks(row))],
+    ["cost", tables.figures[cells.figures[cell]]],
+    ["times", timesOf(cell)],
     ["seconds", String(cells.seconds[cell])],
   ].filter(([, value]) => value);
 }

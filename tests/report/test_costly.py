@@ -102,3 +102,14 @@ def test_the_writers_own_cell_may_be_in_another_shard(tmp_path):
     merged = merge_shards([tmp_path / "1", tmp_path / "2"])
     assert [cell.judgement for cell in merged.results] == [Judgement.KEPT, Judgement.COSTLY]
     assert merged.summary.exit_code == 1
+
+
+@pytest.mark.browser
+def test_the_table_draws_the_line_and_the_cell_says_the_budget(opened, summary, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(html_page(CELLS, summary), encoding="utf-8")
+    page = opened(file=file)
+    # Half of the height, then all of it.
+    assert page.locator(".cost polyline").get_attribute("points") == "2.0,8.0 24.0,8.0 46.0,2.0"
+    page.locator("#grid .cell.costly").click()
+    assert "temp_bytes 168,000,000, more than 100,800,000" in page.locator("#cell-facts").inner_text()

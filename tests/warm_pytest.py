@@ -1,7 +1,8 @@
 """A process that has imported pytest and jax and used neither: runs of pytest are forks of it.
 
 Importing them takes longer than the rest of most runs. What differs from a new interpreter: jax is there before pytest
-starts, all forks hash strings alike, and the noise of a golden is measured as LITTLE_NOISE says.
+starts, all forks hash strings alike, their workers are forks too (warm_worker.py), and the noise of a golden is
+measured as LITTLE_NOISE says.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import warm_worker
 
 # Neither xdist nor pytest_jaxexport: pytest warns of plugins that it can no longer rewrite.
 IMPORTED = ("pytest", "_pytest.junitxml", "export_core.export", "export_core.session", "scipy.optimize")
@@ -30,9 +33,9 @@ noise_runs.COMPILED = {"fast_math": noise_runs.COMPILED["fast_math"]}
 class WarmPytest:
     """Talks to the process: a run is a line of JSON on its stdin, and its exit code a line on its stdout."""
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
+    def __init__(self, variables: Mapping[str, str], workers: Path) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, __file__, workers],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**variables, "OPENBLAS_NUM_THREADS": "1"},  # its threads would be lost in a fork
@@ -51,10 +54,11 @@ class WarmPytest:
         self._process.communicate()
 
 
-def main() -> None:
+def main(workers: str) -> None:
     for name in IMPORTED:
         importlib.import_module(name)
     exec(LITTLE_NOISE)
+    warm_worker.use(Path(workers))
     gc.freeze()  # or the first collection of each fork would copy every page
     for line in sys.stdin:
         if (pid := os.fork()) == 0:
@@ -74,4 +78,4 @@ def run_pytest(words: list[str], folder: str, variables: dict[str, str], output:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -17,6 +17,7 @@ import pytest
 import yaml
 from msgspec import structs
 from warm_pytest import WarmPytest
+from warm_worker import warm_worker
 
 from export_core.goldens import GoldenStore
 from export_core.goldens.manifest_file import dump_manifest
@@ -150,10 +151,12 @@ def own_variables() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def warm_pytest() -> Iterator[WarmPytest]:
-    warm = WarmPytest(own_variables())
-    yield warm
-    warm.close()
+def warm_pytest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmPytest]:
+    path = tmp_path_factory.mktemp("worker") / "socket"
+    with warm_worker(path):
+        warm = WarmPytest(own_variables(), path)
+        yield warm
+        warm.close()
 
 
 @pytest.fixture(scope="session")

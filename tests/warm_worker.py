@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import io
 import json
+import math
 import os
 import select
 import signal
@@ -18,9 +18,9 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -31,18 +31,19 @@ LONGEST_REQUEST = 1 << 17
 
 
 @contextlib.contextmanager
-def warm_worker(path: Path) -> Iterator[None]:
-    """The process, listening on a socket of this path."""
-    from export_core.environments.environment import CELL_VARIABLES
-
+def warm_worker(path: Path, variables: Mapping[str, str]) -> Iterator[None]:
+    """The process, with these variables beside its own, listening on a socket of this path."""
+    if sys.platform != "linux":  # sockets of another kind, and `os.fork` is not safe there
+        yield
+        return
     process = subprocess.Popen(
         [sys.executable, __file__, str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **CELL_VARIABLES},
+        env={**os.environ, **variables},
     )
     assert process.stdout
-    assert process.stdout.readline() == b"ready\n"
+    assert process.stdout.readline().endswith(b"ready\n")
     yield
     process.communicate()
 
@@ -51,58 +52,62 @@ class ForkedWorker:
     """What `subprocess.Popen` is for a worker, of a fork of the warm process."""
 
     def __init__(self, path: Path, words: list[str], variables: dict[str, str]) -> None:
-        ours, theirs = zip(*(os.pipe()[:: 1 if number else -1] for number in range(3)), strict=True)
+        (their_in, our_in), (our_out, their_out), (our_err, their_err) = (os.pipe() for _ in range(3))
+        theirs = (their_in, their_out, their_err)
         self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._connection.connect(str(path))
         request = json.dumps([words, variables, str(Path.cwd())]).encode()
         socket.send_fds(self._connection, [request], theirs)
         for descriptor in theirs:
             os.close(descriptor)
-        self.stdin = io.BufferedWriter(io.FileIO(ours[0], "w"))
-        self.stdout, self.stderr = (io.BufferedReader(io.FileIO(descriptor)) for descriptor in ours[1:])
+        self.stdin = os.fdopen(our_in, "wb")
+        self.stdout, self.stderr = (os.fdopen(descriptor, "rb") for descriptor in (our_out, our_err))
         self.pid = int(self._connection.recv(32))
-        self._code: Future[int] = Future()
-        threading.Thread(target=self._wait, daemon=True).start()
-
-    def _wait(self) -> None:
-        self._code.set_result(int(self._connection.recv(32)))
-        self._connection.close()
-
-    @property
-    def returncode(self) -> int | None:
-        return self._code.result() if self._code.done() else None
+        self.returncode: int | None = None
+        self._lock = threading.Lock()
 
     def poll(self) -> int | None:
+        with self._lock:
+            if self.returncode is None and select.select([self._connection], [], [], 0)[0]:
+                self.returncode = int(self._connection.recv(32))
+                self._connection.close()
         return self.returncode
 
-    def wait(self, timeout: float | None = None) -> int:
-        try:
-            return self._code.result(timeout)
-        except TimeoutError:
-            raise subprocess.TimeoutExpired("a worker", timeout or 0) from None
+    def wait(self, timeout: float = math.inf) -> int:
+        until = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > until:
+                raise subprocess.TimeoutExpired("a worker", timeout)
+            time.sleep(0.002)
+        return code
 
     def kill(self) -> None:
         if self.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+            os.kill(self.pid, signal.SIGKILL)
 
 
-def use(path: Path) -> None:
-    """From now on, the workers of this process are forks of the process that listens there."""
-    from export_core.environments.environment import CELL_VARIABLES, Environment
+Start = Callable[..., "subprocess.Popen[bytes] | ForkedWorker"]
+
+
+def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
+    """A `processes.start` whose workers are forks of the process that listens on `path_of` the deciding variables."""
+    from export_core.environments.environment import Environment
     from export_core.variables import deciding_variables
     from export_core.worker import processes
 
     anew = processes.start
+    if sys.platform != "linux":
+        return anew
 
     def start(environment: Environment, *words: str) -> subprocess.Popen[bytes] | ForkedWorker:
-        deciding = {name: value for name, value in deciding_variables(environment.variables) if value}
-        usual = str(environment.python) == sys.executable and deciding == CELL_VARIABLES
-        if words[0] != "serve" or not usual:
+        deciding = dict(deciding_variables(environment.variables))
+        deciding.pop("PYTHONDONTWRITEBYTECODE", None)
+        path = path_of(deciding) if str(environment.python) == sys.executable else None
+        if path is None:
             return anew(environment, *words)
         return ForkedWorker(path, [str(processes.PROGRAM), *words], dict(environment.variables))
 
-    processes.start = start  # type: ignore[assignment]
+    return start
 
 
 # --- in the process ---------------------------------------------------------------------------------------------------
@@ -119,6 +124,7 @@ def main(path: str) -> None:
     listening.bind(path)
     listening.listen()
     print("ready", flush=True)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a fork that outlives this process must not hold the pipe open
     while listening in select.select([listening, 0], [], [])[0]:  # until stdin is closed
         connection, _ = listening.accept()
         if os.fork() == 0:

@@ -31,7 +31,7 @@ POLICY = "export_compat.yaml"
 @pytest.fixture(scope="module")
 def written(projects: Projects) -> Project:
     """Two generations whose outputs are 1e-3 off, far more than the default allows."""
-    project = projects(test_a=TEST.replace("MARKED", ""))
+    project = projects(noise=True, test_a=TEST.replace("MARKED", ""))
     assert project.pytest("--update-goldens").code == 0
     project.add_older_generation(CASE)
     for golden in GoldenStore(project.goldens).generations(CASE):
@@ -129,7 +129,7 @@ def test_chaos(export_golden):
 
 
 def test_a_rule_accepts_a_new_golden_whose_numbers_prove_nothing(projects: Projects) -> None:
-    project = projects(test_a=CHAOS)
+    project = projects(noise=True, test_a=CHAOS)
     assert "nothing was stored" in project.pytest("--update-goldens")["test_chaos"].text
     (project.folder / POLICY).write_text("numbers: [{cases: ['*'], compare: shape, reason: chaotic}]")
     assert (project.pytest("--update-goldens").code, project.pytest().code) == (0, 0)

@@ -20,6 +20,7 @@ from export_core.runs.journal import RESULTS, SUMMARY
 from export_core.runs.merge import merge_shards
 from export_core.runs.plan_record import PLAN, recorded_plan
 from export_core.runs.results import read_summary, write_summary
+from export_core.worker import processes
 
 CASES = ("waves", "both", "keys", "other_numbers", "x64")
 COUNT = 3
@@ -35,7 +36,7 @@ def jaxexport(*words: str | Path) -> int:
 
 
 @pytest.fixture(scope="module")
-def ran(golden_folder, here, tmp_path_factory) -> Path:
+def ran(golden_folder, here, tmp_path_factory, warm_starts) -> Path:
     """A folder with the results of a whole run, and of each shard."""
     folder = tmp_path_factory.mktemp("runs")
     chosen = [word for case in CASES for word in ("--cases", case)]
@@ -44,6 +45,7 @@ def ran(golden_folder, here, tmp_path_factory) -> Path:
     options = [*chosen, "--readers", here.jaxlib, "--no-cache", "--quiet"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setattr(processes, "start", warm_starts)
         assert jaxexport("matrix", *options, "--results", "whole") == 1
         codes = [
             jaxexport("matrix", *options, "--results", f"{index}", "--shard", f"{index}/{COUNT}")

@@ -7,16 +7,19 @@ interpreter that runs pytest as the only reader.
 from __future__ import annotations
 
 import datetime
+import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from export_core.comparing.user_code import UserCode
 from export_core.environments.cost import EnvironmentsCost, expected_cost
-from export_core.environments.environment import ReaderEnvironments, this_interpreter
+from export_core.environments.environment import Environment, ReaderEnvironments, this_interpreter
 from export_core.environments.hardware import resolve_mode
+from export_core.environments.placement import Placement
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.dates import check_dates
 from export_core.goldens.verify import verify_goldens
@@ -27,9 +30,11 @@ from export_core.judge.gate import ended, in_order
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
+from export_core.matrix.cached_replay import replay_unknown
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.local_replay import replay_here
+from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.plan import is_promised
 from export_core.matrix.replay import replay
 from export_core.matrix.shards import part_of
@@ -50,11 +55,17 @@ from export_core.worker.protocol import WorkerStarter
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The interpreter that runs now, as the only reader: its release, what starts its workers and runs comparators."""
+    """The interpreter that runs now, as the only reader: its release, what starts its workers and runs comparators.
+
+    `cache` has the outcomes of earlier runs; without one, every cell runs. `stopping` is set when nobody wants the
+    outcomes any more.
+    """
 
     release: Release
     start: WorkerStarter = start_worker
     user_code: UserCode | None = None
+    cache: OutcomeCache | None = None
+    stopping: threading.Event = field(default_factory=threading.Event)
 
 
 def ignore(*_: object) -> None:
@@ -209,6 +220,19 @@ def environments_cost(plan: Plan, policy: Policy) -> EnvironmentsCost:
     return expected_cost(environments, placements)
 
 
+class _OwnEnvironment:
+    """The interpreter that runs now, as the environment of any placement. `added` names variables of the policy."""
+
+    def __init__(self, added: Sequence[str]) -> None:
+        self._added = added
+
+    def find(self, placement: Placement) -> Environment:
+        """See `Environments`."""
+        return this_interpreter(placement.reader, self._added)
+
+    build = find
+
+
 def _resumed_day(options: RunOptions) -> RunOptions:
     """The options, as of the day on which a run began that is to be continued."""
     if options.resume and options.results and not options.as_of and (record := recorded_plan(options.results)):
@@ -239,13 +263,11 @@ def _outcomes(
 ) -> Generator[Outcome, None, None]:
     """One outcome for each cell: in this interpreter, on a cluster, or in readers' environments on this machine."""
     if interpreter:
-        return replay(
-            cells,
-            lambda placement: this_interpreter(placement.reader, how.policy.environment),
-            how,
-            notify=observer.note,
-            start=interpreter.start,
-        )
+        own = _OwnEnvironment(how.policy.environment)
+        run = partial(replay, options=how, notify=observer.note, start=interpreter.start, stopping=interpreter.stopping)
+        if interpreter.cache is None or how.dump:
+            return run(cells, own.build)
+        return replay_unknown(cells, interpreter.cache, own, how, run, observer.note, claim=True)
     if cluster:
         return replay_on(cluster, cells, how, notify=observer.note)
     return replay_here(cells, how, notify=observer.note, ready=observer.environment)

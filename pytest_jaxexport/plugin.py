@@ -27,6 +27,7 @@ MARKED: pytest.StashKey[marker.MarkerOptions] = pytest.StashKey()
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
 """Whether a test that runs has failed already, as in a subtest, after which it goes on."""
+NEXT: pytest.StashKey[pytest.Item | None] = pytest.StashKey()
 REPLAYER: pytest.StashKey[Replayer] = pytest.StashKey()
 SETTINGS: pytest.StashKey[settings.Settings] = pytest.StashKey()
 _ATTACHED = "_jaxexport"
@@ -98,6 +99,12 @@ def export_golden(request: pytest.FixtureRequest) -> Recorder:
     if item.stash.get(MARKED, None) is None:
         pytest.fail(f"{item.nodeid} uses export_golden: mark it with @pytest.mark.{keywords.NAME}.", pytrace=False)
     return _recorder(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Note which test is next: its goldens are replayed while this one traces its function."""
+    item.config.stash[NEXT] = nextitem
 
 
 @pytest.hookimpl(wrapper=True)
@@ -197,7 +204,8 @@ class GoldensReporter:
             from pytest_jaxexport.summary import summary_lines
 
             terminalreporter.write_sep("=", "export compatibility")  # section() would add a blank line after the title
-            for line in (*summary_lines(self.events), *self.unused):
+            lines = summary_lines(self.events, verbose=config.getoption("verbose") > 0)
+            for line in (*lines, *self.unused):
                 terminalreporter.write_line(shown(line))
         if self.not_pruned:
             terminalreporter.write_line(f"--prune-goldens: {self.not_pruned}", red=True)
@@ -271,5 +279,8 @@ def _recorder(item: pytest.Item) -> Recorder:
     config = item.config
     if REPLAYER not in config.stash:
         config.stash[REPLAYER] = Replayer(config.stash[SETTINGS], marker.user_code(config))
+    for soon in (item, config.stash[NEXT]):
+        if soon is not None and soon.stash.get(MARKED, None) is not None and not soon.get_closest_marker("skip"):
+            config.stash[REPLAYER].begin(soon, soon.stash[MARKED])
     item.stash[RECORDER] = Recorder(item, item.stash[MARKED], config.stash[SETTINGS], config.stash[REPLAYER])
     return item.stash[RECORDER]

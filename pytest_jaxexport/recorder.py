@@ -205,7 +205,7 @@ class Recorder:
         """
         __tracebackhide__ = True
         with staged_golden(produced.manifest, produced.files) as golden:
-            results = self._replayer.replay([marked_now(golden, self._marked, self._settings)])
+            results = self._replayer.replay([self._marked_now(golden)]).results
         # None: its artifact is for other platforms, which only their readers can try.
         replays = [first_replay(result) for result in results]
         for replay in replays:
@@ -266,16 +266,13 @@ class Recorder:
     def _check(self, produced: ProducedGolden) -> None:
         __tracebackhide__ = True
         manifest = produced.manifest
-        generations = self._store.generations(manifest.case)
+        generations = self._replayer.goldens(manifest.case)
         if not generations:
             self._fail(
                 f"No golden of this test yet: expected one in {self._store.root / manifest.case}.\n"
                 f"Write it: {self._remedy(manifest.test)}"
                 + (f"\n{hint}" if (hint := self._rename_hint(produced)) else "")
             )
-        # Before anything of it is used: a damaged file must not look like a change of the function.
-        for golden in generations:
-            golden.verify()
         # The golden by this very writer, else the newest one.
         reference = next((g for g in generations if g.manifest.writer.id == manifest.writer.id), generations[-1])
         changes = self._changes(produced, reference)
@@ -288,7 +285,8 @@ class Recorder:
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
-        results = self._replayer.replay([marked_now(golden, self._marked, self._settings) for golden in generations])
+        marked = [self._marked_now(golden) for golden in generations]
+        results, stored = self._replayer.replayed(manifest.case, marked)
         self.events.append(
             {
                 "case": manifest.case,
@@ -296,6 +294,7 @@ class Recorder:
                 "shown": [(result.golden, outcome_line(result)) for result in results if _worth_showing(result)],
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
+                "stored": stored,
                 "elsewhere": len(generations) - len(results),
                 "without_outputs": sum(bool(golden.manifest.options.without_outputs) for golden in generations),
                 "corrected": correction(generations, self._marked, self._settings),
@@ -324,9 +323,12 @@ class Recorder:
 
     def _changes(self, produced: ProducedGolden, reference: Golden) -> list[str]:
         policy = self._settings.policy
-        (compared,) = under_policy([marked_now(reference, self._marked, self._settings)], policy)
+        (compared,) = under_policy([self._marked_now(reference)], policy)
         platform = produced.manifest.writer.platform
         return changes_since(produced, GoldenOutputs(compared, platform, policy.tolerances, self._replayer.user_code))
+
+    def _marked_now(self, golden: Golden) -> Golden:
+        return marked_now(golden, self._marked, self._settings)
 
     def _remedy(self, test: str) -> str:
         """The command that writes this test's goldens, for the folder where pytest was called."""

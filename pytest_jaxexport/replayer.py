@@ -4,38 +4,82 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
 
 from export_core.comparing.user_code import UserCode
+from export_core.environments.build import cache_folder
 from export_core.environments.environment import this_interpreter
-from export_core.export import installed_writer
-from export_core.goldens import Golden
+from export_core.export import case_id, installed_writer
+from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result
 from export_core.matrix import Limits, Selection
 from export_core.matrix.noise_runs import MeasuredNoise, measure_noise
+from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.policy import policy_file
 from export_core.releases import Release
 from export_core.run_options import RunOptions
 from export_core.session import Interpreter, run_matrix
 from export_core.worker.warm_workers import WarmWorkers
+from pytest_jaxexport.comparisons import marked_now
+from pytest_jaxexport.location import full_name, locate
+from pytest_jaxexport.marker import MarkerOptions
 from pytest_jaxexport.settings import Settings
 
 
+class Replayed(NamedTuple):
+    """The results of goldens. `stored` is how many of them have the outcome of an earlier run."""
+
+    results: list[Result]
+    stored: int
+
+
+class _Ahead(NamedTuple):
+    """The replay of a case that began before its test needs it; None where its goldens are not of that test."""
+
+    goldens: Future[list[Golden]]
+    replayed: Future[Replayed | None]
+
+
 class Replayer:
-    """Replays goldens in this interpreter. Its worker serves the whole session."""
+    """Replays goldens in this interpreter. Its worker serves the whole session.
+
+    All replays go through one thread, so that those of the next test run while a test traces its function. Goldens
+    whose outcome an earlier run has stored are not run again, unless the settings say so.
+    """
 
     def __init__(self, settings: Settings, user_code: UserCode) -> None:
         self.user_code = user_code
+        self._settings = settings
         self._policy = settings.policy
+        self._store = GoldenStore(settings.goldens)
         self._workers = WarmWorkers()
         self._options = run_options(settings)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="jaxexport-replay")
+        self._stopping = threading.Event()
+        self._ahead: dict[str, _Ahead] = {}
         self.calendar = settings.policy.calendar()
 
     @functools.cached_property
     def _release(self) -> Release:
         writer = installed_writer(self.calendar)
         return Release(jaxlib=writer.jaxlib, jax=writer.jax, built=writer.built)
+
+    @functools.cached_property
+    def _cache(self) -> OutcomeCache:
+        """The outcomes of earlier runs: a connection that only our thread may use."""
+        return OutcomeCache(cache_folder())
+
+    @functools.cached_property
+    def _cases(self) -> list[str]:
+        """The names of the folders of cases."""
+        root = self._store.root
+        return sorted(path.name for path in root.iterdir()) if root.is_dir() else []
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
         """The noise of a golden that this interpreter has just made, or why there is none."""
@@ -44,15 +88,69 @@ class Replayer:
         worker = self._workers.start(environment, limits.jobs, fork=limits.fork)
         return measure_noise(golden, environment, worker, limits)
 
-    def replay(self, goldens: Sequence[Golden]) -> list[Result]:
-        """Judge every golden that was exported for cpu, each in a cold process."""
-        interpreter = Interpreter(self._release, self._workers.start, self.user_code)
-        run = run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=interpreter)
-        return run.results
+    def begin(self, item: pytest.Item, marked: MarkerOptions) -> None:
+        """Begin to replay the goldens of a test that runs soon, unless goldens are written.
+
+        Those of calls with ``name=`` are found by the start of their names. What is not found here, `replayed` replays
+        when it is asked for.
+        """
+        if self._settings.update:
+            return
+        test, case = full_name(item), case_id(*locate(item), None)
+        for name in self._cases:
+            if (name == case or name.startswith(f"{case}.")) and name not in self._ahead:
+                goldens = self._thread.submit(self._goldens_of, test, name)
+                self._ahead[name] = _Ahead(goldens, self._thread.submit(self._replay_ahead, goldens, marked))
+
+    def goldens(self, case: str) -> list[Golden]:
+        """The goldens of a case, oldest writer first. Raises `GoldenError` for one that is damaged."""
+        ahead = self._ahead.get(case)
+        return (ahead and ahead.goldens.result()) or self._verified(case)
+
+    def replayed(self, case: str, goldens: Sequence[Golden]) -> Replayed:
+        """The replay of all goldens of a case, with the comparison of their test. It may have begun already."""
+        ahead = self._ahead.pop(case, None)
+        return (ahead and ahead.replayed.result()) or self.replay(goldens)
+
+    def replay(self, goldens: Sequence[Golden]) -> Replayed:
+        """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""
+        return self._thread.submit(self._replay, goldens).result()
 
     def close(self) -> None:
-        """End the worker."""
+        """End the worker, and what still runs in it."""
+        self._stopping.set()
+        for ahead in self._ahead.values():
+            ahead.goldens.cancel()
+            ahead.replayed.cancel()
+        if "_cache" in self.__dict__:
+            self._thread.submit(self._cache.close)
+        self._thread.shutdown()
         self._workers.close()
+
+    def _goldens_of(self, test: str, case: str) -> list[Golden]:
+        """The goldens of a case if they are of this test, else none."""
+        goldens = self._verified(case)
+        return goldens if all(golden.manifest.test == test for golden in goldens) else []
+
+    def _replay_ahead(self, goldens: Future[list[Golden]], marked: MarkerOptions) -> Replayed | None:
+        if goldens.cancelled() or goldens.exception():
+            return None  # the test says what is wrong with them
+        found = goldens.result()
+        return self._replay([marked_now(golden, marked, self._settings) for golden in found]) if found else None
+
+    def _verified(self, case: str) -> list[Golden]:
+        goldens = self._store.generations(case)
+        # Before anything of it is used: a damaged file must not look like a change of the function.
+        for golden in goldens:
+            golden.verify()
+        return goldens
+
+    def _replay(self, goldens: Sequence[Golden]) -> Replayed:
+        before = self._cache.given
+        self._stopping = threading.Event()  # a replay sets its own when it ends
+        own = Interpreter(self._release, self._workers.start, self.user_code, self._cache, self._stopping)
+        run = run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=own)
+        return Replayed(run.results, self._cache.given - before)
 
 
 def run_options(settings: Settings) -> RunOptions:
@@ -67,7 +165,7 @@ def run_options(settings: Settings) -> RunOptions:
         results=None,
         goldens=None if goldens.resolve() == (here / settings.policy.goldens).resolve() else _relative(goldens, here),
         policy_file=None if policy is None or policy == policy_file(here) else str(_relative(policy, here)),
-        cache=False,
+        cache=settings.cache,
         dump_ir=settings.dump_ir,
     )
 

@@ -41,6 +41,7 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
     directory: Path = Path()
     record_packages: bool = False
     module_text: bool = True
+    cache: bool = True
 
     def export_options(self, marked: MarkerOptions) -> ExportOptions:
         """How a test's function is to be exported."""
@@ -116,6 +117,11 @@ def add_options(parser: pytest.Parser) -> None:
         help="Policy file. Default: export_compat.yaml, or [tool.jaxexport] in pyproject.toml, in the root directory.",
     )
     group.addoption(
+        "--no-export-cache",
+        action="store_true",
+        help="Replay every golden, also where neither it nor what is installed has changed since an earlier run.",
+    )
+    group.addoption(
         "--dump-ir",
         metavar="DIR",
         help="Write every replayed module into this folder as text, as exported and as compiled, by case.",
@@ -180,6 +186,7 @@ def read_settings(config: pytest.Config) -> Settings:
         directory=config.invocation_params.dir,
         record_packages=bool(config.getoption("record_packages")),
         module_text=_module_text(config),
+        cache=not config.getoption("no_export_cache"),
     )
 
 

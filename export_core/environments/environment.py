@@ -18,6 +18,7 @@ from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.installed import changed_in, damage_in
 from export_core.environments.interpreters import CPython, interpreter_for, interpreter_here
 from export_core.environments.locks import EnvironmentLocks
+from export_core.environments.own_interpreter import hash_of_this_interpreter
 from export_core.environments.placement import Mode, Placement
 from export_core.releases import Calendar, Release
 from export_core.releases.wheels import Wheel
@@ -41,8 +42,9 @@ print(json.dumps([jax.__version__, jaxlib.version.__version__]))
 class Environment:
     """An interpreter in which a reader runs, and the variables it is started with.
 
-    `content_hash` is of every installed file of every package and of the interpreter's version; empty for an
-    interpreter that was not built here. `note` is what outcomes have to say of it.
+    `content_hash` is of everything installed that can decide an outcome; empty where nobody knows. `note` is what
+    outcomes have to say of it. `folder` is where it was built, and may be built again; None for an interpreter that is
+    the user's own.
     """
 
     release: Release
@@ -50,6 +52,7 @@ class Environment:
     variables: Mapping[str, str]
     content_hash: str = ""
     note: str = ""
+    folder: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,8 @@ PUBLISHED = Sources()
 def this_interpreter(release: Release, added: Iterable[str] = ()) -> Environment:
     """The interpreter that runs now, as a reader. `added` names variables that its cells get beside the usual ones."""
     own = {name: os.environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
-    return Environment(release, Path(sys.executable), {**cell_variables(added=added), **own})
+    variables = {**cell_variables(added=added), **own}
+    return Environment(release, Path(sys.executable), variables, hash_of_this_interpreter())
 
 
 def cell_variables(placement: Placement | None = None, added: Iterable[str] = ()) -> dict[str, str]:
@@ -211,7 +215,8 @@ class ReaderEnvironments:
 
     def _environment(self, placement: Placement, built: Built, interpreter: CPython) -> Environment:
         variables = cell_variables(placement, self._variables)
-        return Environment(placement.reader, built.python, variables, built.content_hash, interpreter.note)
+        content = built.content_hash
+        return Environment(placement.reader, built.python, variables, content, interpreter.note, built.folder)
 
     def _pythons(self, placement: Placement) -> tuple[str, ...]:
         wheel = self._sources.file_of(placement.reader)
@@ -242,13 +247,13 @@ class ReaderEnvironments:
 
 
 def damage(environment: Environment) -> str:
-    """What is not as it was installed, in words; empty if nothing is, and if the environment was not built here.
+    """What is not as it was installed, in words; empty if nothing is, and for an interpreter of the user's own.
 
     Reads every file. A damaged environment is given up: it is built anew when it is asked for again.
     """
-    if not environment.content_hash:
+    folder = environment.folder
+    if folder is None:
         return ""
-    folder = environment.python.parent.parent
     broken = damage_in(folder)
     if folder.parent == environments_folder():
         broken = broken or changed_in(folder)

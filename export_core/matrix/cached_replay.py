@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Protocol
 
 from export_core.environments.environment import Environment
@@ -37,26 +37,27 @@ def replay_unknown(
     options: ReplayOptions,
     replay: Replay,
     notify: Notify = no_notes,
-) -> Iterator[Outcome]:
+    *,
+    claim: bool = False,
+) -> Generator[Outcome, None, None]:
     """One outcome for each cell: those that the cache has, then those of a replay, which are stored.
 
     No environment is built or started if every cell of it is known. Unless `options.cache`, every cell is run, and its
-    outcome stored all the same.
+    outcome stored all the same. `claim`: other processes may be about to run the same cells, as the workers of
+    pytest-xdist; one of them runs each, and the others wait for its outcome.
     """
     known = _KnownOutcomes(cells, cache, environments, options)
-    stored = known.stored() if options.cache else {}
-    if stored:
-        notify(f"{len(stored)} of {len(cells)} cells have been run before with the same content: not run again")
-    unknown = []
-    # Promised cells first, as a replay does.
-    for cell in sorted(cells, key=lambda cell: not cell.promised):
-        if outcome := stored.get(cell.key):
-            yield outcome
-        else:
-            unknown.append(cell)
-    with closing(replay(unknown, known.build)) as outcomes:
-        for outcome in outcomes:
-            yield known.store(outcome)
+    unknown = sorted(cells, key=lambda cell: not cell.promised)  # promised cells first, as a replay does
+    if options.cache:
+        unknown = yield from known.stored(unknown, notify)
+    if not unknown:
+        return
+    with known.claimed(unknown) if claim and options.cache else nullcontext():
+        if claim and options.cache:  # another process may have run them while this one waited
+            unknown = yield from known.stored(unknown, notify)
+        with closing(replay(unknown, known.build)) as outcomes:
+            for outcome in outcomes:
+                yield known.store(outcome)
 
 
 class _KnownOutcomes:
@@ -65,7 +66,6 @@ class _KnownOutcomes:
     def __init__(
         self, cells: Sequence[Cell], cache: OutcomeCache, environments: Environments, options: ReplayOptions
     ) -> None:
-        self._cells = cells
         self._cache = cache
         self._build = environments.build
         self._keys = OutcomeKeys(options)
@@ -77,16 +77,29 @@ class _KnownOutcomes:
         goldens = {cell.golden.id: cell.golden for cell in cells}
         self._not_cached = {name for name, golden in goldens.items() if depends_on_more(golden)}
 
-    def stored(self) -> dict[object, Outcome]:
-        """The outcomes that the cache has, by `CellKey`."""
-        keys = {cell.key: key for cell in self._cells if (key := self._key(cell))}
+    def stored(self, cells: Sequence[Cell], notify: Notify) -> Generator[Outcome, None, list[Cell]]:
+        """The outcomes that the cache has of these cells. Returns the cells that it does not have."""
+        keys = self._named(cells)
         # One request for all: a run in which nothing has changed has a budget of 1 ms a cell (nox -s bench).
         cached = self._cache.get(tuple(keys.values()))
-        return {
-            cell.key: outcome.for_cell(cell)
-            for cell in self._cells
-            if (outcome := cached.get(keys.get(cell.key, ""))) is not None
-        }
+        if cached:
+            count = sum(key in cached for key in keys.values())
+            notify(f"{count} of {len(cells)} cells have been run before with the same content: not run again")
+        unknown = []
+        for cell in cells:
+            if outcome := cached.get(keys.get(cell.key, "")):
+                yield outcome.for_cell(cell)
+            else:
+                unknown.append(cell)
+        return unknown
+
+    def claimed(self, cells: Sequence[Cell]) -> AbstractContextManager[None]:
+        """Waits until no other process that claims them runs one of these cells."""
+        return self._cache.claimed(tuple(self._named(cells).values()))
+
+    def _named(self, cells: Sequence[Cell]) -> dict[object, str]:
+        """The key of each cell that has one, by `CellKey`."""
+        return {cell.key: key for cell in cells if (key := self._key(cell))}
 
     def build(self, placement: Placement) -> Environment:
         """An `EnvironmentProvider` that remembers what it gave."""

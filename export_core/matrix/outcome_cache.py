@@ -11,7 +11,8 @@ import datetime
 import hashlib
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeVar
@@ -25,6 +26,8 @@ from export_core.matrix.cell import Cell, Outcome, Verdict
 from export_core.worker.protocol import Stage
 
 FILE = "outcomes.sqlite3"
+LOCKS = "cells"
+"""The folder of the locks of cells that are running."""
 STORED_DAYS = 180
 _BUSY_SECONDS = 30.0
 """How long to wait for another process that writes."""
@@ -73,6 +76,7 @@ class OutcomeCache:
     """Outcomes by key; use it as a context manager.
 
     It is never a reason for a run to fail: `notify` reports what goes wrong, and the run continues without the cache.
+    `given` is how many outcomes it has given so far.
     """
 
     def __init__(self, folder: Path, notify: Callable[[str], None] = lambda text: None) -> None:
@@ -80,12 +84,15 @@ class OutcomeCache:
         self._notify = notify
         self._connection: sqlite3.Connection | None = None
         self._file = 0
+        self.given = 0
         self._guarded(self._open)
 
     def get(self, keys: Sequence[str]) -> dict[str, CachedOutcome]:
         """The outcomes of these keys. A timeout says more of the moment than of the cell, and is left out."""
         rows = self._guarded(lambda: self._get(keys)) or {}
-        return {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
+        found = {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
+        self.given += len(found)
+        return found
 
     def put(self, key: str, outcome: Outcome) -> Outcome:
         """Store an outcome in the place of the last one, and return it, marked as flaky where the last one differs.
@@ -100,6 +107,20 @@ class OutcomeCache:
         data = msgspec.msgpack.encode(CachedOutcome.from_outcome(outcome))
         self._guarded(lambda: self._put(key, data))
         return outcome
+
+    @contextmanager
+    def claimed(self, keys: Sequence[str]) -> Iterator[None]:
+        """Hold a lock for each of these keys, for which another process that claims the same waits."""
+        # One lock for many keys: a file for each would stay behind. In order: two processes cannot wait for each other.
+        names = sorted({key[:2] for key in keys})
+        with ExitStack() as stack:
+            try:
+                (self._path.parent / LOCKS).mkdir(parents=True, exist_ok=True)
+                for name in names:
+                    stack.enter_context(filelock.FileLock(self._path.parent / LOCKS / f"{name}.lock"))
+            except OSError as error:  # then the same cell may run twice
+                self._notify(f"cells are not claimed: {self._path.parent / LOCKS}: {error}")
+            yield
 
     def __enter__(self) -> Self:
         return self

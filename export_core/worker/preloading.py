@@ -19,7 +19,7 @@ def notes_file(environment: Environment) -> str:
     Notes may be out of date: they save time, and nothing else. They are in the environment, and removed with it; for
     one that was not built here, in the cache folder.
     """
-    folder = environment.python.parent.parent if environment.content_hash else cache_folder() / "modules"
+    folder = environment.folder or cache_folder() / "modules"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

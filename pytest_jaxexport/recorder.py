@@ -155,7 +155,7 @@ class Recorder:
             if not self._marked.nothing_to_compare:
                 for produced in whole:
                     require_values(produced)
-            free_caches()  # the processes that measure and replay take as much again
+            free_caches(whole)
             whole = [self._with_noise(produced) for produced in whole]
             # All are replayed before one is stored, for the same reason.
             crashes = [self._first_crash(produced) for produced in whole]
@@ -285,6 +285,7 @@ class Recorder:
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
+        free_caches([produced])
         marked = [self._marked_now(golden) for golden in generations]
         results, stored = self._replayer.replayed(manifest.case, marked)
         self.events.append(

@@ -3,9 +3,10 @@
 from export_core.export.case import Case, ExportOptions, case_id
 from export_core.export.errors import ExportError
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
-from export_core.export.produce import ProducedGolden, free_caches, installed_writer, outputs_for, produce
+from export_core.export.produce import LARGE, ProducedGolden, free_caches, installed_writer, outputs_for, produce
 
 __all__ = [
+    "LARGE",
     "MISMATCH",
     "Case",
     "ExportError",

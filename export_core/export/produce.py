@@ -54,6 +54,10 @@ _WITHOUT_LOCATIONS = {
 }
 
 
+LARGE = 1 << 26
+"""Bytes of artifacts above which memory counts for more than the time of tracing again."""
+
+
 @dataclass(frozen=True)
 class ProducedGolden:
     """A golden of this process's writer, not stored yet: the case as exported and run now.
@@ -138,9 +142,13 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     return ProducedGolden(case, call, manifest, files, artifact, inputs, outputs, exported, arguments)
 
 
-def free_caches() -> None:
-    """Free what jax holds of the functions that were called: modules and programs, each with its constants."""
-    jax.clear_caches()
+def free_caches(produced: Sequence[ProducedGolden]) -> None:
+    """Free what jax holds of functions with large artifacts: modules and programs, each with its constants.
+
+    The processes that replay take as much again. Later tests trace and compile anew what they share with these.
+    """
+    if sum(len(golden.artifact.data) for golden in produced) > LARGE:
+        jax.clear_caches()
 
 
 def run(case: Case, arguments: Arguments) -> list[Any]:

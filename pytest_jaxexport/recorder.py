@@ -28,12 +28,12 @@ from export_core.export import (
     ProducedGolden,
     add_checks,
     case_id,
+    free_caches,
     produce,
     require_values,
-    without_module_text,
 )
 from export_core.goldens import Comparison, Golden, GoldenStore
-from export_core.goldens.store import staged_golden
+from export_core.goldens.store import MODULE_TEXT, staged_golden
 from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
@@ -132,8 +132,12 @@ class Recorder:
             self._fail(f"export_golden was called {again}: give each call of a test a name of its own.")
         self._names.add(name)
         try:
+            update = self._settings.update
             produced = produce(
-                self._case(function, args, kwargs, name), self._replayer.calendar, reproducible=self._settings.update
+                self._case(function, args, kwargs, name),
+                self._replayer.calendar,
+                reproducible=update,
+                module_text=update and self._settings.module_text,
             )
             self._audit(produced)
         except ExportCompatError as error:
@@ -155,8 +159,7 @@ class Recorder:
             if not self._marked.nothing_to_compare:
                 for produced in whole:
                     require_values(produced)
-            if not self._settings.module_text:
-                whole = [without_module_text(produced) for produced in whole]
+            free_caches(whole)
             whole = [self._with_noise(produced) for produced in whole]
             # All are replayed before one is stored, for the same reason.
             crashes = [self._first_crash(produced) for produced in whole]
@@ -278,15 +281,15 @@ class Recorder:
         reference = next((g for g in generations if g.manifest.writer.id == manifest.writer.id), generations[-1])
         changes = self._changes(produced, reference)
         if changes:
+            files = {**produced.files, MODULE_TEXT: produced.module_text()}
             self._fail(
                 f"What this test exports differs from its golden by jaxlib {reference.manifest.writer.jaxlib} "
                 f"(built {reference.manifest.writer.built}) in {reference.folder}:\n"
-                + "\n".join(
-                    [*changes, *source_difference(reference.folder, produced.files, reference.manifest, manifest)]
-                )
+                + "\n".join([*changes, *source_difference(reference.folder, files, reference.manifest, manifest)])
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
+        free_caches([produced])
         marked = [self._marked_now(golden) for golden in generations]
         results, stored = self._replayer.replayed(manifest.case, marked)
         if self._marked.budgets:

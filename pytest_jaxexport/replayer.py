@@ -15,7 +15,7 @@ import pytest
 from export_core.comparing.user_code import UserCode
 from export_core.environments.build import cache_folder
 from export_core.environments.environment import this_interpreter
-from export_core.export import case_id, installed_writer
+from export_core.export import LARGE, case_id, installed_writer
 from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result
 from export_core.matrix import Limits, Selection
@@ -136,6 +136,8 @@ class Replayer:
         if goldens.cancelled() or goldens.exception():
             return None  # the test says what is wrong with them
         found = goldens.result()
+        if sum(golden.artifact.stat().st_size for golden in found) > LARGE:
+            return None  # beside an export, which takes many times its artifact, there may be no memory for it
         return self._replay([marked_now(golden, marked, self._settings) for golden in found]) if found else None
 
     def _verified(self, case: str) -> list[Golden]:

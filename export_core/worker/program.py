@@ -47,6 +47,7 @@ import gc
 import importlib
 import importlib.machinery
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -94,15 +95,17 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
     """Take one artifact through its stages. `say` reports each stage before it starts."""
     devices = prepare_devices(request, say)
     say({"stage": "read"})
+    data = bytearray(os.path.getsize(request["artifact"]))
     with open(request["artifact"], "rb") as file:
-        data = bytearray(file.read())
+        file.readinto(data)
     for module, path in request["register"]:
         register(module, path)
     say({"stage": "deserialize"})
     export = export_module()
     seconds, exported = timed(export.deserialize, data)
+    del data  # the largest thing in memory, of which jax has made a copy
     say({"stage": "module", "timings": {"deserialize": seconds}})
-    exported.mlir_module()
+    parse_module(exported)
     if request.get("warm"):
         trace_linear_algebra()
 
@@ -196,13 +199,21 @@ def run_check(
         say({"variant": variant["name"]})
         try:
             again = variant["options"] or takes_token
-            program = lowered.compile(compiler_options=variant["options"] or None) if again else compiled
-            args, kwargs = placed_arguments(exported, load_leaves(variant["inputs"]), check)
-            save_outputs(variant["outputs"], jax.tree_util.tree_leaves(program(*args, **kwargs)))
+            options = variant["options"] or None
+            # No name here holds the program: its memory is free when the next one is compiled.
+            run_variant(exported, lowered.compile(compiler_options=options) if again else compiled, check, variant)
         except Exception as error:
             if is_machine_fault(error):
                 raise
             say({"failed": {variant["name"]: "%s: %s" % (type(error).__name__, whole_message(error))}})
+
+
+def run_variant(exported: Any, program: Any, check: dict[str, Any], variant: dict[str, Any]) -> None:
+    """The call once more, with the inputs of a variant."""
+    import jax
+
+    args, kwargs = placed_arguments(exported, load_leaves(variant["inputs"]), check)
+    save_outputs(variant["outputs"], jax.tree_util.tree_leaves(program(*args, **kwargs)))
 
 
 def trace_linear_algebra() -> None:
@@ -514,6 +525,24 @@ def export_module() -> Any:
     """`jax.export` since 0.4.30, `jax.experimental.export` before."""
     is_new = importlib.util.find_spec("jax.export")
     return importlib.import_module("jax.export" if is_new else "jax.experimental.export")
+
+
+def parse_module(exported: Any) -> None:
+    """Have jaxlib parse the module. Until 0.10.0 jax then also prints it: large constants take several times as much.
+
+    What is not public may be gone in a later release, and then it is printed.
+    """
+    try:
+        from jax._src.interpreters import mlir
+
+        if "serialized" not in inspect.signature(exported.mlir_module).parameters:
+            raise AttributeError("mlir_module")
+        context = mlir.make_ir_context()
+    except (ImportError, AttributeError):
+        exported.mlir_module()
+        return
+    with context:
+        exported.mlir_module(serialized=False)
 
 
 def call_of(export: Any, exported: Any) -> Any:

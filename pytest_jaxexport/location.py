@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -25,4 +26,9 @@ def relative_file(path: Path, config: pytest.Config) -> str:
 
     A golden must not contain a path of one machine.
     """
-    return Path(os.path.relpath(path, config.rootpath)).as_posix()
+    return _relative(path, config.rootpath)
+
+
+@functools.cache  # asked for each test that exists, and a file has many
+def _relative(path: Path, folder: Path) -> str:
+    return Path(os.path.relpath(path, folder)).as_posix()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import pytest
@@ -10,12 +11,16 @@ from tools import statements_page
 
 DOCUMENTS = statements_page.load_documents()
 ROWS = statements_page.statements(DOCUMENTS)
-FILES = statements_page.files_by_test(ROWS)
+
+
+@functools.cache  # it reads all tests, and each process collects this file
+def files():
+    return statements_page.files_by_test(ROWS)
 
 
 def _source(row):
     """The files of a row's tests, without the backslashes of regular expressions."""
-    return "".join(FILES[name].read_text(encoding="utf-8") for name in row.tests).replace("\\", "")
+    return "".join(files()[name].read_text(encoding="utf-8") for name in row.tests).replace("\\", "")
 
 
 def test_the_page_is_made_of_the_rows():
@@ -26,7 +31,7 @@ def test_the_page_is_made_of_the_rows():
 def test_every_statement_has_tests_that_exist():
     assert len(ROWS) >= 131
     assert [row.says for row in ROWS if not row.tests] == []
-    assert sorted({name for row in ROWS for name in row.tests} - FILES.keys()) == []
+    assert sorted({name for row in ROWS for name in row.tests} - files().keys()) == []
 
 
 def test_no_statement_stands_twice_in_a_section():
@@ -52,5 +57,5 @@ def test_a_test_that_does_not_exist_makes_no_page():
 def test_every_test_of_the_documents_folder_is_named():
     # What is in these files shows nothing but the documents.
     named = {name for row in ROWS for name in row.tests}
-    ours = {name for name in FILES if re.match(r"(test_documented_\w+|apart)::", name)}
+    ours = {name for name in files() if re.match(r"(test_documented_\w+|apart)::", name)}
     assert sorted(ours - named) == []

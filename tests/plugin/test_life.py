@@ -209,7 +209,7 @@ SETTINGS = {
 }
 
 
-def test_a_golden_written_with_other_settings_says_which(life: Life) -> None:
+def test_a_golden_written_with_another_setting_says_so(life: Life) -> None:
     environment = {variable: value for variable, (value, _) in SETTINGS.items()}
     run = life.project.pytest("-k", "wave", environment=environment)
     assert run.code == 1

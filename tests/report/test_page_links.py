@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import msgspec
 import pytest
 from example_runs import broken_run
 
+from export_core.judge import Result
 from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.report.links import cause_link, cell_link, filter_link
@@ -15,7 +17,10 @@ from export_core.report.page.run_page import html_page
 
 pytestmark = pytest.mark.browser
 
-NUMBERS = next(result for result in broken_run()[0] if result.verdict is Verdict.NUMERICS)
+
+@functools.cache  # not while tests are collected, which most runs do without these
+def numbers() -> Result:
+    return next(result for result in broken_run()[0] if result.verdict is Verdict.NUMERICS)
 
 
 def facts(page: Any) -> dict[str, str]:
@@ -28,16 +33,16 @@ def is_open(page: Any) -> bool:
 
 
 def test_the_address_of_a_cell_opens_it(opened):
-    page = opened(cell_link(NUMBERS.key))
+    page = opened(cell_link(numbers().key))
     assert page.locator("#cell-title").inner_text() == "test_model_9: ran with different numbers"
     shown = facts(page)
-    assert shown["message"] == NUMBERS.message
+    assert shown["message"] == numbers().message
     assert shown["window"].startswith("backward: reader built 151 days after the writer; promised: 180 days")
-    assert shown["reproduce"].startswith(NUMBERS.reproduce)
+    assert shown["reproduce"].startswith(numbers().reproduce)
 
 
 def test_numbers_are_side_by_side(opened):
-    tables = opened(cell_link(NUMBERS.key)).locator(".numbers table")
+    tables = opened(cell_link(numbers().key)).locator(".numbers table")
     rows = [row.split() for row in tables.all_inner_texts()[0].splitlines()[-2:]]
     assert rows == [
         ["absolute", "relative", "times", "the", "noise", "allowed"],
@@ -47,7 +52,7 @@ def test_numbers_are_side_by_side(opened):
 
 
 def test_the_generations_of_a_case_are_side_by_side(opened):
-    page = opened(cell_link(NUMBERS.key))
+    page = opened(cell_link(numbers().key))
     assert page.locator("#cell-generations tbody tr").count() == 5
     assert page.locator("#cell-generations .chosen").inner_text() == "numerics!"
     page.locator("#cell-generations tr", has_text="0.11.0").get_by_role("link").first.click()
@@ -136,9 +141,9 @@ def test_a_cell_links_the_files_of_its_golden(opened, tmp_path):
     identity = RunIdentity(source_url="https://example.org/project/blob/abc", goldens="golden")
     file = tmp_path / "linked.html"
     file.write_text(html_page(results, msgspec.structs.replace(summary, identity=identity)), "utf-8")
-    page = opened(cell_link(NUMBERS.key), file=file)
+    page = opened(cell_link(numbers().key), file=file)
     links = page.locator("#cell-facts dd a[href^=https]").evaluate_all("all => all.map(({ href }) => href)")
-    assert links[0] == f"https://example.org/project/blob/abc/golden/{NUMBERS.golden}/jaxpr.txt"
+    assert links[0] == f"https://example.org/project/blob/abc/golden/{numbers().golden}/jaxpr.txt"
 
 
 def test_the_address_of_a_filter_shows_the_table(opened):

@@ -14,6 +14,7 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.budgets import with_budgets
 from export_core.judge.gate import ShardOf
 from export_core.policy import Budget, Policy
+from export_core.report.ci.annotations import annotation_commands
 from export_core.report.ci.junit import junit_xml
 from export_core.report.ci.markdown import markdown_text
 from export_core.report.drawing.badge import badge
@@ -62,6 +63,10 @@ def test_markdown_has_its_symbol_and_the_limit(summary):
     text = markdown_text(CELLS, summary)
     assert "| 0.9.2 | ✅ | 💰 1 |" in text
     assert "OVER BUDGET: 1 cell over max\\_growth" in text
+
+
+def test_an_annotation_says_the_limit(summary):
+    assert "message: temp_bytes 168,000,000, more than 100,800,000" in annotation_commands(CELLS, summary)
 
 
 def test_the_page_has_a_line_where_a_figure_changes():

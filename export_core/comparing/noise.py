@@ -42,6 +42,8 @@ A sum that is zero in all runs of the writer may be 1e-17 in another release.
 STRAY = 1000.0
 """How many times more than in any other run most elements must be off in one that computes something else."""
 
+_PIECE = 1 << 20  # elements
+
 LARGE = 0.1
 """Noise above this part of the largest number that goes in or comes out: the element shows nothing."""
 
@@ -110,7 +112,10 @@ def count_changed(plain: Leaf, other: Leaf) -> int:
 
 def scale_of(leaves: Iterable[Leaf]) -> float:
     """The largest finite magnitude of floats."""
-    magnitudes = [np.abs(to_double(leaf.numpy())) for leaf in leaves if leaf.dtype in FLOATS]
+    arrays = (leaf.numpy().reshape(-1) for leaf in leaves if leaf.dtype in FLOATS)
+    # In pieces: as doubles, the weights of a model would take several times their memory.
+    pieces = (array[start : start + _PIECE] for array in arrays for start in range(0, array.size, _PIECE))
+    magnitudes = (np.abs(to_double(piece)) for piece in pieces)
     return max((float(values[np.isfinite(values)].max(initial=0.0)) for values in magnitudes), default=0.0)
 
 

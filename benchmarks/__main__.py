@@ -15,6 +15,8 @@ from rich.table import Table
 from benchmarks import (
     again,
     cells,
+    cost,
+    daily,
     gate,
     growth,
     limits,
@@ -41,7 +43,8 @@ def main() -> int:
     parser.add_argument("--readers", type=int, default=8, help="readers of the matrix that is run again")
     parser.add_argument(
         "--only",
-        help="some of them: plugin,reading,cells,again,throughput,gate,peers,growth,limits,page,weights,writing",
+        help="some of them: "
+        "plugin,daily,reading,cells,cost,again,throughput,gate,peers,growth,limits,page,weights,writing",
     )
     parser.add_argument(
         "--docs", type=Path, help="write the table into this page too, such as docs/explanation/performance.md"
@@ -49,8 +52,10 @@ def main() -> int:
     options = parser.parse_args()
     kinds: dict[str, Callable[[], list[Line]]] = {
         "plugin": lambda: plugin_load.measure(options.runs),
+        "daily": daily.measure,
         "reading": lambda: reading.measure(options.runs),
         "cells": lambda: cells.measure(options.rounds),
+        "cost": lambda: cost.measure(options.rounds),
         "again": lambda: again.measure(options.readers),
         "throughput": throughput.measure,
         "gate": gate.measure,

@@ -37,10 +37,11 @@ from export_core.goldens.store import MODULE_TEXT, staged_golden
 from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
+from export_core.judge.budgets import with_budgets
 from export_core.matrix.checks import GoldenOutputs
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.noise_runs import known_noise, with_noise
-from export_core.policy import Policy
+from export_core.policy import Budget, Policy
 from export_core.policy.known_issues import known_issues
 from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken_cell, first_replay, outcome_line
@@ -51,6 +52,9 @@ from pytest_jaxexport.marker import MarkerOptions, own_targets
 from pytest_jaxexport.renamed import rename_hint
 from pytest_jaxexport.replayer import Replayer
 from pytest_jaxexport.settings import Settings
+
+_WRONG = (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.COSTLY)
+"""Judgements that fail a test."""
 
 
 class Exported:
@@ -288,6 +292,10 @@ class Recorder:
         free_caches([produced])
         marked = [self._marked_now(golden) for golden in generations]
         results, stored = self._replayer.replayed(manifest.case, marked)
+        if self._marked.budgets:
+            policy = self._settings.policy
+            budgets = (Budget(**self._marked.budgets, location="marker"), *policy.budgets)
+            results = with_budgets(results, msgspec.structs.replace(policy, budgets=budgets))
         self.events.append(
             {
                 "case": manifest.case,
@@ -301,7 +309,7 @@ class Recorder:
                 "corrected": correction(generations, self._marked, self._settings),
             }
         )
-        wrong = [result for result in results if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE)]
+        wrong = [result for result in results if result.judgement in _WRONG]
         if wrong:
             self._fail("\n\n".join(_described(result, self._settings.policy) for result in wrong))
 
@@ -346,9 +354,9 @@ class Recorder:
 
 
 def _worth_showing(result: Result) -> bool:
-    return result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.OUTSIDE, Judgement.KNOWN)
+    return result.judgement in (*_WRONG, Judgement.OUTSIDE, Judgement.KNOWN)
 
 
 def _described(result: Result, policy: Policy) -> str:
     finding = broken_cell(result, known_issues(policy.known_issues))
-    return f"{finding.title if result.judgement is Judgement.BROKEN else 'INCOMPLETE'}: {finding.text}"
+    return f"{'INCOMPLETE' if result.judgement is Judgement.INCOMPLETE else finding.title}: {finding.text}"

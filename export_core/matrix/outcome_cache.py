@@ -23,7 +23,7 @@ import msgspec
 from export_core.comparing.compare import Difference
 from export_core.environments.placement import Mode
 from export_core.matrix.cell import Cell, Outcome, Verdict
-from export_core.worker.protocol import Stage
+from export_core.worker.protocol import Cost, Stage, Timings
 
 FILE = "outcomes.sqlite3"
 LOCKS = "cells"
@@ -60,6 +60,8 @@ class CachedOutcome(msgspec.Struct, frozen=True, array_like=True):
     mode: Mode = Mode.RUN
     outputs: str = ""
     as_written: bool = False
+    cost: Cost | None = None
+    timings: Timings | None = None
 
     @classmethod
     def from_outcome(cls, outcome: Outcome) -> CachedOutcome:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from export_core.artifact.bytecode.constants import without_digits
+from export_core.artifact.bytecode.constants import with_hashes, without_digits
 from export_core.comparing.noise import scale_of
 from export_core.export import ExportError
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
@@ -64,6 +64,13 @@ def test_a_constant_of_booleans_is_a_hash(exported):
 def test_short_constants_are_spelled(exported):
     produced = exported(sums(SHORT), X)
     assert produced.files["module.mlir"].decode() == produced.exported.mlir_module()
+
+
+def test_a_constant_of_another_module_gets_no_hash(exported):
+    text = "%0 = stablehlo.constant dense_resource<__elided__> : tensor<101xf32>\n"
+    module = exported(sums(LONG[0]), X).artifact.module
+    assert "SHA-256" in with_hashes(text, module)
+    assert with_hashes(2 * text, module) == 2 * text
 
 
 def test_another_long_constant_has_another_hash(exported):

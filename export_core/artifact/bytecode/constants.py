@@ -43,8 +43,8 @@ def long_constants(module: Module) -> list[Constant]:
 def with_hashes(text: str, module: Module) -> str:
     """A module's text with the hashes of its long constants.
 
-    MLIR may have spelled them, or left them out (`large_elements_limit`). Other attributes that it left out stay so, and
-    all do where the text has other constants than the module.
+    MLIR may have spelled them, or left them out (`large_elements_limit`). Other attributes that it left out stay so,
+    and all do where the text has other constants than the module.
     """
     constants = long_constants(module)
     if len(_LEFT_OUT.findall(text)) == len(constants):

@@ -12,7 +12,20 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import again, cells, gate, growth, limits, page, peers, plugin_load, reading, throughput, writing
+from benchmarks import (
+    again,
+    cells,
+    cold_machine,
+    gate,
+    growth,
+    limits,
+    page,
+    peers,
+    plugin_load,
+    reading,
+    throughput,
+    writing,
+)
 from benchmarks.line import Line
 from export_core.atomic import write_whole
 
@@ -29,7 +42,8 @@ def main() -> int:
     )
     parser.add_argument("--readers", type=int, default=8, help="readers of the matrix that is run again")
     parser.add_argument(
-        "--only", help="some of them: plugin,reading,cells,again,throughput,gate,peers,growth,limits,page,writing"
+        "--only",
+        help="some of them: plugin,reading,cells,environments,again,throughput,gate,peers,growth,limits,page,writing",
     )
     parser.add_argument(
         "--docs", type=Path, help="write the table into this page too, such as docs/explanation/performance.md"
@@ -39,6 +53,7 @@ def main() -> int:
         "plugin": lambda: plugin_load.measure(options.runs),
         "reading": lambda: reading.measure(options.runs),
         "cells": lambda: cells.measure(options.rounds),
+        "environments": cold_machine.measure,
         "again": lambda: again.measure(options.readers),
         "throughput": throughput.measure,
         "gate": gate.measure,

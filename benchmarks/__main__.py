@@ -6,7 +6,7 @@ import argparse
 import os
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -16,6 +16,8 @@ from benchmarks import (
     again,
     cells,
     cold_machine,
+    cost,
+    daily,
     gate,
     growth,
     limits,
@@ -24,12 +26,11 @@ from benchmarks import (
     plugin_load,
     reading,
     throughput,
+    weights,
     writing,
 )
 from benchmarks.line import Line
-from export_core.atomic import write_whole
-
-BEGIN, END = "<!-- nox -s bench: begin -->\n", "<!-- nox -s bench: end -->\n"
+from benchmarks.page_table import PageTable, mark
 
 
 def main() -> int:
@@ -43,7 +44,8 @@ def main() -> int:
     parser.add_argument("--readers", type=int, default=8, help="readers of the matrix that is run again")
     parser.add_argument(
         "--only",
-        help="some of them: plugin,reading,cells,environments,again,throughput,gate,peers,growth,limits,page,writing",
+        help="some of them: "
+        "plugin,daily,reading,cells,environments,cost,again,throughput,gate,peers,growth,limits,page,weights,writing",
     )
     parser.add_argument(
         "--docs", type=Path, help="write the table into this page too, such as docs/explanation/performance.md"
@@ -51,9 +53,11 @@ def main() -> int:
     options = parser.parse_args()
     kinds: dict[str, Callable[[], list[Line]]] = {
         "plugin": lambda: plugin_load.measure(options.runs),
+        "daily": daily.measure,
         "reading": lambda: reading.measure(options.runs),
         "cells": lambda: cells.measure(options.rounds),
         "environments": cold_machine.measure,
+        "cost": lambda: cost.measure(options.rounds),
         "again": lambda: again.measure(options.readers),
         "throughput": throughput.measure,
         "gate": gate.measure,
@@ -61,8 +65,14 @@ def main() -> int:
         "growth": growth.measure,
         "limits": limits.measure,
         "page": page.measure,
+        "weights": weights.measure,
         "writing": lambda: writing.measure(options.rounds),
     }
+    try:
+        # Found before a quarter of an hour of measuring.
+        docs = PageTable.of(options.docs) if options.docs else None
+    except (OSError, ValueError) as error:
+        parser.error(f"--docs: {error}")
     # With this variable every process would compile anew what a user's processes find compiled.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     chosen = options.only.split(",") if options.only else list(kinds)
@@ -75,32 +85,15 @@ def main() -> int:
         table.add_row(line.what, line.measured, line.against, line.result, line.budget, mark(line))
     Console(width=150).print(table)
     print(machine)
-    if options.docs:
-        write_table(options.docs, measured, machine)
+    if docs:
+        docs.write(measured, machine)
     return 0 if all(line.ok for line in measured) else 1
-
-
-def mark(line: Line) -> str:
-    """``ok`` or ``MISSED``; nothing where there is no budget."""
-    return "" if not line.budget else "ok" if line.ok else "MISSED"
 
 
 def processor() -> str:
     """What /proc/cpuinfo calls it."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
-
-
-def write_table(page: Path, measured: Sequence[Line], machine: str) -> None:
-    """Replace the table of a page, all or nothing."""
-    rows = [(line.what, line.measured, line.against, line.result, line.budget, mark(line)) for line in measured]
-    table = "".join(
-        f"| {' | '.join(row)} |\n"
-        for row in (("what", "measured", "against", "result", "budget", ""), ("-",) * 6, *rows)
-    )
-    before, _, rest = page.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    write_whole(page, [f"{before}{BEGIN}{table}\n{machine}\n{END}{after}".encode()])
 
 
 sys.exit(main())

@@ -85,14 +85,16 @@ def write(writers: list[str], goldens: Path) -> None:
             marker.touch()
 
 
-def watched(command: list[str]) -> tuple[tuple[int, int], float]:
+def watched(
+    command: list[str], cwd: Path = ROOT, env: dict[str, str] | None = None, look: float = LOOK_SECONDS
+) -> tuple[tuple[int, int], float]:
     """Run a command: the most bytes of memory, of it alone and with all that it started; wall seconds."""
     started = time.perf_counter()
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.DEVNULL)
     peak = (0, 0)
     ended = threading.Event()
     threading.Thread(target=lambda: (process.wait(), ended.set()), daemon=True).start()
-    while not ended.wait(LOOK_SECONDS):
+    while not ended.wait(look):
         alone, family = proportional(process.pid), sum(map(proportional, descendants(process.pid)))
         peak = max(peak[0], alone), max(peak[1], alone + family)
     if process.returncode not in (0, 1, 4):

@@ -48,6 +48,8 @@ class RunOptions:
     """Whether to continue the run in `results`."""
     cache: bool = True
     """Whether to reuse outcomes of earlier runs."""
+    repeat: int = 0
+    """How many more times each cell makes its call, for its time alone."""
     dump_ir: Path | None = None
     """A folder for every module as text; None writes none."""
 
@@ -55,7 +57,7 @@ class RunOptions:
     def limits(self) -> Limits:
         """The limits of each cell."""
         cores = 1 if self.executor != "local" else os.cpu_count() or 1
-        return Limits(self.jobs or cores, self.timeout, self.memory, device_jobs=self.device_jobs)
+        return Limits(self.jobs or cores, self.timeout, self.memory, device_jobs=self.device_jobs, repeat=self.repeat)
 
 
 def command_options(selection: Selection, options: RunOptions) -> list[str]:
@@ -74,6 +76,7 @@ def command_options(selection: Selection, options: RunOptions) -> list[str]:
         ("--executor", without_credentials(options.executor) if options.executor != defaults.executor else None),
         ("--timeout", f"{options.timeout:g}" if options.timeout != defaults.timeout else None),
         ("--memory", f"{options.memory / GIB:g}" if options.memory != defaults.memory else None),
+        ("--repeat", options.repeat or None),
     ]
     return [word for option, value in words if value is not None for word in (option, str(value))]
 

@@ -25,6 +25,7 @@ from export_core.goldens.dates import check_dates
 from export_core.goldens.verify import verify_goldens
 from export_core.inspection.noise_text import undecided_in
 from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge, summarize
+from export_core.judge.budgets import with_budgets
 from export_core.judge.causes import with_causes
 from export_core.judge.gate import ended, in_order
 from export_core.judge.known import check_width, promised_scopes
@@ -164,7 +165,7 @@ def run_matrix(
                     journal.append(result_line(result))
                 results.append(result)
                 observer.result(result)
-        results = with_causes(in_order(results))
+        results = with_causes(with_budgets(in_order(results), policy))
         summary = summarize(results, policy, ended(facts, time.monotonic() - started))
         if journal and options.results:
             summary = finish_run(journal, options.results, results, summary)

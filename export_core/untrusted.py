@@ -5,9 +5,12 @@ The errors are those that callers expect of the plain functions: `OSError`, and 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from io import BufferedReader
 from typing import Any
 
 import msgspec
@@ -28,7 +31,14 @@ _KINDS = (
 
 
 def read_regular(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a regular file; raises `OSError` for anything else, and never waits for it.
+    """The bytes of a regular file, as `open_regular` opens it."""
+    with open_regular(path) as file:
+        return file.read()
+
+
+@contextlib.contextmanager
+def open_regular(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
+    """Open a regular file; raises `OSError` for anything else, and never waits for it.
 
     A link may lead out of the folder that is checked, a FIFO or a device may never end.
     """
@@ -41,7 +51,7 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
     with open(os.open(name, os.O_RDONLY | flags), "rb") as file:  # noqa: PTH123 - a descriptor
         if not stat.S_ISREG(mode := os.fstat(file.fileno()).st_mode):
             raise _not_regular(name, mode)
-        return file.read()
+        yield file
 
 
 def _not_regular(name: str, mode: int) -> OSError:

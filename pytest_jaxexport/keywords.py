@@ -72,6 +72,12 @@ KEYWORDS: dict[str, tuple[str, str, str]] = {
         "shows more than that the artifact runs, and without this reason it is not written",
         "'it only prints'",
     ),
+    "budgets": (
+        "None",
+        "{limit: number}, what a call may cost in this run's jaxlib, as in the policy's table of that name and before "
+        "it; `jaxexport matrix` sees only the policy",
+        "{'max_temp_bytes': 100_000_000}",
+    ),
     "without_outputs": (
         "None",
         "why a golden has no outputs, for a function of other platforms that this process cannot run: readers load, "

@@ -41,6 +41,7 @@ class MarkerOptions(NamedTuple):  # no dataclass: every pytest run makes this cl
     register: tuple[str, ...] | None = None
     refused_on: tuple[str, ...] | None = None
     nothing_to_compare: str | None = None
+    budgets: Mapping[str, Any] | None = None
     without_outputs: str | None = None
 
 
@@ -218,6 +219,28 @@ def _reason(item: pytest.Item, name: str, value: object) -> str | None:
     return value
 
 
+def _budget(item: pytest.Item, name: str, value: object) -> Mapping[str, Any] | None:
+    """The limits of an entry of the policy's `budgets`."""
+    if value is None:
+        return None
+    # As above: only a marker with a budget needs them.
+    import msgspec
+
+    from export_core.policy import Budget
+    from export_core.policy.budgets import LIMITS
+    from export_core.policy.validation import budget_problems
+
+    if not isinstance(value, dict) or (set(value) - {*LIMITS}):
+        raise _usage(item, f"{name}={value!r}: expected a dict with some of {', '.join(LIMITS)}")
+    try:
+        budget = msgspec.convert(value, Budget)
+    except msgspec.ValidationError as error:
+        raise _usage(item, f"{name}={value!r}: {error}") from None
+    for key, problem in budget_problems((), budget):
+        raise _usage(item, f"{name}: {'.'.join(map(str, key))}: {problem}")
+    return value
+
+
 def _reasons(item: pytest.Item, name: str, value: object, what: str) -> Mapping[str, str] | None:
     if value is None:
         return None
@@ -249,6 +272,7 @@ _PARSERS: dict[str, Callable[[pytest.Item, str, Any], Any]] = {
     "register": partial(_texts, what="names of modules"),
     "refused_on": _platforms,
     "nothing_to_compare": _reason,
+    "budgets": _budget,
     "without_outputs": _reason,
 }
 """How each keyword's value is read: the fields of `MarkerOptions`, in their order. Each gives None for None."""

@@ -204,7 +204,8 @@ class GoldensReporter:
             from pytest_jaxexport.summary import summary_lines
 
             terminalreporter.write_sep("=", "export compatibility")  # section() would add a blank line after the title
-            for line in (*summary_lines(self.events), *self.unused):
+            lines = summary_lines(self.events, verbose=config.getoption("verbose") > 0)
+            for line in (*lines, *self.unused):
                 terminalreporter.write_line(shown(line))
         if self.not_pruned:
             terminalreporter.write_line(f"--prune-goldens: {self.not_pruned}", red=True)

@@ -28,19 +28,20 @@ from export_core.export import (
     ProducedGolden,
     add_checks,
     case_id,
+    free_caches,
     produce,
     require_values,
-    without_module_text,
 )
 from export_core.goldens import Comparison, Golden, GoldenStore
-from export_core.goldens.store import staged_golden
+from export_core.goldens.store import MODULE_TEXT, staged_golden
 from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
+from export_core.judge.budgets import with_budgets
 from export_core.matrix.checks import GoldenOutputs
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.noise_runs import known_noise, with_noise
-from export_core.policy import Policy
+from export_core.policy import Budget, Policy
 from export_core.policy.known_issues import known_issues
 from export_core.releases.stable_targets import stable_targets
 from export_core.report import broken_cell, first_replay, outcome_line
@@ -51,6 +52,9 @@ from pytest_jaxexport.marker import MarkerOptions, own_targets
 from pytest_jaxexport.renamed import rename_hint
 from pytest_jaxexport.replayer import Replayer
 from pytest_jaxexport.settings import Settings
+
+_WRONG = (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.COSTLY)
+"""Judgements that fail a test."""
 
 
 class Exported:
@@ -128,8 +132,12 @@ class Recorder:
             self._fail(f"export_golden was called {again}: give each call of a test a name of its own.")
         self._names.add(name)
         try:
+            update = self._settings.update
             produced = produce(
-                self._case(function, args, kwargs, name), self._replayer.calendar, reproducible=self._settings.update
+                self._case(function, args, kwargs, name),
+                self._replayer.calendar,
+                reproducible=update,
+                module_text=update and self._settings.module_text,
             )
             self._audit(produced)
         except ExportCompatError as error:
@@ -151,8 +159,7 @@ class Recorder:
             if not self._marked.nothing_to_compare:
                 for produced in whole:
                     require_values(produced)
-            if not self._settings.module_text:
-                whole = [without_module_text(produced) for produced in whole]
+            free_caches(whole)
             whole = [self._with_noise(produced) for produced in whole]
             # All are replayed before one is stored, for the same reason.
             crashes = [self._first_crash(produced) for produced in whole]
@@ -202,7 +209,7 @@ class Recorder:
         """
         __tracebackhide__ = True
         with staged_golden(produced.manifest, produced.files) as golden:
-            results = self._replayer.replay([self._marked_now(golden)])
+            results = self._replayer.replay([self._marked_now(golden)]).results
         # None: its artifact is for other platforms, which only their readers can try.
         replays = [first_replay(result) for result in results]
         for replay in replays:
@@ -274,16 +281,21 @@ class Recorder:
         reference = next((g for g in generations if g.manifest.writer.id == manifest.writer.id), generations[-1])
         changes = self._changes(produced, reference)
         if changes:
+            files = {**produced.files, MODULE_TEXT: produced.module_text()}
             self._fail(
                 f"What this test exports differs from its golden by jaxlib {reference.manifest.writer.jaxlib} "
                 f"(built {reference.manifest.writer.built}) in {reference.folder}:\n"
-                + "\n".join(
-                    [*changes, *source_difference(reference.folder, produced.files, reference.manifest, manifest)]
-                )
+                + "\n".join([*changes, *source_difference(reference.folder, files, reference.manifest, manifest)])
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
-        results = self._replayer.results(manifest.case, [self._marked_now(golden) for golden in generations])
+        free_caches([produced])
+        marked = [self._marked_now(golden) for golden in generations]
+        results, stored = self._replayer.replayed(manifest.case, marked)
+        if self._marked.budgets:
+            policy = self._settings.policy
+            budgets = (Budget(**self._marked.budgets, location="marker"), *policy.budgets)
+            results = with_budgets(results, msgspec.structs.replace(policy, budgets=budgets))
         self.events.append(
             {
                 "case": manifest.case,
@@ -291,12 +303,13 @@ class Recorder:
                 "shown": [(result.golden, outcome_line(result)) for result in results if _worth_showing(result)],
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
+                "stored": stored,
                 "elsewhere": len(generations) - len(results),
                 "without_outputs": sum(bool(golden.manifest.options.without_outputs) for golden in generations),
                 "corrected": correction(generations, self._marked, self._settings),
             }
         )
-        wrong = [result for result in results if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE)]
+        wrong = [result for result in results if result.judgement in _WRONG]
         if wrong:
             self._fail("\n\n".join(_described(result, self._settings.policy) for result in wrong))
 
@@ -341,9 +354,9 @@ class Recorder:
 
 
 def _worth_showing(result: Result) -> bool:
-    return result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.OUTSIDE, Judgement.KNOWN)
+    return result.judgement in (*_WRONG, Judgement.OUTSIDE, Judgement.KNOWN)
 
 
 def _described(result: Result, policy: Policy) -> str:
     finding = broken_cell(result, known_issues(policy.known_issues))
-    return f"{finding.title if result.judgement is Judgement.BROKEN else 'INCOMPLETE'}: {finding.text}"
+    return f"{'INCOMPLETE' if result.judgement is Judgement.INCOMPLETE else finding.title}: {finding.text}"

@@ -15,7 +15,7 @@ import pytest
 from export_core.comparing.user_code import UserCode
 from export_core.environments.build import cache_folder
 from export_core.environments.environment import this_interpreter
-from export_core.export import case_id, installed_writer
+from export_core.export import LARGE, case_id, installed_writer
 from export_core.goldens import Golden, GoldenStore
 from export_core.judge import Result
 from export_core.matrix import Limits, Selection
@@ -32,11 +32,18 @@ from pytest_jaxexport.marker import MarkerOptions
 from pytest_jaxexport.settings import Settings
 
 
+class Replayed(NamedTuple):
+    """The results of goldens. `stored` is how many of them have the outcome of an earlier run."""
+
+    results: list[Result]
+    stored: int
+
+
 class _Ahead(NamedTuple):
-    """The replay of a case that began before its test needs it."""
+    """The replay of a case that began before its test needs it; None where its goldens are not of that test."""
 
     goldens: Future[list[Golden]]
-    results: Future[list[Result]]
+    replayed: Future[Replayed | None]
 
 
 class Replayer:
@@ -84,7 +91,7 @@ class Replayer:
     def begin(self, item: pytest.Item, marked: MarkerOptions) -> None:
         """Begin to replay the goldens of a test that runs soon, unless goldens are written.
 
-        Those of calls with ``name=`` are found by the start of their names. What is not found here, `results` replays
+        Those of calls with ``name=`` are found by the start of their names. What is not found here, `replayed` replays
         when it is asked for.
         """
         if self._settings.update:
@@ -93,21 +100,20 @@ class Replayer:
         for name in self._cases:
             if (name == case or name.startswith(f"{case}.")) and name not in self._ahead:
                 goldens = self._thread.submit(self._goldens_of, test, name)
-                results = self._thread.submit(self._results_of, goldens, marked)
-                self._ahead[name] = _Ahead(goldens, results)
+                self._ahead[name] = _Ahead(goldens, self._thread.submit(self._replay_ahead, goldens, marked))
 
     def goldens(self, case: str) -> list[Golden]:
         """The goldens of a case, oldest writer first. Raises `GoldenError` for one that is damaged."""
         ahead = self._ahead.get(case)
         return (ahead and ahead.goldens.result()) or self._verified(case)
 
-    def results(self, case: str, goldens: Sequence[Golden]) -> list[Result]:
-        """Judge every golden of a case that was exported for cpu. `goldens` have the comparison of their test."""
+    def replayed(self, case: str, goldens: Sequence[Golden]) -> Replayed:
+        """The replay of all goldens of a case, with the comparison of their test. It may have begun already."""
         ahead = self._ahead.pop(case, None)
-        return (ahead and ahead.results.result()) or self.replay(goldens)
+        return (ahead and ahead.replayed.result()) or self.replay(goldens)
 
-    def replay(self, goldens: Sequence[Golden]) -> list[Result]:
-        """Judge every golden that was exported for cpu, each in a cold process."""
+    def replay(self, goldens: Sequence[Golden]) -> Replayed:
+        """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""
         return self._thread.submit(self._replay, goldens).result()
 
     def close(self) -> None:
@@ -115,7 +121,7 @@ class Replayer:
         self._stopping.set()
         for ahead in self._ahead.values():
             ahead.goldens.cancel()
-            ahead.results.cancel()
+            ahead.replayed.cancel()
         if "_cache" in self.__dict__:
             self._thread.submit(self._cache.close)
         self._thread.shutdown()
@@ -126,11 +132,13 @@ class Replayer:
         goldens = self._verified(case)
         return goldens if all(golden.manifest.test == test for golden in goldens) else []
 
-    def _results_of(self, goldens: Future[list[Golden]], marked: MarkerOptions) -> list[Result]:
+    def _replay_ahead(self, goldens: Future[list[Golden]], marked: MarkerOptions) -> Replayed | None:
         if goldens.cancelled() or goldens.exception():
-            return []  # the test says what is wrong with them
+            return None  # the test says what is wrong with them
         found = goldens.result()
-        return self._replay([marked_now(golden, marked, self._settings) for golden in found]) if found else []
+        if sum(golden.artifact.stat().st_size for golden in found) > LARGE:
+            return None  # beside an export, which takes many times its artifact, there may be no memory for it
+        return self._replay([marked_now(golden, marked, self._settings) for golden in found]) if found else None
 
     def _verified(self, case: str) -> list[Golden]:
         goldens = self._store.generations(case)
@@ -139,10 +147,12 @@ class Replayer:
             golden.verify()
         return goldens
 
-    def _replay(self, goldens: Sequence[Golden]) -> list[Result]:
+    def _replay(self, goldens: Sequence[Golden]) -> Replayed:
+        before = self._cache.given
         self._stopping = threading.Event()  # a replay sets its own when it ends
         own = Interpreter(self._release, self._workers.start, self.user_code, self._cache, self._stopping)
-        return run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=own).results
+        run = run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=own)
+        return Replayed(run.results, self._cache.given - before)
 
 
 def run_options(settings: Settings) -> RunOptions:

@@ -8,8 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 
-def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """A few lines: what was written, what was replayed and how it is judged, what is missing."""
+def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) -> Iterator[str]:
+    """A few lines: what was written, what was replayed and how it is judged, what is missing.
+
+    `verbose`: also how many goldens did not run again.
+    """
     from export_core.phrases import few, plural  # here: pytest runs without a marked test must not load export_core
 
     written = [event for event in events if "written" in event]
@@ -35,6 +38,9 @@ def summary_lines(events: Sequence[dict[str, Any]]) -> Iterator[str]:
         unpromised = judgements and judgements.keys() <= {"bonus", "outside"}
         nothing = "; nothing was promised: the installed jaxlib is outside the window of each" if unpromised else ""
         yield f"{plural(len(checked), 'case')} checked against {total}: {counts}{nothing}"
+        if verbose:
+            stored = sum(event["stored"] for event in checked)
+            yield f"  {stored} of them by the outcome of an earlier run, since nothing has changed (--no-export-cache)"
     # Goldens with the same outcome share a line: a broken release would fill the screen otherwise.
     goldens_by_text: dict[str, list[str]] = {}
     for golden, text in (shown for event in checked for shown in event["shown"]):

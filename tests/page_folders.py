@@ -7,10 +7,14 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from commands import finished
 from making import manifest, result, write_golden
+from making import writer as writer_of
 
+from export_core.artifact import read
 from export_core.goldens import GoldenStore
+from export_core.goldens.adopt import adopt_artifact
 from export_core.goldens.rename import rename_case
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
@@ -39,6 +43,7 @@ def make(name: str, folder: Path) -> Path:
         "solver": partial(_goldens, ("test_solver",), WRITERS),
         "kernel": partial(_goldens, ("test_model.test_attention", "test_kernel"), WRITERS[-1:]),
         "archive": _archive,
+        "costs": _costs,
     }
     maker = makers.get(name)
     if maker is not None:
@@ -102,3 +107,17 @@ def _archive(folder: Path) -> None:
         (folder / name).mkdir()
         for kept in ("artifact.jaxexport", "inputs.npz", "outputs.npz"):
             shutil.copyfile(golden / kept, folder / name / kept)
+
+
+def _costs(folder: Path) -> None:
+    """A golden by 0.9.2 that needs more memory in later releases: tests/docs/data/make.py has its source."""
+    field = np.indices((192,) * 3).sum(axis=0, dtype=np.float32) % 2  # neighbours differ by one: each sum is exact
+    arrays = {"inputs": field, "outputs": np.float32(3 * 191 * 192 * 192)}
+    for name, array in arrays.items():
+        np.savez(folder / name, array)
+    artifact = read(Path(__file__).parent / "docs" / "data" / "squared_differences.jaxexport")
+    files = (folder / f"{name}.npz" for name in arrays)
+    golden = adopt_artifact(artifact, *files, "tests.test_field.test_roughness", writer_of("0.9.2"))
+    GoldenStore(folder / "golden").write(*golden)
+    for name in arrays:
+        (folder / f"{name}.npz").unlink()

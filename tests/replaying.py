@@ -5,6 +5,7 @@ A pytest plugin of tests/conftest.py, so that every folder has them. Cells misbe
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fcntl
 import os
@@ -18,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from warm_worker import Start, starts, warm_worker
 
-from export_core.environments.environment import Environment, this_interpreter
+from export_core.environments.environment import CELL_VARIABLES, Environment, this_interpreter
 from export_core.environments.placement import Placement
 from export_core.goldens import Golden, GoldenStore
 from export_core.matrix import Cell, Limits, Outcome
@@ -27,6 +29,7 @@ from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.replay import replay
 from export_core.policy import Policy
 from export_core.releases import Calendar, Release, load_calendar
+from export_core.worker import processes
 from export_core.worker.warm_workers import WarmWorkers
 
 HERE = Path(__file__).parent
@@ -34,6 +37,9 @@ FLAKY = Path(tempfile.gettempdir()) / f"jaxexport-test-flaky-{os.getpid()}"
 """While this file exists, the cell of the golden `is_flaky` hangs."""
 AWAKE = FLAKY.with_suffix(".awake")
 """Written by a cell that should have been killed in its sleep."""
+START = processes.start
+"""Starts workers that are no forks."""
+MISBEHAVING = {"PYTHONPATH": str(HERE / "misbehaving"), "JAXEXPORT_TEST_FLAKY": str(FLAKY)}
 
 
 def replayed(
@@ -89,8 +95,7 @@ def goldens(golden_folder) -> dict[str, Golden]:
 def misbehaving(release: Release) -> Environment:
     """This interpreter, in which cells misbehave by the names of their functions."""
     plain = this_interpreter(release)
-    more = {"PYTHONPATH": str(HERE / "misbehaving"), "JAXEXPORT_TEST_FLAKY": str(FLAKY)}
-    return dataclasses.replace(plain, variables={**plain.variables, **more})
+    return dataclasses.replace(plain, variables={**plain.variables, **MISBEHAVING})
 
 
 @pytest.fixture
@@ -101,7 +106,30 @@ def flaky() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def kept() -> Iterator[WarmWorkers]:
+def warm_starts(tmp_path_factory) -> Iterator[Start]:
+    """A `processes.start` by which workers of this interpreter, misbehaving or not, are forks: warm_worker.py."""
+    variables = {"usual": CELL_VARIABLES, "misbehaving": {**CELL_VARIABLES, **MISBEHAVING}}
+    folder = tmp_path_factory.mktemp("workers")
+    with contextlib.ExitStack() as stack:
+
+        def path_of(deciding: Mapping[str, str]) -> Path | None:
+            for name in variables:
+                if deciding == variables[name]:
+                    if not (folder / name).exists():
+                        stack.enter_context(warm_worker(folder / name, variables[name]))
+                    return folder / name
+            return None
+
+        yield starts(path_of)
+
+
+@pytest.fixture
+def forked_workers(monkeypatch, warm_starts) -> None:
+    monkeypatch.setattr(processes, "start", warm_starts)
+
+
+@pytest.fixture(scope="session")
+def kept(warm_starts) -> Iterator[WarmWorkers]:
     """One forking worker for all tests that do not start their own."""
     workers = WarmWorkers()
     yield workers
@@ -109,13 +137,13 @@ def kept() -> Iterator[WarmWorkers]:
 
 
 @pytest.fixture
-def run(goldens, here, kept) -> Callable[..., dict[str, Outcome]]:
+def run(goldens, here, kept, forked_workers) -> Callable[..., dict[str, Outcome]]:
     """Replays the named goldens here, and checks that every cell has exactly one outcome."""
 
     def run(*cases: str, environment_of=misbehaving, **options) -> dict[str, Outcome]:
         if environment_of is misbehaving and options.get("fork", True):
             options.setdefault("start", kept.start)
-        given = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "fork") if name in options}
+        given = {name: options.pop(name) for name in ("jobs", "timeout", "memory", "fork", "repeat") if name in options}
         limits = {"jobs": 2, "timeout": 60.0, **given}
         cells = [Cell(goldens[case], here, "cpu") for case in cases]
         outcomes = list(replayed(cells, environment_of, limits=Limits(**limits), **options))

@@ -76,7 +76,7 @@ def test_every_run_option_is_reproduced_or_harmless(field):
         "results": Path("r"), "goldens": Path("g"), "policy_file": "p", "as_of": day("2026-01-02"),
         "shard": Shard(1, 2),
         "executor": "dask:tcp://h:1", "jobs": 7, "device_jobs": 3, "timeout": 7.0, "memory": GIB, "resume": True,
-        "cache": False, "dump_ir": Path("d"),
+        "cache": False, "dump_ir": Path("d"), "repeat": 7,
     }[field]  # fmt: skip
     words = command_options(Selection(), dataclasses.replace(RunOptions(), **{field: other}))
     assert (words == command_options(Selection(), RunOptions())) == (field in harmless)

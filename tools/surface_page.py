@@ -14,7 +14,7 @@ from export_core.releases import load_calendar
 from export_core.runs.results import read_run
 
 COMPAT = Path(__file__).parents[1] / "tests" / "compat"
-GOOD = (Judgement.KEPT, Judgement.BONUS)
+GOOD = (Judgement.KEPT, Judgement.BONUS, Judgement.COSTLY)
 
 HEAD = """# What is exported, and who runs it
 

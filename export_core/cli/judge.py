@@ -72,7 +72,8 @@ def judge(
     run = judged_run(Path(folder), policy_file, as_of, fail_on)
     results, summary = run.results, run.summary
     comparison = compare_with_baseline(Path(folder), Path(baseline), results, summary, run.policy) if baseline else None
-    summary = comparison.now if comparison else summary  # which a lost bonus may have failed
+    if comparison:  # a lost bonus, or a growth since then, may have failed the run
+        results, summary = list(comparison.results), comparison.now
     if propose:
         echo(proposal(results, summary), nl=False)
         # On stderr: standard output is YAML, to be appended to a policy.

@@ -32,6 +32,7 @@ class JudgedRun:
 def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on: Sequence[str] = ()) -> JudgedRun:
     """Judge the results in a folder by the named policy, else that of the project here, else that of the run."""
     from export_core.judge import RunFacts, calendar_facts, judge_again, summarize
+    from export_core.judge.budgets import with_budgets
     from export_core.judge.causes import with_causes
     from export_core.policy import policy_file as policy_path
     from export_core.runs.results import policy_of, read_run
@@ -46,7 +47,7 @@ def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on
     options += ["--as-of", str(day)] if day != before.as_of else []
     options += [word for kind in fail_on for word in ("--fail-on", kind)]
     policy = with_fail_on(policy, fail_on)
-    results = with_causes(judge_again(result, policy) for result in recorded)
+    results = with_causes(with_budgets((judge_again(result, policy) for result in recorded), policy))
     facts = replace(RunFacts.from_summary(before), as_of=day, calendar=calendar_facts(policy.calendar(), day))
     return JudgedRun(results, summarize(results, policy, facts), policy, shlex.join(options))
 

@@ -72,6 +72,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="Memory limit of one cell, in GiB; 0 is no limit.",
 )
+@click.option(
+    "--repeat",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Make the call of each cell N more times, and record the seconds of each.",
+)
 @click.option("--resume", is_flag=True, help="Continue the last run in --results, which was interrupted or killed.")
 @click.option(
     "--cache/--no-cache",

@@ -160,6 +160,7 @@ def run_options(values: Mapping[str, Any]) -> RunOptions:
         device_jobs=values.get("device_jobs", defaults.device_jobs),
         timeout=values.get("timeout", defaults.timeout),
         memory=int(values["memory"] * GIB) if "memory" in values else defaults.memory,
+        repeat=values.get("repeat", defaults.repeat),
         resume=values.get("resume", False),
         cache=values.get("cache", True),
         dump_ir=make_dump_folder(dump) if dump else None,

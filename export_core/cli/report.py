@@ -135,7 +135,8 @@ def report(
     difference = None
     if baseline:
         difference = compare_with_baseline(folder, Path(baseline), results, summary, policy_of(summary))
-        summary = difference.now  # which a lost bonus may have failed
+        # A lost bonus, or a growth since then, may have failed the run.
+        results, summary = list(difference.results), difference.now
     for name, file in files.items():
         if file:
             write_output(file, _FORMATS[name](results, summary, difference))

@@ -14,19 +14,23 @@ from export_core.runs.errors import RunError
 @click.command(cls=HelpfulCommand)
 @click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
 @click.option("--numbers", is_flag=True, help="How outputs move, in units of the writer's noise. [default: everything]")
+@click.option("--cost", is_flag=True, help="Where memory, work and run times change, the largest step first.")
 @click.option(
     "--cases", metavar="CASE", multiple=True, help="Only these cases: ids or globs; may be given several times."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/trend.schema.json).")
-def trend(folder: Path, numbers: bool, cases: tuple[str, ...], as_json: bool) -> None:
+def trend(folder: Path, numbers: bool, cost: bool, cases: tuple[str, ...], as_json: bool) -> None:
     """Show what moves from release to release, by build date, in a finished matrix run.
 
     Without DIR, it is the run in .jaxexport.
 
-    A change of bits is shown also where it is far inside the tolerance: nothing is judged. Exit code 0.
+    A change of bits is shown also where it is far inside the tolerance, and a change of cost whatever the budgets are:
+    nothing is judged. Exit code 0.
     """
+    from export_core.judge.cost_steps import cost_steps
     from export_core.judge.drift import Trend, number_drift
     from export_core.policy.patterns import matches
+    from export_core.report.terminal.cost_text import cost_lines
     from export_core.report.terminal.trend_text import trend_lines
     from export_core.runs.results import read_run
 
@@ -37,9 +41,15 @@ def trend(folder: Path, numbers: bool, cases: tuple[str, ...], as_json: bool) ->
             raise RunError(f"--cases: no case of the run in {folder} is called or matches {pattern!r}.")
     if cases:
         results = [result for result in results if any(matches(result.case, pattern) for pattern in cases)]
-    shown = Trend(number_drift(results))
+    everything = numbers == cost
+    shown = Trend(
+        number_drift(results) if numbers or everything else (), cost_steps(results) if cost or everything else None
+    )
     if as_json:
         echo_json(shown)
         return
-    for line in trend_lines(shown):
+    lines = [*trend_lines(shown)] if numbers or everything else []
+    lines += [""] if everything else []
+    lines += cost_lines(shown.cost) if shown.cost else []
+    for line in lines:
         echo(line)

@@ -3,9 +3,10 @@
 from export_core.export.case import Case, ExportOptions, case_id
 from export_core.export.errors import ExportError
 from export_core.export.golden_checks import MISMATCH, ExtraCall, add_checks, require_values
-from export_core.export.produce import ProducedGolden, installed_writer, outputs_for, produce, without_module_text
+from export_core.export.produce import LARGE, ProducedGolden, free_caches, installed_writer, outputs_for, produce
 
 __all__ = [
+    "LARGE",
     "MISMATCH",
     "Case",
     "ExportError",
@@ -14,9 +15,9 @@ __all__ = [
     "ProducedGolden",
     "add_checks",
     "case_id",
+    "free_caches",
     "installed_writer",
     "outputs_for",
     "produce",
     "require_values",
-    "without_module_text",
 ]

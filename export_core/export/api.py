@@ -15,6 +15,8 @@ from typing import Any
 
 import jax
 
+from export_core.artifact.bytecode.constants import LONG, long_constants, with_hashes
+from export_core.artifact.bytecode.module import Module
 from export_core.export.errors import ExportError
 
 MIGRATION = (
@@ -62,6 +64,9 @@ SHAPE_ASSERTIONS = "shape_assertions"
 FIRST_WITHOUT_THE_CHECK = (0, 4, 29)
 """Before, this check could be disabled: an export without the assertions, and a call that ignores constraints. In this
 release it became a no-op with a warning, and later ones do not have it. Source: the sources of those releases."""
+
+_FIRST_TO_LEAVE_OUT = (0, 4, 33)
+"""Before, the function of jaxlib's StableHLO that reads a module ends the process (tried in 0.4.24, 0.4.30, 0.4.31)."""
 
 _FIRST_TO_TAKE_NUMBERS = (0, 4, 27)
 """Before, export() asked every argument for its shape, and Python numbers have none."""
@@ -142,9 +147,21 @@ def derivative(data: bytes, order: int) -> Any:
     return exported
 
 
-def module_text(exported: Any) -> str:
-    """The StableHLO module as text."""
-    return str(exported.mlir_module())
+def module_text(exported: Any, module: Module) -> str:
+    """The StableHLO module as jax prints it, with hashes in the place of long constants.
+
+    `module` is the same, read from the artifact.
+    """
+    # Spelled, a constant takes several times its memory.
+    if jax.__version_info__ < _FIRST_TO_LEAVE_OUT or not long_constants(module):
+        return with_hashes(str(exported.mlir_module()), module)
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir.dialects import stablehlo
+
+    with mlir.make_ir_context() as context:
+        parsed = stablehlo.deserialize_portable_artifact(context, exported.mlir_module_serialized)
+        text = parsed.operation.get_asm(large_elements_limit=LONG, enable_debug_info=True)
+    return with_hashes(text, module)
 
 
 def serializable_nodes() -> Mapping[type, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax._src.lib
 import jaxlib.version
+from flatbuffers.builder import BuilderSizeError
 from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
@@ -53,6 +54,10 @@ _WITHOUT_LOCATIONS = {
 }
 
 
+LARGE = 1 << 26
+"""Bytes of artifacts above which memory counts for more than the time of tracing again."""
+
+
 @dataclass(frozen=True)
 class ProducedGolden:
     """A golden of this process's writer, not stored yet: the case as exported and run now.
@@ -72,6 +77,10 @@ class ProducedGolden:
     exported: Any
     arguments: Arguments
 
+    def module_text(self) -> bytes:
+        """The content of module.mlir: made when it is asked for, since the module may be large."""
+        return api.module_text(self.exported, self.artifact.module).encode()
+
 
 def installed_writer(calendar: Calendar) -> Writer:
     """The jax of this process as a writer. Raises `ReleaseError` when its jaxlib is not in the calendar."""
@@ -86,7 +95,7 @@ def installed_writer(calendar: Calendar) -> Writer:
     )
 
 
-def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGolden:
+def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: bool = True) -> ProducedGolden:
     """Export the case and run it once.
 
     Args:
@@ -94,6 +103,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         calendar: dates the writer.
         reproducible: keep paths of this machine out of the bytes. It empties jax's caches, so it is set only when a
             golden is to be written. (`jax_traceback_in_locations_limit` has no effect on what jax has already traced.)
+        module_text: with module.mlir, which no reader needs: the artifact holds the same module.
 
     Raises:
         ExportError: jax.export refuses the case. What the function itself raises when it is traced or run is passed on.
@@ -111,7 +121,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         specs = _specs(case, arguments, passed)
         exported, flattened, data = _export(case, specs, writer)
         require_use(case, arguments, exported)
-        module, jaxpr = api.module_text(exported), describe_jaxpr(_jaxpr(case, specs))
+        jaxpr = describe_jaxpr(_jaxpr(case, specs))
     artifact = read_bytes(data, name=case.id)
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
     platforms = _platforms(case, writer)
@@ -122,7 +132,7 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
         ARTIFACT: data,
         INPUTS: to_npz(inputs),
         **({} if outputs is None else {OUTPUTS: to_npz(outputs)}),
-        MODULE_TEXT: module.encode(),
+        **({MODULE_TEXT: api.module_text(exported, artifact.module).encode()} if module_text else {}),
         JAXPR_TEXT: jaxpr.text.encode(),
         **registration_files(case),
     }
@@ -132,11 +142,13 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool) -> ProducedGo
     return ProducedGolden(case, call, manifest, files, artifact, inputs, outputs, exported, arguments)
 
 
-def without_module_text(produced: ProducedGolden) -> ProducedGolden:
-    """The golden without module.mlir, which no reader needs: the artifact holds the same module."""
-    files = {name: content for name, content in produced.files.items() if name != MODULE_TEXT}
-    hashes = {name: hashed for name, hashed in produced.manifest.files.items() if name != MODULE_TEXT}
-    return replace(produced, files=files, manifest=structs.replace(produced.manifest, files=hashes))
+def free_caches(produced: Sequence[ProducedGolden]) -> None:
+    """Free what jax holds of functions with large artifacts: modules and programs, each with its constants.
+
+    The processes that replay take as much again. Later tests trace and compile anew what they share with these.
+    """
+    if sum(len(golden.artifact.data) for golden in produced) > LARGE:
+        jax.clear_caches()
 
 
 def run(case: Case, arguments: Arguments) -> list[Any]:
@@ -197,6 +209,12 @@ def _export(case: Case, specs: Arguments, writer: Writer) -> tuple[Any, Flattene
         )
         exported, flattened = with_plain_trees(exported, specs)
         return exported, flattened, api.serialize(exported, options.vjp_order)
+    except BuilderSizeError as error:
+        raise ExportError(
+            f"{case.test}: expected an artifact of less than 2 GB, as flatbuffers are, found a module of "
+            f"{len(exported.mlir_module_serialized) / 1e9:.1f} GB. Constants take most of it: pass large arrays, such "
+            "as weights, as arguments. Their values are then in inputs.npz, once."
+        ) from error
     # Releases since 0.4.24 refuse custom calls with ValueError, callbacks with NotImplementedError,
     # and dtypes without a number in the format with KeyError.
     except (ValueError, NotImplementedError, KeyError, TypeError) as error:

@@ -19,7 +19,7 @@ import numpy as np
 
 from export_core.goldens.errors import GoldenError
 from export_core.tolerances import FLOATS
-from export_core.untrusted import read_regular
+from export_core.untrusted import open_regular
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -130,9 +130,9 @@ def to_npz(leaves: Iterable[Leaf]) -> bytes:
             # Unix (3) on every system, or the bytes would differ; its file modes are in the upper half.
             member.create_system = 3
             member.external_attr = 0o644 << 16
-            payload = io.BytesIO()
-            np.lib.format.write_array(payload, leaf.data, allow_pickle=False)
-            archive.writestr(member, payload.getvalue())
+            member.file_size = leaf.data.nbytes  # or zipfile refuses more than 2 GiB
+            with archive.open(member, "w") as file:
+                np.lib.format.write_array(file, leaf.data, allow_pickle=False)
     return buffer.getvalue()
 
 
@@ -143,8 +143,8 @@ def from_npz(source: Path | bytes, where: str = "<bytes>") -> tuple[Leaf, ...]:
     """
     where = str(source) if isinstance(source, Path) else where
     try:
-        data = read_regular(source) if isinstance(source, Path) else source
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        opened = open_regular(source) if isinstance(source, Path) else io.BytesIO(source)
+        with opened as file, np.load(file, allow_pickle=False) as archive:
             # By number: as text, the 10000th would come before the 1001st. Leaves themselves cannot be ordered.
             numbered = sorted((_member(name, archive[name]) for name in archive.files), key=operator.itemgetter(0))
             return tuple(leaf for _, leaf in numbered)

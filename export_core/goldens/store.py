@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from io import BufferedReader
 from pathlib import Path
 
 from export_core.artifact import Artifact, read_bytes
@@ -24,7 +25,7 @@ from export_core.goldens.noise import Noise, noise_from_npz
 from export_core.goldens.rules import is_plain_name
 from export_core.scratch import scratch_folder
 from export_core.tolerances import Sources
-from export_core.untrusted import read_regular
+from export_core.untrusted import open_regular
 
 MANIFEST = "golden.yaml"
 ARTIFACT = "artifact.jaxexport"
@@ -68,9 +69,15 @@ class Golden:
 
     def content(self, name: str) -> bytes:
         """The bytes of one of its files. Raises `GoldenError` for one that is missing, or is no regular file."""
+        with self._opened(name) as file:
+            return file.read()
+
+    @contextlib.contextmanager
+    def _opened(self, name: str) -> Iterator[BufferedReader]:
         path = self.folder / name
         try:
-            return read_regular(path)
+            with open_regular(path) as file:
+                yield file
         except FileNotFoundError:
             raise GoldenError(f"{path}: expected a file of this golden, found none. {RESTORE}") from None
         except OSError as error:
@@ -110,8 +117,10 @@ class Golden:
         listed; a golden without outputs has none.
         """
         for name, expected in self.manifest.files.items():
-            if (actual := sha256(content := self.content(name))) != expected:
-                path = self.folder / name
+            with self._opened(name) as file:
+                actual = sha256_of(file)
+            if actual != expected:
+                path, content = self.folder / name, self.content(name)
                 if sha256(content.replace(b"\r\n", b"\n")) == expected:
                     raise GoldenError(
                         f"{path}: damaged: its line ends were converted to CR LF, as git's core.autocrlf does. Put "
@@ -170,7 +179,8 @@ class GoldenStore:
         staging.recover(target.parent)  # first, or a golden that waits to be put back would count as missing
         content = {MANIFEST: dump_manifest(manifest), **files}
         replaced = target.exists()
-        if replaced and content_of(target) in (content, self._with_stored_evidence(manifest, target, content)):
+        same = (content, self._with_stored_evidence(manifest, target, content)) if replaced else ()
+        if any(has_content(target, files) for files in same):
             return WriteStatus.UNCHANGED
         if replaced:
             refuse_newer_format(target / MANIFEST)
@@ -251,6 +261,24 @@ def content_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
+def has_content(folder: Path, files: Mapping[str, bytes]) -> bool:
+    """Whether a folder has these files and no others. One file may be larger than the memory that is left."""
+    paths = {path.name: path for path in folder.iterdir() if path.is_file()}
+    return paths.keys() == files.keys() and all(_is_same(paths[name], data) for name, data in files.items())
+
+
+def _is_same(path: Path, data: bytes) -> bool:
+    if path.stat().st_size != len(data):
+        return False
+    with path.open("rb") as file:
+        return sha256_of(file) == sha256(data)
+
+
 def sha256(data: bytes) -> str:
     """The SHA-256 of a file's content, as hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
+
+
+def sha256_of(file: BufferedReader) -> str:
+    """The same of an open file, read in pieces."""
+    return hashlib.file_digest(file, "sha256").hexdigest()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
+
+from export_core.artifact.bytecode.constants import hashed
 
 WIDTH = 200
 """Characters of a line that are shown. jax writes some parameters, and MLIR some attributes, without a break."""
@@ -160,7 +161,7 @@ def _without_location(line: str) -> str:
 
 
 def _hash(match: re.Match[str]) -> str:
-    return f"dense<SHA-256 {hashlib.sha256(match[0].encode()).hexdigest()[:12]}>"
+    return hashed([match[0].encode()])
 
 
 def _diff(then: list[str], now: list[str], most: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from export_core.artifact.bytecode.constants import LONG, with_hashes
 from export_core.errors import ExportCompatError
 
 if TYPE_CHECKING:
@@ -14,8 +15,12 @@ class TextError(ExportCompatError):
     """A module that cannot be printed here."""
 
 
-def module_text(artifact: Artifact) -> str:
+def module_text(artifact: Artifact, *, spelled: bool = True) -> str:
     """Return the StableHLO of the function itself, as the installed jaxlib prints it. Nothing is compiled or run.
+
+    Args:
+        artifact: what to print.
+        spelled: with all elements of long constants; otherwise they have a hash, as in module.mlir.
 
     Raises:
         ArtifactError: the module cannot be read.
@@ -38,7 +43,10 @@ def module_text(artifact: Artifact) -> str:
             stablehlo.register_dialect(context)
             chlo.register_dialect(context)
             _shardy(context)
-            return str(stablehlo.deserialize_portable_artifact(context, data))
+            module = stablehlo.deserialize_portable_artifact(context, data).operation
+            if spelled:
+                return str(module)
+            return with_hashes(module.get_asm(large_elements_limit=LONG), artifact.module)
         except Exception as error:  # what it raises differs by release
             reason = " ".join(str(error).split())[:300]
             raise TextError(

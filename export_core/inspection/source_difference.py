@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import mmap
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 from export_core.artifact import ArtifactError, read_bytes
+from export_core.artifact.bytecode.constants import without_digits
 from export_core.goldens import JaxprSummary, Manifest
 from export_core.goldens.store import ARTIFACT, JAXPR_TEXT, MODULE_TEXT
 from export_core.inspection.listings import jaxpr_difference, module_difference
 from export_core.inspection.module_text import TextError, module_text
-from export_core.untrusted import read_regular
+from export_core.untrusted import open_regular, read_regular
 
 
 def source_difference(folder: Path, files_now: Mapping[str, bytes], then: Manifest, now: Manifest) -> list[str]:
@@ -29,7 +31,7 @@ def source_difference(folder: Path, files_now: Mapping[str, bytes], then: Manife
         (JAXPR_TEXT, "jaxpr", jaxpr_difference),
         (MODULE_TEXT, "StableHLO", module_difference),
     ):
-        old, new = _text(_read(folder / name)), _text(files_now.get(name))
+        old, new = _text(_listing(folder / name)), _text(files_now.get(name))
         if name == MODULE_TEXT and old is None:  # of both artifacts: two printers would differ everywhere
             name = ARTIFACT
             old, new = _module(_read(folder / name)), _module(files_now.get(name))
@@ -76,6 +78,17 @@ def _read(path: Path) -> bytes | None:
         return None
 
 
+def _listing(path: Path) -> bytes | None:
+    """A listing. Earlier versions of this tool spelled all constants, which may be far longer than the rest."""
+    try:
+        with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return without_digits(content)
+    except OSError:
+        return None
+    except ValueError:  # an empty file cannot be mapped
+        return b""
+
+
 def _text(data: bytes | None) -> str | None:
     return None if data is None else data.decode(errors="backslashreplace")
 
@@ -83,6 +96,6 @@ def _text(data: bytes | None) -> str | None:
 def _module(artifact: bytes | None) -> str | None:
     """The module of an artifact as text; None where it cannot be read, or not printed here."""
     try:
-        return None if artifact is None else module_text(read_bytes(artifact))
+        return None if artifact is None else module_text(read_bytes(artifact), spelled=False)
     except (ArtifactError, TextError):
         return None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from export_core.environments.placement import Mode
+from export_core.judge.cost_steps import Costs
 from export_core.judge.result import ReaderOf, Result, WriterOf
 from export_core.matrix import Verdict
 
@@ -70,10 +71,12 @@ class GoldenDrift(msgspec.Struct, frozen=True):
 
 
 class Trend(msgspec.Struct, frozen=True):
-    """What `jaxexport trend` shows of a run: the drift of each golden whose outputs were compared."""
+    """What `jaxexport trend` shows of a run: how outputs drift, and where costs change."""
 
     numbers: tuple[GoldenDrift, ...]
-    """A drift for each golden, platform and device."""
+    """A drift for each golden, platform and device; none with `--cost` alone."""
+    cost: Costs | None = None
+    """What the run shows of costs; null with `--numbers` alone."""
 
 
 @dataclass(frozen=True)

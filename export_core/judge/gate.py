@@ -28,7 +28,7 @@ from export_core.urls import without_credentials
 KEPT = 0
 """Every promise is kept."""
 BROKEN = 1
-"""A promise is broken, or `fail_on` of the policy asks for it."""
+"""A promise is broken, a budget is exceeded, or `fail_on` of the policy asks for it."""
 BAD_INPUT = 2
 """Bad input: nothing was judged."""
 INCOMPLETE = 3
@@ -242,7 +242,8 @@ def exit_code_of(summary: Summary) -> int:
     # Incomplete outranks broken: what did not run may be broken too. The report lists both.
     if summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE):
         return INCOMPLETE
-    if summary.judgements.get(Judgement.BROKEN) or broken_changes(summary) or summary.failed_on:
+    failing = summary.judgements.get(Judgement.BROKEN) or summary.judgements.get(Judgement.COSTLY)
+    if failing or broken_changes(summary) or summary.failed_on:
         return BROKEN
     if summary.stale:
         return STALE

@@ -90,6 +90,8 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "") -> Result:
         allowed=outcome.difference.tolerance if outcome.difference else "",
         outputs=outcome.outputs,
         as_written=outcome.as_written,
+        cost=outcome.cost,
+        timings=outcome.timings,
         test=manifest.test,
     )
     # The table is read only where something fails: most runs of pytest never need it.
@@ -113,6 +115,7 @@ def judge_again(result: Result, policy: Policy) -> Result:
         promised=window.promised,
         promised_until=window.until,
         judgement=judge_verdict(result.verdict, promised=window.promised, required=must_run(result, policy.required)),
+        exceeded=(),  # see `with_budgets`, which needs all results of a run
     )
     # Only what is broken can be excused: an entry never makes a bonus, or a cell that was not run, look better.
     if judged.judgement is Judgement.BROKEN and matching_entry(judged, policy.known_failures) is not None:

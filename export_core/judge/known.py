@@ -10,7 +10,7 @@ from export_core.environments.placement import Mode
 from export_core.judge.result import Judgement, Result
 from export_core.matrix import Cell, Verdict
 from export_core.matrix.quirks import is_about
-from export_core.policy import KnownFailure, NumbersRule, Policy, PolicyError, Quirk
+from export_core.policy import Budget, KnownFailure, NumbersRule, Policy, PolicyError, Quirk
 from export_core.policy.patterns import matches
 from export_core.worker.protocol import Stage
 
@@ -147,9 +147,11 @@ def expired(policy: Policy, as_of: datetime.date) -> list[str]:
     return problems
 
 
-def entry_name(table: str, number: int, entry: KnownFailure | Quirk | NumbersRule) -> str:
+def entry_name(table: str, number: int, entry: KnownFailure | Quirk | NumbersRule | Budget) -> str:
     """How a message names an entry of a table: its file and line, and whose it is."""
     location = f"{entry.location}: " if entry.location else ""
+    if isinstance(entry, Budget):
+        return f"{location}{table}[{number}]"
     owner = "" if isinstance(entry, NumbersRule) else f"; owner {entry.owner}, {entry.issue}"
     return f"{location}{table}[{number}] ({entry.reason}{owner})"
 

@@ -17,7 +17,7 @@ from export_core.environments.placement import Mode
 from export_core.goldens import Writer
 from export_core.matrix.cell import CellKey, Verdict
 from export_core.releases import Direction, Release
-from export_core.worker.protocol import Stage
+from export_core.worker.protocol import Cost, Stage, Timings
 
 WORST_FIRST = (
     *(Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT, Verdict.ERROR, Verdict.REFUSED),
@@ -39,6 +39,8 @@ class Judgement(StrEnum):
     """A cell outside the window fails, or was not run."""
     KNOWN = "known"
     """A broken cell that fails exactly as an entry of `known_failures` says."""
+    COSTLY = "costly"
+    """A promised cell works, and exceeds an entry of `budgets`."""
     INCOMPLETE = "incomplete"
     """A cell was not run that had to run."""
 
@@ -96,6 +98,25 @@ def writer_of(writer: Writer) -> WriterOf:
 def reader_of(reader: Release) -> ReaderOf:
     """A release as a result names it."""
     return ReaderOf(reader.jax, reader.jaxlib, reader.built)
+
+
+class Exceeded(msgspec.Struct, frozen=True, gc=False):
+    """A limit of the policy's `budgets` that a cell exceeds."""
+
+    limit: str
+    """The key of the limit, such as `max_temp_bytes`."""
+    figure: str
+    """The figure that exceeds it, such as `temp_bytes`."""
+    allowed: float
+    """The most that the figure may be."""
+    found: float
+    """What it is."""
+    budget: str
+    """The line of the policy, such as `export_compat.yaml:12`, or `marker`."""
+    against: float | None = None
+    """Of `max_growth`: the figure that it grew from."""
+    whose: str = ""
+    """Of `max_growth`: whose figure that is, `writer` or `baseline`."""
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
@@ -161,6 +182,12 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     gave the same bits."""
     as_written: bool = False
     """Whether the outputs have the bits that the writer saw."""
+    cost: Cost | None = None
+    """What the compiler says that the call needs, null if nothing was compiled."""
+    timings: Timings | None = None
+    """How long each stage of the call took, null if it did not begin."""
+    exceeded: tuple[Exceeded, ...] = ()
+    """The limits that a costly cell exceeds."""
     test: str = ""
     """The id by which pytest knows the case, such as `tests/test_model.py::test_attention`."""
     upstream: str = ""

@@ -13,10 +13,11 @@ from export_core.judge.known import entry_name
 from export_core.judge.retention import unmatched_pins
 from export_core.matrix.comparisons import rule_matches, rule_of
 from export_core.matrix.quirks import quirks_of
-from export_core.policy import KnownFailure, NumbersRule, Policy, Quirk, Required
+from export_core.policy import Budget, KnownFailure, NumbersRule, Policy, Quirk, Required
 from export_core.policy.patterns import matches
 from export_core.releases import Calendar, load_calendar
 from export_core.releases.contradictions import withdrawn_by_project
+from export_core.tolerances import PLATFORMS
 
 _UNPUBLISHED = re.compile(r"dev|rc|\+")
 """In a pattern of readers: releases of --index and --wheels, which only a run with those options knows."""
@@ -69,6 +70,8 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
         unmatched += _quirk(entry_name("quirks", number, quirk), quirk, goldens)
     for number, entry in enumerate(policy.known_failures):
         unmatched += _known_failure(entry_name("known_failures", number, entry), entry, names)
+    for number, budget in enumerate(policy.budgets):
+        unmatched += _budget(entry_name("budgets", number, budget), budget, names)
     unmatched += [
         Unmatched(f"custom_call_changes[{number}].old: no golden calls {change.old!r}.", "by all")
         for number, change in enumerate(policy.custom_call_changes)
@@ -151,6 +154,13 @@ def _known_failure(name: str, entry: KnownFailure, names: _Names) -> Iterator[Un
             yield Unmatched(text, "by whole runs" if is_void else "by none")
 
 
+def _budget(name: str, budget: Budget, names: _Names) -> Iterator[Unmatched]:
+    # Without the key an entry is about all platforms, and few projects have goldens for each.
+    for key in ("cases", "writers", "readers", *(["platforms"] if budget.platforms != PLATFORMS else [])):
+        for pattern in _matching_none(key, getattr(budget, key), names):
+            yield Unmatched(f"{name}: {key}: {pattern!r} matches no {'reader' if key == 'readers' else 'golden'}.")
+
+
 def _matching_none(key: str, patterns: Sequence[str], names: _Names) -> list[str]:
     """The patterns that match none of the names that a key of the policy is about."""
     return [
@@ -169,6 +179,9 @@ def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]
     for number, rule in enumerate(policy.numbers):
         if any(_lost(pattern, old, new) for pattern in rule.cases):
             yield entry_name("numbers", number, rule)
+    for number, budget in enumerate(policy.budgets):
+        if any(_lost(pattern, old, new) for pattern in budget.cases):
+            yield entry_name("budgets", number, budget)
     for number, quirk in enumerate(policy.quirks):
         if quirk.case == old:
             yield entry_name("quirks", number, quirk)

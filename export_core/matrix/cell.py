@@ -10,7 +10,7 @@ from export_core.comparing.compare import Difference
 from export_core.environments.placement import Mode, Placement, Target
 from export_core.goldens import Golden
 from export_core.releases import Release
-from export_core.worker.protocol import Stage
+from export_core.worker.protocol import Cost, Stage, Timings
 
 
 class Verdict(StrEnum):
@@ -81,7 +81,8 @@ class Outcome:
     time. `flaky` says which other verdict the same content had the last time that it ran, and when; it is empty where
     the verdict was this one, or the content never ran. `device` is the kind of device that the cell ran on or was
     compiled for, `driver` what drove it: both are empty on a CPU. `outputs` is a digest of the bits of all outputs,
-    empty where none were compared; `as_written` says whether they are the bits that the golden's writer saw.
+    empty where none were compared; `as_written` says whether they are the bits that the golden's writer saw. `cost` and
+    `timings` are None where nothing was compiled, and where the reader does not say them.
     """
 
     cell: Cell
@@ -97,6 +98,8 @@ class Outcome:
     driver: str = ""
     outputs: str = ""
     as_written: bool = False
+    cost: Cost | None = None
+    timings: Timings | None = None
 
     @property
     def mode(self) -> Mode:

@@ -72,6 +72,7 @@ def request_of(cell: Cell, scratch: Path, limits: Limits, dump: Path | None = No
         x64=bool(golden.manifest.flags.get("jax_enable_x64")),
         timeout=limits.timeout or _NO_LIMIT_SECONDS,
         memory=limits.memory,
+        repeat=limits.repeat,
         platform=cell.platform,
         described=cell.target.described(_devices(cell)) if cell.target and cell.mode is Mode.COMPILE else None,
     )

@@ -40,7 +40,7 @@ class ExecutionKeys:
         name = (cell.golden.id, cell.platform, cell.mode)
         if name not in self._keys:
             # A timeout does not change what the artifact does, and is never stored as a verdict.
-            limits = Limits(timeout=0.0, memory=self._limits.memory)
+            limits = Limits(timeout=0.0, memory=self._limits.memory, repeat=self._limits.repeat)
             request = msgspec.to_builtins(request_of(cell, _OUTPUTS, limits))
             content = _with_content(request, str(cell.golden.folder.resolve()), cell.golden.manifest.files)
             self._keys[name] = _digest([cell.platform, cell.mode, content])

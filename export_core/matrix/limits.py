@@ -20,7 +20,8 @@ class Limits:
     """Limits of each cell. `timeout` in seconds, `memory` in bytes of resident size; 0 is no limit.
 
     `jobs` is how many cells run at once, `device_jobs` how many of those may be on an accelerator: two processes do
-    not share its memory, each takes what it finds. `fork` says how a cold process is made.
+    not share its memory, each takes what it finds. `fork` says how a cold process is made. `repeat` is how many more
+    times each cell makes its plain call, for its time alone.
     """
 
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
@@ -28,6 +29,7 @@ class Limits:
     memory: int = 8 * GIB
     fork: bool = hasattr(os, "fork")  # Windows has none, and starts an interpreter for each cell
     device_jobs: int = 1
+    repeat: int = 0
 
     def user_code(self, variables: Iterable[str]) -> UserCode:
         """A process for users' comparators, with the variables that a policy adds; an answer may take as a cell may."""

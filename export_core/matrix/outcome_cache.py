@@ -23,7 +23,7 @@ import msgspec
 from export_core.comparing.compare import Difference
 from export_core.environments.placement import Mode
 from export_core.matrix.cell import Cell, Outcome, Verdict
-from export_core.worker.protocol import Stage
+from export_core.worker.protocol import Cost, Stage, Timings
 
 FILE = "outcomes.sqlite3"
 LOCKS = "cells"
@@ -60,6 +60,8 @@ class CachedOutcome(msgspec.Struct, frozen=True, array_like=True):
     mode: Mode = Mode.RUN
     outputs: str = ""
     as_written: bool = False
+    cost: Cost | None = None
+    timings: Timings | None = None
 
     @classmethod
     def from_outcome(cls, outcome: Outcome) -> CachedOutcome:
@@ -76,6 +78,7 @@ class OutcomeCache:
     """Outcomes by key; use it as a context manager.
 
     It is never a reason for a run to fail: `notify` reports what goes wrong, and the run continues without the cache.
+    `given` is how many outcomes it has given so far.
     """
 
     def __init__(self, folder: Path, notify: Callable[[str], None] = lambda text: None) -> None:
@@ -83,12 +86,15 @@ class OutcomeCache:
         self._notify = notify
         self._connection: sqlite3.Connection | None = None
         self._file = 0
+        self.given = 0
         self._guarded(self._open)
 
     def get(self, keys: Sequence[str]) -> dict[str, CachedOutcome]:
         """The outcomes of these keys. A timeout says more of the moment than of the cell, and is left out."""
         rows = self._guarded(lambda: self._get(keys)) or {}
-        return {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
+        found = {key: cached for key, (cached, _) in rows.items() if cached.verdict is not Verdict.TIMEOUT}
+        self.given += len(found)
+        return found
 
     def put(self, key: str, outcome: Outcome) -> Outcome:
         """Store an outcome in the place of the last one, and return it, marked as flaky where the last one differs.

@@ -125,6 +125,8 @@ def _ended(
         seconds=reply.seconds,
         device=reply.device,
         driver=reply.driver,
+        cost=reply.cost,
+        timings=reply.timings,
     )
 
 

@@ -1,5 +1,6 @@
 """The policy of a project, what it asks of its goldens: export_compat.yaml, or [tool.jaxexport] in pyproject.toml."""
 
+from export_core.policy.budgets import Budget
 from export_core.policy.entries import (
     CustomCallChange,
     ExtraReleases,
@@ -26,6 +27,7 @@ from export_core.policy.numbers import NumbersRule
 __all__ = [
     "FILE",
     "PROJECT_FILE",
+    "Budget",
     "CustomCallChange",
     "ExtraReleases",
     "KnownFailure",

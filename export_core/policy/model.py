@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from export_core.policy.budgets import Budget
 from export_core.policy.entries import (
     CustomCallChange,
     ExtraReleases,
@@ -24,7 +25,7 @@ from export_core.tolerances import Tolerance
 
 PlatformMode = Literal["auto", "run", "compile"]
 
-LOCATED = ("known_failures", "quirks", "numbers")
+LOCATED = ("known_failures", "quirks", "numbers", "budgets")
 """Tables whose entries know where in the file they are: a stale entry is reported with its line."""
 
 # A file may have these values in several forms. `__post_init__` turns them into one, and the types for mypy name only
@@ -106,6 +107,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     known_failures: Annotated[
         tuple[KnownFailure, ...],
         Meta(description="Cells whose promise is broken, and that must fail in exactly this way."),
+    ] = ()
+    budgets: Annotated[
+        tuple[Budget, ...],
+        Meta(description="What promised cells may cost: one that works and costs more is `costly`, which fails a run."),
     ] = ()
     known_issues: Annotated[
         str | None,

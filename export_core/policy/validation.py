@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import math
 from collections.abc import Iterator, Mapping
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from export_core.phrases import did_you_mean
+from export_core.policy.budgets import FIGURES, LIMITS, Budget
 from export_core.policy.entries import CustomCallChange, KnownFailure, Quirk
 from export_core.policy.model import Policy
 from export_core.policy.numbers import NumbersRule
@@ -67,6 +70,8 @@ def problems(policy: Policy) -> Problems:
         yield from _quirk(("quirks", number), quirk)
     for number, entry in enumerate(policy.known_failures):
         yield from _known_failure(("known_failures", number), entry)
+    for number, budget in enumerate(policy.budgets):
+        yield from budget_problems(("budgets", number), budget)
     for number, change in enumerate(policy.custom_call_changes):
         yield from _change(("custom_call_changes", number), change, policy.custom_call_changes[:number])
     yield from _retention(policy)
@@ -122,6 +127,25 @@ def _numbers_rule(key: Key, rule: NumbersRule) -> Problems:
     for name in () if takes_tolerances(rule.compare) else AMOUNTS:
         if getattr(rule, name) is not None:
             yield (*key, name), f"expected none: {rule.compare!r} takes no tolerances. Leave it out, or choose another."
+
+
+def budget_problems(key: Key, budget: Budget) -> Problems:
+    """What is wrong with an entry of `budgets`, each problem with its key below `key`."""
+    for name in ("cases", "writers", "readers"):
+        yield from _patterns((*key, name), getattr(budget, name), least=1)
+    yield from _platforms((*key, "platforms"), budget.platforms, least=1)
+    limits = {name: value for name in LIMITS if (value := getattr(budget, name)) is not None}
+    if not limits:
+        yield key, f"expected at least one limit, found none. There are {', '.join(LIMITS)}."
+    for name, value in limits.items():
+        least = 1 if name in ("max_growth", "warn_slower") else 0
+        by_figure = value if isinstance(value, dict) else {"": value}
+        for figure, limit in by_figure.items():
+            path = (*key, name, figure) if figure else (*key, name)
+            if figure and figure not in FIGURES:
+                yield path, f"expected some of {', '.join(FIGURES)}, found {figure!r}.{did_you_mean(figure, FIGURES)}"
+            elif not (limit >= least and math.isfinite(limit)):
+                yield path, f"expected a finite number of {least} or more, found {limit:g}."
 
 
 def _quirk(key: Key, quirk: Quirk) -> Problems:

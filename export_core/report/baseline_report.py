@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from export_core.environments.placement import Mode
 from export_core.judge import Judgement, Result, Summary
+from export_core.judge.cost import CostChange
 from export_core.judge.fail_on import BONUS_LOST
 from export_core.judge.result import WORST_FIRST, ReaderOf, WriterOf, by_build_date
 from export_core.matrix import Verdict
-from export_core.phrases import few
+from export_core.phrases import few, plural
 from export_core.releases import Direction
-from export_core.report.findings import Finding
+from export_core.report.cost_wording import amount
+from export_core.report.finding import Finding
 from export_core.report.wording import (
     counts_line,
     evidence,
     first_line,
+    first_lines,
     writer_and_reader,
 )
 from export_core.runs.baseline import BaselineDifference, CellDifference, Change
@@ -32,6 +35,10 @@ TITLES = {
     Change.GONE: "gone",
 }
 """The kinds of findings about a change, in the order in which reports have them."""
+
+
+COST = "cost"
+"""The kind of the finding about changed costs, which comes last."""
 
 
 class ComparedRun(msgspec.Struct, frozen=True):
@@ -99,6 +106,21 @@ class ChangedCell(msgspec.Struct, frozen=True):
     """The shell command that runs the newer one again."""
 
 
+class ChangedCost(msgspec.Struct, frozen=True):
+    """A figure of the compiler that is not the same in both runs, by more than a hundredth of it."""
+
+    golden: str
+    """The golden, `case/writer`."""
+    reader: ReaderOf
+    """The release that ran it."""
+    platform: str
+    """The platform of the cell."""
+    change: CostChange
+    """The figure, and what it was and is."""
+    other_golden: bool
+    """The golden of that name is not the same in both runs."""
+
+
 class BaselineReport(msgspec.Struct, frozen=True):
     """What `jaxexport judge NEW --baseline OLD --json` prints."""
 
@@ -112,6 +134,8 @@ class BaselineReport(msgspec.Struct, frozen=True):
     """Cells by change."""
     cells: list[ChangedCell]
     """All cells but the unchanged ones."""
+    costs: list[ChangedCost] = []
+    """What changed in costs, the largest change first."""
 
 
 def baseline_report(difference: BaselineDifference) -> BaselineReport:
@@ -119,7 +143,11 @@ def baseline_report(difference: BaselineDifference) -> BaselineReport:
     # Unchanged cells are counted only: they are nearly all of a large run.
     changed = [_changed_cell(cell) for cell in difference.cells if cell.change is not Change.UNCHANGED]
     runs = _compared_run(difference.now), _compared_run(difference.baseline)
-    return BaselineReport(*runs, difference.caveats, difference.counts, changed)
+    costs = [
+        ChangedCost(cell.result.golden, cell.result.reader, cell.result.platform, change, cell.other_golden)
+        for cell, change in difference.costs
+    ]
+    return BaselineReport(*runs, difference.caveats, difference.counts, changed, costs)
 
 
 def baseline_findings(difference: BaselineDifference) -> list[Finding]:
@@ -130,16 +158,33 @@ def baseline_findings(difference: BaselineDifference) -> list[Finding]:
         # Within a kind of change, the worst verdict first.
         groups.sort(key=lambda group: (WORST_FIRST.index(group[0].result.verdict), group[0].result.golden_order))
         collected += [_finding(group, title, rank, number) for number, group in enumerate(groups)]
-    return collected
+    return [*collected, *_costs(difference)]
+
+
+def _costs(difference: BaselineDifference) -> Iterator[Finding]:
+    """All changes of costs in one finding, the largest first."""
+    if not (costs := difference.costs):
+        return
+    lines = [
+        f"{cell.result.golden} in jaxlib {cell.result.reader.jaxlib}: {change.figure} "
+        f"{amount(change.figure, change.was)} -> {amount(change.figure, change.now)}"
+        for cell, change in costs
+    ]
+    goldens = plural(len({cell.result.golden for cell, _ in costs}), "golden")
+    sentence = f"{plural(len(costs), 'figure')} of {goldens} changed, the largest first."
+    cells = tuple(cell.result for cell, _ in costs)
+    yield Finding((len(TITLES) + 1, 0), COST, sentence, (("figures", "\n".join(first_lines(lines))),), cells)
 
 
 def baseline_line(difference: BaselineDifference) -> str:
     """The counts of all changes, in one line."""
     baseline, now = difference.baseline, difference.now
     lost = [text for text in now.failed_on if text.startswith(BONUS_LOST)]
+    grown = sum(any(part.whose == "baseline" for part in result.exceeded) for result in difference.results)
+    lost += [f"{plural(grown, 'cell')} grew by more than a budget allows"] if grown else []
     return (
         f"Since the baseline (as of {baseline.as_of}, {baseline.results:,} cells): {counts_line(difference.counts)}. "
-        f"Exit code {now.exit_code}{f': {lost[0]}' if lost else ' is that of the new run alone'}."
+        f"Exit code {now.exit_code}{': ' + '; '.join(lost) if lost else ' is that of the new run alone'}."
     )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -19,19 +18,20 @@ from export_core.matrix import Verdict
 from export_core.phrases import few, plural
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
+from export_core.report.cost_findings import cost_findings
+from export_core.report.finding import Finding
 from export_core.report.wording import (
     NEXT_STEPS,
     VERDICT_PHRASES,
     cell_sentence,
     error_size,
     evidence,
-    labelled_lines,
+    first_lines,
     named_folder,
     ranges,
     writer_and_reader,
 )
 
-_MOST_LINES = 20
 _UNFIT = "This is no broken promise: the golden's own writer cannot replay it{}."
 _TITLES = {
     Judgement.BROKEN: (0, "BROKEN PROMISE"),
@@ -39,29 +39,6 @@ _TITLES = {
     Judgement.KNOWN: (4, "known failure"),
     Judgement.OUTSIDE: (5, "outside the window"),
 }
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that a report says. `rank` sorts findings, the worst lowest; `title` is its kind.
-
-    `sentence` says it in a line, and `brief` in a shorter one, without the dates of a single cell; `details` are labels
-    with texts of one line or more. `results` are the cells that it
-    is about, and `cause` what they have in common: none where it is about the run.
-    """
-
-    rank: tuple[int, int]
-    title: str
-    sentence: str
-    details: tuple[tuple[str, str], ...] = ()
-    results: tuple[Result, ...] = ()
-    cause: Cause | None = None
-    brief: str = ""
-
-    @property
-    def text(self) -> str:
-        """The sentence, then the details, each on lines of its own behind its label."""
-        return "\n".join((self.sentence, *labelled_lines(self.details)))
 
 
 def findings(results: Sequence[Result], summary: Summary, folder: Path | None = None) -> list[Finding]:
@@ -75,6 +52,7 @@ def findings(results: Sequence[Result], summary: Summary, folder: Path | None = 
     collected += _of_the_run(
         0, "BROKEN PROMISE", [text for change in summary.custom_call_changes for text in change.broken]
     )
+    collected += cost_findings(results, summary)
     collected += _of_the_run(0, "FAIL ON", [f"{text}." for text in summary.failed_on])
     collected += _of_the_run(1, "INCOMPLETE", summary.uncovered)
     collected += _of_the_run(1, "NOTHING PROMISED", [summary.unpromised] if summary.unpromised else [])
@@ -113,10 +91,12 @@ def cells_of(some: Sequence[Finding], summary: Summary | None = None) -> str:
 
 
 def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
-    """The finding for one broken cell alone: a broken promise, if its reader differs from a writer that worked.
+    """The finding for one broken or costly cell: a broken promise, if its reader differs from a writer that worked.
 
     `issues` are the known upstream issues, of which it may show one.
     """
+    if result.judgement is Judgement.COSTLY:
+        return Finding((0, 0), "OVER BUDGET", cell_sentence(result), tuple(evidence(result)), (result,))
     issue = next((issue for issue in issues if issue.id == result.upstream), None)
     unfit = is_own_writer(result) and issue is None
     sentence = " ".join(filter(None, (cell_sentence(result), _UNFIT.format("") if unfit else "")))
@@ -212,7 +192,7 @@ def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[
     goldens: dict[str, list[Result]] = defaultdict(list)
     for result in group:
         goldens[result.golden].append(result)
-    lines = _first_lines([_golden_line(results) for results in goldens.values()])
+    lines = first_lines([_golden_line(results) for results in goldens.values()])
     return [("goldens", "\n".join(lines)), ("bits", _bits_sentence(list(goldens.values()), folder))]
 
 
@@ -234,11 +214,6 @@ def _bits_sentence(goldens: Sequence[Sequence[Result]], folder: Path | None) -> 
     return "the same in all these readers of a golden"
 
 
-def _first_lines(lines: Sequence[str]) -> list[str]:
-    rest = len(lines) - _MOST_LINES
-    return [*lines[:_MOST_LINES], *([f"and {rest} more, in results.jsonl"] if rest > 0 else [])]
-
-
 def _of_the_run(rank: int, title: str, texts: Sequence[str]) -> list[Finding]:
     """Findings about the run, in the order given, after those about cells."""
     return [Finding((rank, 1_000_000 + number), title, text) for number, text in enumerate(texts)]
@@ -256,7 +231,7 @@ def _flaky(results: Sequence[Result]) -> list[Finding]:
         f"{result.golden} in jaxlib {result.reader.jaxlib} on {result.platform}: {result.verdict}, {result.flaky}"
         for result in results
     ]
-    return [Finding((3, 0), "FLAKY", sentence, (("cells", "\n".join(_first_lines(cells))),), tuple(results))]
+    return [Finding((3, 0), "FLAKY", sentence, (("cells", "\n".join(first_lines(cells))),), tuple(results))]
 
 
 def _change(change: JudgedChange) -> Finding:

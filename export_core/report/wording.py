@@ -15,6 +15,7 @@ from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Verdict
 from export_core.phrases import plural
 from export_core.releases import Direction
+from export_core.report.cost_wording import limits_line
 from export_core.run_options import RESULTS
 
 VERDICT_PHRASES = {
@@ -59,6 +60,7 @@ NEXT_STEPS = {
 JUDGEMENT_MEANINGS = {
     Judgement.BROKEN: "promised, and it fails; or wrong numbers on any date",
     Judgement.INCOMPLETE: "has no result",
+    Judgement.COSTLY: "promised, and it works, but costs more than a budget allows",
     Judgement.KNOWN: "promised, and it fails exactly as the list of known failures says",
     Judgement.OUTSIDE: "not promised, and it fails",
     Judgement.BONUS: "not promised, and it works",
@@ -70,10 +72,12 @@ LEGEND = (
     "ok agrees · num different numbers · ref refused · err error · sig killed by a signal · time timed out · - not "
     "run\n"
     "comp compiled only: nothing ran\n"
-    "[..] outside the window · ! broken promise · k known failure · ~ flaky: had another verdict last time"
+    "[..] outside the window · ! broken promise · $ over a budget · k known failure · ~ flaky: had another verdict "
+    "last time"
 )
 
 _LONGEST_LINE = 300
+_MOST_LINES = 20
 
 
 def named_folder(folder: Path | None) -> str:
@@ -129,6 +133,7 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
     """The word for an exit code, and the numbers behind it."""
     promised, kept = sum(summary.promised.values()), summary.promised.get(Judgement.KEPT, 0)
     broken = _broken_facts(summary)
+    costly = _costly_facts(summary)
     if promised_nothing(summary):
         return "NOTHING PROMISED", "every cell is outside its window"
     if summary.exit_code == 3:
@@ -137,10 +142,13 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
         what = f"{missing:,} of {summary.planned:,} planned cells have no result that counts"
         if not missing:
             what = "the run does not cover what it must" if summary.uncovered else "no promise was tested"
-        return "INCOMPLETE", f"{what}; broken: {broken}" if broken else what
+        also = [f"broken: {broken}" if broken else "", f"costly: {costly}" if costly else ""]
+        return "INCOMPLETE", "; ".join(filter(None, (what, *also)))
     if summary.exit_code == 1:
         # Without a broken promise, a run fails by what the policy asks for in addition.
-        return "BROKEN" if broken else "FAILED", "; ".join(filter(None, (broken, *summary.failed_on)))
+        name = "BROKEN" if broken else "COSTLY" if costly else "FAILED"
+        also_costly = f"costly: {costly}" if broken and costly else costly
+        return name, "; ".join(filter(None, (broken, also_costly, *summary.failed_on)))
     counted = "the 1 promised cell" if promised == 1 else f"all {promised:,} promised cells"
     all_kept = counted if kept == promised else f"{kept:,} of {plural(promised, 'promised cell')}"
     if summary.exit_code == 4:
@@ -159,6 +167,12 @@ def _broken_facts(summary: Summary) -> str:
     if early:
         facts.append(f"{plural(early, 'golden')} with a custom call used too early")
     return f"{' and '.join(facts)}, {plural(causes, 'cause')}" if broken else " and ".join(facts)
+
+
+def _costly_facts(summary: Summary) -> str:
+    """``4 of 1,350 promised cells over a budget``; empty where none is."""
+    costly = summary.judgements.get(Judgement.COSTLY, 0)
+    return f"{costly:,} of {sum(summary.promised.values()):,} promised cells over a budget" if costly else ""
 
 
 def _readers_affected(summary: Summary) -> str:
@@ -218,8 +232,8 @@ def cell_mark(result: Result) -> str:
 
 
 def judgement_mark(result: Result) -> str:
-    """What follows the verdict in a table: ``!`` for broken, ``k`` for known, ``~`` for flaky."""
-    mark = {Judgement.BROKEN: "!", Judgement.KNOWN: "k"}.get(result.judgement, "")
+    """What follows the verdict in a table: ``!`` for broken, ``$`` for costly, ``k`` for known, ``~`` for flaky."""
+    mark = {Judgement.BROKEN: "!", Judgement.COSTLY: "$", Judgement.KNOWN: "k"}.get(result.judgement, "")
     return mark + ("~" if result.flaky else "")
 
 
@@ -242,8 +256,16 @@ def window_arithmetic(result: Result) -> str:
     )
 
 
+def first_lines(lines: Sequence[str]) -> list[str]:
+    """As many lines as evidence has room for, and how many more there are."""
+    rest = len(lines) - _MOST_LINES
+    return [*lines[:_MOST_LINES], *([f"and {rest} more, in results.jsonl"] if rest > 0 else [])]
+
+
 def outcome_line(result: Result) -> str:
     """What happened to a cell, in one line: its stage, then the first line of the message or the verdict."""
+    if result.exceeded:
+        return f"over a budget: {limits_line(result)}"
     return f"stage {result.stage}: {first_line(result.message) or result.verdict}"
 
 
@@ -258,6 +280,8 @@ def cell_sentence(result: Result) -> str:
     suffix = ""
     if result.verdict is Verdict.NUMERICS and not result.promised:
         suffix = ", which breaks the promise outside the window too"
+    if result.judgement is Judgement.COSTLY:
+        suffix = ", but costs more than a budget allows"
     return f"{writer_and_reader(result)}, {VERDICT_PHRASES[result.verdict]}{suffix}."
 
 
@@ -282,6 +306,7 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
         ("stage", str(result.stage)),
         *([("mode", "compiled only: nothing ran")] if result.mode is Mode.COMPILE else []),
         ("message", result.message or str(result.verdict)),
+        ("budgets", "\n".join(limits_line(result).split("; "))),
         ("device", ", ".join(filter(None, (result.device, result.driver)))),
         ("foreseen", result.foreseen),
         ("flaky", result.flaky),

@@ -11,8 +11,10 @@ from typing import Any
 
 import msgspec
 
+from export_core.judge.budgets import with_budgets
+from export_core.judge.cost import FIGURES, CostChange, change_in
 from export_core.judge.fail_on import lost_bonuses
-from export_core.judge.gate import Summary, exit_code_of
+from export_core.judge.gate import RunFacts, Summary, exit_code_of, summarize
 from export_core.judge.judgement import judge_again
 from export_core.judge.result import WORST_FIRST, Judgement, Result
 from export_core.matrix import Verdict
@@ -23,12 +25,13 @@ from export_core.runs.errors import IncompleteResults, RunError
 from export_core.runs.plan_record import PlanRecord, plan_of
 from export_core.runs.results import policy_of, read_run
 
-_WORKS, _ACCEPTED, _BROKEN, _NO_RESULT = range(4)
+_WORKS, _ACCEPTED, _COSTLY, _BROKEN, _NO_RESULT = range(5)
 _LEVELS = {
     Judgement.KEPT: _WORKS,
     Judgement.BONUS: _WORKS,
     Judgement.KNOWN: _ACCEPTED,
     Judgement.OUTSIDE: _ACCEPTED,
+    Judgement.COSTLY: _COSTLY,
     Judgement.BROKEN: _BROKEN,
     Judgement.INCOMPLETE: _NO_RESULT,
 }
@@ -75,13 +78,27 @@ class CellDifference:
 class BaselineDifference:
     """Two runs, both judged by the policy of the new one. `caveats`: why a change may not come from the cell itself.
 
-    `now` is the summary of the new run, with the exit code that it has where the policy forbids to lose a bonus.
+    `now` is the summary of the new run, with the exit code that it has where the policy forbids to lose a bonus or to
+    grow; `results` are its results, judged so.
     """
 
     baseline: Summary
     now: Summary
     cells: list[CellDifference]
     caveats: list[str]
+    results: Sequence[Result] = ()
+
+    @property
+    def costs(self) -> list[tuple[CellDifference, CostChange]]:
+        """The figures that are not the same in both runs, with their cells, the largest change first."""
+        changes = [
+            (cell, change)
+            for cell in self.cells
+            if cell.then and cell.now
+            for figure in FIGURES
+            if (change := change_in(cell.then, cell.now, figure))
+        ]
+        return sorted(changes, key=lambda item: -item[1].size)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -108,6 +125,8 @@ def compare_with_baseline(
     if folder.resolve() == baseline.resolve():
         raise RunError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
     before, old, rejudged = _judged_baseline(baseline, policy)
+    if (grown := with_budgets(results, policy, old)) != results:
+        results, summary = grown, summarize(grown, policy, RunFacts.from_summary(summary))
     # Of runs without a common cell, everything would be new or gone, and nothing worse.
     new = {result.key: result for result in results}
     if old.keys().isdisjoint(new):
@@ -132,7 +151,7 @@ def compare_with_baseline(
     if lost := lost_bonuses([(cell.then, cell.now) for cell in cells], policy):
         summary = msgspec.structs.replace(summary, failed_on=[*summary.failed_on, *lost])
         summary = msgspec.structs.replace(summary, exit_code=exit_code_of(summary))
-    return BaselineDifference(before, summary, cells, caveats)
+    return BaselineDifference(before, summary, cells, caveats, results)
 
 
 def _judged_baseline(folder: Path, policy: Policy) -> tuple[Summary, dict[CellKey, Result], int]:
@@ -141,7 +160,9 @@ def _judged_baseline(folder: Path, policy: Policy) -> tuple[Summary, dict[CellKe
         results, summary, _ = read_run(folder)
     except IncompleteResults as error:  # the new run is not incomplete because of it
         raise RunError(f"--baseline: {error}") from None
-    judged = {result.key: judge_again(result, policy) for result in results}
+    judged = {
+        result.key: result for result in with_budgets((judge_again(result, policy) for result in results), policy)
+    }
     rejudged = sum(result.judgement != judged[result.key].judgement for result in results)
     return summary, judged, rejudged
 
@@ -208,7 +229,7 @@ class _Plans:
             ("tool", then.tool, now.tool),
             ("as of", then.as_of, now.as_of),
             *((key, then.selection.get(key), value) for key, value in now.selection.items()),
-            *((key, then.limits.get(key), value) for key, value in now.limits.items()),
+            *((key, then.limits.get(key, 0.0), value) for key, value in now.limits.items()),
             ("newest jaxlib", before.calendar.get("newest_jaxlib"), after.calendar.get("newest_jaxlib")),
         ]
         different = [f"{name} {_text(old)}, now {_text(new)}" for name, old, new in values if old != new]

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.judge.accepted import merge_accepted
+from export_core.judge.budgets import with_budgets
 from export_core.judge.causes import with_causes
 from export_core.judge.gate import INCOMPLETE, RunFacts, ShardOf, Summary, in_order, summarize
 from export_core.judge.result import Result
@@ -64,8 +65,10 @@ def merge_shards(folders: Sequence[Path]) -> MergedRun:
     missing = _missing_shards(parts)
     # After their plans: that a shard is of another plan says more than which of its hashes differs.
     runs = [read_run(part.folder) for part in parts]
-    # The causes of a shard are those of its own cells.
-    results = with_causes(in_order(result for run in runs for result in run.results))
+    # By the policy of any of them: all have the hash that is in the plan.
+    policy = policy_of(runs[0].summary)
+    # The causes of a shard are those of its own cells, and the cell of a golden's own writer may be in another one.
+    results = with_causes(with_budgets(in_order(result for run in runs for result in run.results), policy))
     own_cells = cells_by_place((result.key for result in results), first.goldens)
     # Each shard has the cells of its own plan.json: together they are those of the plan, unless one was changed.
     if len(results) >= first.planned if missing else hash_of(own_cells) != first.cells:
@@ -74,8 +77,7 @@ def merge_shards(folders: Sequence[Path]) -> MergedRun:
             f"{len(results)} results, and not of these cells. Run the shards again."
         )
     summaries = [run.summary for run in runs]
-    # By the policy of any of them: all have the hash that is in the plan.
-    summary = summarize(results, policy_of(summaries[0]), _merged_facts(summaries, first, whole=not missing))
+    summary = summarize(results, policy, _merged_facts(summaries, first, whole=not missing))
     return MergedRun(msgspec.structs.replace(first, shard="", own_cells=own_cells), results, summary, missing)
 
 

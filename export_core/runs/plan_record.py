@@ -32,7 +32,7 @@ _DIFFERENCES = {
     "cells": "other cells",
     "wheels": "other wheel files",
     "policy": "another policy",
-    "limits": "another --timeout or --memory",
+    "limits": "another --timeout, --memory or --repeat",
 }
 _HASHED = ("calendar", "goldens", "cells", "wheels", "policy")
 """What a person could not read: a message says only that it is another one."""
@@ -59,7 +59,7 @@ class PlanRecord(msgspec.Struct, frozen=True):
     policy: str
     """A hash of the policy."""
     limits: dict[str, float]
-    """The limits of one cell: seconds, bytes."""
+    """The limits of one cell: seconds, bytes, repetitions."""
     wheels: str
     """A hash of the unpublished wheels."""
     calendar: dict[str, Any]
@@ -126,7 +126,8 @@ def record_of(plan: Plan, policy: Policy, limits: Limits, shard: str = "", part:
         cells=hash_of(own_cells),
         planned=len(plan.cells),
         policy=policy_hash(recorded_policy(policy)),
-        limits={"timeout": limits.timeout, "memory": float(limits.memory)},  # as it is read back
+        # As it is read back.
+        limits={"timeout": limits.timeout, "memory": float(limits.memory), "repeat": float(limits.repeat)},
         wheels=hash_of([plan.sources.content(reader) for reader in plan.readers]),
         calendar=calendar_facts(plan.calendar, plan.as_of),
         own_cells=cells_by_place((cell.key for cell in part.cells), goldens) if part else own_cells,

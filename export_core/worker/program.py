@@ -14,14 +14,16 @@ Requests come as JSON lines on stdin, replies leave as JSON lines on the descrip
 
     {"id": 1, "artifact": PATH, "checks": [CHECK, ...], "register": [[MODULE, PATH], ...], "devices": 1, "x64": false,
      "timeout": 60.0, "memory": BYTES, "platform": "cpu", "described": {"name": ..., "options": {...}} or null,
-     "warm": false}
+     "warm": false, "repeat": 0}
     {"id": 1, "stage": "run", "check": "", "end": "ok"|"error"|"fault"|"crash"|"timeout"|"memory", "type": ...,
      "message": ..., "refusals": {NAME: MESSAGE}, "failed": {NAME: MESSAGE}, "variant": ..., "shardings": [...],
-     "device": ..., "driver": ..., "signal": ..., "stderr": ..., "seconds": ...}
+     "device": ..., "driver": ..., "signal": ..., "stderr": ..., "seconds": ..., "cost": {NAME: NUMBER or null},
+     "timings": {NAME: NUMBER or a list of them}}
 
 With a described device the cell ends when it is compiled for such devices: nothing runs. An error in the stage
 "environment", in which the devices are looked for, is no fault of the artifact. A "fault" is one of the machine: it
-says nothing about the artifact.
+says nothing about the artifact. "cost" and "timings" are those of the plain call, which runs "repeat" more times: only
+for its time.
 
 A CHECK is one call of the artifact, in this order, the plain one first and with the name "":
 
@@ -45,8 +47,10 @@ import gc
 import importlib
 import importlib.machinery
 import importlib.util
+import inspect
 import json
 import os
+import re
 import selectors
 import signal
 import sys
@@ -91,15 +95,17 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
     """Take one artifact through its stages. `say` reports each stage before it starts."""
     devices = prepare_devices(request, say)
     say({"stage": "read"})
+    data = bytearray(os.path.getsize(request["artifact"]))
     with open(request["artifact"], "rb") as file:
-        data = bytearray(file.read())
+        file.readinto(data)
     for module, path in request["register"]:
         register(module, path)
     say({"stage": "deserialize"})
     export = export_module()
-    exported = export.deserialize(data)
-    say({"stage": "module"})
-    exported.mlir_module()
+    seconds, exported = timed(export.deserialize, data)
+    del data  # the largest thing in memory, of which jax has made a copy
+    say({"stage": "module", "timings": {"deserialize": seconds}})
+    parse_module(exported)
     if request.get("warm"):
         trace_linear_algebra()
 
@@ -107,7 +113,7 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
         if request["described"]:
             compile_check(export, exported, check, devices, say, learn=learn)
         else:
-            run_check(export, exported, check, say, learn=learn)
+            run_check(export, exported, check, say, learn=learn, repeat=request["repeat"])
 
     for check in request["checks"]:
         say({"stage": "lower", "check": check["name"]})
@@ -164,34 +170,50 @@ class SourceOnly(importlib.machinery.SourceFileLoader):
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
-def run_check(export: Any, exported: Any, check: dict[str, Any], say: Say, *, learn: bool = False) -> None:
+def run_check(
+    export: Any, exported: Any, check: dict[str, Any], say: Say, *, learn: bool = False, repeat: int = 0
+) -> None:
     """One call of the artifact: lower, compile, run, and write what comes out."""
     import jax
 
     exported, leaves = derivative_and_arguments(exported, check)
     args, kwargs = placed_arguments(exported, leaves, check)
     with mesh_around(check, leaves, jax.devices()):
-        lowered = jax.jit(call_of(export, exported)).lower(*args, **kwargs)
-    compiled = compile_lowered(lowered, check, say, learn=learn)
+        seconds, lowered = timed(jax.jit(call_of(export, exported)).lower, *args, **kwargs)
+    compiled = compile_lowered(lowered, seconds, check, say, learn=learn)
     say({"stage": "run"})
-    results = jax.tree_util.tree_leaves(compiled(*args, **kwargs))
+    seconds, results = timed(lambda: jax.block_until_ready(jax.tree_util.tree_leaves(compiled(*args, **kwargs))))
     if check["outputs"] is None:
         return
+    if not check["name"]:
+        say({"timings": {"run": seconds, "peak_bytes": peak_bytes()}})
     save_outputs(check["outputs"], results)
     if not check["name"] and check["mesh"]:
         say({"shardings": [parts(value) for value in results]})
+    # With ordered effects a compiled program takes a token from its first call that it lacks in the second.
+    takes_token = bool(getattr(exported, "ordered_effects", ()))
+    if repeat and not check["name"] and not takes_token:
+        runs = [timed(lambda: jax.block_until_ready(compiled(*args, **kwargs)))[0] for _ in range(repeat)]
+        say({"timings": {"runs": runs}})
     for variant in check.get("variants", ()):
         say({"variant": variant["name"]})
         try:
-            # With ordered effects a compiled program takes a token from its first call that it lacks in the second.
-            again = variant["options"] or getattr(exported, "ordered_effects", ())
-            program = lowered.compile(compiler_options=variant["options"] or None) if again else compiled
-            args, kwargs = placed_arguments(exported, load_leaves(variant["inputs"]), check)
-            save_outputs(variant["outputs"], jax.tree_util.tree_leaves(program(*args, **kwargs)))
+            again = variant["options"] or takes_token
+            options = variant["options"] or None
+            # No name here holds the program: its memory is free when the next one is compiled.
+            run_variant(exported, lowered.compile(compiler_options=options) if again else compiled, check, variant)
         except Exception as error:
             if is_machine_fault(error):
                 raise
             say({"failed": {variant["name"]: "%s: %s" % (type(error).__name__, whole_message(error))}})
+
+
+def run_variant(exported: Any, program: Any, check: dict[str, Any], variant: dict[str, Any]) -> None:
+    """The call once more, with the inputs of a variant."""
+    import jax
+
+    args, kwargs = placed_arguments(exported, load_leaves(variant["inputs"]), check)
+    save_outputs(variant["outputs"], jax.tree_util.tree_leaves(program(*args, **kwargs)))
 
 
 def trace_linear_algebra() -> None:
@@ -238,8 +260,8 @@ def compile_check(
     # A call without arguments compiles for the devices of its results.
     outputs = {} if check["mesh"] else {"out_shardings": one}
     with mesh_around(check, leaves, devices):
-        lowered = jax.jit(call_of(export, exported), **outputs).lower(*args, **kwargs)
-    compile_lowered(lowered, check, say, learn=learn)
+        seconds, lowered = timed(jax.jit(call_of(export, exported), **outputs).lower, *args, **kwargs)
+    compile_lowered(lowered, seconds, check, say, learn=learn)
 
 
 def derivative_and_arguments(exported: Any, check: dict[str, Any]) -> tuple[Any, list[Any]]:
@@ -254,10 +276,13 @@ def derivative_and_arguments(exported: Any, check: dict[str, Any]) -> tuple[Any,
     return exported, load_leaves(check["inputs"])
 
 
-def compile_lowered(lowered: Any, check: dict[str, Any], say: Say, *, learn: bool) -> Any:
-    """The stage between lowering and running."""
+def compile_lowered(lowered: Any, lowering: float, check: dict[str, Any], say: Say, *, learn: bool) -> Any:
+    """The stage between lowering, which took so many seconds, and running."""
     say({"stage": "compile"})
-    compiled = lowered.compile()
+    seconds, compiled = timed(lowered.compile)
+    if not check["name"]:
+        times = {"lower": lowering, "compile": seconds, "peak_bytes": peak_bytes()}
+        say({"cost": cost_of(compiled), "timings": times})
     if check.get("dump"):
         dump(check, "compiled.hlo", compiled.as_text)
     if learn:  # before the run: linear algebra may die there
@@ -272,6 +297,87 @@ def dump(check: dict[str, Any], name: str, text: Callable[[], Any]) -> None:
             file.write(str(text() or ""))
     except Exception as error:
         print("no %s: %s" % (name, error), file=sys.stderr)
+
+
+# --- one cell: what it costs ------------------------------------------------------------------------------------------
+
+MEMORY = {
+    "temp_bytes": "temp_size_in_bytes",
+    "argument_bytes": "argument_size_in_bytes",
+    "output_bytes": "output_size_in_bytes",
+    "alias_bytes": "alias_size_in_bytes",
+    "code_bytes": "generated_code_size_in_bytes",
+}
+ESTIMATES = {"flops": "flops", "transcendentals": "transcendentals", "bytes_accessed": "bytes accessed"}
+KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys((*MEMORY, "instructions", "fusions", "peak_bytes"), (int,)),
+    **dict.fromkeys((*ESTIMATES, "deserialize", "lower", "compile", "run"), (int, float)),
+}
+# A line of HLO as text: "  ROOT %name = f32[2]{0} fusion(%other), kind=kLoop", where the shape may have T(8,128) in it.
+INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?[^ ]+ = .*? ([a-z][a-z0-9-]*)\(", re.MULTILINE)
+
+
+def timed(do: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[float, Any]:
+    """How many seconds a call took, and what it returned."""
+    started = time.perf_counter()
+    result = do(*args, **kwargs)
+    return round(time.perf_counter() - started, 6), result
+
+
+def peak_bytes() -> int | None:
+    """The most resident memory that this process had so far; None where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def cost_of(compiled: Any) -> dict[str, Any]:
+    """What the compiler says of a program. What this release or platform does not say is None, and is no error."""
+    figures: dict[str, Any] = {}
+    for look in (memory_figures, estimated_figures, counted_figures):
+        try:
+            figures.update(look(compiled))
+        except Exception:  # such as "Unimplemented", of some plugins
+            continue
+    return {name: value if is_figure(value, KINDS[name]) else None for name, value in figures.items()}
+
+
+def memory_figures(compiled: Any) -> dict[str, Any]:
+    """Sizes of buffers and of code."""
+    stats = compiled.memory_analysis()
+    return {name: getattr(stats, field, None) for name, field in MEMORY.items()}
+
+
+def estimated_figures(compiled: Any) -> dict[str, Any]:
+    """XLA's own estimate of the work. Until 0.4.38 it is a list with one for each program."""
+    estimate = compiled.cost_analysis()
+    estimate = estimate[0] if isinstance(estimate, list) else estimate
+    # XLA leaves zeros out, and has -1 for what it cannot estimate.
+    return {name: estimate.get(key, 0.0) for name, key in ESTIMATES.items()} if estimate else {}
+
+
+def counted_figures(compiled: Any) -> dict[str, Any]:
+    """Instructions of the optimized program. Its text spells out no large constant."""
+    text = compiled.as_text()
+    opcodes = INSTRUCTION.findall(text)
+    return {"instructions": len(opcodes), "fusions": opcodes.count("fusion")} if opcodes else {}
+
+
+def is_figure(value: Any, kinds: tuple[type, ...] = (int, float)) -> bool:
+    """Whether this is a number that a reply can hold: neither negative, nor NaN, nor infinite."""
+    return type(value) in kinds and 0 <= value < 1 << 63
+
+
+def are_figures(value: Any) -> bool:
+    """Whether these are figures by name, as `Cost` and `Timings` of protocol.py have them."""
+    return isinstance(value, dict) and all(
+        figure is None
+        or (name in KINDS and is_figure(figure, KINDS[name]))
+        or (name == "runs" and isinstance(figure, list) and all(map(is_figure, figure)))
+        for name, figure in value.items()
+    )
 
 
 # --- one cell: devices, arguments and outputs -------------------------------------------------------------------------
@@ -419,6 +525,24 @@ def export_module() -> Any:
     """`jax.export` since 0.4.30, `jax.experimental.export` before."""
     is_new = importlib.util.find_spec("jax.export")
     return importlib.import_module("jax.export" if is_new else "jax.experimental.export")
+
+
+def parse_module(exported: Any) -> None:
+    """Have jaxlib parse the module. Until 0.10.0 jax then also prints it: large constants take several times as much.
+
+    What is not public may be gone in a later release, and then it is printed.
+    """
+    try:
+        from jax._src.interpreters import mlir
+
+        if "serialized" not in inspect.signature(exported.mlir_module).parameters:
+            raise AttributeError("mlir_module")
+        context = mlir.make_ir_context()
+    except (ImportError, AttributeError):
+        exported.mlir_module()
+        return
+    with context:
+        exported.mlir_module(serialized=False)
 
 
 def call_of(export: Any, exported: Any) -> Any:
@@ -648,12 +772,14 @@ class Transcript:
         self.fields.update((key, message[key]) for key in REPLIED if key in message)
         for name in ("refusals", "failed"):
             self.fields[name].update(message.get(name, {}))
+        if "timings" in message:
+            self.fields["timings"] = {**self.fields.get("timings", {}), **message["timings"]}
         self.modules = message.get("modules", self.modules)
         self.pages = message.get("pages", self.pages)
         self.end = message if "end" in message else {}
 
 
-REPLIED = ("stage", "check", "variant", "shardings", "device", "driver")
+REPLIED = ("stage", "check", "variant", "shardings", "device", "driver", "cost")
 """What of a cell's messages goes into its reply, the latest of each."""
 STAGES = ("environment", "read", "deserialize", "module", "lower", "compile", "run")
 
@@ -665,6 +791,7 @@ FORMS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("modules", "shardings"), lambda value: isinstance(value, list) and are_all(value, str)),
     "pages": lambda value: isinstance(value, list) and are_all(value, int) and len(value) % 2 == 0,
     **dict.fromkeys(("refusals", "failed"), lambda value: isinstance(value, dict) and are_all(value.values(), str)),
+    **dict.fromkeys(("cost", "timings"), are_figures),
 }
 """What a cell's messages hold, and in which form."""
 

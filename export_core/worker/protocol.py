@@ -67,7 +67,8 @@ class Request(msgspec.Struct, frozen=True):
 
     `checks` are the calls in order, the plain one first; `register` names modules and the files they are imported from.
     `described` is a device of the platform to compile for, None to run where it is. `warm` asks for a process that has
-    traced linear algebra before, without which releases until 0.9.2 crash in LAPACK.
+    traced linear algebra before, without which releases until 0.9.2 crash in LAPACK. The plain call
+    runs `repeat` more times, for its time alone.
     """
 
     artifact: str
@@ -80,6 +81,55 @@ class Request(msgspec.Struct, frozen=True):
     platform: str = "cpu"
     described: Described | None = None
     warm: bool = False
+    repeat: int = 0
+
+
+class Cost(msgspec.Struct, frozen=True, gc=False):
+    """What the compiler says that the plain call needs: the same each time. Null where a release or platform is silent.
+
+    With several devices it is said of the program of one of them.
+    """
+
+    temp_bytes: int | None = None
+    """Bytes of temporary buffers."""
+    argument_bytes: int | None = None
+    """Bytes of arguments."""
+    output_bytes: int | None = None
+    """Bytes of outputs."""
+    alias_bytes: int | None = None
+    """Bytes of outputs that share their buffer with an argument."""
+    code_bytes: int | None = None
+    """Bytes of generated code."""
+    flops: float | None = None
+    """Floating-point operations, as XLA estimates them."""
+    transcendentals: float | None = None
+    """Evaluations of functions such as exp and sin, as XLA estimates them."""
+    bytes_accessed: float | None = None
+    """Bytes read and written, as XLA estimates them."""
+    instructions: int | None = None
+    """HLO instructions after optimization, in all computations."""
+    fusions: int | None = None
+    """Those of them that are fusions."""
+
+
+class Timings(msgspec.Struct, frozen=True, gc=False):
+    """How long the plain call took, in seconds of wall time, and the memory of its process: other figures each time.
+
+    Null for what was not done.
+    """
+
+    deserialize: float | None = None
+    """To read the artifact."""
+    lower: float | None = None
+    """To trace and lower its call."""
+    compile: float | None = None
+    """To compile it."""
+    run: float | None = None
+    """To run it for the first time, until its outputs are there."""
+    runs: tuple[float, ...] = ()
+    """To run it again: one for each repetition that `--repeat` asked for."""
+    peak_bytes: int | None = None
+    """The most resident memory that the process of the cell had, with what it shares with its worker."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -87,7 +137,7 @@ class Reply(msgspec.Struct, frozen=True):
 
     `refusals` are the messages of the calls that had to be refused, `failed` those of the variants that raised, and
     `variant` is the last one that began; `shardings` says where the outputs of the plain call were; `device` and
-    `driver` what a platform other than the CPU had.
+    `driver` what a platform other than the CPU had. `cost` and `timings` are those of the plain call.
     """
 
     stage: Stage
@@ -104,6 +154,8 @@ class Reply(msgspec.Struct, frozen=True):
     signal: int | None = None
     stderr: str = ""
     seconds: float = 0.0
+    cost: Cost | None = None
+    timings: Timings | None = None
 
 
 class Worker(Protocol):

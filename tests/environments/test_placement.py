@@ -29,6 +29,8 @@ from export_core.report import print_plan
 from export_core.report.findings import findings
 from export_core.worker.protocol import Stage
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 NEWEST = release("0.12.0.1")
 
 

@@ -28,6 +28,8 @@ from export_core.matrix.checks import request_of
 from export_core.matrix.limits import Limits
 from export_core.releases.calendar import version_key
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 STORED = Path(__file__).parents[2] / "golden"
 SHARDED = Path(__file__).parents[1] / "artifact" / "data" / "0.6.2" / "sharded.jaxexport"
 SHARDED_GOLDENS = [

@@ -26,6 +26,8 @@ from export_core.releases import JaxlibRelease
 from export_core.runs.plan_record import PlanRecord, policy_hash
 from export_core.worker.protocol import Stage
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 CRASH = result(Verdict.CRASH, Judgement.BROKEN, case="t.b", stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
 WRONG = [
     result(Verdict.NUMERICS, Judgement.BROKEN, case=case, reader="0.8.1", message="max abs 2", promised=False)

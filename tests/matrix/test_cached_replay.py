@@ -30,6 +30,8 @@ from export_core.policy import Policy
 from export_core.releases import Release, load_calendar
 from export_core.worker.protocol import Stage
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 FILES = {ARTIFACT: "a", INPUTS: "i", OUTPUTS: "o"}
 PLAIN = golden("t.a", files=FILES)
 READER = release("0.12.0.1")

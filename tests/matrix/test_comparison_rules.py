@@ -25,6 +25,8 @@ from export_core.releases import load_calendar
 from export_core.run_options import RunOptions
 from export_core.session import Interpreter, run_matrix
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 RULE = NumbersRule(("t.f",), "measured", rtol=1e-3, location="/home/me/export_compat.yaml:12")
 QUIRK = Quirk(
     "t.f", "*", "rounded otherwise", "me", "#7", added=day("2026-10-01"), rtol={"float32": 0.5},

@@ -62,6 +62,9 @@ def test_broken_artifacts_fail_to_compile_and_sound_ones_do_not(planted, platfor
     sound = found["sound"]
     assert (sound.verdict, sound.stage) == (Verdict.COMPILED, "compile"), sound.message
     assert sound.device == {"tpu": "TPU v5 lite", "cuda": "NVIDIA H100 80GB HBM3"}[platform]
+    assert None not in (sound.cost.temp_bytes, sound.cost.output_bytes, sound.cost.instructions, sound.cost.fusions)
+    assert (sound.cost.flops is None) == (platform == "cuda"), "its plugin estimates nothing without a device"
+    assert (sound.timings.compile > 0, sound.timings.run) == (True, None)
     missing = found["missing_target"]
     assert (missing.verdict, missing.stage) == (Verdict.ERROR, "compile")
     assert "planted_target" in missing.message

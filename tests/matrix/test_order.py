@@ -21,6 +21,8 @@ from export_core.releases import load_calendar
 from export_core.worker.errors import WorkerDied
 from export_core.worker.protocol import Stage
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 OLD, NEW = release("0.9.2"), release("0.12.0.1")
 
 

@@ -10,13 +10,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from making import golden, release
 
 from export_core.comparing.compare import Difference, DifferingElement
 from export_core.matrix import Cell, Outcome, Verdict
-from export_core.matrix.outcome_cache import FILE, STORED_DAYS, OutcomeCache
-from export_core.worker.protocol import Stage
+from export_core.matrix.outcome_cache import FILE, STORED_DAYS, CachedOutcome, OutcomeCache
+from export_core.worker.protocol import Cost, Stage, Timings
 
 CELL = Cell(golden(), release("0.12.0.1"), "cpu")
 WRONG = Difference(
@@ -36,7 +37,15 @@ WRONG = Difference(
 )
 NUMERICS = Outcome(CELL, Stage.COMPARE, Verdict.NUMERICS, "a\nb é", None, "said\x00", WRONG, 0.25, outputs="0a")
 PASS = Outcome(
-    CELL, Stage.COMPARE, Verdict.PASS, difference=Difference(True, 0.0, 0.0), seconds=1.5, outputs="0b", as_written=True
+    CELL,
+    Stage.COMPARE,
+    Verdict.PASS,
+    difference=Difference(True, 0.0, 0.0),
+    seconds=1.5,
+    outputs="0b",
+    as_written=True,
+    cost=Cost(temp_bytes=1, flops=2.5),
+    timings=Timings(compile=0.5, runs=(0.25,)),
 )
 CRASH = Outcome(CELL, Stage.RUN, Verdict.CRASH, "died by signal 11 (SIGSEGV)", 11)
 
@@ -64,6 +73,12 @@ def test_an_outcome_is_read_back_as_it_was(tmp_path):
     found = kept(tmp_path / "new", "wrong", "right", "dead", "unknown")
     wanted = {"dead": CRASH, "right": PASS, "wrong": NUMERICS}
     assert repr(dict(sorted(found.items()))) == repr(wanted), "repr, since nan is not itself"
+
+
+def test_a_row_without_costs_is_still_an_outcome():
+    row = msgspec.to_builtins(CachedOutcome.from_outcome(PASS))[:-2]
+    read = msgspec.msgpack.decode(msgspec.msgpack.encode(row), type=CachedOutcome).for_cell(CELL)
+    assert read == dataclasses.replace(PASS, cost=None, timings=None)
 
 
 def test_more_keys_than_a_query_takes_are_all_found(tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import making
 import pytest
-from replaying import misbehaving, replayed
+from replaying import START, misbehaving, replayed
 
 import export_core.matrix.replay as matrix_run
 from export_core.environments.environment import this_interpreter
@@ -20,6 +20,7 @@ from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.checks import request_of
 from export_core.releases import load_calendar
 from export_core.worker import client as pool
+from export_core.worker import processes
 from export_core.worker.client import ForkingWorker, FreshInterpreters, start_worker
 from export_core.worker.protocol import Stage
 from export_core.worker.warm_workers import WarmWorkers
@@ -33,7 +34,8 @@ def told(outcome: Outcome) -> tuple[Verdict, Stage, int | None]:
 
 
 @BOTH
-def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork):
+def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork, monkeypatch):
+    monkeypatch.setattr(processes, "start", START)  # workers that are no forks
     cases = WELL if fork else ("keys", "every_dtype", "x64")  # without fork each imports jax anew
     found = run(*cases, fork=fork, environment_of=this_interpreter)
     for case, outcome in found.items():
@@ -43,6 +45,8 @@ def test_goldens_of_this_interpreter_pass_in_this_interpreter(run, fork):
         assert outcome.as_written, "this interpreter wrote it"
         assert len(outcome.outputs) == 16
         assert outcome.seconds > 0
+        assert outcome.cost.instructions
+        assert outcome.timings.run > 0
 
 
 def test_other_numbers_are_told_with_the_place_and_the_size(run):
@@ -101,6 +105,8 @@ def test_a_cell_that_eats_memory_is_killed_with_a_reason(run, fork):
     found = run("eats_memory", "waves", memory=900 << 20, fork=fork)
     assert told(found["eats_memory"])[:2] == (Verdict.CRASH, Stage.RUN)
     assert found["eats_memory"].message == "killed: it used more than the limit of 0.9 GiB"
+    assert found["eats_memory"].cost.instructions, "it was compiled"
+    assert found["eats_memory"].timings.run is None
     assert found["waves"].verdict is Verdict.PASS
 
 

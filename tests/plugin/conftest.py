@@ -9,7 +9,7 @@ import sys
 import textwrap
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ import pytest
 import yaml
 from msgspec import structs
 from warm_pytest import WarmPytest
+from warm_worker import warm_worker
 
+from export_core.environments.environment import CELL_VARIABLES
 from export_core.goldens import GoldenStore
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.releases import load_calendar
@@ -71,6 +73,8 @@ class Project:
 
     folder: Path
     warm: WarmPytest
+    noise: bool
+    """Whether runs that are no new interpreters measure the noise of goldens."""
 
     @property
     def goldens(self) -> Path:
@@ -89,14 +93,14 @@ class Project:
     ) -> Run:
         """Run pytest in a process of its own: a fork of one that has imported jax, or a new interpreter.
 
-        It is a new one if `cold`, and with variables, some of which are read when jax is imported.
+        It is a new one if `cold`, and with variables of others than jaxexport: some are read when jax is imported.
         """
         report, output = (self.folder.parent / f"{self.folder.name}.{kind}" for kind in ("xml", "txt"))
         report.unlink(missing_ok=True)
         arguments, cwd = [f"--junitxml={report}", *words], cwd or self.folder
         variables = {**own_variables(), **(environment or {})}
-        if environment is None and not cold:
-            code = self.warm.run(arguments, cwd, variables, output)
+        if not cold and all(name.startswith("JAXEXPORT_") for name in environment or ()):
+            code = self.warm.run(arguments, cwd, variables, output, noise=self.noise)
         else:
             with output.open("wb") as file:
                 command = [sys.executable, "-m", "pytest", *arguments]
@@ -106,7 +110,7 @@ class Project:
     def copy(self, folder: Path) -> Project:
         """The same project elsewhere."""
         ignored = shutil.ignore_patterns("__pycache__", ".pytest_cache")
-        return Project(Path(shutil.copytree(self.folder, folder, ignore=ignored)), self.warm)
+        return replace(self, folder=Path(shutil.copytree(self.folder, folder, ignore=ignored)))
 
     def stored(self, below: str = "") -> dict[str, bytes]:
         """Every file of the goldens, or of those in one folder of them, by its path there."""
@@ -150,18 +154,20 @@ def own_variables() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def warm_pytest() -> Iterator[WarmPytest]:
-    warm = WarmPytest(own_variables())
-    yield warm
-    warm.close()
+def warm_pytest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmPytest]:
+    path = tmp_path_factory.mktemp("worker") / "socket"
+    with warm_worker(path, CELL_VARIABLES):
+        warm = WarmPytest(own_variables(), path)
+        yield warm
+        warm.close()
 
 
 @pytest.fixture(scope="session")
 def projects(tmp_path_factory: pytest.TempPathFactory, warm_pytest: WarmPytest) -> Projects:
     """Make a project of these files, with the strictest ini file that users have: ``projects(test_a="...")``."""
 
-    def make(**files: str) -> Project:
-        made = Project(tmp_path_factory.mktemp("user") / "project", warm_pytest)
+    def make(*, noise: bool = False, **files: str) -> Project:
+        made = Project(tmp_path_factory.mktemp("user") / "project", warm_pytest, noise)
         made.folder.mkdir()
         (made.folder / "pytest.ini").write_text(INI)
         made.write(**files)

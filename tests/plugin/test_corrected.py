@@ -31,7 +31,7 @@ POLICY = "export_compat.yaml"
 @pytest.fixture(scope="module")
 def written(projects: Projects) -> Project:
     """Two generations whose outputs are 1e-3 off, far more than the default allows."""
-    project = projects(test_a=TEST.replace("MARKED", ""))
+    project = projects(noise=True, test_a=TEST.replace("MARKED", ""))
     assert project.pytest("--update-goldens").code == 0
     project.add_older_generation(CASE)
     for golden in GoldenStore(project.goldens).generations(CASE):
@@ -74,6 +74,13 @@ def test_a_marker_as_the_goldens_recorded_is_not_mentioned(project: Project) -> 
     (project.folder / POLICY).write_text(f"numbers: [{{cases: [{CASE}], atol: 0.01, reason: measured}}]")
     checked = project.pytest()
     assert (checked.code, "compared as the marker" in checked.text) == (0, False), checked.text
+
+
+def test_a_test_is_over_the_budget_of_its_marker(project: Project) -> None:
+    mark(project, "compare='shape', budgets={'max_output_bytes': 15}")
+    failure = project.pytest()["test_wave"].text
+    assert "OVER BUDGET: test_a.test_wave" in failure
+    assert "budgets    output_bytes 16, more than 15 (max_output_bytes, marker)" in failure
 
 
 def test_a_stricter_rule_outranks_the_marker_and_is_named(project: Project) -> None:
@@ -122,7 +129,7 @@ def test_chaos(export_golden):
 
 
 def test_a_rule_accepts_a_new_golden_whose_numbers_prove_nothing(projects: Projects) -> None:
-    project = projects(test_a=CHAOS)
+    project = projects(noise=True, test_a=CHAOS)
     assert "nothing was stored" in project.pytest("--update-goldens")["test_chaos"].text
     (project.folder / POLICY).write_text("numbers: [{cases: ['*'], compare: shape, reason: chaotic}]")
     assert (project.pytest("--update-goldens").code, project.pytest().code) == (0, 0)

@@ -78,7 +78,7 @@ class Life:
 
 @pytest.fixture(scope="module")
 def life(projects: Projects) -> Life:
-    project = projects(models=MODELS, test_models=TESTS)
+    project = projects(noise=True, models=MODELS, test_models=TESTS)
     above = project.folder.parent
     missing = project.pytest("--strict-markers", "project", cwd=above)
     stored_when_missing = project.goldens.exists()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from warm_pytest import LITTLE_NOISE
+from warm_pytest import NO_NOISE
 
 if TYPE_CHECKING:
     from conftest import Project, Projects, Run
@@ -60,7 +60,7 @@ class Named:
 
 @pytest.fixture(scope="module")
 def named(projects: Projects) -> Named:
-    project = projects(test_names=TESTS, below__test_names=AGAIN, conftest=LITTLE_NOISE)
+    project = projects(test_names=TESTS, below__test_names=AGAIN, conftest=NO_NOISE)
     missing = project.pytest("-k", "a/b")
     by_its_command = project.pytest(*_command(missing))
     after_command = {path.name for path in project.goldens.iterdir()}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from warm_pytest import NO_NOISE
 
 if TYPE_CHECKING:
     from conftest import Project, Projects, Run
@@ -51,17 +52,11 @@ def test_own_tolerance(export_golden):
     export_golden(jax.jit(chaos), X)
 """
 
-NONE_MEASURED = """
-from pytest_jaxexport.replayer import Replayer
-
-Replayer.noise = lambda replayer, golden: "not measured"
-"""
-
 
 @pytest.fixture(scope="module")
 def project(projects: Projects) -> Project:
     """Goldens of smooth and chaotic functions."""
-    return projects(test_a=TESTS)
+    return projects(noise=True, test_a=TESTS)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +91,7 @@ def test_noise_is_the_same_when_it_is_measured_again(project: Project, written: 
 
 def test_noise_of_an_unchanged_golden_is_not_measured_again(project: Project, written: Run, tmp_path) -> None:
     copied = project.copy(tmp_path / "copy")
-    copied.write(conftest=NONE_MEASURED)
+    copied.write(conftest=NO_NOISE)
     again = copied.pytest("--update-goldens", "-k", "smooth or partly")
     assert "2 goldens unchanged" in again.text
     assert copied.stored() == project.stored()

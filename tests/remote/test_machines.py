@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import timeless_summary, wait_for
+from commands import timeless, wait_for
 
 WRITE_GOLDENS = Path(__file__).parents[1] / "write_goldens.py"
 CASES = ("waves", "both", "keys", "every_dtype", "cholesky", "x64", "other_numbers")
@@ -98,13 +98,6 @@ def lines_of(folder: Path) -> list[dict[str, object]]:
     file = folder / "results.jsonl"
     whole = file.read_bytes().rpartition(b"\n")[0] if file.exists() else b""
     return [json.loads(line) for line in whole.splitlines()]
-
-
-def timeless(folder: Path) -> tuple[list[bytes], dict[str, object]]:
-    """Results byte for byte in their order, and the summary, but for the seconds they took and where they ran."""
-    differing = rb'"seconds":[0-9.e-]+| --executor dask:\S+'
-    lines = sorted(re.sub(differing, b"", line) for line in (folder / "results.jsonl").read_bytes().splitlines())
-    return lines, timeless_summary(folder)
 
 
 def replaying(worker: subprocess.Popen[bytes]) -> bool:

@@ -17,7 +17,7 @@ from export_core.judge.gate import RunIdentity
 from export_core.matrix import Verdict
 from export_core.report.links import cell_link, file_address, filter_link, term, web_address
 from export_core.report.page.run_page import MOST_FINDINGS, html_page
-from export_core.worker.protocol import Stage
+from export_core.worker.protocol import Cost, Stage, Timings
 
 NASTY = "\x1b[31mred\x1b[0m \x00 <script>alert('&')</script> ]]> \u2028 {{ 7*7 }}\r\nlast"
 
@@ -43,7 +43,8 @@ def cells_of(page: str) -> list[dict[str, Any]]:
     for row, golden in enumerate(data["rows"]["golden"]):
         for number in range(*data["rows"]["start"][row : row + 2]):
             columns = {name: values[number] for name, values in data["cells"].items()}
-            cell = {name: data["tables"][name][place] for name, place in columns.items() if name != "seconds"}
+            own = {name: columns.pop(name) for name in ("seconds", "timings")}
+            cell = own | {name: data["tables"][name][place] for name, place in columns.items()}
             texts = (golden.partition("/")[0], golden.partition("/")[2].partition("-")[0], cell["reader"]["jaxlib"])
             command = "".join(piece if isinstance(piece, str) else texts[piece] for piece in cell["command"])
             cells.append({**cell, "golden": golden, "command": command})
@@ -59,6 +60,16 @@ def test_the_data_has_all_of_every_cell():
         cell = by_key[one.golden, one.reader.jaxlib]
         assert (cell["message"], cell["command"]) == (one.message, one.reproduce)
         assert cell["state"][:2] == [one.judgement, one.verdict]
+
+
+def test_a_cell_has_its_cost_and_its_times():
+    cost = Cost(temp_bytes=168_984_580, flops=5040.0, instructions=131)
+    timings = Timings(compile=0.0815, run=0.00123456, runs=(0.002, 0.001, 0.009), peak_bytes=170_000_000)
+    results = [failed("a", "", cost=cost, timings=timings), failed("b", "")]
+    first, second = cells_of(html_page(results, summary(results)))
+    assert first["figures"] == "temp_bytes 169.0 MB, flops 5,040, instructions 131"
+    assert first["timings"] == [None, None, 82, 1.23, 2, 170]
+    assert (second["figures"], second["timings"]) == ("", [])
 
 
 def test_numbers_have_expected_found_and_their_distance():

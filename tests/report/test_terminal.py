@@ -19,9 +19,10 @@ from export_core.matrix import Selection, Verdict, make_plan
 from export_core.policy import Policy
 from export_core.releases import Windows, load_calendar
 from export_core.report import print_plan, print_report, print_table
+from export_core.report.terminal.costs_table import newest_costs
 from export_core.report.terminal.progress import RunProgress
 from export_core.report.terminal.writers_table import table_lines
-from export_core.worker.protocol import Stage
+from export_core.worker.protocol import Cost, Stage, Timings
 
 READERS = ("0.9.0", "0.8.3", "0.9.2", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.12.0.1")
 
@@ -357,3 +358,15 @@ def test_the_full_report_has_every_cell_and_all_evidence(broken):
     assert text.count("sig11!") == 64
     assert "promised: 180 days" in text
     assert "jaxexport report --html report.html\n" in text
+
+
+def test_the_table_of_costs_has_each_golden_in_its_newest_reader():
+    old = result(reader="0.10.2", cost=Cost(temp_bytes=1), timings=Timings(compile=9.0))
+    new = result(reader="0.12.0", cost=Cost(temp_bytes=2000, flops=5e6), timings=Timings(compile=0.25, run=0.5))
+    silent = result(reader="0.12.0.1")
+    head, *rows = newest_costs([new, silent, old])
+    assert head.split() == ["cost", "of", "reader", "temp", "accessed", "flops", "instructions", "compile", "run"]
+    assert [row.split()[1:] for row in rows] == [
+        ["0.12.0", "2.0", "kB", "-", "5.0", "M", "-", "250", "ms", "500", "ms"]
+    ]
+    assert not [*newest_costs([silent])]

@@ -13,6 +13,7 @@ from export_core.judge import Judgement, Result
 from export_core.judge.drift import Trend, number_drift
 from export_core.matrix import Verdict
 from export_core.report.terminal.trend_text import trend_lines
+from export_core.worker.protocol import Cost
 from tools.schemas import schema
 
 
@@ -113,7 +114,22 @@ def test_the_numbers_of_the_last_run_are_shown(trend, words):
     ended = trend(*words)
     assert ended.code == 0
     assert "  as written -> 0.8 x noise  t.f/0.9.2-cpu\n" in ended.out
-    assert ended.out.endswith("the same bits in all releases: 1 golden, 1 of them as written\n")
+    assert "the same bits in all releases: 1 golden, 1 of them as written\n" in ended.out
+
+
+def test_costs_alone_or_with_the_numbers(trend, tmp_path):
+    cells = [read(reader, cost=Cost(temp_bytes=size)) for reader, size in (("0.10.0", 80_000), ("0.10.2", 160_000))]
+    finished(tmp_path / ".jaxexport", *cells)
+    step = "  x2.00  temp_bytes  80.0 kB -> 160.0 kB  0.10.0 -> 0.10.2  t.f/0.9.2-cpu\n"
+    assert trend("--cost").out.endswith(step)
+    assert "numbers of" not in trend("--cost").out
+    assert "numbers of" in trend().out.removesuffix(step)
+    told = json.loads(trend("--cost", "--json").out)
+    jsonschema.validate(told, schema("trend"))
+    assert [step["change"] for step in told["cost"]["steps"]] == [
+        {"figure": "temp_bytes", "was": 80_000, "now": 160_000}
+    ]
+    assert (told["numbers"], json.loads(trend("--numbers", "--json").out)["cost"]) == ([], None)
 
 
 def test_other_cases_are_left_out(trend):

@@ -176,7 +176,7 @@ def test_cells_that_were_planned_are_named_by_numbers(tmp_path):
         ({"goldens": [golden("t.a"), golden("t.b", comparison=Comparison(rtol=0.5))]}, "other goldens."),
         ({"goldens": [golden("t.a")]}, "other goldens."),
         ({"policy": Policy(windows=WindowDays(30, 30))}, "another policy."),
-        ({"timeout": 5}, "another --timeout or --memory: "),
+        ({"timeout": 5}, "another --timeout, --memory or --repeat: "),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

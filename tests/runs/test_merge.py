@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from commands import timeless_summary
+from commands import timeless
 
 from export_core.cli.app import main
 from export_core.environments.environment import this_interpreter
@@ -20,6 +20,7 @@ from export_core.runs.journal import RESULTS, SUMMARY
 from export_core.runs.merge import merge_shards
 from export_core.runs.plan_record import PLAN, recorded_plan
 from export_core.runs.results import read_summary, write_summary
+from export_core.worker import processes
 
 CASES = ("waves", "both", "keys", "other_numbers", "x64")
 COUNT = 3
@@ -35,7 +36,7 @@ def jaxexport(*words: str | Path) -> int:
 
 
 @pytest.fixture(scope="module")
-def ran(golden_folder, here, tmp_path_factory) -> Path:
+def ran(golden_folder, here, tmp_path_factory, warm_starts) -> Path:
     """A folder with the results of a whole run, and of each shard."""
     folder = tmp_path_factory.mktemp("runs")
     chosen = [word for case in CASES for word in ("--cases", case)]
@@ -44,6 +45,7 @@ def ran(golden_folder, here, tmp_path_factory) -> Path:
     options = [*chosen, "--readers", here.jaxlib, "--no-cache", "--quiet"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setattr(processes, "start", warm_starts)
         assert jaxexport("matrix", *options, "--results", "whole") == 1
         codes = [
             jaxexport("matrix", *options, "--results", f"{index}", "--shard", f"{index}/{COUNT}")
@@ -57,11 +59,6 @@ def ran(golden_folder, here, tmp_path_factory) -> Path:
 def shards(ran, tmp_path) -> list[Path]:
     """The shards, to be changed."""
     return [Path(shutil.copytree(ran / str(index), tmp_path / str(index))) for index in range(1, COUNT + 1)]
-
-
-def timeless(folder: Path) -> tuple[list[dict[str, object]], dict[str, object]]:
-    lines = [json.loads(line) for line in (folder / RESULTS).read_bytes().splitlines()]
-    return [{**line, "seconds": 0} for line in lines], timeless_summary(folder)
 
 
 def test_merged_shards_are_the_undivided_run_with_its_exit_code(ran, shards, tmp_path, capsys):
@@ -134,7 +131,7 @@ def other(folder: Path, **changes: object) -> None:
         ({"goldens": {"t.other": "0" * 64}}, "other goldens"),
         ({"cells": "0" * 64}, "other cells"),
         ({"selection": {"readers": "all"}}, "another selection"),
-        ({"limits": {"timeout": 5.0, "memory": 0.0}}, "another --timeout or --memory"),
+        ({"limits": {"timeout": 5.0, "memory": 0.0}}, "another --timeout, --memory or --repeat"),
         ({"tool": "0.0.1"}, "another version of pytest-jaxexport"),
     ],
 )

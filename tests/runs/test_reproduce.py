@@ -16,6 +16,8 @@ from export_core.cli.app import main
 from export_core.matrix import local_replay
 from export_core.runs.journal import RESULTS
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 
 @pytest.fixture
 def jaxexport(monkeypatch, tmp_path, golden_folder, here, flaky):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import timeless_summary
+from commands import timeless
 from making import make_wheel
 from replaying import replayed
 
@@ -77,20 +77,14 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, out
 
 
-def results(folder: Path) -> tuple[list[dict[str, object]], dict[str, object]]:
-    """Everything that a run left, but for the seconds it took."""
-    lines = [json.loads(line) for line in (folder / "results.jsonl").read_bytes().splitlines()]
-    return [{**line, "seconds": 0} for line in lines], timeless_summary(folder)
-
-
 def test_a_run_killed_at_random_and_resumed_ends_the_same(start, project):
     code, out = ended(start("undisturbed"))
     assert code == 1, out
     before = time.monotonic()
     assert ended(start("again", "--no-cache"))[0] == 1
     whole = time.monotonic() - before
-    wanted = results(project / "undisturbed")
-    assert results(project / "again") == wanted
+    wanted = timeless(project / "undisturbed")
+    assert timeless(project / "again") == wanted
     assert len(wanted[0]) == len(CASES)
     moments = random.Random()
     left = []
@@ -105,7 +99,7 @@ def test_a_run_killed_at_random_and_resumed_ends_the_same(start, project):
         left.append(file.read_bytes().count(b"\n") if file.exists() else 0)
         code, out = ended(start("killed", "--resume", *words, cache=f"cache{number}"))
         assert code == 1, (moment, out)
-        assert results(project / "killed") == wanted, f"killed after {moment:.3f} s"
+        assert timeless(project / "killed") == wanted, f"killed after {moment:.3f} s"
     assert any(0 < count < len(CASES) for count in left), f"no kill met the middle of a run: {left}"
 
 
@@ -119,7 +113,7 @@ def test_the_same_matrix_again_runs_no_cell_and_starts_no_worker(start, project)
     assert same[0] == same[1], "seconds too: they are those of the run that was"
     code, out = ended(start("third", "--no-cache"))
     assert "is ready" in out
-    assert results(project / "third") == results(project / "first")
+    assert timeless(project / "third") == timeless(project / "first")
 
 
 def test_a_second_run_in_the_same_folder_is_refused(start, project):
@@ -132,17 +126,17 @@ def test_a_second_run_in_the_same_folder_is_refused(start, project):
     assert code == 2
     assert "--results shared: another run is writing its results there." in out
     assert ended(first)[0] == 1
-    assert len(results(project / "shared")[0]) == len(CASES)
+    assert len(timeless(project / "shared")[0]) == len(CASES)
 
 
 def test_two_runs_at_once_share_what_is_kept_and_both_are_right(start, project):
     both = [start("one"), start("two")]
     assert [ended(process)[0] for process in both] == [1, 1]
-    one, two = results(project / "one"), results(project / "two")
+    one, two = timeless(project / "one"), timeless(project / "two")
     assert one == two
     assert [line["verdict"] for line in one[0]].count("not_run") == 0
     assert "run before with the same content" in ended(start("three"))[1]
-    assert results(project / "three") == one
+    assert timeless(project / "three") == one
 
 
 def test_an_environment_that_loses_a_file_is_rebuilt(project, tmp_path, monkeypatch):
@@ -196,7 +190,7 @@ def test_a_reader_from_wheel_files_runs_what_is_in_them(start, project, tmp_path
     words = ("--readers", str(wheel), "--wheels", str(wheels), "--as-of", "2026-11-21")
     code, out = ended(start("nightly", *words))
     assert code == 1, out
-    found, summary = results(project / "nightly")
+    found, summary = timeless(project / "nightly")
     assert {(line["verdict"], line["message"]) for line in found} == {
         ("error", "ValueError: a nightly that deserializes nothing")
     }

@@ -22,6 +22,8 @@ from export_core.worker.client import ForkingWorker
 from export_core.worker.processes import PROGRAM
 from export_core.worker.protocol import Stage
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 
 class Started:
     """A worker that has run two cells: the first said what to import, the second forked a spare."""

@@ -10,6 +10,8 @@ from export_core.artifact.bytecode.walk import walk
 from export_core.artifact.errors import LIMIT, ArtifactError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from export_core.artifact.bytecode.sections import Tables
 
 # The properties of the operations that are decoded, in the order of the bytes. It is alphabetical in every file seen,
@@ -158,20 +160,41 @@ class ModuleContents:
             return
         if len(self.small) < self.room:
             self.small.add((properties, attributes))
-        named = self.properties(_Op(name, at, attributes, properties))
-        if "value" not in named:
-            raise ArtifactError("the value of a constant", "none", at, name=self.name)
-        value = named["value"]
+        value = self._value_of_constant(_Op(name, at, attributes, properties))
         entry = self.tables.attributes.entry(value)
         if entry.end - entry.start < MIN_CONSTANT or value in self.seen:
             return
+        self.seen.add(value)
+        if constant := self._decode_constant(value):
+            self.constants.append(constant)
+
+    def _value_of_constant(self, op: _Op) -> int:
+        """Return the number of the attribute that a constant is."""
+        named = self.properties(op)
+        if "value" not in named:
+            raise ArtifactError("the value of a constant", "none", op.at, name=self.name)
+        return named["value"]
+
+    def _decode_constant(self, value: int) -> Constant | None:
         dialect, code, cursor = self.values.attribute_entry(value)
         if (dialect, code) != ("vhlo", 15):
-            return
-        self.seen.add(value)
+            return None
         kind = self.values.type(cursor.index(len(self.tables.types), "type"))
         blob = cursor.take(cursor.varint("the length of a constant"), "a constant")
-        self.constants.append(Constant(kind, blob.end - blob.at, blob.at, self.current))
+        return Constant(kind, blob.end - blob.at, blob.at, self.current)
+
+    def constants_in_order(self) -> Iterator[Constant]:
+        """Give the constant of every operation that has one, also short and repeated ones, by one more walk."""
+        values: list[int] = []
+
+        def visit(name: int, at: int, attributes: int, properties: int, _location: int, _depth: int) -> None:
+            values.append(self._value_of_constant(_Op(name, at, attributes, properties)))
+
+        self.tables.left = self.tables.most  # a walk of its own, with the same limit
+        numbers = (number for number, name in enumerate(self.tables.op_names) if name == "vhlo.constant_v1")
+        walk(self.tables, dict.fromkeys(numbers, visit), {})
+        decoded = {value: self._decode_constant(value) for value in set(values)}
+        return (constant for value in values if (constant := decoded[value]))
 
     def _custom_call(self, name: int, at: int, attributes: int, properties: int, location: int, _depth: int) -> None:
         # Equal calls share their properties and attributes in the file, so two numbers stand for all that is decoded.

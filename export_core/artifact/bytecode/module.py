@@ -10,6 +10,8 @@ from export_core.artifact.bytecode.sections import Tables
 from export_core.artifact.errors import ArtifactError, unforeseen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from export_core.artifact.bytecode.parts import Constant, CustomCall, Function
 
 
@@ -47,6 +49,11 @@ class Module:
         """Return a copy of the module's bytes."""
         data, start, length = self._span
         return bytes(data[start : start + length])
+
+    @property
+    def data(self) -> bytes | bytearray:
+        """The bytes of the file that the module is in."""
+        return self._span[0]
 
     @property
     def producer(self) -> str:
@@ -124,6 +131,10 @@ class Module:
     def constants(self) -> tuple[Constant, ...]:
         """The different constants that take 256 bytes or more, in order."""
         return tuple(self._contents.constants)
+
+    def constants_in_order(self) -> Iterator[Constant]:
+        """Walk once more: the constant of every operation that has one, also short and repeated ones."""
+        return self._contents.constants_in_order()
 
     @property
     def types(self) -> tuple[str, ...]:

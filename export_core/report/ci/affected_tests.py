@@ -11,11 +11,11 @@ from pathlib import Path
 from export_core.judge import Result
 from export_core.phrases import plural
 from export_core.report.ci.source_lines import SourceLine, source_line
-from export_core.report.findings import Finding
+from export_core.report.finding import Finding
 from export_core.report.wording import first_line
 
-_FAILING = {"BROKEN PROMISE": "error", "NOT REPLAYABLE": "error", "FAIL ON": "error", "STALE LIST": "error"}
-_MISSING = {"INCOMPLETE": "warning", "NOTHING PROMISED": "warning", "NOT COVERED": "warning", "FLAKY": "warning"}
+_FAILING = dict.fromkeys(("BROKEN PROMISE", "NOT REPLAYABLE", "OVER BUDGET", "FAIL ON", "STALE LIST"), "error")
+_MISSING = dict.fromkeys(("INCOMPLETE", "NOTHING PROMISED", "NOT COVERED", "FLAKY", "SLOWER"), "warning")
 LEVELS = _FAILING | _MISSING
 """Kinds of findings that somebody has to look at. What is accepted, known or not promised points at no line."""
 

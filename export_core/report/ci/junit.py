@@ -19,7 +19,9 @@ from export_core.environments.placement import Mode
 from export_core.escaping import shown
 from export_core.judge import Judgement, Result, Summary, matching_entry
 from export_core.policy import Policy
-from export_core.report.findings import Finding, findings
+from export_core.report.cost_wording import limits_line
+from export_core.report.finding import Finding
+from export_core.report.findings import findings
 from export_core.report.wording import (
     JUDGEMENT_MEANINGS,
     cell_sentence,
@@ -32,6 +34,7 @@ from export_core.report.wording import (
 
 _OUTCOMES = {
     Judgement.BROKEN: "failure",
+    Judgement.COSTLY: "failure",
     Judgement.INCOMPLETE: "error",
     Judgement.KNOWN: "skipped",
     Judgement.OUTSIDE: "skipped",
@@ -119,7 +122,7 @@ def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) 
     if result.mode is Mode.COMPILE:
         outcome = outcome or "skipped"  # what was only compiled is not called a pass
     if outcome:
-        kind = result.verdict if outcome == "failure" else _kind(result)
+        kind = result.verdict if result.judgement is Judgement.BROKEN else _kind(result)
         element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=_message(result, policy))
         common = [pair for pair in finding.details if pair[0] in _OF_THE_CAUSE] if finding else []
         cause = finding.sentence if finding and len(finding.results) > 1 else ""
@@ -143,7 +146,7 @@ def _message(result: Result, policy: Policy) -> str:
     if entry:
         until = f"until {entry.expires}" if entry.expires else "permanent"
         return f"known failure: {entry.reason} (owner {entry.owner}, {entry.issue}, {until})"
-    return f"{result.judgement}: {first_line(result.message) or result.verdict}"
+    return f"{result.judgement}: {limits_line(result) or first_line(result.message) or result.verdict}"
 
 
 def _run(collected: Sequence[Finding], summary: Summary, *, is_shown: bool) -> Xml.Element:

@@ -16,7 +16,8 @@ from export_core.report.baseline_report import TITLES, baseline_findings, baseli
 from export_core.report.ci.affected_tests import LEVELS
 from export_core.report.ci.markdown_map import SYMBOLS, markdown_map
 from export_core.report.ci.source_lines import source_line
-from export_core.report.findings import Finding, capped, cells_of, findings
+from export_core.report.finding import Finding
+from export_core.report.findings import capped, cells_of, findings
 from export_core.report.wording import (
     began_and_ended,
     counts_line,

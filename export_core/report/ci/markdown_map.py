@@ -15,6 +15,7 @@ from export_core.report.wording import JUDGEMENT_MEANINGS, ranges
 SYMBOLS = {
     Judgement.BROKEN: "❌",
     Judgement.INCOMPLETE: "❔",
+    Judgement.COSTLY: "💰",
     Judgement.KNOWN: "🟡",
     Judgement.OUTSIDE: "⚪",
     Judgement.BONUS: "🔵",
@@ -22,7 +23,7 @@ SYMBOLS = {
 }
 """What a judgement looks like, the worst first. Shapes differ where colours are not told apart."""
 
-_COUNTED = (Judgement.BROKEN, Judgement.INCOMPLETE)
+_COUNTED = (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.COSTLY)
 
 _Row = tuple[WriterOf, str]
 _Counts = dict[_Row, dict[ReaderOf, Counter[Judgement]]]

@@ -12,6 +12,7 @@ LOOKS = {
     "kept": "kept",
     "broken": "broken",
     "incomplete": "no result",
+    "costly": "over a budget",
     "known": "known failure",
     "bonus": "works, not promised",
     "partly": "fails in part, not promised",

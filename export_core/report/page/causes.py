@@ -11,7 +11,7 @@ from export_core.judge.causes import Cause
 from export_core.matrix import Verdict
 from export_core.phrases import few, plural
 from export_core.policy.known_issues import KnownIssue
-from export_core.report.findings import Finding
+from export_core.report.finding import Finding
 from export_core.report.links import cause_link, cell_link, filter_link, web_address
 from export_core.report.wording import VERDICT_PHRASES, first_sentence, ranges, writer_and_reader
 
@@ -76,6 +76,14 @@ def _when(cause: Cause, issue: KnownIssue | None) -> list[tuple[str, str]]:
     return known or [("oldest reader affected", cause.first_reader.jaxlib)]
 
 
+def _address(finding: Finding) -> str:
+    """The filter that lets only the cells of a finding through; empty where there is none."""
+    if finding.cause:
+        return filter_link(cause=finding.cause.id, judgement=finding.cause.judgement)
+    costly = any(result.judgement is Judgement.COSTLY for result in finding.results)
+    return filter_link(judgement=Judgement.COSTLY) if costly else ""
+
+
 @dataclass(frozen=True)
 class FindingsOfKind:
     """Findings of one kind, folded unless the exit code comes from them."""
@@ -99,7 +107,7 @@ def by_kind(collected: Sequence[Finding], more: dict[str, int]) -> list[Findings
                 "id": cause.id if cause else "",
                 "judgement": str(cause.judgement) if cause else "",
                 "sentence": finding.sentence,
-                "address": filter_link(cause=cause.id, judgement=cause.judgement) if cause else "",
+                "address": _address(finding),
                 "details": finding.details,
             }
         )

@@ -6,6 +6,7 @@ A hundred thousand cells have few different messages, windows or commands: each 
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -15,8 +16,10 @@ from export_core.environments.placement import Mode
 from export_core.escaping import plain_text
 from export_core.judge import Result
 from export_core.judge.result import ReaderOf, WriterOf
+from export_core.report.cost_wording import figures_line, limits_line
 from export_core.report.grid import Grid
 from export_core.report.links import release_term
+from export_core.report.page.cost_lines import cost_line
 from export_core.report.wording import VERDICT_PHRASES, judgement_mark, window_line
 from export_core.runs.baseline import BaselineDifference, CellDifference
 
@@ -63,10 +66,12 @@ class _Columns:
 def page_data(table: Grid, files: str, difference: BaselineDifference | None = None) -> PageData:
     """The rows of the table in its order, and the cells of each row by build date of the reader."""
     changes = {cell.result.key: _change(cell) for cell in difference.cells} if difference else {}
-    rows = _Columns(["case", "writer", "platform", "calls"])
-    cells = _Columns(["reader", "state", "message", "stderr", "window", "numbers", "more", "command", "change"])
+    rows = _Columns(["case", "writer", "platform", "calls", "cost"])
+    cells = _Columns(
+        ["reader", "state", "message", "stderr", "window", "numbers", "more", "command", "change", "figures"]
+    )
     goldens: list[str] = []
-    start, seconds = [0], []
+    start, seconds, timings = [0], [], []
     for reader in table.readers:
         cells.tables["reader"].place(reader)
     for block in table.blocks:
@@ -78,17 +83,22 @@ def page_data(table: Grid, files: str, difference: BaselineDifference | None = N
                 writer=first.writer,
                 platform=plain_text(row.platform),
                 calls=tuple(map(plain_text, first.custom_calls)),
+                cost=cost_line(results),
             )
             goldens.append(plain_text(first.golden))
             for result in results:
                 cells.append(**_cell(result), change=changes.get(result.key, ("", "")))
                 seconds.append(round(result.seconds, 3))
+                timings.append(_timings(result))
             start.append(len(seconds))
     tables = {name: columns.values(name) for columns in (rows, cells) for name in columns.tables}
     tables["reader"] = [_release(reader) for reader in tables["reader"]]
     tables["writer"] = [_release(writer) for writer in tables["writer"]]
     return PageData(
-        tables, {**rows.columns, "golden": goldens, "start": start}, {**cells.columns, "seconds": seconds}, files
+        tables,
+        {**rows.columns, "golden": goldens, "start": start},
+        {**cells.columns, "seconds": seconds, "timings": timings},
+        files,
     )
 
 
@@ -99,6 +109,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
         *(judgement_mark(result), result.promised, plain_text(result.cause), mode),
     )
     values = (result.case, result.writer.jaxlib, result.reader.jaxlib)
+    more = result.device, result.driver, result.foreseen, result.flaky, result.allowed
     return {
         "reader": result.reader,
         "state": state,
@@ -106,7 +117,8 @@ def _cell(result: Result) -> dict[str, Hashable]:
         "stderr": plain_text(result.stderr).strip(),
         "window": window_line(result),
         "numbers": _numbers(result),
-        "more": tuple(map(plain_text, (result.device, result.driver, result.foreseen, result.flaky, result.allowed))),
+        "figures": figures_line(result),
+        "more": tuple(map(plain_text, (*more, limits_line(result)))),
         "command": _pieces(plain_text(result.reproduce), tuple(map(plain_text, values))),
     }
 
@@ -121,6 +133,16 @@ def _numbers(result: Result) -> Hashable:
     errors = (result.max_abs_error, result.max_rel_error, result.max_noise_error)
     elements = _ELEMENT.findall(plain_text(result.message)) if "expected" in result.message else []
     return errors, tuple((*element, _distance(*element[1:])) for element in elements)
+
+
+def _timings(result: Result) -> list[float | None]:
+    """Milliseconds of each stage and the median of the repetitions, then the peak in MB: cell.js names them."""
+    if not (timings := result.timings):
+        return []
+    again = statistics.median(timings.runs) if timings.runs else None
+    stages = (timings.deserialize, timings.lower, timings.compile, timings.run, again)
+    milliseconds = [None if seconds is None else round(seconds * 1e3, 2 if seconds < 0.01 else 0) for seconds in stages]
+    return [*milliseconds, timings.peak_bytes and round(timings.peak_bytes / 1e6)]
 
 
 def _distance(expected: str, found: str) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 from markupsafe import Markup
 
 from export_core.judge import Result, Summary
-from export_core.report.baseline_report import TITLES, baseline_findings, baseline_line
+from export_core.report.baseline_report import COST, TITLES, baseline_findings, baseline_line
 from export_core.report.drawing.map_svg import map_svg
 from export_core.report.drawing.release_map import aligned, release_map
+from export_core.report.finding import Finding
 from export_core.report.findings import capped
 from export_core.report.links import cell_link, filter_link
 from export_core.runs.baseline import BaselineDifference, Change
@@ -35,11 +36,15 @@ class ChangesOfKind:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The difference: its line, why some of it may not come from the cells, the kinds of changes, and the two maps."""
+    """The difference: its line, why some of it may not come from the cells, the kinds of changes, and the two maps.
+
+    `costs` is the finding about costs, where they changed.
+    """
 
     line: str
     caveats: list[str]
     kinds: list[ChangesOfKind]
+    costs: list[Finding]
     maps: list[tuple[str, Markup]]
 
 
@@ -71,7 +76,8 @@ def comparison_of(difference: BaselineDifference) -> Comparison:
         for change, title in TITLES.items()
         if counts[change]
     ]
-    return Comparison(baseline_line(difference), difference.caveats, kinds, _maps(difference))
+    costs = [finding for finding in listed if finding.title == COST]
+    return Comparison(baseline_line(difference), difference.caveats, kinds, costs, _maps(difference))
 
 
 def _maps(difference: BaselineDifference) -> list[tuple[str, Markup]]:

@@ -37,7 +37,7 @@ MOST_FINDINGS = 40
 
 SCRIPTS = ("data.js", "filter.js", "table.js", "cell.js", "map.js", "page.js")
 _HALF_A_YEAR = datetime.timedelta(days=183)
-_ORDER = (*URGENT, Judgement.KNOWN, Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
+_ORDER = (*URGENT, Judgement.COSTLY, Judgement.KNOWN, Judgement.KEPT, Judgement.BONUS, Judgement.OUTSIDE)
 """What is promised, the worst first, then what is not."""
 
 
@@ -130,7 +130,7 @@ def _baseline(difference: BaselineDifference | None) -> list[tuple[str, str, str
 def _bar(summary: Summary) -> list[tuple[str, float, float]]:
     """The shares of the promised cells by judgement: name, start and length in percent."""
     total, start, parts = sum(summary.promised.values()), 0.0, []
-    order = (Judgement.KEPT, Judgement.KNOWN, Judgement.INCOMPLETE, Judgement.BROKEN)
+    order = (Judgement.KEPT, Judgement.KNOWN, Judgement.COSTLY, Judgement.INCOMPLETE, Judgement.BROKEN)
     for judgement in order:
         if count := summary.promised.get(judgement, 0):
             # A single broken cell of many is still to be seen.

@@ -17,6 +17,7 @@ _STYLE = {
     Judgement.BONUS: "cyan",
     Judgement.OUTSIDE: "bright_black",
     Judgement.KNOWN: "yellow",
+    Judgement.COSTLY: "red",
     Judgement.INCOMPLETE: "magenta",
     Judgement.BROKEN: "bold red",
 }

@@ -12,8 +12,10 @@ from rich.text import Text
 from export_core.judge import Result, Summary
 from export_core.matrix import Plan
 from export_core.phrases import plural
-from export_core.report.findings import Finding, cells_of, findings
+from export_core.report.finding import Finding
+from export_core.report.findings import cells_of, findings
 from export_core.report.terminal.cells_table import print_table
+from export_core.report.terminal.costs_table import newest_costs
 from export_core.report.terminal.paragraphs import labelled_paragraphs, wrapped
 from export_core.report.terminal.writers_table import table_lines
 from export_core.report.wording import first_line, headline, named_folder, promised_nothing
@@ -22,6 +24,7 @@ from export_core.run_options import RESULTS
 _TITLE_STYLE = {
     "BROKEN PROMISE": "bold red",
     "NOT REPLAYABLE": "bold red",
+    "OVER BUDGET": "bold red",
     "FAIL ON": "bold red",
     "REGRESSED": "bold red",
     "CAVEAT": "bold yellow",
@@ -30,6 +33,8 @@ _TITLE_STYLE = {
     "NOTHING PROMISED": "bold magenta",
     "STALE LIST": "bold yellow",
     "FLAKY": "bold yellow",
+    "SLOWER": "bold yellow",
+    "NOT MEASURED": "bold yellow",
     "NOT COVERED": "bold yellow",
     "known failure": "yellow",
 }
@@ -37,10 +42,13 @@ _HEADLINE_STYLE = {0: "bold green", 1: "bold red", 3: "bold magenta", 4: "bold y
 _COUNT_STYLES = {
     r"[\d,]+ (to [\d,]+ )?broken\b": "bold red",
     r"[\d,]+ (to [\d,]+ )?incomplete\b": "bold magenta",
+    r"[\d,]+ (to [\d,]+ )?costly\b": "red",
     r"[\d,]+ (to [\d,]+ )?known\b": "yellow",
     r"(?<=: )ok\b": "green",
 }
-_DECIDING = ("BROKEN PROMISE", "NOT REPLAYABLE", "FAIL ON", "INCOMPLETE", "NOTHING PROMISED", "STALE LIST")
+_DECIDING = (
+    *("BROKEN PROMISE", "NOT REPLAYABLE", "OVER BUDGET", "FAIL ON", "INCOMPLETE", "NOTHING PROMISED", "STALE LIST"),
+)
 """Kinds of finding that decide the exit code: shown with evidence, as far as a screen has room."""
 MOST_SHOWN = 3
 """Findings with their evidence, all kinds together, but at least one of each kind."""
@@ -90,6 +98,8 @@ def print_report(
     collected = findings(results, summary, folder)
     if full:
         print_table(console, results)
+        if costs := [*newest_costs(results)]:
+            print_lines(console, ["", *costs])
         print_findings(console, collected)
         console.print()
     else:

@@ -37,13 +37,16 @@ function causeOf(found) {
     ["to do", text(".todo span")],
   ];
 }
+const TIMES = ["deserialize", "lower", "compile", "run", "run again (median)", "peak memory"];
+const timesOf = (cell) => cells.timings[cell].map((value, place) => value === null ? "" : `${TIMES[place]} ${value} ${place < 5 ? "ms" : "MB"}`).filter(Boolean).join(", ");
 function factsOf(cell) {
   const row = rowOfCell[cell], found = state(cell);
-  const [device, driver, foreseen, flaky, allowed] = tables.more[cells.more[cell]];
+  const [device, driver, foreseen, flaky, allowed, budgets] = tables.more[cells.more[cell]];
   return [
     ["numbers", numbersOf(cell)],
     ["message", make("pre", { tabIndex: 0 }, tables.message[cells.message[cell]] || found[PHRASE])],
     ...causeOf(found),
+    ["over a budget", budgets],
     ["baseline", tables.change[cells.change[cell]].filter(Boolean).join("; it was ")],
     ["case", caseOf(row)[0]],
     ["written by", `${release(writerOf(row))} on ${writerOf(row).platform}`],
@@ -58,6 +61,8 @@ function factsOf(cell) {
     ["stderr", tables.stderr[cells.stderr[cell]] && make("pre", { tabIndex: 0 }, tables.stderr[cells.stderr[cell]])],
     ["reproduce", copyable(commandOf(cell))],
     ["files", files && make("span", {}, ...fileLinks(row))],
+    ["cost", tables.figures[cells.figures[cell]]],
+    ["times", timesOf(cell)],
     ["seconds", String(cells.seconds[cell])],
   ].filter(([, value]) => value);
 }

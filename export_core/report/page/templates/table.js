@@ -81,6 +81,20 @@ function drawRange(range, readers) {
   element.append(make("span", {}, markOf(range, view.letters)));
   return element;
 }
+// A figure of the compiler from reader to reader, from 0 up: only where it changes.
+const SVG = "http://www.w3.org/2000/svg";
+function costLine(row) {
+  const line = tables.cost[rows.cost[row]];
+  if (!line) return [];
+  const [words, values] = line, most = Math.max(...values), wide = 44 / Math.max(1, values.length - 1);
+  const points = values.flatMap((value, place) => (value === null ? [] : [`${(2 + place * wide).toFixed(1)},${(14 - (12 * value) / (most || 1)).toFixed(1)}`]));
+  const picture = document.createElementNS(SVG, "svg"), drawn = document.createElementNS(SVG, "polyline"), title = document.createElementNS(SVG, "title");
+  for (const [name, value] of [["class", "cost"], ["viewBox", "0 0 48 16"], ["role", "img"], ["aria-label", words]]) picture.setAttribute(name, value);
+  drawn.setAttribute("points", points.join(" "));
+  title.textContent = words;
+  picture.append(title, drawn);
+  return [picture];
+}
 function drawItem(index) {
   const item = view.items[index], row = make("div", { role: "row", ariaRowIndex: index + 2 });
   row.style.top = `calc(var(--row) * ${index})`;
@@ -90,7 +104,7 @@ function drawItem(index) {
     return row;
   }
   const name = make("div", { role: "rowheader", tabIndex: -1, title: `${caseOf(item)[0]} on ${platformOf(item)}: all generations` });
-  name.append(make("span", {}, rowName(item, view.order)));
+  name.append(make("span", {}, rowName(item, view.order)), ...costLine(item));
   row.append(name, ...rangesOf(item, view.readers).map((range) => drawRange(range, view.readers)));
   return row;
 }

@@ -1,0 +1,78 @@
+"""What the compiler's figures add to a matrix: cells of one reader, by the worker's program with and without them.
+
+The budget limits processor seconds of everything that runs, since wall time on a shared machine differs by more than
+the figures take. Both sides run in turn; the ratio is that of the medians.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from unittest import mock
+
+from benchmarks.line import Line
+from export_core.environments.environment import Environment, ReaderEnvironments
+from export_core.environments.placement import Placement
+from export_core.goldens import GoldenStore
+from export_core.matrix import Cell
+from export_core.matrix.limits import ReplayOptions
+from export_core.matrix.replay import replay
+from export_core.policy import load_policy
+from export_core.worker import processes
+
+ROOT = Path(__file__).parents[1]
+BUDGET = 1.05
+EVERY = 5
+"""One of so many goldens is run: the figures of 150 cells are enough, and both sides run all of them each round."""
+SAID = '"cost": cost_of(compiled), '
+"""Where the worker's program asks for the figures."""
+
+
+def measure(rounds: int) -> list[Line]:
+    """Goldens of this project, read by the newest jaxlib."""
+    calendar = load_policy(ROOT / "export_compat.yaml").calendar()
+    reader = calendar.release(calendar.newest())
+    environment = ReaderEnvironments(calendar).build(Placement(reader))
+    cells = [Cell(golden, reader, "cpu") for golden in GoldenStore(ROOT / "golden").goldens()[::EVERY]]
+    options = ReplayOptions(calendar)
+    with tempfile.TemporaryDirectory() as folder:
+        silent = Path(folder, "program.py")
+        silent.write_text(_without_figures(processes.PROGRAM.read_text()))
+        programs = {True: processes.PROGRAM, False: silent}
+        seconds: dict[bool, list[float]] = {True: [], False: []}
+        for number in range(2 * rounds + 1):
+            asked = number % 2 == 1
+            with mock.patch.object(processes, "PROGRAM", programs[asked]):
+                used = _processor_seconds(cells, environment, options, asked=asked)
+            if number:  # the first round warms the disk's cache
+                seconds[asked].append(used / len(cells))
+    with_figures, without = (statistics.median(seconds[asked]) for asked in (True, False))
+    return [
+        Line(
+            f"figures of the compiler, in a matrix of {len(cells)} goldens (jaxlib {reader.jaxlib}, {rounds} rounds)",
+            f"{1000 * with_figures:.1f} ms of processor a cell",
+            f"{1000 * without:.1f} ms without",
+            f"{with_figures / without:.3f} times",
+            f"{BUDGET} times",
+            with_figures / without <= BUDGET,
+        )
+    ]
+
+
+def _without_figures(program: str) -> str:
+    assert program.count(SAID) == 1, "expected one place in program.py that asks for the figures"
+    return program.replace(SAID, "")
+
+
+def _processor_seconds(
+    cells: Sequence[Cell], environment: Environment, options: ReplayOptions, *, asked: bool
+) -> float:
+    """Of this process, of the worker and of its cells."""
+    before = os.times()
+    outcomes = list(replay(cells, lambda placement: environment, options))
+    after = os.times()
+    assert any(outcome.cost for outcome in outcomes) is asked
+    return sum(after[:4]) - sum(before[:4])

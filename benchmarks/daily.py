@@ -1,0 +1,104 @@
+"""A marked test whose goldens have not changed, beside a plain export of the same function in the same process.
+
+Both sides are measured in one run of this project's cases by `benchmarks.daily_plugin`: each function is exported and
+called once to warm up, then plainly and by its marked test in turn, each time with jax's caches emptied. Every case has
+five generations of goldens: its own, and copies of the newest under the names of other writers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from msgspec import structs
+
+from benchmarks.line import Line
+from export_core.goldens import GoldenStore
+from export_core.goldens.manifest_file import dump_manifest
+from export_core.releases import load_calendar
+
+ROOT = Path(__file__).parents[1]
+GENERATIONS = 5
+BUDGET = 1.3
+
+
+def measure() -> list[Line]:
+    """The budgets limit the ratio of the median case, and the cells of the first run."""
+    with tempfile.TemporaryDirectory() as scratch:
+        goldens = with_generations(Path(scratch) / "golden")
+        first = run(Path(scratch), goldens)
+        again = run(Path(scratch), goldens)
+    ratios = [marked / plain for plain, marked in again.seconds]
+    plain, marked = (1000 * statistics.median(side) for side in zip(*again.seconds, strict=True))
+    ratio = statistics.median(ratios)
+    total, cells = again.goldens, first.goldens - first.stored
+    return [
+        Line(
+            f"a marked test, goldens of {GENERATIONS} generations, nothing changed ({len(ratios)} cases)",
+            f"{marked:.0f} ms",
+            f"{plain:.0f} ms for export, serialize and one call",
+            f"{ratio:.2f} times",
+            f"{BUDGET} times",
+            ratio <= BUDGET,
+        ),
+        Line(
+            "cells that run: the first time, and again",
+            f"{cells} and {total - again.stored}",
+            f"{total} goldens",
+            f"{cells / total:.2f} and {1 - again.stored / total:.2f} a golden",
+            "1 and 0",
+            cells <= total and again.stored == total,
+        ),
+    ]
+
+
+class Run:
+    """What a run says: seconds of each case, plain and marked; its goldens, and how many did not run again."""
+
+    def __init__(self, seconds: list[tuple[float, float]], text: str) -> None:
+        self.seconds = seconds
+        self.goldens = int(re.findall(r"checked against (\d+) goldens", text)[0])
+        self.stored = int(re.findall(r"(\d+) of them by the outcome of an earlier run", text)[0])
+
+
+def run(scratch: Path, goldens: Path) -> Run:
+    """Run this project's cases against these goldens, with a cache of its own."""
+    rows = scratch / "rows.json"
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "benchmarks.daily_plugin", "-p", "no:xdist", "tests/compat"]
+    variables = {"JAXEXPORT_CACHE": str(scratch / "cache"), "DAILY_ROWS": str(rows), "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [*command, "--goldens", str(goldens)],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        capture_output=True,
+        check=False,
+    )
+    if not rows.exists():
+        raise SystemExit(f"{command} failed:\n{done.stdout.decode()}{done.stderr.decode()}")
+    return Run(json.loads(rows.read_text()), done.stdout.decode())
+
+
+def with_generations(folder: Path) -> Path:
+    """This project's goldens, each case with copies of its newest one under other writers."""
+    shutil.copytree(ROOT / "golden", folder)
+    store, calendar = GoldenStore(folder), load_calendar()
+    for _, generations in itertools.groupby(store.goldens(), key=lambda golden: golden.manifest.case):
+        found = list(generations)
+        newest, taken = found[-1], {golden.manifest.writer.jaxlib for golden in found}
+        missing = [version for version in reversed(calendar.versions()) if version not in taken]
+        for version in missing[: max(0, GENERATIONS - len(found))]:
+            release = calendar.release(version)
+            writer = structs.replace(
+                newest.manifest.writer, jax=release.jax, jaxlib=release.jaxlib, built=release.built
+            )
+            copy = Path(shutil.copytree(newest.folder, newest.folder.with_name(writer.id)))
+            (copy / "golden.yaml").write_bytes(dump_manifest(structs.replace(newest.manifest, writer=writer)))
+    return folder

@@ -1,0 +1,47 @@
+"""The table of the benchmarks in a page of the docs, between two lines of the page that stay."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.line import Line
+from export_core.atomic import write_whole
+
+BEGIN, END = "<!-- nox -s bench: begin -->\n", "<!-- nox -s bench: end -->\n"
+
+
+def mark(line: Line) -> str:
+    """``ok`` or ``MISSED``; nothing where there is no budget."""
+    return "" if not line.budget else "ok" if line.ok else "MISSED"
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A page that has a table, and what stays around it."""
+
+    page: Path
+    before: str
+    after: str
+
+    @classmethod
+    def of(cls, page: Path) -> PageTable:
+        """The table of a page. Raises `OSError` or `ValueError` for one that has none, or cannot be written."""
+        before, begin, rest = page.read_text().partition(BEGIN)
+        _, end, after = rest.partition(END)
+        if not (begin and end):
+            raise ValueError(f"{page}: expected the lines {BEGIN.strip()} and {END.strip()}, found no such table")
+        if not (os.access(page, os.W_OK) and os.access(page.parent, os.W_OK)):
+            raise ValueError(f"{page}: expected a page that can be written, found one that cannot")
+        return cls(page, before, after)
+
+    def write(self, lines: Sequence[Line], machine: str) -> None:
+        """Replace the table, all or nothing."""
+        rows = [(line.what, line.measured, line.against, line.result, line.budget, mark(line)) for line in lines]
+        table = "".join(
+            f"| {' | '.join(row)} |\n"
+            for row in (("what", "measured", "against", "result", "budget", ""), ("-",) * 6, *rows)
+        )
+        write_whole(self.page, [f"{self.before}{BEGIN}{table}\n{machine}\n{END}{self.after}".encode()])

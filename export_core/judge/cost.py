@@ -1,0 +1,112 @@
+"""What calls cost: the compiler's figures of two cells compared, and their times by a rank test."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from export_core.judge.result import Result
+from export_core.worker.protocol import Cost
+
+FIGURES = Cost.__struct_fields__
+"""The figures of the compiler, which are the same each time."""
+
+LEAST_STEP = 0.01
+"""By which part of itself a figure changes before that is a step."""
+
+FEWEST_RUNS = 5
+"""Repetitions that both sides need: with fewer, no test can tell a slower cell from a busy machine."""
+
+CERTAIN = 0.01
+"""How likely it may be that any of all the cells of a report is called slower by chance."""
+
+
+class CostChange(msgspec.Struct, frozen=True, gc=False):
+    """A figure that is not the same in two cells."""
+
+    figure: str
+    """The name of the figure, such as `temp_bytes`; `run_seconds` is the median of the repetitions."""
+    was: float
+    """In the cell that comes first: the older release, or the baseline."""
+    now: float
+    """In the other one."""
+
+    @property
+    def size(self) -> float:
+        """How many times more or less it is. What is too small to count is added, so that 0 has a size too."""
+        low, high = sorted((self.was, self.now))
+        return (high + _least(self.figure)) / (low + _least(self.figure))
+
+
+class RunTimes(NamedTuple):
+    """The medians of the repetitions of two cells, and how likely the rank test finds such ranks by chance.
+
+    `fastest` is how many times slower the fastest run is.
+    """
+
+    was: float
+    now: float
+    fastest: float
+    chance: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times slower, below 1 where faster: by the medians or the fastest runs, whichever says less.
+
+        A busy machine moves all runs of a cell, and a rank test takes that for a difference; it moves the fastest
+        least.
+        """
+        ratios = sorted((self.now / self.was, self.fastest))
+        return 1.0 if ratios[0] < 1 < ratios[1] else min(ratios, key=lambda ratio: abs(math.log(ratio)))
+
+
+def cost_of(result: Result | None, figure: str) -> float | None:
+    """A figure of a cell; None where nobody says it."""
+    return getattr(result.cost, figure) if result and result.cost else None
+
+
+def grows(was: float, now: float, figure: str, times: float) -> bool:
+    """Whether a figure is more than so many times what it was, and not only by what is too small to count."""
+    return now > was * times and now - was >= _least(figure)
+
+
+def change_in(was: Result, now: Result, figure: str) -> CostChange | None:
+    """The change of a figure; None where it is less than a step, or one of the two does not say it."""
+    before, after = cost_of(was, figure), cost_of(now, figure)
+    if before is None or after is None:
+        return None
+    low, high = sorted((before, after))
+    return CostChange(figure, before, after) if grows(low, high, figure, 1 + LEAST_STEP) else None
+
+
+def run_times(was: Result, now: Result) -> RunTimes | None:
+    """The run times of two cells compared; None where one of them was not repeated often enough.
+
+    Mann-Whitney's test, exact for so few: it asks only whether the runs of one tend to be longer than those of the
+    other, and nothing about how times are distributed.
+    """
+    before, after = runs_of(was), runs_of(now)
+    if min(len(before), len(after)) < FEWEST_RUNS:
+        return None
+    from scipy.stats import mannwhitneyu  # here: it takes a second to import
+
+    chance = float(mannwhitneyu(after, before).pvalue)
+    return RunTimes(statistics.median(before), statistics.median(after), min(after) / min(before), chance)
+
+
+def runs_of(result: Result) -> Sequence[float]:
+    """The seconds of the repetitions of a cell."""
+    return result.timings.runs if result.timings else ()
+
+
+def _least(figure: str) -> float:
+    """The smallest difference of a figure that counts: a compiler rounds buffers up, and names a few things anew."""
+    if figure.endswith("bytes") or figure == "bytes_accessed":
+        return 1024
+    if figure == "run_seconds":
+        return 0
+    return 10 if figure in ("instructions", "fusions") else 1000

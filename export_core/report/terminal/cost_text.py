@@ -1,0 +1,46 @@
+"""What `jaxexport trend --cost` says to people: which figure changed between which releases, and how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from export_core.judge.cost_steps import Costs, CostStep
+from export_core.judge.result import release_name
+from export_core.phrases import plural
+from export_core.report.cost_wording import amount, times
+
+MOST = 40
+"""Steps that have a line of their own."""
+
+
+def cost_lines(costs: Costs) -> Iterator[str]:
+    """A line for each step, the largest first; then how many have none here."""
+    if not costs.goldens:
+        yield "Nothing to compare: no golden has the costs of two releases. `jaxexport matrix --readers all` runs all."
+        return
+    yield (
+        f"costs of {plural(costs.goldens, 'golden')} in {len(costs.readers)} releases by build date, from "
+        f"{release_name(costs.readers[0])} to {release_name(costs.readers[-1])}: {plural(len(costs.steps), 'step')}"
+    )
+    rows = [_row(step) for step in costs.steps[:MOST]]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)] if rows else []
+    for row in rows:
+        yield "  " + "  ".join(text.ljust(width) for text, width in zip(row, (*widths, 0), strict=True)).rstrip()
+    if rest := len(costs.steps) - len(rows):
+        yield f"  and {plural(rest, 'smaller step')}: --json has all, --cases chooses"
+
+
+def _row(step: CostStep) -> tuple[str, ...]:
+    figure, was, now = step.change.figure, step.change.was, step.change.now
+    releases = step.before.jaxlib, step.after.jaxlib
+    if releases[0] == releases[1]:  # one jaxlib with two jax
+        releases = f"{step.before.jaxlib} with jax {step.before.jax}", f"{step.after.jaxlib} with jax {step.after.jax}"
+    where = [step.platform] * (step.platform != step.writer.platform) + [step.device] * bool(step.device)
+    return (
+        times(was, now),
+        figure,
+        f"{amount(figure, was)} -> {amount(figure, now)}",
+        " -> ".join(releases),
+        step.golden,
+        f"on {' '.join(where)}" if where else "",
+    )

@@ -1,0 +1,130 @@
+"""A function that closes over large arrays: its listing has their hashes, and nothing copies them more than it must."""
+
+from __future__ import annotations
+
+import gc
+import re
+import tracemalloc
+
+import flatbuffers
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from export_core.artifact.bytecode.constants import without_digits
+from export_core.export import ExportError
+from export_core.goldens.arrays import from_npz, leaf_of, to_npz
+from export_core.goldens.store import GoldenStore, WriteStatus
+from export_core.inspection.module_text import module_text
+from export_core.inspection.source_difference import source_difference
+
+RANDOM = np.random.default_rng(0)
+X = np.float32(1)
+SIZE = 8 << 20
+WEIGHTS = RANDOM.random(SIZE // 4, np.float32)
+LONG = [
+    RANDOM.random(101, np.float32),
+    RANDOM.random(120).astype(jnp.bfloat16),
+    (RANDOM.random(110) * 1j).astype(np.complex64),
+    RANDOM.integers(0, 9, 2000, np.int8),
+    RANDOM.random((4, 80), np.float32),
+]
+ALIKE = np.zeros(300, np.float32)
+SHORT = RANDOM.random(100, np.float32)
+
+
+def sums(*arrays):
+    return lambda x: [x + jnp.asarray(array).sum() for array in arrays]
+
+
+def peak_of(function) -> float:
+    """The most memory that Python and NumPy allocate in a call, as a part of 8 MiB."""
+    gc.collect()
+    tracemalloc.start()
+    function()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak / SIZE
+
+
+def test_long_constants_are_hashes_of_what_jax_prints(exported):
+    produced = exported(sums(ALIKE, *LONG, SHORT), X)
+    spelled = produced.exported.mlir_module()
+    text = produced.files["module.mlir"]
+    assert text == without_digits(spelled.encode())
+    assert text.count(b"dense<SHA-256 ") == spelled.count('dense<"0x') == len(LONG)
+
+
+def test_a_constant_of_booleans_is_a_hash(exported):
+    text = exported(sums(RANDOM.random(200) > 0.5), X).files["module.mlir"].decode()
+    assert re.search(r"dense<SHA-256 [0-9a-f]{12}> : tensor<200xi1>", text)
+
+
+def test_short_constants_are_spelled(exported):
+    produced = exported(sums(SHORT), X)
+    assert produced.files["module.mlir"].decode() == produced.exported.mlir_module()
+
+
+def test_another_long_constant_has_another_hash(exported):
+    one, other = (exported(sums(RANDOM.random(200, np.float32)), X).files["module.mlir"] for _ in range(2))
+    assert one != other
+
+
+def test_an_artifact_prints_as_its_golden_does(exported):
+    produced = exported(sums(*LONG), X)
+    text = produced.files["module.mlir"].decode()
+    printed = module_text(produced.artifact, spelled=False)
+    assert re.findall(r"SHA-256 \w+", printed) == re.findall(r"SHA-256 \w+", text)
+    assert "SHA-256" not in module_text(produced.artifact)
+
+
+def test_a_golden_takes_little_more_than_its_constants(exported):
+    files = exported(sums(WEIGHTS), X).files
+    assert sum(map(len, files.values())) < 1.01 * SIZE
+
+
+def test_the_listing_is_printed_without_the_digits(exported):
+    produced = exported(sums(WEIGHTS), X)
+    assert peak_of(produced.module_text) < 1
+
+
+def test_an_old_listing_is_compared_without_the_digits(tmp_path, exported):
+    produced = exported(sums(WEIGHTS), X)
+    (tmp_path / "module.mlir").write_text(produced.exported.mlir_module())
+    lines = []
+    compare = lambda: lines.extend(  # noqa: E731
+        source_difference(tmp_path, produced.files, produced.manifest, produced.manifest)
+    )
+    assert peak_of(compare) < 1
+    assert lines == []
+
+
+def test_files_are_hashed_in_pieces(tmp_path, exported):
+    produced = exported(sums(WEIGHTS), X)
+    store = GoldenStore(tmp_path)
+    store.write(produced.manifest, produced.files)
+    (golden,) = store.goldens()
+    assert peak_of(golden.verify) < 1
+
+
+def test_a_stored_golden_is_compared_in_pieces(tmp_path, exported):
+    produced = exported(sums(WEIGHTS), X)
+    store = GoldenStore(tmp_path)
+    written = []
+    write = lambda: written.append(store.write(produced.manifest, produced.files))  # noqa: E731
+    assert peak_of(write) < 1
+    assert peak_of(write) < 1
+    assert written == [WriteStatus.NEW, WriteStatus.UNCHANGED]
+
+
+def test_arrays_are_written_and_read_with_one_copy(tmp_path):
+    leaves = [leaf_of(np.zeros(8 * SIZE, np.int8))]  # larger than the pieces that NumPy writes, of 16 MiB
+    assert peak_of(lambda: to_npz(leaves)) < 8 + 3
+    (tmp_path / "a.npz").write_bytes(to_npz(leaves))
+    assert peak_of(lambda: from_npz(tmp_path / "a.npz")) < 8 + 1
+
+
+def test_an_artifact_above_the_limit_names_the_way_out(exported, monkeypatch):
+    monkeypatch.setattr(flatbuffers.Builder, "MAX_BUFFER_SIZE", 1 << 17)
+    with pytest.raises(ExportError, match=r"less than 2 GB.*pass large arrays, such as weights, as arguments"):
+        exported(sums(WEIGHTS), X)

@@ -1,0 +1,138 @@
+"""What a call may cost: which promised cells are costly, by which line of the policy."""
+
+from __future__ import annotations
+
+import pytest
+from making import day, result, summarize
+
+from export_core.judge import Judgement, Result
+from export_core.judge.budgets import unmeasured, with_budgets
+from export_core.matrix import Verdict
+from export_core.policy import Budget, Policy
+from export_core.policy.budgets import FIGURES
+from export_core.report.findings import findings
+from export_core.worker.protocol import Cost, Timings
+
+OWN = result(reader="0.9.2", cost=Cost(temp_bytes=84_000_000, flops=1e6))
+TWICE = result(cost=Cost(temp_bytes=168_000_000, flops=1e6))
+
+
+def judged(budget: Budget, *results: Result, baseline: Result | None = None) -> list[Result]:
+    return with_budgets(results, Policy(budgets=(budget,)), {baseline.key: baseline} if baseline else None)
+
+
+def judgements(budget: Budget, *results: Result) -> list[str]:
+    return [str(result.judgement) for result in judged(budget, *results)]
+
+
+def summary(policy, *results):
+    chosen = {"readers": "window", "whole": True}
+    return summarize(results, planned=len(results), policy=policy, as_of=day("2026-11-21"), selection=chosen)
+
+
+def test_each_figure_of_a_cost_has_a_limit():
+    assert Cost.__struct_fields__ == FIGURES
+
+
+@pytest.mark.parametrize(("limit", "judgement"), [(167_999_999, "costly"), (168_000_000, "kept")])
+def test_a_cell_over_a_limit_is_costly(limit, judgement):
+    assert judgements(Budget(max_temp_bytes=limit), TWICE) == [judgement]
+
+
+@pytest.mark.parametrize(("growth", "judgement"), [(1.99, "costly"), (2.0, "kept"), ({"flops": 1.0}, "kept")])
+def test_growth_is_that_since_the_writers_own_cell(growth, judgement):
+    assert judgements(Budget(max_growth=growth), OWN, TWICE) == ["kept", judgement]
+
+
+def test_a_few_bytes_more_are_no_growth():
+    small = [result(reader=reader, cost=Cost(temp_bytes=size)) for reader, size in (("0.9.2", 0), ("0.10.2", 1023))]
+    assert judgements(Budget(max_growth=1.0), *small) == ["kept", "kept"]
+
+
+def test_growth_against_a_baseline_is_that_of_the_same_cell():
+    (cell,) = judged(Budget(max_growth=1.5), TWICE, baseline=result(cost=Cost(temp_bytes=84_000_000)))
+    assert [(part.whose, part.against) for part in cell.exceeded] == [("baseline", 84_000_000)]
+
+
+@pytest.mark.parametrize(
+    ("budget", "costly"),
+    [
+        (Budget(cases=("tests.*",), max_flops=1), True),
+        (Budget(cases=("other.*",), max_flops=1), False),
+        (Budget(writers=("0.9.*",), max_flops=1), True),
+        (Budget(writers=("0.10.*",), max_flops=1), False),
+        (Budget(readers=("0.10.2",), max_flops=1), True),
+        (Budget(readers=("0.9.2",), max_flops=1), False),
+        (Budget(platforms=("cuda",), max_flops=1), False),
+    ],
+)
+def test_an_entry_is_about_the_cells_of_its_globs(budget, costly):
+    assert judgements(budget, TWICE) == ["costly" if costly else "kept"]
+
+
+def test_of_each_limit_the_first_entry_counts():
+    first = Budget(cases=("tests.*",), max_temp_bytes=200_000_000)
+    (cell,) = with_budgets([TWICE], Policy(budgets=(first, Budget(max_temp_bytes=1, max_flops=1))))
+    assert [part.limit for part in cell.exceeded] == ["max_flops"]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        result(judgement=Judgement.BONUS, promised=False, cost=Cost(flops=9)),
+        result(Verdict.CRASH, Judgement.BROKEN, cost=Cost(flops=9)),
+        result(Verdict.CRASH, Judgement.KNOWN, cost=Cost(flops=9)),
+    ],
+    ids=lambda cell: str(cell.judgement),
+)
+def test_only_promised_cells_that_work_are_costly(cell):
+    assert judged(Budget(max_flops=1), cell) == [cell]
+
+
+def test_a_costly_cell_fails_the_run_and_says_why():
+    policy = Policy(budgets=(Budget(max_growth=1.2, location="/home/me/export_compat.yaml:3"),))
+    cells = with_budgets([OWN, TWICE], policy)
+    made = summary(policy, *cells)
+    assert made.exit_code == 1
+    (over,) = [finding for finding in findings(cells, made) if finding.title == "OVER BUDGET"]
+    assert over.sentence == (
+        "1 cell over max_growth (export_compat.yaml:3): tests.test_a.test_f/0.9.2-cpu in jaxlib 0.10.2: temp_bytes "
+        "168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer."
+    )
+
+
+def test_what_could_not_be_measured_is_counted():
+    policy = Policy(budgets=(Budget(max_growth={"flops": 1.2}, max_fusions=3, location="p.yaml:3"),))
+    assert unmeasured([TWICE], policy) == [
+        "p.yaml:3: max_fusions: 1 promised cell not measured: no fusions is known of them.",
+        "p.yaml:3: max_growth: 1 promised cell not measured: no flops is known of their goldens' own writers.",
+    ]
+
+
+def repeated(reader: str, first: float, count: int = 10) -> Result:
+    runs = tuple(first + number / 1e4 for number in range(count))
+    return result(reader=reader, cost=Cost(), timings=Timings(runs=runs))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "titles"),
+    [
+        (repeated("0.9.2", 0.010), repeated("0.10.2", 0.030), ["SLOWER"]),
+        (repeated("0.9.2", 0.010), repeated("0.10.2", 0.014), []),
+        (repeated("0.9.2", 0.030), repeated("0.10.2", 0.010), []),
+        (repeated("0.9.2", 0.010), repeated("0.10.2", 0.030, count=4), ["NOT MEASURED"]),
+    ],
+    ids=["three times", "within the limit", "faster", "too few runs"],
+)
+def test_a_slower_cell_is_a_warning_and_nothing_more(before, after, titles):
+    policy = Policy(budgets=(Budget(warn_slower=1.5),))
+    made = summary(policy, before, after)
+    assert [finding.title for finding in findings([before, after], made)] == titles
+    assert made.exit_code == 0
+
+
+def test_runs_that_overlap_are_not_called_slower():
+    noisy = result(timings=Timings(runs=(0.001, 0.002, 0.031, 0.032, 0.033)))
+    policy = Policy(budgets=(Budget(warn_slower=1.5),))
+    before = repeated("0.9.2", 0.010, count=5)
+    assert findings([before, noisy], summary(policy, before, noisy)) == []

@@ -1,0 +1,43 @@
+"""docs/how-to/export.md is a project that passes as it stands: its goldens are written and replayed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "how-to" / "export.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```\w+ title=\"(\S+)\"\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+TESTS = re.findall(r"^def (test_\w+)", PAGE, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def project(projects: Projects) -> Project:
+    made = projects(noise=True)
+    for name in dict.fromkeys(name for name, _ in BLOCKS):
+        text = "\n\n".join(block for title, block in BLOCKS if title == name)
+        (made.folder / name).write_text(text, encoding="utf-8")
+    return made
+
+
+def test_the_guide_runs_and_every_reader_here_keeps_its_promise(project):
+    written = project.pytest("--update-goldens")
+    assert (written.code, f"{len(TESTS)} goldens new" in written.text) == (0, True), written.text
+    replayed = len(TESTS) - 2  # the kernels for TPU
+    checked = project.pytest()
+    assert f"{len(TESTS)} cases checked against {replayed} goldens: {replayed} kept" in checked.text, checked.text
+    assert checked.code == 0
+
+
+def test_the_guide_shows_every_keyword_that_changes_an_export():
+    from dataclasses import fields
+
+    from export_core.export import ExportOptions
+
+    assert [field.name for field in fields(ExportOptions) if not re.search(rf"\b{field.name}=", PAGE)] == []

@@ -1,0 +1,72 @@
+"""A golden runs again only when something has changed: pytest takes the outcomes of earlier runs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import Project, Projects
+
+TESTS = """
+import contextlib, os, sqlite3, time
+import jax, pytest
+
+@pytest.mark.export_compat
+def test_a(export_golden):
+    export_golden(jax.jit(lambda x: 2 * x), 1.0)
+    if "AWAITED" in os.environ.get("JAXEXPORT_CACHE", ""):
+        until = time.monotonic() + 60
+        while stored() < 4:
+            assert time.monotonic() < until, "the cells of the next test did not run"
+            time.sleep(0.05)
+
+@pytest.mark.export_compat
+def test_b(export_golden):
+    export_golden(jax.jit(lambda x: 3 * x), 1.0)
+
+def stored():
+    path = os.environ["JAXEXPORT_CACHE"] + "/outcomes.sqlite3"
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path)) as file:
+        return file.execute("SELECT count(*) FROM cached_outcomes").fetchone()[0]
+    return 0
+"""
+
+
+@pytest.fixture(scope="module")
+def project(projects: Projects) -> Project:
+    """Two tests with two generations of goldens each."""
+    made = projects(test_it=TESTS)
+    # Its own cache: else the replay that comes before writing would already store the outcomes.
+    assert made.pytest("--update-goldens", environment={"JAXEXPORT_CACHE": f"{made.folder}/writing"}).code == 0
+    for case in ("test_it.test_a", "test_it.test_b"):
+        made.add_older_generation(case)
+    return made
+
+
+def not_run_again(project: Project, cache: object, *words: str) -> str:
+    """How many goldens of how many a run took from the cache."""
+    run = project.pytest("-v", *words, environment={"JAXEXPORT_CACHE": str(cache)})
+    assert run.code == 0, run.text
+    (checked,) = re.findall(r"checked against (\d+) goldens", run.text)
+    (stored,) = re.findall(r"(\d+) of them by the outcome of an earlier run", run.text)
+    return f"{stored} of {checked}"
+
+
+def test_a_golden_runs_once_while_nothing_changes(project, tmp_path):
+    assert not_run_again(project, tmp_path) == "0 of 4"
+    assert not_run_again(project, tmp_path) == "4 of 4"
+    assert not_run_again(project, tmp_path, "-k", "test_b") == "2 of 2"
+    assert not_run_again(project, tmp_path, "--no-export-cache") == "0 of 4"
+
+
+def test_another_tolerance_is_another_outcome(project, tmp_path):
+    not_run_again(project, tmp_path)
+    assert not_run_again(project, tmp_path, "--export-rtol=0.1") == "0 of 4"
+
+
+def test_goldens_of_the_next_test_run_while_a_test_runs(project, tmp_path):
+    assert not_run_again(project, tmp_path / "AWAITED") == "0 of 4"
+
+
+def test_no_cell_is_run_by_two_workers_of_xdist(project, tmp_path):
+    assert not_run_again(project, tmp_path, "-n", "3", "--dist", "each") == "8 of 12"

@@ -1,0 +1,115 @@
+"""A cell that works and costs too much, in every format; and what a page and a baseline show of costs."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from commands import finished
+from making import day, result, summarize
+
+from export_core.judge import Judgement, Result, Summary
+from export_core.judge.budgets import with_budgets
+from export_core.judge.gate import ShardOf
+from export_core.policy import Budget, Policy
+from export_core.report.ci.junit import junit_xml
+from export_core.report.ci.markdown import markdown_text
+from export_core.report.drawing.badge import badge
+from export_core.report.page.cost_lines import cost_line
+from export_core.report.page.run_page import html_page
+from export_core.report.wording import cell_mark, headline
+from export_core.runs.merge import merge_shards
+from export_core.runs.plan_record import cells_by_place, hash_of
+from export_core.worker.protocol import Cost
+
+POLICY = Policy(budgets=(Budget(max_growth=1.2, location="export_compat.yaml:3"),))
+
+
+def read(reader: str, size: int, **changes: Any) -> Result:
+    return result(reader=reader, cost=Cost(temp_bytes=size, instructions=size), **changes)
+
+
+CELLS = with_budgets([read("0.9.2", 84_000_000), read("0.10.0", 84_000_000), read("0.10.2", 168_000_000)], POLICY)
+
+
+@pytest.fixture(scope="module")
+def summary() -> Summary:
+    chosen = {"readers": "window", "whole": True}
+    return summarize(CELLS, planned=3, policy=POLICY, as_of=day("2026-06-21"), selection=chosen)
+
+
+def test_the_headline_and_the_badge_say_costly(summary):
+    assert headline(summary)[0] == "COSTLY: 1 of 3 promised cells over a budget."
+    assert badge(summary).message == "costly: 1 of 3 promised cells over a budget"
+
+
+def test_tables_mark_it():
+    assert [cell_mark(cell) for cell in CELLS] == ["ok", "ok", "ok$"]
+
+
+def test_junit_has_it_as_a_failure_with_the_limit(summary):
+    (failure,) = re.findall(r'<failure type="(.*?)" message="(.*?)"', junit_xml(CELLS, summary))
+    assert failure == (
+        "jaxexport.costly",
+        "costly: temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer "
+        "(max_growth, export_compat.yaml:3)",
+    )
+
+
+def test_markdown_has_its_symbol_and_the_limit(summary):
+    text = markdown_text(CELLS, summary)
+    assert "| 0.9.2 | ✅ | 💰 1 |" in text
+    assert "OVER BUDGET: 1 cell over max\\_growth" in text
+
+
+def test_the_page_has_a_line_where_a_figure_changes():
+    assert cost_line(CELLS) == ("temp_bytes 84.0 MB -> 168.0 MB (x2.00) in 0.10.2", (84e6, 84e6, 168e6))
+    assert cost_line(CELLS[:2]) is None
+
+
+def test_the_page_says_which_budget_a_cell_exceeds(summary):
+    page = html_page(CELLS, summary)
+    data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)[0])
+    assert [over for *_, over in data["tables"]["more"] if over] == [
+        "temp_bytes 168,000,000, more than 100,800,000, which is 1.2 times the 84,000,000 of its writer (max_growth, "
+        "export_compat.yaml:3)"
+    ]
+    assert "#filter=judgement%3Acostly" in page
+
+
+def test_a_baseline_names_what_changed_and_fails_what_grew(tmp_path, monkeypatch, jaxexport):
+    monkeypatch.chdir(tmp_path)  # where no policy is
+    finished(tmp_path / "old", read("0.10.2", 84_000_000), policy=POLICY)
+    finished(tmp_path / "new", read("0.10.2", 168_000_000), policy=POLICY)
+    words = "judge", str(tmp_path / "new"), "--baseline", str(tmp_path / "old")
+    ended = jaxexport(*words)
+    assert ended.code == 1
+    assert "cost  2 figures of 1 golden changed, the largest first.\n" in ended.out
+    assert "temp_bytes 84.0 MB -> 168.0 MB\n" in ended.out
+    assert ended.out.endswith("Exit code 1: 1 cell grew by more than a budget allows.\n")
+    told = json.loads(jaxexport(*words, "--json").out)
+    assert [cost["change"]["figure"] for cost in told["costs"]] == ["instructions", "temp_bytes"]
+    assert told["counts"]["regressed"] == 1
+
+
+def test_the_writers_own_cell_may_be_in_another_shard(tmp_path):
+    cells = read("0.9.2", 84_000_000), read("0.10.2", 168_000_000)
+    plan = {"planned": 2, "cells": hash_of(cells_by_place((cell.key for cell in cells), [cells[0].golden]))}
+    for number, cell in enumerate(cells, 1):
+        finished(tmp_path / str(number), cell, policy=POLICY, plan=plan, shard=ShardOf(number, 2))
+    merged = merge_shards([tmp_path / "1", tmp_path / "2"])
+    assert [cell.judgement for cell in merged.results] == [Judgement.KEPT, Judgement.COSTLY]
+    assert merged.summary.exit_code == 1
+
+
+@pytest.mark.browser
+def test_the_table_draws_the_line_and_the_cell_says_the_budget(opened, summary, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(html_page(CELLS, summary), encoding="utf-8")
+    page = opened(file=file)
+    # Half of the height, then all of it.
+    assert page.locator(".cost polyline").get_attribute("points") == "2.0,8.0 24.0,8.0 46.0,2.0"
+    page.locator("#grid .cell.costly").click()
+    assert "temp_bytes 168,000,000, more than 100,800,000" in page.locator("#cell-facts").inner_text()

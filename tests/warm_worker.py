@@ -1,0 +1,176 @@
+"""A process that has imported jax: workers of this interpreter are forks of it.
+
+A worker that starts anew imports jax for 0.7 s of a processor, and hundreds of tests need one. What differs: all these
+workers hash strings alike. Their program is the real one, and each cell is a fork of its worker, as always. A worker of
+another interpreter, or with variables beside the usual ones, is started by `processes.start` itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import math
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NoReturn
+
+LONGEST_REQUEST = 1 << 17
+
+
+# --- in the coordinator -----------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def warm_worker(path: Path, variables: Mapping[str, str]) -> Iterator[None]:
+    """The process, with these variables beside its own, listening on a socket of this path."""
+    if sys.platform != "linux":  # sockets of another kind, and `os.fork` is not safe there
+        yield
+        return
+    process = subprocess.Popen(
+        [sys.executable, __file__, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **variables},
+    )
+    assert process.stdout
+    assert process.stdout.readline().endswith(b"ready\n")
+    yield
+    process.communicate()
+
+
+class ForkedWorker:
+    """What `subprocess.Popen` is for a worker, of a fork of the warm process."""
+
+    def __init__(self, path: Path, words: list[str], variables: dict[str, str]) -> None:
+        (their_in, our_in), (our_out, their_out), (our_err, their_err) = (os.pipe() for _ in range(3))
+        theirs = (their_in, their_out, their_err)
+        self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._connection.connect(str(path))
+        request = json.dumps([words, variables, str(Path.cwd())]).encode()
+        socket.send_fds(self._connection, [request], theirs)
+        for descriptor in theirs:
+            os.close(descriptor)
+        self.stdin = os.fdopen(our_in, "wb")
+        self.stdout, self.stderr = (os.fdopen(descriptor, "rb") for descriptor in (our_out, our_err))
+        self.pid = int(self._connection.recv(32))
+        self.returncode: int | None = None
+        self._lock = threading.Lock()
+
+    def poll(self) -> int | None:
+        with self._lock:
+            if self.returncode is None and select.select([self._connection], [], [], 0)[0]:
+                self.returncode = int(self._connection.recv(32))
+                self._connection.close()
+        return self.returncode
+
+    def wait(self, timeout: float = math.inf) -> int:
+        until = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > until:
+                raise subprocess.TimeoutExpired("a worker", timeout)
+            time.sleep(0.002)
+        return code
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+Start = Callable[..., "subprocess.Popen[bytes] | ForkedWorker"]
+
+
+def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
+    """A `processes.start` whose workers are forks of the process that listens on `path_of` the deciding variables."""
+    from export_core.environments.environment import Environment
+    from export_core.variables import deciding_variables
+    from export_core.worker import processes
+
+    anew = processes.start
+    if sys.platform != "linux":
+        return anew
+
+    def start(environment: Environment, *words: str) -> subprocess.Popen[bytes] | ForkedWorker:
+        deciding = dict(deciding_variables(environment.variables))
+        deciding.pop("PYTHONDONTWRITEBYTECODE", None)
+        path = path_of(deciding) if str(environment.python) == sys.executable else None
+        if path is None:
+            return anew(environment, *words)
+        return ForkedWorker(path, [str(processes.PROGRAM), *words], dict(environment.variables))
+
+    return start
+
+
+# --- in the process ---------------------------------------------------------------------------------------------------
+
+
+def main(path: str) -> None:
+    sys.path[0] = str(Path(__file__).parents[1] / "export_core/worker")
+    import program
+
+    del sys.path[0]
+    program.import_jax()
+    gc.freeze()  # or the first collection of each fork would copy every page
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listening.bind(path)
+    listening.listen()
+    print("ready", flush=True)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a fork that outlives this process must not hold the pipe open
+    while listening in select.select([listening, 0], [], [])[0]:  # until stdin is closed
+        connection, _ = listening.accept()
+        if os.fork() == 0:
+            keep(connection, listening)
+        connection.close()
+        with contextlib.suppress(ChildProcessError):  # there is none
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+
+
+def keep(connection: socket.socket, listening: socket.socket) -> NoReturn:
+    """Fork a worker, and say its process id and its exit code."""
+    listening.close()
+    request, descriptors, *_ = socket.recv_fds(connection, LONGEST_REQUEST, 3)
+    if (pid := os.fork()) == 0:
+        connection.close()
+        become_worker(*json.loads(request), descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    connection.send(str(pid).encode())
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with contextlib.suppress(OSError):  # nobody wants to know any more
+        connection.send(str(code).encode())
+    os._exit(0)
+
+
+def become_worker(words: list[str], variables: dict[str, str], folder: str, descriptors: list[int]) -> NoReturn:
+    import program
+
+    code = 1
+    try:
+        os.setsid()
+        for number, descriptor in enumerate(descriptors):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        os.environ.clear()
+        os.environ.update(variables)
+        os.chdir(folder)
+        sys.argv = words
+        program.main()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

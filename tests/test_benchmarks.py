@@ -17,6 +17,10 @@ def test_a_small_plan_of_stubs_passes_whole(tmp_path):
     assert run.memory > 0
 
 
+def test_a_shard_of_stubs_has_its_part_of_the_plan(tmp_path):
+    assert growth._run(tmp_path, 2 * growth.READERS, growth.READERS).cells == 2
+
+
 def test_goldens_are_written_with_noise_and_without(tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "TESTS", writing.TESTS.partition("def test_gradient")[0])
     for name, conftest in (("with", LITTLE_NOISE), ("without", writing.WITHOUT)):

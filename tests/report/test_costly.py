@@ -95,7 +95,7 @@ def test_a_baseline_names_what_changed_and_fails_what_grew(tmp_path, monkeypatch
     assert "temp_bytes 84.0 MB -> 168.0 MB\n" in ended.out
     assert ended.out.endswith("Exit code 1: 1 cell grew by more than a budget allows.\n")
     told = json.loads(jaxexport(*words, "--json").out)
-    assert [cost["change"]["figure"] for cost in told["costs"]] == ["instructions", "temp_bytes"]
+    assert [cost["change"]["figure"] for cost in told["costs"]] == ["temp_bytes", "instructions"]
     assert told["counts"]["regressed"] == 1
 
 

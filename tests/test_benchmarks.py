@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from warm_pytest import LITTLE_NOISE
 
-from benchmarks import growth, weights, writing
+from benchmarks import growth, writing
 from benchmarks.line import Line
 from benchmarks.page_table import BEGIN, END, PageTable
 from export_core.goldens import GoldenStore
@@ -55,10 +55,3 @@ def test_a_page_without_a_table_is_refused(tmp_path):
 def test_a_missing_page_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         PageTable.of(tmp_path / "page.md")
-
-
-@pytest.mark.matrix
-def test_a_golden_with_large_constants_stays_within_its_budgets():
-    lines = weights.measure(megabytes=100)
-    assert [line for line in lines if not line.ok] == []
-    assert len(lines) == 4

@@ -64,7 +64,7 @@ def test_random_inputs(export_golden):
 
 def test_narrow(export_golden):
     dtypes = ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4"]
-    x = [jnp.arange(6).astype(dtype) for dtype in dtypes]
+    x = [jnp.asarray(np.arange(6).astype(dtype)) for dtype in dtypes]
     export_golden(jax.jit(lambda *x: (x, [jnp.reshape(each, (2, 3)) for each in x])), *x)
 
 def test_others(export_golden):

@@ -15,6 +15,7 @@ from rich.table import Table
 from benchmarks import (
     again,
     cells,
+    cold_machine,
     cost,
     daily,
     gate,
@@ -44,7 +45,7 @@ def main() -> int:
     parser.add_argument(
         "--only",
         help="some of them: "
-        "plugin,daily,reading,cells,cost,again,throughput,gate,peers,growth,limits,page,weights,writing",
+        "plugin,daily,reading,cells,environments,cost,again,throughput,gate,peers,growth,limits,page,weights,writing",
     )
     parser.add_argument(
         "--docs", type=Path, help="write the table into this page too, such as docs/explanation/performance.md"
@@ -55,6 +56,7 @@ def main() -> int:
         "daily": daily.measure,
         "reading": lambda: reading.measure(options.runs),
         "cells": lambda: cells.measure(options.rounds),
+        "environments": cold_machine.measure,
         "cost": lambda: cost.measure(options.rounds),
         "again": lambda: again.measure(options.readers),
         "throughput": throughput.measure,

@@ -27,6 +27,10 @@ SIZES = (1_000, 10_000, 100_000)
 """Planned cells."""
 MEMORY_BUDGET = 200.0
 """MB at the largest plan."""
+SHARDED = 1_000_000
+"""Planned cells of a matrix that runs in shards, one for each reader, of which one is run."""
+SHARD_MEMORY_BUDGET = 1000.0
+"""MB of that shard, which plans the whole."""
 LINEAR = 1.2
 """How much more a cell of the largest plan may take than one of the plan before it, for the time to count as linear."""
 
@@ -45,6 +49,7 @@ def measure() -> list[Line]:
     """Plans of growing size, each in a process of its own, without the cache of outcomes."""
     with tempfile.TemporaryDirectory() as scratch:
         runs = [_run(Path(scratch) / str(cells), cells) for cells in SIZES]
+        shard = _run(Path(scratch) / "sharded", SHARDED, READERS)
     lines = []
     for before, run in zip((None, *runs), runs, strict=False):
         milliseconds = 1000 * run.processor / run.cells
@@ -71,14 +76,26 @@ def measure() -> list[Line]:
             largest.memory <= MEMORY_BUDGET,
         )
     )
+    each = 1000 * shard.processor / shard.cells
+    lines.append(
+        Line(
+            f"the coordinator, shard 1/{READERS} of {SHARDED:,} planned cells with stub workers",
+            f"{shard.memory:.0f} MB, {shard.processor:.1f} s of processor time",
+            f"{shard.cells:,} cells, {each:.2f} ms a cell",
+            f"{shard.memory:.0f} MB",
+            f"{SHARD_MEMORY_BUDGET:.0f} MB",
+            shard.memory <= SHARD_MEMORY_BUDGET,
+        )
+    )
     return lines
 
 
-def _run(folder: Path, cells: int) -> Run:
+def _run(folder: Path, cells: int, shards: int = 1) -> Run:
     write_goldens(folder / "golden", cells // READERS)
     readers = load_policy(ROOT / "export_compat.yaml").calendar().versions()[-READERS:]
     command = [sys.executable, "-m", "benchmarks.coordinator", "matrix", "--readers", ",".join(readers), "--quiet"]
     command += ["--goldens", str(folder / "golden"), "--results", str(folder / "results"), "--no-cache"]
+    command += ["--shard", f"1/{shards}"] if shards > 1 else []
     started = time.perf_counter()
     with (folder / "log").open("wb") as log:
         variables = {**os.environ, "STATUS": str(folder / "status")}
@@ -89,6 +106,7 @@ def _run(folder: Path, cells: int) -> Run:
     if process.returncode not in (0, 1):
         raise SystemExit(f"{command} ended with {process.returncode}:\n{(folder / 'log').read_text()[-4000:]}")
     summary = read_summary(folder / "results")
+    cells //= shards
     assert summary.planned == summary.results == summary.verdicts["pass"] == cells, summary.verdicts
     peak = re.search(r"^VmHWM:\s+(\d+) kB$", (folder / "status").read_text(), re.MULTILINE)
     assert peak

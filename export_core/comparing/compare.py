@@ -18,6 +18,7 @@ from export_core.comparing.algebra import to_double
 from export_core.comparing.diagnosis import diagnose
 from export_core.comparing.errors import CompareError
 from export_core.comparing.factors import FACTORIZATIONS, Part, parts_of
+from export_core.comparing.noise import PIECE, Whole
 from export_core.comparing.rules import NO_NOISE, CallNoise, Rule, Rules, same
 from export_core.comparing.ulp import ulp_distance
 from export_core.comparing.user_code import UserCode, opened
@@ -195,6 +196,8 @@ def _compare_part(name: str, part: Part, rules: Rules) -> Difference:
 
 def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array | None = None) -> Difference:
     """Compare two arrays of one shape and dtype by a rule."""
+    if scale is None and expected.size > PIECE and (in_pieces := _compare_pieces(what, expected, actual, rule)):
+        return in_pieces
     units = ulp_distance(expected, actual) if expected.dtype.name in FLOATS else None
     compared = rule.compare(expected, actual, scale)
     absolute, relative = _errors(expected, actual)
@@ -212,6 +215,22 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
     errors = absolute if compared.in_noise is None else compared.in_noise
     diagnosis = diagnose(expected, actual, compared.limit, rule.dtype)
     return replace(_with_elements(difference, compared.bad, errors, expected, actual), looks_like=diagnosis.lines)
+
+
+def _compare_pieces(what: str, expected: Array, actual: Array, rule: Rule) -> Difference | None:
+    """The same for large arrays; None where they differ, since what is said of that is about all elements."""
+    want, got = expected.reshape(-1), actual.reshape(-1)
+    noise = None if rule.noise is None else rule.noise.reshape(-1)
+    whole = Whole.of(want, noise) if expected.dtype.name in FLOATS else None
+    differences = []
+    for start in range(0, want.size, PIECE):
+        span = slice(start, start + PIECE)
+        piece = replace(rule, noise=None if noise is None else noise[span], whole=whole)
+        difference = _compare(what, want[span], got[span], piece)
+        if not difference.ok:
+            return None
+        differences.append(difference)
+    return _worst_of(differences)
 
 
 def _with_elements(difference: Difference, bad: Array, errors: Array, expected: Array, actual: Array) -> Difference:

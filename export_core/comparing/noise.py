@@ -6,7 +6,9 @@ ways; what an element moves by is its noise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,6 +43,9 @@ A sum that is zero in all runs of the writer may be 1e-17 in another release.
 
 STRAY = 1000.0
 """How many times more than in any other run most elements must be off in one that computes something else."""
+
+PIECE = 1 << 17
+"""Elements that are looked at together: as doubles, large arrays would take many times their memory."""
 
 LARGE = 0.1
 """Noise above this part of the largest number that goes in or comes out: the element shows nothing."""
@@ -110,12 +115,40 @@ def count_changed(plain: Leaf, other: Leaf) -> int:
 
 def scale_of(leaves: Iterable[Leaf]) -> float:
     """The largest finite magnitude of floats."""
-    magnitudes = [np.abs(to_double(leaf.numpy())) for leaf in leaves if leaf.dtype in FLOATS]
+    arrays = (leaf.numpy().reshape(-1) for leaf in leaves if leaf.dtype in FLOATS)
+    pieces = (array[start : start + PIECE] for array in arrays for start in range(0, array.size, PIECE))
+    magnitudes = (np.abs(to_double(piece)) for piece in pieces)
     return max((float(values[np.isfinite(values)].max(initial=0.0)) for values in magnitudes), default=0.0)
 
 
+@dataclass(frozen=True)
+class Whole:
+    """What a piece of an array needs to know of all its elements.
+
+    Their largest finite magnitude, their typical one (the root mean square), and the noise that they lend each other.
+    """
+
+    largest: float
+    typical: float
+    lent: float
+
+    @classmethod
+    def of(cls, expected: Array, noise: Array | None) -> Whole:
+        """That of a flat array, which is read in pieces itself."""
+        spans = [slice(start, start + PIECE) for start in range(0, expected.size, PIECE)]
+        largest = max(float(_finite_magnitudes(expected[span]).max()) for span in spans)
+        squares = sum(float(((_finite_magnitudes(expected[span]) / (largest or 1.0)) ** 2).sum()) for span in spans)
+        lent = 0.0 if noise is None else float(_lent(noise))
+        return cls(largest, largest * math.sqrt(squares / expected.size), lent)
+
+
 def noise_with_floors(
-    expected: Array, noise: Array, dtype: str, narrowest: str = "", scale: Array | None = None
+    expected: Array,
+    noise: Array,
+    dtype: str,
+    narrowest: str = "",
+    scale: Array | None = None,
+    whole: Whole | None = None,
 ) -> Array:
     """The noise that elements are judged by: what was measured, or lent by others, and at least that of rounding.
 
@@ -125,24 +158,32 @@ def noise_with_floors(
         dtype: that of the outputs.
         narrowest: the narrowest float type of the module, which may be narrower than that of the outputs.
         scale: the magnitude whose last place counts where it is larger than the element; it broadcasts with them.
+        whole: where these are a piece of an array, what it needs to know of all.
     """
-    magnitudes = np.abs(to_double(expected))
-    magnitudes = np.where(np.isfinite(magnitudes), magnitudes, 0.0)
+    magnitudes = _finite_magnitudes(expected)
     if scale is not None:
         magnitudes = np.maximum(magnitudes, scale)
     info, eps = _finfo(dtype), float(_finfo(dtype).eps)
-    smallest = np.where(noise > 0, 0.0, SMALLEST * magnitudes.max(initial=0.0))
+    largest = whole.largest if whole else magnitudes.max(initial=0.0)
+    smallest = np.where(noise > 0, 0.0, SMALLEST * largest)
     floor = eps * (_units(eps) * magnitudes + smallest) + float(info.smallest_subnormal)
     narrow_eps = float(_finfo(narrowest).eps) if narrowest else 0.0
     if narrow_eps > eps:
         units = min(NARROW_UNITS, _units(narrow_eps))
-        floor = np.maximum(floor, units * narrow_eps * np.maximum(magnitudes, _root_mean_square(magnitudes)))
-    judged_by: Array = np.maximum(np.maximum(noise, _lent(noise)), floor)
+        typical = whole.typical if whole else _root_mean_square(magnitudes)
+        floor = np.maximum(floor, units * narrow_eps * np.maximum(magnitudes, typical))
+    judged_by: Array = np.maximum(np.maximum(noise, whole.lent if whole else _lent(noise)), floor)
     return judged_by
 
 
 def _units(eps: float) -> float:
     return next(units for largest, units in UNITS if eps <= largest)
+
+
+def _finite_magnitudes(values: Array) -> Array:
+    """The magnitudes as float64, 0 where they are not finite."""
+    magnitudes = np.abs(to_double(values))
+    return np.where(np.isfinite(magnitudes), magnitudes, 0.0)
 
 
 def _root_mean_square(magnitudes: Array) -> float:

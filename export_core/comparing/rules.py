@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from export_core.comparing.algebra import largest, to_double
-from export_core.comparing.noise import FACTOR, noise_with_floors
+from export_core.comparing.noise import FACTOR, Whole, noise_with_floors
 from export_core.comparing.ulp import ulp_distance
 from export_core.goldens import Comparison, Golden
 from export_core.goldens.arrays import Array
@@ -67,7 +67,7 @@ class Rule:
 
     `dtype` is that of the outputs, which the array may only be made of. Without `tolerance` values must be equal, with
     `bits`, which is what asks for it, all bits too. Without `tolerance`, `noise` decides; with it, errors are only
-    measured in it.
+    measured in it. `whole` is set where the array is a piece of another.
     """
 
     dtype: str
@@ -76,6 +76,7 @@ class Rule:
     noise: Array | None = None
     narrowest_float: str = ""
     rtol_of_platform: float = 0.0
+    whole: Whole | None = None
 
     def compare(self, expected: Array, actual: Array, scale: Array | None = None) -> ComparedElements:
         """Compare each element of arrays of one shape and dtype.
@@ -86,7 +87,7 @@ class Rule:
             return ComparedElements((_bytes(expected) != _bytes(actual)).any(axis=-1), f"equal bits ({self.bits})")
         by_noise = None if self.noise is None else self._by_noise(expected, actual, self.noise, scale)
         if self.tolerance is not None:
-            compared = _beyond(expected, actual, self.tolerance, scale)
+            compared = _beyond(expected, actual, self.tolerance, self._largest(expected) if scale is None else scale)
             return replace(compared, in_noise=by_noise.in_noise) if by_noise else compared
         if by_noise is not None:
             return by_noise
@@ -95,12 +96,12 @@ class Rule:
 
     def _by_noise(self, expected: Array, actual: Array, noise: Array, scale: Array | None) -> ComparedElements:
         want, got = to_double(expected), to_double(actual)
-        unit = noise_with_floors(expected, noise, self.dtype, self.narrowest_float, scale)
+        unit = noise_with_floors(expected, noise, self.dtype, self.narrowest_float, scale, self.whole)
         limit, words = FACTOR * unit, f"{FACTOR:g} times the noise of each"
         if self.rtol_of_platform:
             # The noise is that of the writer's processor, which multiplies in full precision.
             rtol = self.rtol_of_platform
-            limit = np.maximum(limit, rtol * (np.abs(want) + largest(want, want.ndim)))
+            limit = np.maximum(limit, rtol * (np.abs(want) + self._largest(expected)))
             words += f", or rtol {rtol:.3g} as its platform needs"
         with np.errstate(all="ignore"):
             error = np.abs(got - want)
@@ -108,6 +109,10 @@ class Rule:
         finite, equal = np.isfinite(want) & np.isfinite(got), same(want, got)
         bad = ~np.where(finite, close, equal)
         return ComparedElements(bad, words, limit, np.where(finite, in_noise, np.where(equal, 0.0, np.inf)))
+
+    def _largest(self, expected: Array) -> Array:
+        """The largest finite magnitude of the whole array."""
+        return np.asarray(self.whole.largest) if self.whole else largest(to_double(expected), expected.ndim)
 
 
 @dataclass(frozen=True)
@@ -146,14 +151,13 @@ def same(want: Array, got: Array) -> Array:
     return equal
 
 
-def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array | None) -> ComparedElements:
+def _beyond(expected: Array, actual: Array, allowed: Allowed, scale: Array) -> ComparedElements:
     """Which elements are out of tolerance."""
     want, got = to_double(expected), to_double(actual)
     rtol = allowed.rtol
     # Without an atol of its own an array is measured by its largest element. A fixed atol of 1e-5 would accept anything
     # in an array of 1e-6s; none would reject what cancellation leaves where exactly 0 is expected, beside elements of
     # size 1.
-    scale = largest(want, want.ndim) if scale is None else scale
     atol = np.asarray(rtol * scale if allowed.atol is None else allowed.atol)
     with np.errstate(all="ignore"):
         limit = atol + rtol * np.abs(want)

@@ -56,6 +56,9 @@ def _decoded(code: Leaf, leaf: Leaf, where: str) -> Array | None:
         return None
     if not code.data.size:
         return np.zeros(leaf.shape)
-    exponents = code.data.astype(np.float64) / _STEPS[code.dtype]
+    noise = code.data.astype(np.float64)
+    noise /= _STEPS[code.dtype]  # in place: of a large output these are the largest arrays
     with np.errstate(over="ignore"):
-        return np.where(code.data == np.iinfo(code.dtype).min, 0.0, np.exp2(exponents))
+        np.exp2(noise, out=noise)
+    noise[code.data == np.iinfo(code.dtype).min] = 0.0
+    return noise

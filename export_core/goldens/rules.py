@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -201,6 +202,12 @@ def found_in(text: str, pattern: str) -> bool:
     """
     if _QUICK.fullmatch(pattern) and pattern.count("|") + pattern.count("?") <= _MOST_CHOICES:
         return re.search(pattern, text) is not None
+    return _found_in_time(text, pattern)
+
+
+@functools.lru_cache(maxsize=1024)
+def _found_in_time(text: str, pattern: str) -> bool:
+    """Search in another process, once: the cells of one reader refuse with the same words."""
     command = [sys.executable, "-I", "-S", "-c", _SEARCH]
     question = json.dumps([pattern, text]).encode()
     try:

@@ -36,10 +36,10 @@ class CostChange(msgspec.Struct, frozen=True, gc=False):
     """In the other one."""
 
     @property
-    def size(self) -> float:
-        """How many times more or less it is. What is too small to count is added, so that 0 has a size too."""
+    def size(self) -> tuple[float, float]:
+        """Sort key: how many times more or less it is, infinite from or to 0; then the larger of the two."""
         low, high = sorted((self.was, self.now))
-        return (high + _least(self.figure)) / (low + _least(self.figure))
+        return high / low if low else math.inf, high
 
 
 class RunTimes(NamedTuple):

@@ -63,7 +63,8 @@ def cost_steps(results: Iterable[Result]) -> Costs:
     steps = [step for cells in series for step in _figure_steps(cells)]
     tested = [pair for cells in series for pair in pairwise(cell for cell in cells if runs_of(cell))]
     steps += _time_steps(tested)
-    steps.sort(key=lambda step: (-step.change.size, step.golden, step.platform, step.change.figure))
+    steps.sort(key=lambda step: (step.golden, step.platform, step.change.figure))
+    steps.sort(key=lambda step: step.change.size, reverse=True)
     readers = sorted({result.reader for result in known}, key=lambda reader: reader.date_order)
     goldens = {cells[0].golden for cells in series if len(cells) > 1}
     return Costs(len(goldens), tuple(readers), tuple(steps))

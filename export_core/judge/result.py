@@ -119,6 +119,12 @@ class Exceeded(msgspec.Struct, frozen=True, gc=False):
     """Of `max_growth`: whose figure that is, `writer` or `baseline`."""
 
 
+@functools.cache
+def shared_cost(cost: Cost) -> Cost:
+    """An equal one, which all results share: releases of a year often say the same of an artifact."""
+    return cost
+
+
 class Result(msgspec.Struct, frozen=True, gc=False):
     """A judged cell."""
 

@@ -184,11 +184,13 @@ class _Replay:
                 finish(not_run(cell, problem))
 
     def _run_cells(self, cells: list[Cell], environment: Environment, finish: Finish) -> None:
-        remaining = self._attempts(cells, finish)
+        placement = cells[0].placement
         retries: list[_Attempt] = []
-        while remaining and not self.stopping.is_set():
-            ended = self._through_worker(remaining, environment, finish)
-            remaining = ended.untried
+        with ThreadPoolExecutor(1, thread_name_prefix="audit") as auditor:
+            # Meanwhile the worker imports jax on another processor.
+            audited = auditor.submit(self._attempts, cells, finish)
+            ended = self._through_worker(audited.result, placement, environment, finish)
+        while True:
             retries += [attempt for attempt in ended.lost if not attempt.isolated]
             # A worker that dies says nothing about the cells it had: each gets a worker of its own, so that the one
             # that killed it does not take the others along once more.
@@ -196,6 +198,9 @@ class _Replay:
             self._notify_retries(isolated, environment)
             for attempt in isolated:
                 self._retry([attempt], environment, finish)
+            if not ended.untried or self.stopping.is_set():
+                break
+            ended = self._through_worker(ended.untried.copy, placement, environment, finish)
         # These shared no dead worker: they are tried again together, once the others are done.
         self._notify_retries(retries, environment)
         while retries and not self.stopping.is_set():
@@ -226,20 +231,23 @@ class _Replay:
             return attempts
         try:
             repaired = self.repairs.repaired(environment, attempts[0].placement)
-            return self._through_worker(attempts, repaired, finish).untried
+            return self._through_worker(attempts.copy, attempts[0].placement, repaired, finish).untried
         except InfrastructureFault as fault:  # there was no worker for any of them
             for attempt in attempts:
                 for cell in attempt.cells:
                     finish(not_run(cell, tried_twice(attempt.problem, str(fault))))
             return []
 
-    def _through_worker(self, attempts: list[_Attempt], environment: Environment, finish: Finish) -> _Pass:
-        """Run cells in one worker, until all are done or it has died."""
+    def _through_worker(
+        self, get_attempts: Callable[[], list[_Attempt]], placement: Placement, environment: Environment, finish: Finish
+    ) -> _Pass:
+        """Run cells in one worker, until all are done or it has died. It is started before they are asked for."""
         ended = _Pass()
         running: list[Future[None]] = []
         with scratch_folder() as scratch:
-            worker = self._start_worker(environment, attempts[0].placement)
+            worker = self._start_worker(environment, placement)
             try:
+                attempts = get_attempts()
                 for number, attempt in enumerate(attempts):
                     self._take_slot(attempt.placement)
                     # Looked at only now: while this thread waited for the slot, the worker may have died.

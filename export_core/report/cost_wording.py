@@ -39,8 +39,10 @@ def exceeded_text(exceeded: Exceeded) -> str:
     text = f"{exceeded.figure} {exceeded.found:,.0f}, more than {exceeded.allowed:,.0f}"
     if exceeded.against is None:
         return text
-    times = f"{exceeded.allowed / exceeded.against:.4g} times " if exceeded.against else ""
-    return f"{text}, which is {times}the {exceeded.against:,.0f} of its {exceeded.whose}"
+    if not exceeded.against:
+        return f"{exceeded.figure} {exceeded.found:,.0f}, and 0 in its {exceeded.whose}"
+    times = exceeded.allowed / exceeded.against
+    return f"{text}, which is {times:.4g} times the {exceeded.against:,.0f} of its {exceeded.whose}"
 
 
 def limits_line(result: Result) -> str:

@@ -98,7 +98,7 @@ class BaselineDifference:
             for figure in FIGURES
             if (change := change_in(cell.then, cell.now, figure))
         ]
-        return sorted(changes, key=lambda item: -item[1].size)
+        return sorted(changes, key=lambda item: item[1].size, reverse=True)
 
     @property
     def counts(self) -> dict[str, int]:

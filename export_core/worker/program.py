@@ -606,6 +606,23 @@ def configure(x64: bool, devices: int) -> None:
         os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=%d" % devices
 
 
+def start_without_client() -> None:
+    """Do in the worker, once for all its cells, what any process does for its first artifact and needs no client.
+
+    MLIR registers its dialects, and Python reads which packages are installed, among which jax looks for plugins. It
+    takes 5 ms of each cell's 12 before it reads its artifact (docs/explanation/performance.md), and starts no thread.
+    """
+    try:
+        from importlib.metadata import entry_points
+
+        from jax._src.interpreters import mlir
+
+        entry_points(group="jax_plugins")
+        mlir.make_ir_context()
+    except Exception as error:  # each cell does it itself
+        print("not done ahead: %s" % error, file=sys.stderr)
+
+
 def start_client() -> None:
     """Do ahead what any process does for its first artifact: start the client, make a context for MLIR.
 
@@ -1052,6 +1069,7 @@ class Server:
     def prepare(self, modules: list[str]) -> None:
         """Import what cells import, so that they need not."""
         import_all(modules)
+        start_without_client()
         refuse_if_warm()
         gc.collect()
         gc.freeze()  # else each cell walks, and so copies, all that was imported here

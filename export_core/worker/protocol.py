@@ -87,7 +87,7 @@ class Request(msgspec.Struct, frozen=True):
 class Cost(msgspec.Struct, frozen=True, gc=False):
     """What the compiler says that the plain call needs: the same each time. Null where a release or platform is silent.
 
-    With several devices it is said of the program of one of them.
+    With several devices it is said of the program of one of them. A CUDA plugin without a device estimates nothing.
     """
 
     temp_bytes: int | None = None
@@ -101,7 +101,7 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
     code_bytes: int | None = None
     """Bytes of generated code."""
     flops: float | None = None
-    """Floating-point operations, as XLA estimates them."""
+    """Floating-point operations, as XLA estimates them; null also where it cannot, for some custom calls."""
     transcendentals: float | None = None
     """Evaluations of functions such as exp and sin, as XLA estimates them."""
     bytes_accessed: float | None = None
@@ -115,7 +115,8 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
 class Timings(msgspec.Struct, frozen=True, gc=False):
     """How long the plain call took, in seconds of wall time, and the memory of its process: other figures each time.
 
-    Null for what was not done.
+    Null for what was not done. A busy machine makes them longer, and so does the first cell in a new environment, which
+    imports modules. A result from the cache of outcomes has the times of the run that it comes from.
     """
 
     deserialize: float | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -260,6 +262,11 @@ def test_eigenvalues_closer_than_the_tolerance_are_matched_best():
     one, other = np.array([0.0, 1e-6, 1.0]), np.array([0.4e-6, -0.6e-6, 1.0])
     assert compared([one], [other], "eig", rtol=0.0, atol=0.7e-6).ok
     assert not compared([one], [other], "eig", rtol=0.0, atol=0.5e-6).ok
+
+
+def test_eigenvalues_with_a_nearest_one_each_are_matched_without_scipy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)  # importing it raises
+    assert compared([np.array([1.0, 2.0, 3.0])], [np.array([3.0, 1.0, 2.0])], "eig").ok
 
 
 def test_nearly_dependent_vectors_are_allowed_a_limited_error():

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from export_core.artifact.bytecode.constants import without_digits
+from export_core.artifact.bytecode.constants import with_hashes, without_digits
+from export_core.comparing.noise import scale_of
 from export_core.export import ExportError
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.store import GoldenStore, WriteStatus
@@ -63,6 +64,13 @@ def test_a_constant_of_booleans_is_a_hash(exported):
 def test_short_constants_are_spelled(exported):
     produced = exported(sums(SHORT), X)
     assert produced.files["module.mlir"].decode() == produced.exported.mlir_module()
+
+
+def test_a_constant_of_another_module_gets_no_hash(exported):
+    text = "%0 = stablehlo.constant dense_resource<__elided__> : tensor<101xf32>\n"
+    module = exported(sums(LONG[0]), X).artifact.module
+    assert "SHA-256" in with_hashes(text, module)
+    assert with_hashes(2 * text, module) == 2 * text
 
 
 def test_another_long_constant_has_another_hash(exported):
@@ -122,6 +130,11 @@ def test_arrays_are_written_and_read_with_one_copy(tmp_path):
     assert peak_of(lambda: to_npz(leaves)) < 8 + 3
     (tmp_path / "a.npz").write_bytes(to_npz(leaves))
     assert peak_of(lambda: from_npz(tmp_path / "a.npz")) < 8 + 1
+
+
+def test_the_scale_of_weights_is_found_in_pieces():
+    assert peak_of(lambda: scale_of([leaf_of(WEIGHTS)])) < 4
+    assert scale_of([leaf_of(np.float32([1, -3, np.inf]))]) == 3
 
 
 def test_an_artifact_above_the_limit_names_the_way_out(exported, monkeypatch):

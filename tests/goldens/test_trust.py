@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -245,6 +246,14 @@ def test_a_pattern_that_would_never_end_is_given_up(monkeypatch):
 def test_patterns_match_as_python_has_them(pattern):
     assert found_in("exported for 2 devices", pattern)
     assert not found_in("something else", pattern)
+
+
+def test_the_same_text_is_searched_in_another_process_once(monkeypatch):
+    commands = []
+    run = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *words, **options: commands.append(words) or run(*words, **options))
+    assert [found_in("exported for 34 devices", r"(\d+) d+e") for _ in range(3)] == [True] * 3
+    assert len(commands) == 1
 
 
 def test_a_write_that_only_the_disk_doubts_says_so(store, monkeypatch):

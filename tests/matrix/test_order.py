@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections import Counter
 
 import pytest
@@ -15,7 +16,9 @@ from export_core.matrix.cached_replay import replay_unknown
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.order import promised_first
 from export_core.matrix.outcome_cache import OutcomeCache
+from export_core.matrix.replay import replay
 from export_core.releases import load_calendar
+from export_core.worker.errors import WorkerDied
 from export_core.worker.protocol import Stage
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -53,6 +56,23 @@ def in_two_readers(goldens, here) -> list[Cell]:
     return [
         Cell(goldens[case], reader, "cpu", promised=case == "waves") for reader in readers for case in ("both", "waves")
     ]
+
+
+def test_artifacts_are_audited_while_the_worker_starts(in_two_readers, here, monkeypatch):
+    started = threading.Event()
+
+    def start(*_, **__):
+        started.set()
+        raise WorkerDied("not in this test")
+
+    def audit(*_):
+        return "" if started.wait(5) else "audited before the worker was started"
+
+    monkeypatch.setattr("export_core.matrix.replay.audit_problem", audit)
+    options = ReplayOptions(load_calendar())
+    (outcome,) = replay(in_two_readers[:1], lambda _: this_interpreter(here), options, start=start)
+    assert outcome.verdict is Verdict.NOT_RUN
+    assert "not in this test" in outcome.message
 
 
 def test_a_replay_builds_each_environment_once_for_both_parts(in_two_readers, kept):

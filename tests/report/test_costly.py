@@ -14,6 +14,7 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.budgets import with_budgets
 from export_core.judge.gate import ShardOf
 from export_core.policy import Budget, Policy
+from export_core.report.ci.annotations import annotation_commands
 from export_core.report.ci.junit import junit_xml
 from export_core.report.ci.markdown import markdown_text
 from export_core.report.drawing.badge import badge
@@ -64,6 +65,10 @@ def test_markdown_has_its_symbol_and_the_limit(summary):
     assert "OVER BUDGET: 1 cell over max\\_growth" in text
 
 
+def test_an_annotation_says_the_limit(summary):
+    assert "message: temp_bytes 168,000,000, more than 100,800,000" in annotation_commands(CELLS, summary)
+
+
 def test_the_page_has_a_line_where_a_figure_changes():
     assert cost_line(CELLS) == ("temp_bytes 84.0 MB -> 168.0 MB (x2.00) in 0.10.2", (84e6, 84e6, 168e6))
     assert cost_line(CELLS[:2]) is None
@@ -90,7 +95,7 @@ def test_a_baseline_names_what_changed_and_fails_what_grew(tmp_path, monkeypatch
     assert "temp_bytes 84.0 MB -> 168.0 MB\n" in ended.out
     assert ended.out.endswith("Exit code 1: 1 cell grew by more than a budget allows.\n")
     told = json.loads(jaxexport(*words, "--json").out)
-    assert [cost["change"]["figure"] for cost in told["costs"]] == ["instructions", "temp_bytes"]
+    assert [cost["change"]["figure"] for cost in told["costs"]] == ["temp_bytes", "instructions"]
     assert told["counts"]["regressed"] == 1
 
 

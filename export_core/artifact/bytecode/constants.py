@@ -43,10 +43,13 @@ def long_constants(module: Module) -> list[Constant]:
 def with_hashes(text: str, module: Module) -> str:
     """A module's text with the hashes of its long constants.
 
-    MLIR may have spelled them, or left them out (`large_elements_limit`). Other attributes that it left out stay so.
+    MLIR may have spelled them, or left them out (`large_elements_limit`). Other attributes that it left out stay so,
+    and all do where the text has other constants than the module.
     """
-    constants = iter(long_constants(module))
-    text = _LEFT_OUT.sub(lambda match: match[1] + hashed(_digits(module, next(constants))), text)
+    constants = long_constants(module)
+    if len(_LEFT_OUT.findall(text)) == len(constants):
+        hashes = (hashed(_digits(module, constant)) for constant in constants)
+        text = _LEFT_OUT.sub(lambda match: match[1] + next(hashes), text)
     return without_digits(text.encode()).decode()
 
 

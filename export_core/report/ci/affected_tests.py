@@ -11,6 +11,7 @@ from pathlib import Path
 from export_core.judge import Result
 from export_core.phrases import plural
 from export_core.report.ci.source_lines import SourceLine, source_line
+from export_core.report.cost_wording import limits_line
 from export_core.report.finding import Finding
 from export_core.report.wording import first_line
 
@@ -49,7 +50,7 @@ class AffectedTest:
         lines += [f"{label}: {text}" for label, text in self.finding.details if label in _DETAILS]
         if self.results:
             example = self.results[0]
-            lines.insert(1, f"message: {first_line(example.message) or example.verdict}")
+            lines.insert(1, f"message: {limits_line(example) or first_line(example.message) or example.verdict}")
             lines.append(f"reproduce: {example.reproduce}")
         return "\n".join(lines)
 

@@ -1,0 +1,125 @@
+"""The worker's program with marks: each cell notes the processor time after each of its parts.
+
+Runs in a reader's environment, as `marked_worker.py serve NOTES` in place of the program that $WORKER names; or as
+`marked_worker.py warm`, which runs cell after cell in one process. A line of the file $MARKS is a cell's parts with
+the processor seconds of its process at their ends; the last line of a worker has its own and all its cells'.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+marks: list[tuple[str, float]] = []
+
+
+def seconds(whose: int = resource.RUSAGE_SELF) -> float:
+    """Processor seconds of this process, or of its children that were waited for."""
+    used = resource.getrusage(whose)
+    return used.ru_utime + used.ru_stime
+
+
+def mark(part: str) -> None:
+    """A part of the cell ends."""
+    marks.append((part, seconds()))
+
+
+def note(line: Any) -> None:
+    """Write a line, whole: cells of several processes share the file."""
+    with Path(os.environ["MARKS"]).open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def marking(say: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    """A `say` of a cell that marks the end of a stage when the next one begins."""
+    stage = ["read"]
+
+    def marked(message: dict[str, Any]) -> None:
+        if "stage" in message or "end" in message:
+            mark(stage[0])
+            stage[0] = message.get("stage", stage[0])
+        if "end" in message:
+            note(marks)
+        say(message)
+
+    return marked
+
+
+def around(worker: Any, name: str, *, before: Callable[[], None] | None = None, after: str = "") -> None:
+    """Call something before a function of the worker, or mark a part after it."""
+    function = getattr(worker, name)
+
+    def wrapped(*arguments: Any) -> Any:
+        if before:
+            before()
+        result = function(*arguments)
+        if after:
+            mark(after)
+        return result
+
+    setattr(worker, name, wrapped)
+
+
+def serve(worker: Any) -> None:
+    """As the worker does, with marks."""
+    parent, writer_to, fork, serve_cells = os.getpid(), worker.writer_to, worker.Server.fork, worker.Server.serve
+    before_cells: list[float] = []
+
+    def begin() -> None:
+        marks.clear()
+        mark("fork")
+
+    def forking(server: Any, *, spare: bool) -> Any:
+        before_cells.append(seconds())
+        return fork(server, spare=spare)
+
+    def serving(server: Any) -> None:
+        serve_cells(server)
+        with contextlib.suppress(ChildProcessError):
+            while True:  # processes that said their last word, and may still be ending
+                os.waitpid(-1, 0)
+        start, cells = before_cells[0], seconds(resource.RUSAGE_CHILDREN)
+        note({"start": start, "worker": seconds() - start, "cells": cells})
+
+    around(worker, "die_with", before=begin)
+    around(worker, "copy_pages", after="pages")
+    around(worker, "start_client", after="client")
+    around(worker, "report_cell", before=lambda: mark("request"))
+    worker.writer_to = lambda descriptor: (
+        writer_to(descriptor) if os.getpid() == parent else marking(writer_to(descriptor))
+    )
+    worker.Server.fork, worker.Server.serve = forking, serving
+    worker.main()
+
+
+def warm(worker: Any) -> None:
+    """Run cells one after the other in this process."""
+    for line in sys.stdin:
+        marks.clear()
+        mark("start")
+        say = marking(lambda message: None)
+        with contextlib.suppress(Exception):  # a golden that this release refuses
+            worker.run_cell(json.loads(line), say)
+        say({"end": "ok"})
+        print("0", flush=True)
+
+
+def main() -> None:
+    """Serve, or run cells in this process."""
+    sys.path.pop(0)  # this folder has a package called `numbers`, as the standard library has a module
+    spec = importlib.util.spec_from_file_location("worker", os.environ["WORKER"])
+    assert spec
+    assert spec.loader
+    worker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(worker)
+    (warm if sys.argv[1] == "warm" else serve)(worker)
+
+
+main()

@@ -1,0 +1,52 @@
+"""Cells in pools of Python's own: `pools.py PROGRAM fork|forkserver JOBS`, with requests as JSON lines on stdin.
+
+Each cell has a process of its own, from a process that has imported jax, and runs as the worker runs it. Nothing
+limits its time or its memory, nothing is audited or compared, and one that crashes takes the pool along. Prints the
+seconds of all. Runs in a reader's environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import multiprocessing
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+
+def run(line: str) -> None:
+    """One cell."""
+    spec = importlib.util.spec_from_file_location("worker", sys.argv[1])
+    assert spec
+    assert spec.loader
+    worker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(worker)
+    with contextlib.suppress(Exception):  # a golden that this release refuses
+        worker.run_cell(json.loads(line), lambda message: None)
+
+
+def main() -> None:
+    """All requests, as many at once as there are jobs."""
+    lines, kind, jobs = sys.stdin.readlines(), sys.argv[2], int(sys.argv[3])
+    if kind == "fork":
+        importlib.import_module("jax.export")
+
+        context = multiprocessing.get_context("fork")
+        started = time.perf_counter()
+        with context.Pool(jobs, maxtasksperchild=1) as pool:
+            pool.map(run, lines, chunksize=1)
+    else:
+        server = multiprocessing.get_context("forkserver")
+        server.set_forkserver_preload(["jax", "jax.export"])
+        started = time.perf_counter()
+        with ProcessPoolExecutor(jobs, mp_context=server, max_tasks_per_child=1) as executor:
+            list(executor.map(run, lines))
+    print(time.perf_counter() - started)
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # this folder has a package called `numbers`, as the standard library has a module
+    main()

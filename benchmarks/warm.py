@@ -1,0 +1,62 @@
+"""Processes that run cell after cell with the worker's own code, and the cells that can share one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from export_core.environments.environment import Environment
+from export_core.matrix import Cell, Limits
+from export_core.matrix.checks import request_of
+from export_core.worker.processes import PROGRAM
+from export_core.worker.protocol import Request
+
+_WARM = """
+import importlib.util, json, sys, time
+spec = importlib.util.spec_from_file_location("worker", sys.argv[1])
+worker = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(worker)
+for line in sys.stdin:
+    started = time.perf_counter()
+    try:
+        worker.run_cell(json.loads(line), lambda message: None)
+    except Exception:  # a golden that this release refuses
+        pass
+    print(time.perf_counter() - started, flush=True)
+"""
+
+
+class WarmProcess:
+    """One process that runs cell after cell with the worker's own code. Some crashes hide in it, others end it."""
+
+    def __init__(self, environment: Environment, program: Sequence[str] = ("-c", _WARM, str(PROGRAM))) -> None:
+        self._process = subprocess.Popen(
+            [str(environment.python), *program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=dict(environment.variables),
+            text=True,
+        )
+
+    def seconds(self, request: Request) -> float:
+        """Run a cell; wall seconds as the process measured them."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(msgspec.to_builtins(request)) + "\n")
+        self._process.stdin.flush()
+        return float(self._process.stdout.readline())
+
+    def close(self) -> None:
+        """End it."""
+        self._process.communicate()
+
+
+def sharing(cells: Sequence[Cell], scratch: Path) -> list[Request]:
+    """Those that can share a warm process."""
+    requests = [request_of(cell, scratch, Limits(timeout=120.0, memory=0)) for cell in cells]
+    return [request for request in requests if request.devices == 1 and not request.x64 and not request.register]

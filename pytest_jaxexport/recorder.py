@@ -152,14 +152,15 @@ class Recorder:
             # All calls are completed first, so that an error in one of them leaves no golden of the others.
             self._require_use_of_targets()
             whole = [add_checks(exported.produced, exported.uses) for exported in self._exported]
+            self._exported.clear()  # else they stay in memory
             if not self._settings.update:
-                for produced in whole:
-                    self._check(produced)
+                while whole:
+                    self._check(whole.pop(0))
                 return
             if not self._marked.nothing_to_compare:
                 for produced in whole:
                     require_values(produced)
-            free_caches(whole)
+            whole = free_caches(whole)
             whole = [self._with_noise(produced) for produced in whole]
             # All are replayed before one is stored, for the same reason.
             crashes = [self._first_crash(produced) for produced in whole]
@@ -289,7 +290,7 @@ class Recorder:
                 + f"\nIf the change is intended: {self._remedy(manifest.test)}\n"
                 "Goldens by other writers are not changed: they represent what is deployed."
             )
-        free_caches([produced])
+        (produced,) = free_caches([produced])
         marked = [self._marked_now(golden) for golden in generations]
         results, stored = self._replayer.replayed(manifest.case, marked)
         if self._marked.budgets:

@@ -142,13 +142,16 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     return ProducedGolden(case, call, manifest, files, artifact, inputs, outputs, exported, arguments)
 
 
-def free_caches(produced: Sequence[ProducedGolden]) -> None:
+def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
     """Free what jax holds of functions with large artifacts: modules and programs, each with its constants.
+
+    Returns the goldens without jax's `Exported`, which has the module once more.
 
     The processes that replay take as much again. Later tests trace and compile anew what they share with these.
     """
     if sum(len(golden.artifact.data) for golden in produced) > LARGE:
         jax.clear_caches()
+    return [replace(golden, exported=None) for golden in produced]
 
 
 def run(case: Case, arguments: Arguments) -> list[Any]:

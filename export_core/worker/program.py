@@ -200,8 +200,9 @@ def run_check(
         try:
             again = variant["options"] or takes_token
             options = variant["options"] or None
+            compiled = None if again else compiled
             # No name here holds the program: its memory is free when the next one is compiled.
-            run_variant(exported, lowered.compile(compiler_options=options) if again else compiled, check, variant)
+            run_variant(exported, compiled or lowered.compile(compiler_options=options), check, variant)
         except Exception as error:
             if is_machine_fault(error):
                 raise

@@ -22,6 +22,7 @@ from export_core.environments.placement import Placement
 from export_core.goldens.store import OUTPUTS
 from export_core.matrix import local_replay as local
 from export_core.matrix.replay import replay
+from export_core.worker.program import few_digits
 from export_core.worker.protocol import Cost, Reply, Request, Stage, Timings
 
 
@@ -34,8 +35,9 @@ class Stub:
         assert check.outputs
         shutil.copyfile(Path(request.artifact).with_name(OUTPUTS), check.outputs)
         done: Future[Reply] = Future()
-        seconds = random.random()  # no two cells take the same time, and many have the same cost
-        timings = Timings(seconds, 2 * seconds, 3 * seconds, 4 * seconds, peak_bytes=170_000_000 + int(1e6 * seconds))
+        seconds = few_digits(random.random())  # many cells have the same cost, and times of three digits
+        stages = [few_digits(part * seconds) for part in range(1, 5)]
+        timings = Timings(*stages, peak_bytes=int(few_digits(170_000_000 + 1e7 * seconds)))
         cost = Cost(1024, 64, 64, 0, 0, 5e3 + int(1000 * seconds), 84.0, 8e3, 131, 16)
         done.set_result(Reply(Stage.RUN, "ok", seconds=0.0, cost=cost, timings=timings))
         return done

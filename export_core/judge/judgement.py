@@ -13,7 +13,7 @@ from export_core.artifact.foreseen import foreseen
 from export_core.judge.causes import WORKS
 from export_core.judge.coverage import must_run
 from export_core.judge.known import matching_entry
-from export_core.judge.result import Judgement, Result, reader_of, shared_cost, writer_of
+from export_core.judge.result import Judgement, Result, reader_of, shared_cost, shared_timings, writer_of
 from export_core.judge.upstream import upstream_of
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy
@@ -91,7 +91,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "") -> Result:
         outputs=outcome.outputs,
         as_written=outcome.as_written,
         cost=outcome.cost and shared_cost(outcome.cost),
-        timings=outcome.timings,
+        timings=outcome.timings and shared_timings(outcome.timings),
         test=manifest.test,
     )
     # The table is read only where something fails: most runs of pytest never need it.

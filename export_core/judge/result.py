@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -119,10 +120,22 @@ class Exceeded(msgspec.Struct, frozen=True, gc=False):
     """Of `max_growth`: whose figure that is, `writer` or `baseline`."""
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None, typed=True)  # typed: a float is never answered by an equal whole number
+def _shared(value: Hashable) -> Any:
+    """An equal one, which all results share."""
+    return value
+
+
 def shared_cost(cost: Cost) -> Cost:
-    """An equal one, which all results share: releases of a year often say the same of an artifact."""
-    return cost
+    """The same figures, once for all results: releases of a year often say the same of an artifact."""
+    shared: Cost = _shared(cost)
+    return shared
+
+
+def shared_timings(timings: Timings) -> Timings:
+    """The same times with shared numbers, which have few digits: they are most of its memory."""
+    numbers = {name: _shared(value) for name, value in msgspec.structs.asdict(timings).items() if name != "runs"}
+    return Timings(**numbers, runs=timings.runs)
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):

@@ -104,7 +104,7 @@ def run_cell(request: dict[str, Any], say: Say) -> None:
     export = export_module()
     seconds, exported = timed(export.deserialize, data)
     del data  # the largest thing in memory, of which jax has made a copy
-    say({"stage": "module", "timings": {"deserialize": seconds}})
+    say({"stage": "module", "timings": {"deserialize": few_digits(seconds)}})
     parse_module(exported)
     if request.get("warm"):
         trace_linear_algebra()
@@ -186,7 +186,7 @@ def run_check(
     if check["outputs"] is None:
         return
     if not check["name"]:
-        say({"timings": {"run": seconds, "peak_bytes": peak_bytes()}})
+        say({"timings": {"run": few_digits(seconds), "peak_bytes": peak_bytes()}})
     save_outputs(check["outputs"], results)
     if not check["name"] and check["mesh"]:
         say({"shardings": [parts(value) for value in results]})
@@ -282,7 +282,7 @@ def compile_lowered(lowered: Any, lowering: float, check: dict[str, Any], say: S
     say({"stage": "compile"})
     seconds, compiled = timed(lowered.compile)
     if not check["name"]:
-        times = {"lower": lowering, "compile": seconds, "peak_bytes": peak_bytes()}
+        times = {"lower": few_digits(lowering), "compile": few_digits(seconds), "peak_bytes": peak_bytes()}
         say({"cost": cost_of(compiled), "timings": times})
     if check.get("dump"):
         dump(check, "compiled.hlo", compiled.as_text)
@@ -322,7 +322,12 @@ def timed(do: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[float, Any
     """How many seconds a call took, and what it returned."""
     started = time.perf_counter()
     result = do(*args, **kwargs)
-    return round(time.perf_counter() - started, 6), result
+    return time.perf_counter() - started, result
+
+
+def few_digits(value: float) -> float:
+    """Three digits of a number that differs each time anyway: results with equal numbers share them."""
+    return float("%.3g" % value)
 
 
 def peak_bytes() -> int | None:
@@ -331,7 +336,8 @@ def peak_bytes() -> int | None:
         import resource
     except ImportError:  # Windows
         return None
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(few_digits(peak * (1 if sys.platform == "darwin" else 1024)))
 
 
 def cost_of(compiled: Any) -> dict[str, Any]:

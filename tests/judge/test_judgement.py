@@ -16,7 +16,7 @@ from export_core.judge import Judgement, Result, judge, judge_again, judge_verdi
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Required
 from export_core.releases import Windows, load_calendar, promise
-from export_core.worker.protocol import Stage
+from export_core.worker.protocol import Cost, Stage, Timings
 
 KEPT, BROKEN, BONUS, OUTSIDE, INCOMPLETE = (
     Judgement.KEPT, Judgement.BROKEN, Judgement.BONUS, Judgement.OUTSIDE, Judgement.INCOMPLETE,
@@ -142,6 +142,17 @@ def test_an_outcome_reaches_its_result_whole():
     assert found.max_abs_error == 2.0
     assert found.max_rel_error is None, "JSON has no infinity"
     assert msgspec.json.decode(msgspec.json.encode(found), type=Result) == found
+
+
+def test_results_share_equal_costs_and_times():
+    first, second = (
+        judged("0.9.2", "0.10.2", Verdict.PASS, cost=Cost(temp_bytes=1, flops=1.0), timings=Timings(run=float("0.25")))
+        for _ in range(2)
+    )
+    assert first.cost is second.cost
+    assert first.timings.run is second.timings.run
+    assert (first.cost, first.timings) == (Cost(temp_bytes=1, flops=1.0), Timings(run=0.25))
+    assert type(first.cost.flops) is float, "not the whole number that is equal"
 
 
 def test_a_result_says_who_wrote_and_who_read():

@@ -66,3 +66,14 @@ def test_a_line_says_how_many_times_what_where_and_of_which_golden():
         "2026-06-17): 1 step",
         "  x2.00  temp_bytes  84.5 MB -> 169.0 MB  0.10.0 -> 0.10.2  t.f/0.9.2-cpu",
     ]
+
+
+def test_generations_of_a_case_that_change_alike_share_a_line():
+    cells = [
+        result(case="t.f", writer=writer, reader=reader, cost=Cost(flops=flops))
+        for writer in ("0.9.2", "0.10.0")
+        for reader, flops in (("0.10.0", 1e6), ("0.10.2", 2e6))
+    ]
+    assert list(cost_lines(cost_steps(cells)))[1:] == [
+        "  x2.00  flops  1.0 M -> 2.0 M  0.10.0 -> 0.10.2  t.f, 2 goldens"
+    ]

@@ -36,6 +36,14 @@ def test_the_address_of_a_cell_opens_it(opened):
     assert shown["reproduce"].startswith(NUMBERS.reproduce)
 
 
+def test_a_cell_shows_its_cost_and_its_times(opened):
+    kept = next(one for one in broken_run()[0] if one.cost and one.case.endswith("model_9"))
+    shown = facts(opened(cell_link(kept.key)))
+    assert shown["cost"].startswith("temp_bytes 9.2 kB, argument_bytes 64 B, ")
+    assert shown["times"].startswith("deserialize ")
+    assert shown["times"].endswith(" ms, peak memory 180 MB")
+
+
 def test_numbers_are_side_by_side(opened):
     tables = opened(cell_link(NUMBERS.key)).locator(".numbers table")
     rows = [row.split() for row in tables.all_inner_texts()[0].splitlines()[-2:]]

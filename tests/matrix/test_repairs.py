@@ -36,7 +36,7 @@ def environment_of(tmp_path, monkeypatch) -> Callable[..., Environment]:
     def build(release: object) -> Environment:
         with EnvironmentLocks() as locks:
             built = module.build(recipe, locks)
-        return Environment(release, built.python, variables, built.content_hash)
+        return Environment(release, built.python, variables, built.content_hash, folder=built.folder)
 
     return build
 

@@ -21,7 +21,17 @@ NARROWING = {f"--{name}" for name in INPUTS}
 ELSEWHERE = {"--results", "--resume", "--help"}
 ACCEPTED = {
     *("--goldens", "--policy", "--as-of", "--target", "--wheels", "--index", "--executor", "--jobs", "--device-jobs"),
-    *("--timeout", "--memory", "--cache", "--no-cache", "--dump-ir", "--unpromised", "--fail-on", "--quiet"),
+    *(
+        "--timeout",
+        "--memory",
+        "--repeat",
+        "--cache",
+        "--no-cache",
+        "--dump-ir",
+        "--unpromised",
+        "--fail-on",
+        "--quiet",
+    ),
 }
 STUB = """#!{python}
 import json, pathlib, sys

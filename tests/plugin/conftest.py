@@ -19,6 +19,7 @@ from msgspec import structs
 from warm_pytest import WarmPytest
 from warm_worker import warm_worker
 
+from export_core.environments.build import cache_folder
 from export_core.environments.environment import CELL_VARIABLES
 from export_core.goldens import GoldenStore
 from export_core.goldens.manifest_file import dump_manifest
@@ -73,6 +74,7 @@ class Project:
 
     folder: Path
     warm: WarmPytest
+    cache: Path
     noise: bool
     """Whether runs that are no new interpreters measure the noise of goldens."""
 
@@ -98,7 +100,7 @@ class Project:
         report, output = (self.folder.parent / f"{self.folder.name}.{kind}" for kind in ("xml", "txt"))
         report.unlink(missing_ok=True)
         arguments, cwd = [f"--junitxml={report}", *words], cwd or self.folder
-        variables = {**own_variables(), **(environment or {})}
+        variables = {**own_variables(), "JAXEXPORT_CACHE": str(self.cache), **(environment or {})}
         if not cold and all(name.startswith("JAXEXPORT_") for name in environment or ()):
             code = self.warm.run(arguments, cwd, variables, output, noise=self.noise)
         else:
@@ -166,8 +168,12 @@ def warm_pytest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmPytest
 def projects(tmp_path_factory: pytest.TempPathFactory, warm_pytest: WarmPytest) -> Projects:
     """Make a project of these files, with the strictest ini file that users have: ``projects(test_a="...")``."""
 
+    # No outcome of an earlier session, and none for the user's own runs: workers here may be no real ones.
+    cache = tmp_path_factory.mktemp("cache")
+    (cache / "environments").symlink_to(cache_folder() / "environments")
+
     def make(*, noise: bool = False, **files: str) -> Project:
-        made = Project(tmp_path_factory.mktemp("user") / "project", warm_pytest, noise)
+        made = Project(tmp_path_factory.mktemp("user") / "project", warm_pytest, cache, noise)
         made.folder.mkdir()
         (made.folder / "pytest.ini").write_text(INI)
         made.write(**files)

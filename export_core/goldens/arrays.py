@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from export_core.goldens.errors import GoldenError
+from export_core.goldens.npy import arrays_in
 from export_core.tolerances import FLOATS
 from export_core.untrusted import open_regular
 
@@ -144,9 +145,9 @@ def from_npz(source: Path | bytes, where: str = "<bytes>") -> tuple[Leaf, ...]:
     where = str(source) if isinstance(source, Path) else where
     try:
         opened = open_regular(source) if isinstance(source, Path) else io.BytesIO(source)
-        with opened as file, np.load(file, allow_pickle=False) as archive:
+        with opened as file:
             # By number: as text, the 10000th would come before the 1001st. Leaves themselves cannot be ordered.
-            numbered = sorted((_member(name, archive[name]) for name in archive.files), key=operator.itemgetter(0))
+            numbered = sorted((_member(name, data) for name, data in arrays_in(file)), key=operator.itemgetter(0))
             return tuple(leaf for _, leaf in numbered)
     except Exception as error:  # zipfile, zlib and numpy raise about ten types on damaged bytes
         raise GoldenError(f"{where}: expected arrays in an .npz, found something else: {error}") from error

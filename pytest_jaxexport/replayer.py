@@ -130,8 +130,8 @@ class Replayer:
     def _goldens_of(self, test: str, case: str) -> list[Golden]:
         """The goldens of a case if they are of this test and register no modules, else none."""
         goldens = self._verified(case)
-        # Whether a module is self-contained is found by parsing it. Before CPython 3.11.8, two threads must not parse at
-        # once (gh-106905), and pytest parses too; `replayed` waits for this thread.
+        # Whether a module is self-contained is found by parsing it. Before CPython 3.11.8, two threads must not parse
+        # at once (gh-106905), and pytest parses too; `replayed` waits for this thread.
         is_one = all(golden.manifest.test == test and not golden.manifest.options.register for golden in goldens)
         return goldens if is_one else []
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.sharding import NamedSharding, PartitionSpec
 
 from export_core.export.errors import ExportError
 from export_core.goldens import Leaf
@@ -179,10 +179,11 @@ def placed_like(value: Any, array: Any) -> Any:
 
 def _copy(array: jax.Array) -> Any:
     """The same values in a new array of the same format: `copy` gives one in the usual memory and layout."""
-    if isinstance(array.sharding, SingleDeviceSharding):
+    # An array that nobody has placed has the usual memory and layout, and its copy must not be placed either.
+    if not getattr(array, "committed", True):
         with contextlib.suppress(TypeError):  # a jax without `may_alias`
             # `copy` compiles a program for each shape and dtype: 12 ms each, this 0.4 ms.
-            return placed_like(array, jax.device_put(array, array.sharding, may_alias=False))
+            return jax.device_put(array, may_alias=False)
     copy = array.copy()
     if copy.sharding != array.sharding:
         copy = jax.device_put(array, array.sharding, may_alias=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -59,7 +59,7 @@ class Interpreter:
     """The interpreter that runs now, as the only reader: its release, what starts its workers and runs comparators.
 
     `cache` has the outcomes of earlier runs; without one, every cell runs. `stopping` is set when nobody wants the
-    outcomes any more.
+    outcomes any more. `started_with`: see `this_interpreter`.
     """
 
     release: Release
@@ -67,6 +67,7 @@ class Interpreter:
     user_code: UserCode | None = None
     cache: OutcomeCache | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
+    started_with: Mapping[str, str] | None = None
 
 
 def ignore(*_: object) -> None:
@@ -224,12 +225,13 @@ def environments_cost(plan: Plan, policy: Policy) -> EnvironmentsCost:
 class _OwnEnvironment:
     """The interpreter that runs now, as the environment of any placement. `added` names variables of the policy."""
 
-    def __init__(self, added: Sequence[str]) -> None:
+    def __init__(self, added: Sequence[str], started_with: Mapping[str, str] | None) -> None:
         self._added = added
+        self._started_with = started_with
 
     def find(self, placement: Placement) -> Environment:
         """See `Environments`."""
-        return this_interpreter(placement.reader, self._added)
+        return this_interpreter(placement.reader, self._added, self._started_with)
 
     build = find
 
@@ -264,7 +266,7 @@ def _outcomes(
 ) -> Generator[Outcome, None, None]:
     """One outcome for each cell: in this interpreter, on a cluster, or in readers' environments on this machine."""
     if interpreter:
-        own = _OwnEnvironment(how.policy.environment)
+        own = _OwnEnvironment(how.policy.environment, interpreter.started_with)
         run = partial(replay, options=how, notify=observer.note, start=interpreter.start, stopping=interpreter.stopping)
         if interpreter.cache is None or how.dump:
             return run(cells, own.build)

@@ -28,15 +28,18 @@ _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY", re.IGNORECASE)
 """What no prefix lets through: a variable of such a name is passed only where the policy names it in full."""
 
 
-def passed_variables(added: Iterable[str] = (), prefixes: tuple[str, ...] = ()) -> dict[str, str]:
+def passed_variables(
+    added: Iterable[str] = (), prefixes: tuple[str, ...] = (), own: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """The variables of this process that such a process gets, those that the policy adds by `environment` included.
 
-    Settings of jax, XLA and Python are not among them: each would make a reader unlike a plain process.
+    Settings of jax, XLA and Python are not among them: each would make a reader unlike a plain process. `own` are the
+    variables of this process if they are not those of now.
     """
     names = SYSTEM | DEVICES | {*added}
     return {
         name: value
-        for name, value in os.environ.items()
+        for name, value in (os.environ if own is None else own).items()
         if name in names or (name.startswith(PREFIXES + prefixes) and not _SECRET.search(name))
     }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +30,8 @@ FAILED: pytest.StashKey[bool] = pytest.StashKey()
 NEXT: pytest.StashKey[pytest.Item | None] = pytest.StashKey()
 REPLAYER: pytest.StashKey[Replayer] = pytest.StashKey()
 SETTINGS: pytest.StashKey[settings.Settings] = pytest.StashKey()
+STARTED_WITH: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
+"""The environment variables of this process when pytest began."""
 _ATTACHED = "_jaxexport"
 """The attribute of a test's report that carries our data, as text: what xdist can send."""
 _REFUSED = "jaxexport_refused"
@@ -44,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker with its whole signature, and request devices before anything uses one."""
     config.addinivalue_line("markers", keywords.SIGNATURE)
+    config.stash[STARTED_WITH] = dict(os.environ)
     settings.request_devices(config)
     listener = CollectionListener(config)
     config.pluginmanager.register(listener, "jaxexport-collection")
@@ -278,7 +281,7 @@ def _recorder(item: pytest.Item) -> Recorder:
 
     config = item.config
     if REPLAYER not in config.stash:
-        config.stash[REPLAYER] = Replayer(config.stash[SETTINGS], marker.user_code(config))
+        config.stash[REPLAYER] = Replayer(config.stash[SETTINGS], marker.user_code(config), config.stash[STARTED_WITH])
     for soon in (item, config.stash[NEXT]):
         if soon is not None and soon.stash.get(MARKED, None) is not None and not soon.get_closest_marker("skip"):
             config.stash[REPLAYER].begin(soon, soon.stash[MARKED])

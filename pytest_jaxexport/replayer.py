@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -50,10 +50,12 @@ class Replayer:
     """Replays goldens in this interpreter. Its worker serves the whole session.
 
     All replays go through one thread, so that those of the next test run while a test traces its function. Goldens
-    whose outcome an earlier run has stored are not run again, unless the settings say so.
+    whose outcome an earlier run has stored are not run again, unless the settings say so. `started_with` are the
+    variables of this process when pytest began: a test module may set some when it is imported.
     """
 
-    def __init__(self, settings: Settings, user_code: UserCode) -> None:
+    def __init__(self, settings: Settings, user_code: UserCode, started_with: Mapping[str, str]) -> None:
+        self._started_with = started_with
         self.user_code = user_code
         self._settings = settings
         self._policy = settings.policy
@@ -83,7 +85,7 @@ class Replayer:
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
         """The noise of a golden that this interpreter has just made, or why there is none."""
-        environment = this_interpreter(self._release, self._policy.environment)
+        environment = this_interpreter(self._release, self._policy.environment, self._started_with)
         limits = Limits()
         worker = self._workers.start(environment, limits.jobs, fork=limits.fork)
         return measure_noise(golden, environment, worker, limits)
@@ -153,7 +155,8 @@ class Replayer:
     def _replay(self, goldens: Sequence[Golden]) -> Replayed:
         before = self._cache.given
         self._stopping = threading.Event()  # a replay sets its own when it ends
-        own = Interpreter(self._release, self._workers.start, self.user_code, self._cache, self._stopping)
+        start, code = self._workers.start, self.user_code
+        own = Interpreter(self._release, start, code, self._cache, self._stopping, self._started_with)
         run = run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=own)
         return Replayed(run.results, self._cache.given - before)
 

@@ -99,10 +99,17 @@ PUBLISHED = Sources()
 """Nothing but what is published."""
 
 
-def this_interpreter(release: Release, added: Iterable[str] = ()) -> Environment:
-    """The interpreter that runs now, as a reader. `added` names variables that its cells get beside the usual ones."""
-    own = {name: os.environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
-    variables = {**cell_variables(added=added), **own}
+def this_interpreter(
+    release: Release, added: Iterable[str] = (), started_with: Mapping[str, str] | None = None
+) -> Environment:
+    """The interpreter that runs now, as a reader. `added` names variables that its cells get beside the usual ones.
+
+    `started_with` are the variables of this process before it imported anything that sets some, as jax's Pallas sets
+    CUDA_ROOT; None is those of now.
+    """
+    inherited = os.environ if started_with is None else started_with
+    own = {name: inherited[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in inherited}
+    variables = {**passed_variables(added, own=inherited), **CELL_VARIABLES, **own}
     return Environment(release, Path(sys.executable), variables, hash_of_this_interpreter())
 
 

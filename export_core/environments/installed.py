@@ -29,9 +29,14 @@ def hash_of_installed(folder: Path) -> str:
     """
     lines = [line for line in (folder / "pyvenv.cfg").read_text().splitlines() if line.startswith("version")]
     for record in _records(folder):
-        lines += [line for line in _recorded_files(record) if ".dist-info/" not in line]
+        lines += lines_of_packages(record)
         lines.append(record.parent.name)
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+
+
+def lines_of_packages(record: Path) -> list[str]:
+    """The lines of a RECORD for the files that a package came with, without its metadata: path, hash, size."""
+    return [line for line in _recorded_files(record) if ".dist-info/" not in line]
 
 
 def damage_in(folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 
@@ -39,6 +40,15 @@ def test_it_is_the_same_while_nothing_changes(site):
     (site / "decides" / "__pycache__").mkdir()
     (site / "decides" / "__pycache__" / "__init__.pyc").write_bytes(b"made here")
     assert hashed() == before != ""
+
+
+def test_it_is_the_same_elsewhere(site, tmp_path, monkeypatch):
+    before = hashed()
+    other = site.rename(tmp_path.with_name(f"{tmp_path.name}-other"))
+    (other / "project.pth").write_text("/home/user/project\n")
+    monkeypatch.setattr(sys, "path", [str(other)])
+    importlib.invalidate_caches()
+    assert hashed() == before
 
 
 def edited(site):

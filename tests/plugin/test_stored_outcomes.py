@@ -59,6 +59,12 @@ def test_a_golden_runs_once_while_nothing_changes(project, tmp_path):
     assert not_run_again(project, tmp_path, "--no-export-cache") == "0 of 4"
 
 
+def test_a_test_file_that_sets_a_variable_changes_nothing(project, tmp_path):
+    not_run_again(project, tmp_path)
+    project.write(test_other="import os\nos.environ['CUDA_ROOT'] = '/usr/local/cuda'")  # as jax's Pallas does
+    assert not_run_again(project, tmp_path) == "4 of 4"
+
+
 def test_another_tolerance_is_another_outcome(project, tmp_path):
     not_run_again(project, tmp_path)
     assert not_run_again(project, tmp_path, "--export-rtol=0.1") == "0 of 4"

@@ -62,6 +62,6 @@ def test_every_variable_that_the_code_reads_is_listed():
     for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
         code = path.read_text(encoding="utf-8")
         found |= set(re.findall(r"environ(?:ment)?(?:\.get\(|\[)[\"']([A-Z][A-Z0-9_]+)", code))
-        for names in re.findall(r"for name in (\([^)]*\)) if name in os\.environ", code):
+        for names in re.findall(r"for name in (\([^)]*\)) if name in (?:os\.)?environ\b", code):
             found |= set(re.findall(r"\"(\w+)\"", names))
     assert {name for names in READ for name in names} == found

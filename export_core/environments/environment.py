@@ -107,9 +107,9 @@ def this_interpreter(
     `started_with` are the variables of this process before it imported anything that sets some, as jax's Pallas sets
     CUDA_ROOT; None is those of now.
     """
-    inherited = os.environ if started_with is None else started_with
-    own = {name: inherited[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in inherited}
-    variables = {**passed_variables(added, own=inherited), **CELL_VARIABLES, **own}
+    environ = os.environ if started_with is None else started_with
+    own = {name: environ[name] for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if name in environ}
+    variables = {**passed_variables(added, own=environ), **CELL_VARIABLES, **own}
     return Environment(release, Path(sys.executable), variables, hash_of_this_interpreter())
 
 

@@ -46,4 +46,5 @@ def passed_variables(
 
 def deciding_variables(variables: Mapping[str, str]) -> list[tuple[str, str]]:
     """Those that can change what a process does: a part of the key of everything that is cached of it."""
-    return sorted(item for item in variables.items() if item[0] not in SYSTEM and not item[0].startswith("LC_"))
+    harmless = SYSTEM | {"PYTHONDONTWRITEBYTECODE"}
+    return sorted(item for item in variables.items() if item[0] not in harmless and not item[0].startswith("LC_"))

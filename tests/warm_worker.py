@@ -101,7 +101,6 @@ def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
 
     def start(environment: Environment, *words: str) -> subprocess.Popen[bytes] | ForkedWorker:
         deciding = dict(deciding_variables(environment.variables))
-        deciding.pop("PYTHONDONTWRITEBYTECODE", None)
         path = path_of(deciding) if str(environment.python) == sys.executable else None
         if path is None:
             return anew(environment, *words)
@@ -127,21 +126,29 @@ def main(path: str) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a fork that outlives this process must not hold the pipe open
     while listening in select.select([listening, 0], [], [])[0]:  # until stdin is closed
         connection, _ = listening.accept()
+        request, descriptors, *_ = socket.recv_fds(connection, LONGEST_REQUEST, 3)
+        words, variables, folder = json.loads(request)
+        # What an earlier worker noted, this one would import first of all.
+        if modules := [name for name in program.read_notes(words[-1]) if name not in sys.modules]:
+            program.import_all(modules)
+            gc.freeze()
         if os.fork() == 0:
-            keep(connection, listening)
-        connection.close()
+            listening.close()
+            keep(connection, words, variables, folder, descriptors)
+        for descriptor in (*descriptors, connection.detach()):
+            os.close(descriptor)
         with contextlib.suppress(ChildProcessError):  # there is none
             while os.waitpid(-1, os.WNOHANG)[0]:
                 continue
 
 
-def keep(connection: socket.socket, listening: socket.socket) -> NoReturn:
+def keep(
+    connection: socket.socket, words: list[str], variables: dict[str, str], folder: str, descriptors: list[int]
+) -> NoReturn:
     """Fork a worker, and say its process id and its exit code."""
-    listening.close()
-    request, descriptors, *_ = socket.recv_fds(connection, LONGEST_REQUEST, 3)
     if (pid := os.fork()) == 0:
         connection.close()
-        become_worker(*json.loads(request), descriptors)
+        become_worker(words, variables, folder, descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
     connection.send(str(pid).encode())

@@ -75,4 +75,4 @@ def test_goldens_of_the_next_test_run_while_a_test_runs(project, tmp_path):
 
 
 def test_no_cell_is_run_by_two_workers_of_xdist(project, tmp_path):
-    assert not_run_again(project, tmp_path, "-n", "3", "--dist", "each") == "8 of 12"
+    assert not_run_again(project, tmp_path, "-n", "2", "--dist", "each") == "4 of 8"

@@ -49,6 +49,7 @@ def main(name: str) -> None:
     arguments = ARGUMENTS[function]
     jitted = jax.jit(function)
     FOLDER.mkdir(parents=True, exist_ok=True)
+    jax.config.update("jax_traceback_in_locations_limit", 0)  # no path of this machine in the bytes
     (FOLDER / f"{name}.jaxexport").write_bytes(export.export(jitted)(*arguments).serialize())
     np.savez(FOLDER / f"{name}.inputs.npz", *arguments)
     np.savez(FOLDER / f"{name}.outputs.npz", jitted(*arguments))

@@ -14,5 +14,6 @@ def roughness(field: jax.Array) -> jax.Array:
     return sum(jnp.sum(jnp.square(jnp.diff(field, axis=axis))) for axis in range(3))
 
 
+jax.config.update("jax_traceback_in_locations_limit", 0)  # no path of this machine in the bytes
 exported = export.export(jax.jit(roughness))(jax.ShapeDtypeStruct((192, 192, 192), jnp.float32))
 Path(__file__).with_name("squared_differences.jaxexport").write_bytes(exported.serialize())

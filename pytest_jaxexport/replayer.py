@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
+import itertools
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -63,6 +65,7 @@ class Replayer:
         self._workers = WarmWorkers()
         self._options = run_options(settings)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="jaxexport-replay")
+        self._closing = threading.Event()
         self._stopping = threading.Event()
         self._ahead: dict[str, _Ahead] = {}
         self.calendar = settings.policy.calendar()
@@ -99,7 +102,9 @@ class Replayer:
         if self._settings.update:
             return
         test, case = full_name(item), case_id(*locate(item), None)
-        for name in self._cases:
+        # Only the names that start with that of the case: a project may have thousands of others.
+        first = bisect.bisect_left(self._cases, case)
+        for name in itertools.takewhile(lambda name: name.startswith(case), itertools.islice(self._cases, first, None)):
             if (name == case or name.startswith(f"{case}.")) and name not in self._ahead:
                 goldens = self._thread.submit(self._goldens_of, test, name)
                 self._ahead[name] = _Ahead(goldens, self._thread.submit(self._replay_ahead, goldens, marked))
@@ -120,6 +125,7 @@ class Replayer:
 
     def close(self) -> None:
         """End the worker, and what still runs in it."""
+        self._closing.set()
         self._stopping.set()
         for ahead in self._ahead.values():
             ahead.goldens.cancel()
@@ -155,6 +161,8 @@ class Replayer:
     def _replay(self, goldens: Sequence[Golden]) -> Replayed:
         before = self._cache.given
         self._stopping = threading.Event()  # a replay sets its own when it ends
+        if self._closing.is_set():  # it was set before there was this event to set
+            self._stopping.set()
         start, code = self._workers.start, self.user_code
         own = Interpreter(self._release, start, code, self._cache, self._stopping, self._started_with)
         run = run_matrix(self._policy, Selection(), self._options, goldens=goldens, interpreter=own)

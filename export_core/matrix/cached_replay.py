@@ -52,8 +52,9 @@ def replay_unknown(
         unknown = yield from known.stored(unknown, notify)
     if not unknown:
         return
-    with known.claimed(unknown) if claim and options.cache else nullcontext():
-        if claim and options.cache:  # another process may have run them while this one waited
+    claim = claim and options.cache
+    with known.claimed(unknown) if claim else nullcontext():
+        if claim:  # another process may have run them while this one waited
             unknown = yield from known.stored(unknown, notify)
         with closing(replay(unknown, known.build)) as outcomes:
             for outcome in outcomes:

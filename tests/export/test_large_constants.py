@@ -100,9 +100,10 @@ def test_an_old_listing_is_compared_without_the_digits(tmp_path, exported):
     produced = exported(sums(WEIGHTS), X)
     (tmp_path / "module.mlir").write_text(produced.exported.mlir_module())
     lines = []
-    compare = lambda: lines.extend(  # noqa: E731
-        source_difference(tmp_path, produced.files, produced.manifest, produced.manifest)
-    )
+
+    def compare() -> None:
+        lines.extend(source_difference(tmp_path, produced.files, produced.manifest, produced.manifest))
+
     assert peak_of(compare) < 1
     assert lines == []
 
@@ -119,7 +120,10 @@ def test_a_stored_golden_is_compared_in_pieces(tmp_path, exported):
     produced = exported(sums(WEIGHTS), X)
     store = GoldenStore(tmp_path)
     written = []
-    write = lambda: written.append(store.write(produced.manifest, produced.files))  # noqa: E731
+
+    def write() -> None:
+        written.append(store.write(produced.manifest, produced.files))
+
     assert peak_of(write) < 1
     assert peak_of(write) < 1
     assert written == [WriteStatus.NEW, WriteStatus.UNCHANGED]

@@ -23,11 +23,11 @@ def hash_of_this_interpreter() -> str:
 
     Of these files size and time are read, not the content: that takes 10 ms where reading them takes a second. Where
     the interpreter lies is left out: another clone of a project with the same packages has the same hash. Empty where a
-    file cannot be looked at.
+    file or a package cannot be looked at.
     """
     try:
         return _hash()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a module that says nothing of where it comes from
         return ""
 
 

@@ -39,6 +39,8 @@ def tests(session: nox.Session) -> None:
     session.install("-e", ".[nox]", *(word for group in groups for word in ("--group", group)))
     # Set to anything else, each of the hundreds of processes would compile the bytecode of jax anew.
     session.env["PYTHONDONTWRITEBYTECODE"] = ""
+    # Nothing here multiplies large matrices, and a thread for each core takes each of them a third of NumPy's import.
+    session.env["OPENBLAS_NUM_THREADS"] = "1"
     # One process more than there are cores, since some tests wait. In their order: files with the fewest tests, which
     # would come last otherwise, are among the slowest.
     processes = str((os.cpu_count() or 1) + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import functools
 import hashlib
 import zipfile
 from collections.abc import Sequence
@@ -105,6 +106,7 @@ def write_golden(store: GoldenStore, made: Manifest, content: dict[str, bytes] |
     return next(golden for golden in store.generations(made.case) if golden.manifest.writer == made.writer)
 
 
+@functools.cache  # thousands of results have one
 def release(jaxlib: str) -> Release:
     return load_calendar().release(jaxlib)
 

@@ -5,7 +5,6 @@ A pytest plugin of tests/conftest.py, so that every folder has them. Cells misbe
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import fcntl
 import os
@@ -13,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -106,21 +106,33 @@ def flaky() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def warm_starts(tmp_path_factory) -> Iterator[Start]:
-    """A `processes.start` by which workers of this interpreter, misbehaving or not, are forks: warm_worker.py."""
-    variables = {"usual": CELL_VARIABLES, "misbehaving": {**CELL_VARIABLES, **MISBEHAVING}}
-    folder = tmp_path_factory.mktemp("workers")
-    with contextlib.ExitStack() as stack:
+def usual_workers(tmp_path_factory) -> Iterator[Path]:
+    """The socket of the process whose forks are the workers of this interpreter: warm_worker.py."""
+    path = tmp_path_factory.mktemp("workers") / "usual"
+    with warm_worker(path, CELL_VARIABLES):
+        yield path
 
-        def path_of(deciding: Mapping[str, str]) -> Path | None:
-            for name in variables:
-                if deciding == variables[name]:
-                    if not (folder / name).exists():
-                        stack.enter_context(warm_worker(folder / name, variables[name]))
-                    return folder / name
-            return None
 
-        yield starts(path_of)
+@pytest.fixture(scope="session")
+def misbehaving_workers(tmp_path_factory) -> Iterator[Path]:
+    """The same for workers whose cells misbehave."""
+    path = tmp_path_factory.mktemp("workers") / "misbehaving"
+    with warm_worker(path, {**CELL_VARIABLES, **MISBEHAVING}):
+        yield path
+
+
+@pytest.fixture(scope="session")
+def warm_starts(request) -> Start:
+    """A `processes.start` by which workers of this interpreter, misbehaving or not, are forks."""
+    lock = threading.Lock()
+
+    def path_of(deciding: Mapping[str, str]) -> Path | None:
+        with lock:  # without fork, several threads start interpreters
+            if deciding == CELL_VARIABLES:
+                return request.getfixturevalue("usual_workers")
+            return request.getfixturevalue("misbehaving_workers") if deciding == CELL_VARIABLES | MISBEHAVING else None
+
+    return starts(path_of)
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_a_new_interpreter_for_each_cell_gives_the_same_verdicts():
     # Signs of factors are free, and ten lines do not know it: eigh, qr and svd count where they crash.
     cases = ("*",) if whole else ("*test_cholesky", "*test_qr", "*test_scan", "*test_top_k", "*test_random")
     readers = "0.6.2,0.7.2,0.8.1,0.9.2,0.10.2,0.11.0,0.11.2,0.12.0.1" if whole else "0.6.2,0.9.2,0.12.0.1"
-    selection = Selection(readers=readers, cases=cases, writers=("0.6.2", "0.9.2", "0.12.0.1"))
+    selection = Selection(readers=readers, cases=cases, writers=("0.9.2", "0.12.0.1"))
     goldens = GoldenStore(ROOT / "golden").goldens()
     day = datetime.date(2026, 11, 21)
     plan = make_plan(goldens, policy.calendar(), policy.window_lengths(), selection, day)
@@ -66,7 +66,7 @@ def test_a_new_interpreter_for_each_cell_gives_the_same_verdicts():
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         theirs = list(pool.map(lambda cell: independent_verdict(cell, environments[cell.reader].python), plan.cells))
 
-    assert len(ours) == len(plan.cells) >= 45
+    assert len(ours) == len(plan.cells) >= 30
     different = []
     for cell, expected in zip(plan.cells, theirs, strict=True):
         outcome = ours[cell.key]

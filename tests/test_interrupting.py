@@ -224,8 +224,7 @@ def test_a_terminal_shows_a_progress_bar_and_the_cursor_again(project, tmp_path)
 
 
 def test_a_log_has_plain_lines_and_quiet_only_the_report(project, tmp_path):
-    words = ("--timeout", "10")
-    code, said = Run(project, tmp_path, *words).ended()
+    code, said = Run(project, tmp_path, "--timeout", "6").ended()
     assert code == 1, said
     assert "\x1b" not in said
     assert "environment of jaxlib 0.12.0.1 is ready" in said
@@ -233,7 +232,7 @@ def test_a_log_has_plain_lines_and_quiet_only_the_report(project, tmp_path):
     state = r"promised: 4 of 4, 1 cause · environments 1/1 · so far 1 broken"
     progress = rf"\[4/4\] jaxlib 0\.12\.0\.1: 3 pass, 1 timeout · {state}"
     assert re.search(progress, said), said
-    code, quiet = Run(project, tmp_path, *words, "--quiet").ended()
+    code, quiet = Run(project, tmp_path, "--timeout", "3", "--quiet").ended()
     assert code == 1
     assert "is ready" not in quiet
     assert "so far" not in quiet

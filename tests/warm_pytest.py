@@ -1,8 +1,8 @@
 """A process that has imported pytest and jax and used neither: runs of pytest are forks of it.
 
 Importing them takes longer than the rest of most runs. What differs from a new interpreter: jax is there before pytest
-starts, all forks hash strings alike, their workers are forks too (warm_worker.py), and the noise of a golden is
-measured as LITTLE_NOISE says, or not at all.
+starts, all forks hash strings alike, their workers are forks too (warm_worker.py), as are the workers of pytest-xdist,
+and the noise of a golden is measured as one of the three texts below says.
 """
 
 from __future__ import annotations
@@ -12,15 +12,20 @@ import importlib
 import json
 import os
 import runpy
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
 from warm_worker import starts
 
 # Neither xdist nor pytest_jaxexport: pytest warns of plugins that it can no longer rewrite.
-IMPORTED = ("pytest", "_pytest.junitxml", "export_core.export", "export_core.session", "scipy.optimize")
+IMPORTED = (
+    *("pytest", "_pytest.junitxml", "scipy.optimize", "jaxlib.mlir.dialects.mhlo", "jaxlib.mlir.dialects.builtin"),
+    *("export_core.export", "export_core.session", "export_core.report", "export_core.inspection.source_difference"),
+)
 
 LITTLE_NOISE = """
 from export_core.matrix import noise_runs
@@ -28,6 +33,10 @@ from export_core.matrix import noise_runs
 noise_runs.COMPILED = {"fast_math": noise_runs.COMPILED["fast_math"]}
 """
 """Measures noise with one setting of the compiler instead of six, whose compiling is half of writing a golden."""
+
+
+WHOLE_NOISE = ""
+"""Measures noise as a user's run does."""
 
 
 NO_NOISE = """
@@ -38,10 +47,22 @@ noise_runs.not_measured = lambda golden: "left out"
 """Writes goldens without noise, for tests of something else."""
 
 
+WITH_AND_WITHOUT = [
+    pytest.param(NO_NOISE, id="without noise"),
+    pytest.param(LITTLE_NOISE, id="noise", marks=pytest.mark.matrix),
+]
+"""For tests of something else with goldens of many kinds: the group of the matrix measures the noise of each."""
+
+
 class WarmPytest:
     """Talks to the process: a run is a line of JSON on its stdin, and its exit code a line on its stdout."""
 
     def __init__(self, variables: Mapping[str, str], workers: Path) -> None:
+        self.workers_too = (
+            f"import sys; sys.path.append({str(Path(__file__).parent)!r})\n"
+            f"from warm_pytest import use_warm_workers; use_warm_workers({str(workers)!r})\n"
+        )
+        """For the conftest of a project that is run in a new interpreter: its workers are forks all the same."""
         self._process = subprocess.Popen(
             [sys.executable, __file__, workers],
             stdin=subprocess.PIPE,
@@ -49,13 +70,11 @@ class WarmPytest:
             env={**variables, "OPENBLAS_NUM_THREADS": "1"},  # its threads would be lost in a fork
         )
 
-    def run(
-        self, words: Sequence[str], folder: Path, variables: Mapping[str, str], output: Path, *, noise: bool
-    ) -> int:
+    def run(self, words: Sequence[str], folder: Path, variables: Mapping[str, str], output: Path, noise: str) -> int:
         """The exit code of ``python -m pytest WORDS`` in a folder. What it prints goes to a file."""
         assert self._process.stdin
         assert self._process.stdout
-        request = [list(words), str(folder), dict(variables), str(output), LITTLE_NOISE if noise else NO_NOISE]
+        request = [list(words), str(folder), dict(variables), str(output), noise]
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
@@ -65,9 +84,12 @@ class WarmPytest:
 
 
 def main(workers: str) -> None:
+    from export_core.environments.own_interpreter import hash_of_this_interpreter
+
     for name in IMPORTED:
         importlib.import_module(name)
-    use_warm_workers(Path(workers))
+    hash_of_this_interpreter()  # and all forks know it
+    use_warm_workers(workers)
     gc.freeze()  # or the first collection of each fork would copy every page
     for line in sys.stdin:
         if (pid := os.fork()) == 0:
@@ -75,11 +97,11 @@ def main(workers: str) -> None:
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 
 
-def use_warm_workers(path: Path) -> None:
+def use_warm_workers(path: str) -> None:
     from export_core.environments.environment import CELL_VARIABLES
     from export_core.worker import processes
 
-    processes.start = starts(lambda deciding: path if deciding == CELL_VARIABLES else None)
+    processes.start = starts(lambda deciding: Path(path) if deciding == CELL_VARIABLES else None)
 
 
 def run_pytest(words: list[str], folder: str, variables: dict[str, str], output: str, noise: str) -> None:
@@ -91,7 +113,46 @@ def run_pytest(words: list[str], folder: str, variables: dict[str, str], output:
     os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
     os.dup2(1, 2)
     sys.argv, sys.path[0] = ["pytest", *words], folder
+    if "-n" in words:
+        use_forks_in_xdist(int(words[words.index("-n") + 1]))
     runpy.run_module("pytest", run_name="__main__", alter_sys=True)  # ends the process
+
+
+class ForkedGateway:
+    """What `subprocess.Popen` is for a worker of xdist, of a fork of this process."""
+
+    def __init__(self) -> None:
+        (theirs, ours), (our_end, their_end) = os.pipe(), os.pipe()
+        if (pid := os.fork()) == 0:
+            for number, descriptor in enumerate((theirs, their_end)):
+                os.dup2(descriptor, number)
+            os.closerange(3, their_end + 1)
+            exec(eval(os.fdopen(0, closefd=False).readline()), {})  # as execnet starts an interpreter
+            os._exit(0)
+        self.pid = pid
+        self.stdin, self.stdout = os.fdopen(ours, "wb"), os.fdopen(our_end, "rb")
+        os.close(theirs)
+        os.close(their_end)
+
+    def wait(self) -> int:
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def use_forks_in_xdist(count: int) -> None:
+    """Forks that exist before pytest begins, so that they know as little of it as new interpreters."""
+    from execnet import gateway_base, gateway_io
+
+    forks = [ForkedGateway() for _ in range(count)]
+
+    class WarmIO(gateway_io.Popen2IOMaster):
+        def __init__(self, args: list[str], execmodel: gateway_base.ExecModel) -> None:
+            self.popen = forks.pop()
+            gateway_base.Popen2IO.__init__(self, self.popen.stdin, self.popen.stdout, execmodel)
+
+    gateway_io.Popen2IOMaster = WarmIO
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import NoReturn
 
 LONGEST_REQUEST = 1 << 17
+LATE = ("CUDA_ROOT", "SCALE_LIBRARY", "XLA_FLAGS")
+"""Variables that nobody reads when jax is imported. Pallas sets the first in a process whose tests import it."""
 
 
 # --- in the coordinator -----------------------------------------------------------------------------------------------
@@ -40,7 +42,7 @@ def warm_worker(path: Path, variables: Mapping[str, str]) -> Iterator[None]:
         [sys.executable, __file__, str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **variables},
+        env={**os.environ, **variables, "PYTHONDONTWRITEBYTECODE": ""},  # a worker may write it
     )
     assert process.stdout
     assert process.stdout.readline().endswith(b"ready\n")
@@ -101,6 +103,8 @@ def starts(path_of: Callable[[Mapping[str, str]], Path | None]) -> Start:
 
     def start(environment: Environment, *words: str) -> subprocess.Popen[bytes] | ForkedWorker:
         deciding = dict(deciding_variables(environment.variables))
+        for name in LATE:
+            deciding.pop(name, None)
         path = path_of(deciding) if str(environment.python) == sys.executable else None
         if path is None:
             return anew(environment, *words)

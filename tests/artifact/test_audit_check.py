@@ -44,12 +44,12 @@ def reader() -> Iterator[Reader]:
 
 
 @pytest.fixture(scope="module")
-def checked(written_again: dict[str, bytes], reader: Reader) -> Callable[[int], Counter[str]]:
+def checked(written_again: dict[str, bytes], reader: Reader) -> Callable[..., Counter[str]]:
     """Checks so many mutants, and counts the answers by kind."""
     mutants = mutants_of(written_again.values())
 
-    def run(mutants_made: int) -> Counter[str]:
-        check = Check(mutants, [reader], "0", keep=None)
+    def run(mutants_made: int, seed: int = 0) -> Counter[str]:
+        check = Check(mutants, [reader], str(seed), keep=None)
         check.batch(range(mutants_made))
         return check.counts
 
@@ -91,4 +91,5 @@ def test_an_audit_of_properties_alone_is_a_miss(checked, monkeypatch):
 
     monkeypatch.setattr(unread, "unread_attributes", lambda parts, attributes_of: iter(()))
     monkeypatch.setattr(ModuleContents, "properties", properties)
-    assert checked(1600)["installed misses"] > 0
+    # One mutant in some hundreds shows it; with the goldens of today, one of the first seed.
+    assert any(checked(200, seed)["installed misses"] for seed in range(9, 25))

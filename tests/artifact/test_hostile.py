@@ -127,7 +127,7 @@ def _chain(code: int, head: bytes, last: bytes) -> list[tuple[int, bytes]]:
     return [(0, varint(code) + head + varint(n + 6) * 2) for n in range(80)] + [(0, last)]
 
 
-N = 300_000
+N = 100_000
 CALL = varint(5) + varint(2) + varint(2) + varint(3) + varint(6) + varint(3) * 3
 CALL_ATTRIBUTES = [*FUNCTION, (0, varint(5) + varint(1) + varint(0)), (0, varint(2) + varint(0))]
 
@@ -178,9 +178,9 @@ HOSTILE = {
         _function(*[op(CUSTOM_CALL, props=1)] * (N // 4)), attributes=CALL_ATTRIBUTES, properties=[*PROPERTIES, CALL]
     ),
     "very many different custom calls": lambda: _module(
-        _function(*[op(CUSTOM_CALL, props=n) for n in range(1, N // 16)]),
+        _function(*[op(CUSTOM_CALL, props=n) for n in range(1, N // 5)]),
         attributes=CALL_ATTRIBUTES,
-        properties=[*PROPERTIES, *[CALL] * (N // 16)],
+        properties=[*PROPERTIES, *[CALL] * (N // 5)],
     ),
     "very many strings": lambda: _module(_function(), texts=VALUES + [b""] * (N // 2)),
     "very many properties": lambda: _module(_function(), properties=PROPERTIES + [b""] * N),

@@ -182,18 +182,23 @@ def forks(expected, actual):
 """
 
 
+@pytest.fixture(scope="module")
+def impatient(project):
+    with UserCode(project, seconds=3.0) as code:
+        yield code
+
+
 @pytest.mark.parametrize("code", HOSTILE)
 @pytest.mark.parametrize("when", [AT_IMPORT, AT_CALL], ids=["import", "call"])
-def test_code_that_ends_or_blocks_is_one_error(tmp_path, when, code):
-    (tmp_path / "our_hostile.py").write_text(when.format(code=code))
-    (tmp_path / "our_checks.py").write_text(CHECKS)
+def test_code_that_ends_or_blocks_is_one_error(project, impatient, when, code):
+    name = f"our_hostile_{len(list(project.iterdir()))}"
+    (project / f"{name}.py").write_text(when.format(code=code))
     one = [leaf_of(np.ones(2, np.float32))]
-    with UserCode(tmp_path, seconds=3.0) as user_code:
-        with pytest.raises(CompareError) as told:
-            user_code.compare("our_hostile:f", one, one)
-        assert str(told.value).startswith("compare='our_hostile:f'")
-        assert HOSTILE[code] in str(told.value)
-        assert user_code.compare("our_checks:asserts", one, one) is None, "the next one is compared"
+    with pytest.raises(CompareError) as told:
+        impatient.compare(f"{name}:f", one, one)
+    assert str(told.value).startswith(f"compare='{name}:f'")
+    assert HOSTILE[code] in str(told.value)
+    assert impatient.compare("our_checks:asserts", one, one) is None, "the next one is compared"
 
 
 def test_what_user_code_prints_or_reads_is_no_answer(tmp_path):

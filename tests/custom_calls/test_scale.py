@@ -12,6 +12,7 @@ from export_core.environments.environment import this_interpreter
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Verdict
 from export_core.releases import Release, load_calendar
+from export_core.worker import processes
 from export_core.worker.protocol import Stage
 
 
@@ -56,7 +57,7 @@ def test_a_jaxlib_without_the_new_target_gets_the_old_one(export, monkeypatch, d
 
 
 @pytest.fixture(scope="module")
-def replayed(export, libraries, tmp_path_factory):
+def replayed(export, libraries, tmp_path_factory, warm_starts):
     """Outcome by reader's library and exported target, each in a cold process of this interpreter."""
     store = GoldenStore(tmp_path_factory.mktemp("scale") / "golden")
     for day in ("D-1", "D+21"):
@@ -64,16 +65,18 @@ def replayed(export, libraries, tmp_path_factory):
         store.write(produced.manifest, produced.files)
     here = Release(version("jaxlib"), version("jax"), load_calendar().built(version("jaxlib")))
     cells = [Cell(golden, here, "cpu") for golden in store.goldens()]
-    return {
-        (day, outcome.cell.golden.manifest.custom_calls[0]): outcome
-        for day, library in libraries.items()
-        for outcome in replaying.replayed(
-            cells,
-            lambda release, library=library: with_library(this_interpreter(release), library),
-            load_calendar(),
-            limits=Limits(jobs=2, timeout=60),
-        )
-    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "start", warm_starts)
+        return {
+            (day, outcome.cell.golden.manifest.custom_calls[0]): outcome
+            for day, library in libraries.items()
+            for outcome in replaying.replayed(
+                cells,
+                lambda release, library=library: with_library(this_interpreter(release), library),
+                load_calendar(),
+                limits=Limits(jobs=2, timeout=60),
+            )
+        }
 
 
 @pytest.mark.parametrize(

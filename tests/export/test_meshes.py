@@ -86,6 +86,11 @@ def test_specs_are_for_trees_and_by_position_or_name(exported):
     assert produced.arguments.kwargs["x"].sharding.spec == SPEC("a")
 
 
+def test_symbolic_shapes_of_64_bits_are_those_of_the_array_that_jax_makes(exported):
+    produced = exported(lambda x: x + 1, np.arange(4.0), symbolic_shapes="b")  # jax's warning would be an error
+    assert [str(aval) for aval in produced.artifact.envelope.in_avals] == ["float32[b]"]
+
+
 def test_symbolic_shapes_are_of_keyword_arguments_too(exported):
     produced = exported(lambda x, *, y: x + y, X, kwargs={"y": X}, symbolic_shapes={"y": "b, 2", 0: "b, 2"})
     assert produced.manifest.signature.inputs == ("float32[b,2]", "float32[b,2]")

@@ -46,7 +46,7 @@ MANIFESTS = st.builds(
         Signature, inputs=st.lists(TEXT, max_size=3).map(tuple), outputs=st.just(()), in_tree=TEXT, out_tree=TEXT
     ),
     custom_calls=st.lists(TEXT, max_size=3).map(tuple),
-    files=st.dictionaries(NAMES, st.from_regex(r"[0-9a-f]{64}", fullmatch=True), max_size=3),
+    files=st.dictionaries(NAMES, st.binary(min_size=32, max_size=32).map(bytes.hex), max_size=3),
 )
 
 

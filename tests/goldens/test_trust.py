@@ -237,8 +237,6 @@ def test_a_pattern_that_would_never_end_is_given_up(monkeypatch):
     monkeypatch.setattr(rules, "SEARCH_SECONDS", 0.5)
     started = time.monotonic()
     assert not Check("x", refused="(a+)+b").expects("a" * 100)
-    assert not Check("x", refused="a*a*a*a*a*a*a*b").expects("a" * 4000)
-    assert not Check("x", refused="(a|aa)" * 100 + "b").expects("a" * 150)
     assert time.monotonic() - started < 10
 
 

@@ -16,12 +16,10 @@ from typing import Any
 import pytest
 import yaml
 from msgspec import structs
-from warm_pytest import WarmPytest
-from warm_worker import warm_worker
+from warm_pytest import NO_NOISE, WarmPytest
 
 from export_core.environments.build import cache_folder
-from export_core.environments.environment import CELL_VARIABLES
-from export_core.goldens import GoldenStore
+from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.releases import load_calendar
 
@@ -75,8 +73,8 @@ class Project:
     folder: Path
     warm: WarmPytest
     cache: Path
-    noise: bool
-    """Whether runs that are no new interpreters measure the noise of goldens."""
+    noise: str
+    """How runs that are no new interpreters measure the noise of goldens: of warm_pytest.py."""
 
     @property
     def goldens(self) -> Path:
@@ -95,14 +93,14 @@ class Project:
     ) -> Run:
         """Run pytest in a process of its own: a fork of one that has imported jax, or a new interpreter.
 
-        It is a new one if `cold`, and with variables of others than jaxexport: some are read when jax is imported.
+        It is a new one if `cold`, as it must be for variables that are read when jax is imported.
         """
         report, output = (self.folder.parent / f"{self.folder.name}.{kind}" for kind in ("xml", "txt"))
         report.unlink(missing_ok=True)
         arguments, cwd = [f"--junitxml={report}", *words], cwd or self.folder
         variables = {**own_variables(), "JAXEXPORT_CACHE": str(self.cache), **(environment or {})}
-        if not cold and all(name.startswith("JAXEXPORT_") for name in environment or ()):
-            code = self.warm.run(arguments, cwd, variables, output, noise=self.noise)
+        if not cold:
+            code = self.warm.run(arguments, cwd, variables, output, self.noise)
         else:
             with output.open("wb") as file:
                 command = [sys.executable, "-m", "pytest", *arguments]
@@ -130,9 +128,14 @@ class Project:
         versions = calendar.versions()
         before = calendar.release(versions[versions.index(own.manifest.writer.jaxlib) - 1])
         writer = structs.replace(own.manifest.writer, jax=before.jax, jaxlib=before.jaxlib, built=before.built)
-        folder = own.folder.with_name(writer.id)
-        shutil.copytree(own.folder, folder)
-        (folder / "golden.yaml").write_bytes(dump_manifest(structs.replace(own.manifest, writer=writer)))
+        return self.add_golden(own, writer=writer)
+
+    def add_golden(self, golden: Golden, **changes: Any) -> Path:
+        """The same golden by another writer, or of another test."""
+        manifest = structs.replace(golden.manifest, **changes)
+        folder = self.goldens / manifest.case / manifest.writer.id
+        shutil.copytree(golden.folder, folder)
+        (folder / "golden.yaml").write_bytes(dump_manifest(manifest))
         return folder
 
     def manifest(self, case: str, folder: str = "golden") -> dict[str, Any]:
@@ -156,12 +159,10 @@ def own_variables() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def warm_pytest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmPytest]:
-    path = tmp_path_factory.mktemp("worker") / "socket"
-    with warm_worker(path, CELL_VARIABLES):
-        warm = WarmPytest(own_variables(), path)
-        yield warm
-        warm.close()
+def warm_pytest(usual_workers: Path) -> Iterator[WarmPytest]:
+    warm = WarmPytest(own_variables(), usual_workers)
+    yield warm
+    warm.close()
 
 
 @pytest.fixture(scope="session")
@@ -172,7 +173,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory, warm_pytest: WarmPytest) 
     cache = tmp_path_factory.mktemp("cache")
     (cache / "environments").symlink_to(cache_folder() / "environments")
 
-    def make(*, noise: bool = False, **files: str) -> Project:
+    def make(*, noise: str = NO_NOISE, **files: str) -> Project:
         made = Project(tmp_path_factory.mktemp("user") / "project", warm_pytest, cache, noise)
         made.folder.mkdir()
         (made.folder / "pytest.ini").write_text(INI)

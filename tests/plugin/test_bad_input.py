@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
     from conftest import Project, Projects, Run
 
+KINDS = ["whole", "flipped", "gone", "future", "none", "older_alone", "older_wrong"]
 TESTS = """
 import os
 import jax, jax.numpy as jnp, numpy as np, pytest
 
-X = jnp.linspace(0.1, 1.0, 9).reshape(3, 3)
+X = np.linspace(0.1, 1.0, 9, dtype=np.float32).reshape(3, 3)
 SIN = jax.jit(jnp.sin)
-KINDS = ["whole", "flipped", "gone", "future", "none", "older_alone", "older_wrong"]
+KINDS = @KINDS@
 
 if "RLIMIT_FSIZE" in os.environ:
     import resource
@@ -117,8 +118,8 @@ class Spoiled:
 
 @pytest.fixture(scope="module")
 def spoiled(projects: Projects) -> Spoiled:
-    project = projects(test_bad=TESTS)
-    written = project.pytest("-q", "--update-goldens", "-k", "stored")
+    project = projects(test_bad=TESTS.replace("@KINDS@", repr(KINDS)))
+    written = project.pytest("-q", "--update-goldens", "-k", "stored and whole")
     _spoil(project)
     before = project.stored()
     checked = project.pytest()
@@ -128,9 +129,11 @@ def spoiled(projects: Projects) -> Spoiled:
 
 
 def _spoil(project: Project) -> None:
-    own = {}
-    for golden in GoldenStore(project.goldens).goldens():
-        own[golden.manifest.case.partition("[")[2].rstrip("]")] = golden.folder
+    (whole,) = GoldenStore(project.goldens).goldens()
+    own = {
+        kind: project.add_golden(whole, case=f"test_bad.test_stored[{kind}]", test=f"test_bad.py::test_stored[{kind}]")
+        for kind in KINDS[1:]
+    }
     data = bytearray((own["flipped"] / "outputs.npz").read_bytes())
     data[-100] ^= 1
     (own["flipped"] / "outputs.npz").write_bytes(data)
@@ -318,7 +321,7 @@ def test_a_comparators_module_that_exits_is_a_usage_error(projects: Projects) ->
 
 
 NOT_READ_WHOLE = """
-import jax, jax.numpy as jnp, pytest
+import jax, jax.numpy as jnp, numpy as np, pytest
 from export_core.export import api
 
 serialize = api.serialize
@@ -326,7 +329,7 @@ api.serialize = lambda *words: serialize(*words).replace(b"vhlo\\0", b"mhlo\\0")
 
 @pytest.mark.export_compat
 def test_f(export_golden):
-    export_golden(jax.jit(jnp.sin), jnp.ones(3))
+    export_golden(jax.jit(jnp.sin), np.ones(3))
 """
 
 

@@ -14,6 +14,10 @@ CONFTEST = """
 import os
 os.environ["JAX_ENABLE_X64"] = "1"
 """
+CONFTEST_OF_CHECK = """
+import jax
+jax.config.update("jax_enable_x64", True)
+"""
 
 TESTS = """
 import jax, jax.numpy as jnp, numpy as np, pytest
@@ -65,7 +69,8 @@ def configured(projects: Projects) -> Configured:
         ini.write(INI)
     alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     words = ("-p", "pytest_jaxexport.plugin", "--export-rtol", "0.3")
-    written = project.pytest(*words, "--update-goldens", environment=alone)
+    written = project.pytest(*words, "--update-goldens", environment=alone, cold=True)
+    project.write(conftest=CONFTEST_OF_CHECK)
     checked = project.pytest(*words, environment=alone)
     return Configured(project, written, checked)
 

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from conftest import Projects
 
 TESTS = """
-import jax, jax.numpy as jnp, pytest
+import jax, jax.numpy as jnp, numpy as np, pytest
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_wave(export_golden):
-    export_golden(jax.jit(jnp.sin), jnp.arange(8.0))
+    export_golden(jax.jit(jnp.sin), np.arange(8.0))
 """
 
 

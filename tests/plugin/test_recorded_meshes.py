@@ -58,7 +58,7 @@ TESTS = """
         with jax.set_mesh(jax.make_mesh((2, 2), ("x", "y"))):
             x = jax.device_put(X, P("x", "y"))
             exported = export_golden(jax.jit(lambda x: jax.sharding.reshard(jnp.sin(x), P("y"))), x)
-        exported.also(x + 1)
+        exported.also(jax.device_put(X + 1, x.sharding))
 
 
     @pytest.mark.export_compat
@@ -98,7 +98,8 @@ RECORDED = [
 @pytest.fixture(scope="module")
 def runs(projects: Projects) -> tuple[Project, Run, Run]:
     project = projects(test_a=TESTS)
-    (project.folder / "pytest.ini").write_text("[pytest]\nexport_devices = 4\n")
+    with (project.folder / "pytest.ini").open("a") as ini:
+        ini.write("export_devices = 4\n")
     return project, project.pytest("--update-goldens"), project.pytest()
 
 

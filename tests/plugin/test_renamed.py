@@ -15,27 +15,28 @@ from export_core.goldens import GoldenStore
 if TYPE_CHECKING:
     from conftest import Project, Projects, Run
 
-TESTS = """
-    import jax, jax.numpy as jnp, pytest
+SINE = """
+    import jax, jax.numpy as jnp, numpy as np, pytest
 
     pytestmark = pytest.mark.export_compat
 
     def test_sin(export_golden):
-        export_golden(jax.jit(jnp.sin), jnp.arange(3.0))
-
+        export_golden(jax.jit(jnp.sin), np.arange(3.0))
+"""
+OTHERS = """
     @pytest.mark.parametrize("size", [4])
     def test_cos(export_golden, size):
-        export_golden(jax.jit(jnp.cos), jnp.arange(float(size)))
+        export_golden(jax.jit(jnp.cos), np.arange(float(size)))
 
     def test_tan(export_golden):
-        export_golden(jax.jit(jnp.tan), jnp.arange(5.0), name="tan")
+        export_golden(jax.jit(jnp.tan), np.arange(5.0), name="tan")
 """
 HINT = re.compile(r"Was it renamed\? .*: jaxexport (goldens rename [^,\n]*)")
 
 
 @pytest.fixture(scope="module")
 def written(projects: Projects) -> Project:
-    project = projects(test_a=TESTS)
+    project = projects(test_a=SINE)
     assert project.pytest("--update-goldens").code == 0
     # By tests that exist no more, with another signature, and that never had a test.
     store = GoldenStore(project.goldens)
@@ -53,16 +54,17 @@ def hints(run: Run) -> list[str]:
     return HINT.findall(run.text)
 
 
-RENAMED = (
-    TESTS.replace("test_sin", "test_sine").replace("[4]", '[pytest.param(4, id="four")]').replace('"tan"', '"tangent"')
-)
+RENAMED = SINE.replace("test_sin", "test_sine")
+OTHERS_RENAMED = OTHERS.replace("[4]", '[pytest.param(4, id="four")]').replace('"tan"', '"tangent"')
 
 
 def test_the_suggested_commands_make_all_tests_pass(project: Project, jaxexport, monkeypatch) -> None:
     """A function, a parameter and a call have other names."""
     older = project.add_older_generation("test_a.test_sin")
     stored = project.stored("test_a.test_sin")
-    project.write(test_a=RENAMED)
+    project.write(test_a=SINE + OTHERS)
+    assert project.pytest("--update-goldens", "-k", "cos or tan").code == 0
+    project.write(test_a=RENAMED + OTHERS_RENAMED)
     suggested = hints(project.pytest())
     assert suggested == [
         "goldens rename test_a.test_sin test_a.test_sine",
@@ -85,7 +87,7 @@ def test_the_suggested_commands_make_all_tests_pass(project: Project, jaxexport,
 def test_what_may_have_been_renamed_is_not_pruned(project: Project, more: list[str]) -> None:
     older = project.add_older_generation(next(path.name for path in project.goldens.iterdir() if "sin" in path.name))
     stored = project.stored("test_a.test_sin")
-    project.write(test_a=TESTS.replace("test_sin", "test_sine"))
+    project.write(test_a=RENAMED)
     run = project.pytest("--prune-goldens", *more)
     assert hints(run)
     assert project.stored("test_a.test_sin") == stored
@@ -106,7 +108,7 @@ def test_a_moved_test_is_found_from_another_folder(project: Project) -> None:
     ids=["other outputs", "the old test exists"],
 )
 def test_nothing_is_suggested_for_what_is_another_test(project: Project, function: str, more: str) -> None:
-    changed = TESTS.replace("test_sin", "test_new").replace("jnp.sin", function)
+    changed = SINE.replace("test_sin", "test_new").replace("jnp.sin", function)
     project.write(test_a=changed + f"\n    {more}\n")
     run = project.pytest()
     assert run["test_new"].outcome == "failed"
@@ -114,26 +116,15 @@ def test_nothing_is_suggested_for_what_is_another_test(project: Project, functio
 
 
 def test_nothing_is_suggested_where_two_cases_fit(project: Project) -> None:
-    store = GoldenStore(project.goldens)
-    (golden,) = store.generations("test_a.test_sin")
-    made = golden.manifest
-    content = {name: (golden.folder / name).read_bytes() for name in made.files}
-    write_golden(
-        store,
-        manifest(
-            "test_a.test_b",
-            **{name: getattr(made, name) for name in made.__struct_fields__ if name not in ("case", "test")},
-            test="test_a.py::test_b",
-        ),
-        content,
-    )
-    project.write(test_a=TESTS.replace("test_sin", "test_sine"))
+    (golden,) = GoldenStore(project.goldens).generations("test_a.test_sin")
+    project.add_golden(golden, case="test_a.test_b", test="test_a.py::test_b")
+    project.write(test_a=RENAMED)
     assert hints(project.pytest()) == []
 
 
 def test_an_update_suggests_it_too_and_what_it_wrote_is_replaced(project: Project, jaxexport, monkeypatch) -> None:
     project.add_older_generation("test_a.test_sin")
-    project.write(test_a=TESTS.replace("test_sin", "test_sine"))
+    project.write(test_a=RENAMED)
     run = project.pytest("--update-goldens")
     assert hints(run) == ["goldens rename test_a.test_sin test_a.test_sine"]
     assert "after deleting what was just written" in run.text

@@ -19,8 +19,8 @@ import pytest
 
 @pytest.mark.export_compat
 def test_marked(export_golden):
-    import jax, jax.numpy as jnp
-    export_golden(jax.jit(jnp.sin), jnp.arange(3.0))
+    import jax, jax.numpy as jnp, numpy as np
+    export_golden(jax.jit(jnp.sin), np.arange(3.0))
 """
 
 

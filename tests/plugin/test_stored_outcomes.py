@@ -43,36 +43,39 @@ def project(projects: Projects) -> Project:
     return made
 
 
-def not_run_again(project: Project, cache: object, *words: str) -> str:
+@pytest.fixture(scope="module")
+def first_run(project: Project) -> str:
+    """The run that fills the cache, whose first test waits for the outcomes of the second."""
+    return not_run_again(project)
+
+
+def not_run_again(project: Project, *words: str, cache: str = "AWAITED") -> str:
     """How many goldens of how many a run took from the cache."""
-    run = project.pytest("-v", *words, environment={"JAXEXPORT_CACHE": str(cache)})
+    run = project.pytest("-v", *words, environment={"JAXEXPORT_CACHE": f"{project.folder}/{cache}"})
     assert run.code == 0, run.text
     (checked,) = re.findall(r"checked against (\d+) goldens", run.text)
     (stored,) = re.findall(r"(\d+) of them by the outcome of an earlier run", run.text)
     return f"{stored} of {checked}"
 
 
-def test_a_golden_runs_once_while_nothing_changes(project, tmp_path):
-    assert not_run_again(project, tmp_path) == "0 of 4"
-    assert not_run_again(project, tmp_path) == "4 of 4"
-    assert not_run_again(project, tmp_path, "-k", "test_b") == "2 of 2"
-    assert not_run_again(project, tmp_path, "--no-export-cache") == "0 of 4"
+def test_goldens_of_the_next_test_run_while_a_test_runs(first_run):
+    assert first_run == "0 of 4"
 
 
-def test_a_test_file_that_sets_a_variable_changes_nothing(project, tmp_path):
-    not_run_again(project, tmp_path)
+def test_a_golden_runs_once_while_nothing_changes(project, first_run):
+    assert not_run_again(project) == "4 of 4"
+    assert not_run_again(project, "-k", "test_b") == "2 of 2"
+    assert not_run_again(project, "-k", "test_b", "--no-export-cache") == "0 of 2"
+
+
+def test_a_test_file_that_sets_a_variable_changes_nothing(project, first_run):
     project.write(test_other="import os\nos.environ['CUDA_ROOT'] = '/usr/local/cuda'")  # as jax's Pallas does
-    assert not_run_again(project, tmp_path) == "4 of 4"
+    assert not_run_again(project) == "4 of 4"
 
 
-def test_another_tolerance_is_another_outcome(project, tmp_path):
-    not_run_again(project, tmp_path)
-    assert not_run_again(project, tmp_path, "--export-rtol=0.1") == "0 of 4"
+def test_another_tolerance_is_another_outcome(project, first_run):
+    assert not_run_again(project, "-k", "test_b", "--export-rtol=0.1") == "0 of 2"
 
 
-def test_goldens_of_the_next_test_run_while_a_test_runs(project, tmp_path):
-    assert not_run_again(project, tmp_path / "AWAITED") == "0 of 4"
-
-
-def test_no_cell_is_run_by_two_workers_of_xdist(project, tmp_path):
-    assert not_run_again(project, tmp_path, "-n", "2", "--dist", "each") == "4 of 8"
+def test_no_cell_is_run_by_two_workers_of_xdist(project):
+    assert not_run_again(project, "-n", "2", "--dist", "each", cache="of xdist") == "4 of 8"

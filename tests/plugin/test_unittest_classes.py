@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 TESTS = """
 import unittest
-import jax, jax.numpy as jnp, pytest
+import jax, jax.numpy as jnp, numpy as np, pytest
 from absl.testing import absltest, parameterized
 
-X = jnp.arange(1.0, 5.0)
+X = np.arange(1.0, 5.0)
 
 class TestPlain(unittest.TestCase):
     def setUp(self):
@@ -56,10 +56,10 @@ class OneMethod(parameterized.TestCase):
 
 FAILING = """
 import unittest
-import jax, jax.numpy as jnp, pytest
+import jax, jax.numpy as jnp, numpy as np, pytest
 from absl.testing import parameterized
 
-SIN, X = jax.jit(jnp.sin), jnp.ones(3)
+SIN, X = jax.jit(jnp.sin), np.ones(3)
 
 @pytest.mark.export_compat
 class TestMarked(unittest.TestCase):
@@ -188,7 +188,7 @@ def test_a_missing_marker_is_explained(classes: Classes, test: str) -> None:
 
 
 GIVEN = """
-import jax, jax.numpy as jnp, pytest
+import jax, jax.numpy as jnp, numpy as np, pytest
 from hypothesis import given, strategies
 
 @pytest.mark.export_compat

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from conftest import Project, Projects, Run
 
 TESTS = """
-import jax, jax.numpy as jnp, pytest
+import jax, jax.numpy as jnp, numpy as np, pytest
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
@@ -27,25 +27,25 @@ def mark(**words):
 @mark(platforms=["cuda"], without_outputs="CI has no GPU")
 class TestReason:
     def test_kernel(self, export_golden):
-        export_golden(jax.jit(f), jnp.arange(3.0)).also(jnp.ones(3))
+        export_golden(jax.jit(f), np.arange(3.0)).also(np.ones(3))
 
     def test_changing(self, export_golden):
-        export_golden(jax.jit(f), jnp.arange(4.0))
+        export_golden(jax.jit(f), np.arange(4.0))
 
     def test_old_name(self, export_golden):
-        export_golden(jax.jit(f), jnp.arange(5.0))
+        export_golden(jax.jit(f), np.arange(5.0))
 
 @mark(platforms=["cuda"])
 def test_no_reason(export_golden):
-    export_golden(jax.jit(f), jnp.arange(3.0))
+    export_golden(jax.jit(f), np.arange(3.0))
 
 @mark()
 def test_no_platform(export_golden):
-    export_golden(jax.jit(f), jnp.arange(3.0))
+    export_golden(jax.jit(f), np.arange(3.0))
 
 @mark(platforms=["cpu", "cuda"], without_outputs="CI has no GPU")
 def test_on_cpu(export_golden):
-    export_golden(jax.jit(jnp.sin), jnp.arange(3.0))
+    export_golden(jax.jit(jnp.sin), np.arange(3.0))
 """
 KERNEL = "test_a.TestReason.test_kernel"
 
@@ -60,7 +60,7 @@ def written(projects: Projects) -> tuple[Project, Run]:
 def checked(written: tuple[Project, Run]) -> Run:
     """A run in which one function was changed and one test renamed."""
     project, _ = written
-    changed = TESTS.replace("jax.jit(f), jnp.arange(4.0)", "jax.jit(lambda x: 3 * f(x)), jnp.arange(4.0)")
+    changed = TESTS.replace("jax.jit(f), np.arange(4.0)", "jax.jit(lambda x: 3 * f(x)), np.arange(4.0)")
     project.write(test_a=changed.replace("test_old_name", "test_new_name"))
     return project.pytest()
 

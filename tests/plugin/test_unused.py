@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 pytest_plugins = "pytester"
 
 TESTS = """
-    import jax, jax.numpy as jnp, pytest
+    import jax, jax.numpy as jnp, numpy as np, pytest
 
     @pytest.mark.export_compat
     def test_stays(export_golden):
-        export_golden(jax.jit(jnp.sin), jnp.arange(3.0))
+        export_golden(jax.jit(jnp.sin), np.arange(3.0))
 """
 SKIPPED = """
     import pytest

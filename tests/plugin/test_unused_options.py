@@ -87,7 +87,8 @@ MESSAGES = {
 @pytest.fixture(scope="module")
 def update(projects: Projects) -> tuple[Project, Run]:
     project = projects(test_a=TESTS)
-    (project.folder / "pytest.ini").write_text("[pytest]\nexport_devices = 2\n")
+    with (project.folder / "pytest.ini").open("a") as ini:
+        ini.write("export_devices = 2\n")
     return project, project.pytest("--update-goldens")
 
 

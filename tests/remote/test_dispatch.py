@@ -29,6 +29,8 @@ from export_core.remote.errors import RemoteError
 from export_core.remote.job import Job, JobResult, make_job, run_job
 from export_core.worker.protocol import Stage
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 CASES = ("waves", "every_dtype", "other_numbers", "no_artifact", "x64")
 LIMITS = Limits(jobs=1, timeout=60)
 

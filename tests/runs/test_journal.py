@@ -23,7 +23,7 @@ from export_core.releases import Windows, load_calendar
 from export_core.runs.errors import IncompleteResults, RunError
 from export_core.runs.journal import RESULTS, SUMMARY, Journal
 from export_core.runs.plan_record import PLAN, PlanRecord, cells_by_place, policy_hash, record_of, recorded_plan
-from export_core.runs.results import result_line
+from export_core.runs.results import read_results, result_line
 from export_core.runs.resume import results_so_far
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
@@ -273,3 +273,13 @@ def test_a_password_in_a_policy_is_neither_stored_nor_missed():
     stored = gate.recorded_policy(Policy(backfill_install=(secret,)))
     assert "secret" not in str(stored)
     assert policy_hash(stored) == made.policy != record().policy
+
+
+def test_results_that_are_read_share_what_they_have_in_common(tmp_path):
+    written = [result(reader=reader, message="as before") for reader in ("0.10.2", "0.11.0")]
+    (tmp_path / RESULTS).write_bytes(b"".join(result_line(each) + b"\n" for each in written))
+    first, second = read = list(read_results(tmp_path))
+    assert read == written
+    assert first.writer is second.writer
+    assert first.golden is second.golden
+    assert first.message is second.message

@@ -22,7 +22,7 @@ from export_core.runs.plan_record import PLAN, recorded_plan
 from export_core.runs.results import read_summary, write_summary
 from export_core.worker import processes
 
-CASES = ("waves", "both", "keys", "other_numbers", "x64")
+CASES = ("waves", "both", "large", "other_numbers", "x64")
 COUNT = 3
 
 

@@ -90,10 +90,9 @@ def test_there_are_at_most_half_as_many_spares_as_cells(started):
     wait_for(lambda: 1 <= len(children(started.pid)) <= 3, "processes that wait")
 
 
-def test_a_spare_has_copied_the_pages_that_an_earlier_cell_wrote(here, goldens, tmp_path):
-    plain = this_interpreter(here)
-    unnoted = dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(tmp_path)})
-    started = Started(unnoted, goldens["waves"], tmp_path)
+def test_a_spare_has_copied_the_pages_that_an_earlier_cell_wrote(here, goldens, tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path))  # in which nothing is noted
+    started = Started(this_interpreter(here), goldens["waves"], tmp_path)
     unaware = own_bytes(started.ahead)
     assert started.run().end == "ok"
     aware = only_child(started.pid)
@@ -177,12 +176,12 @@ def test_a_spare_does_not_outlive_its_worker(started, how):
 
 @pytest.mark.parametrize(("platform", "left"), [("cpu", 1), ("cuda", 0)])
 def test_a_cell_on_an_accelerator_is_gone_when_its_reply_comes(here, goldens, tmp_path, platform, left):
-    slow = "import os, time\nleave = os._exit\nos._exit = lambda status: (time.sleep(2), leave(status))\n"
-    (tmp_path / "sitecustomize.py").write_text(slow)
-    plain = this_interpreter(here)
-    worker = ForkingWorker(dataclasses.replace(plain, variables={**plain.variables, "PYTHONPATH": str(tmp_path)}))
+    slow = "import os, time\nleave = os._exit\nos._exit = lambda status: (time.sleep(1), leave(status))\n"
+    (tmp_path / "slow.py").write_text(slow)
+    worker = ForkingWorker(this_interpreter(here))
     request = request_of(Cell(goldens["waves"], here, "cpu"), tmp_path, Limits(timeout=60, memory=0))
-    reply = worker.submit(msgspec.structs.replace(request, platform=platform)).result(timeout=60)
+    changes = {"platform": platform, "register": (("slow", str(tmp_path / "slow.py")),)}
+    reply = worker.submit(msgspec.structs.replace(request, **changes)).result(timeout=60)
     found = len(children(worker._process.pid))
     worker.close()
     assert (reply.end, found) == ("ok" if platform == "cpu" else "error", left), reply

@@ -43,7 +43,7 @@ def ends(worker: ForkingWorker, golden, folder: Path) -> str:
 
 def test_imports_of_the_first_cell_are_noted_for_the_next_worker(environment, goldens, tmp_path):
     notes = Path(notes_file(environment))
-    assert not notes.exists()
+    notes.write_text("{")  # no notes
     assert ends(ForkingWorker(environment), goldens["waves"], tmp_path) == "ok"
     noted = json.loads(notes.read_text())
     assert "jax._src.interpreters.mlir" in noted
@@ -61,13 +61,6 @@ def test_notes_that_are_none_are_no_notes(tmp_path, text):
     assert read_notes(str(tmp_path)) == read_notes("") == []
 
 
-def test_notes_that_are_none_are_made_anew(environment, goldens, tmp_path):
-    notes = Path(notes_file(environment))
-    notes.write_text("{")
-    assert ends(ForkingWorker(environment), goldens["waves"], tmp_path) == "ok"
-    assert "jax._src.interpreters.mlir" in json.loads(notes.read_text())
-
-
 def test_without_a_folder_for_notes_cells_run_all_the_same(environment, goldens, tmp_path):
     (tmp_path / "cache").write_text("a file")
     assert notes_file(environment) == ""
@@ -78,11 +71,10 @@ def test_without_a_folder_for_notes_cells_run_all_the_same(environment, goldens,
     ("module", "problem"),
     [("threading_at_import", "the worker has 2 threads, so its forks could hang"), ("dying", "exit status 7")],
 )
-def test_a_note_that_the_worker_dies_of_is_dropped(environment, goldens, tmp_path, module, problem):
+def test_a_note_that_the_worker_dies_of_is_dropped(environment, tmp_path, module, problem):
     (tmp_path / "dying.py").write_text("import os\nos._exit(7)\n")
     notes = Path(notes_file(environment))
     notes.write_text(json.dumps([module]))
     with pytest.raises(WorkerDied, match=problem):
         ForkingWorker(environment)
     assert not notes.exists()
-    assert ends(ForkingWorker(environment), goldens["waves"], tmp_path) == "ok"

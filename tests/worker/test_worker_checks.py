@@ -16,12 +16,13 @@ from msgspec import structs
 from replaying import replayed
 
 from export_core.environments.environment import Environment, cell_variables
-from export_core.export import Case, ExportOptions, ExtraCall, add_checks, produce
+from export_core.export import Case, ExportOptions, ExtraCall, ProducedGolden, add_checks, produce
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
 from export_core.goldens.store import MANIFEST, sha256
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.releases import load_calendar
+from export_core.worker import processes
 
 X = np.linspace(0, 1, 4, dtype=np.float32)
 MODULE = "boxes_of_the_worker"
@@ -44,7 +45,7 @@ SECRETS = ("GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "UV_INDEX_URL", "PIP_INDEX_U
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
+def outcomes(tmp_path_factory, here, warm_starts) -> dict[str, Outcome]:
     """Every golden below, replayed in one worker."""
     store = GoldenStore(tmp_path_factory.mktemp("checks"))
     folder = tmp_path_factory.mktemp("modules")
@@ -53,85 +54,63 @@ def outcomes(tmp_path_factory, here) -> dict[str, Outcome]:
     boxes = __import__(MODULE)
     sys.path.remove(str(folder))
 
+    def made(
+        function: Callable[..., Any], *args: Any, uses: tuple[ExtraCall, ...] = (), **asked: Any
+    ) -> ProducedGolden:
+        case = Case("a", "test_a.py::a", None, jax.jit(function), args, {}, ExportOptions(**asked))
+        return add_checks(produce(case, load_calendar(), reproducible=False), list(uses))
+
     def write(
         case: str,
-        function: Callable[..., Any],
-        *args: Any,
-        uses: tuple[ExtraCall, ...] = (),
+        produced: ProducedGolden,
         planted: dict[str, bytes] | None = None,
         manifest: Callable[[Any], Any] = lambda manifest: manifest,
         gone: str = "",
-        **asked: Any,
     ) -> None:
-        made = Case(case, f"test_a.py::{case}", None, jax.jit(function), args, {}, ExportOptions(**asked))
-        produced = add_checks(produce(made, load_calendar(), reproducible=False), list(uses))
         files = {**produced.files, **(planted or {})}
-        hashed = structs.replace(produced.manifest, files={name: sha256(data) for name, data in files.items()})
+        hashed = structs.replace(
+            produced.manifest, case=case, files={name: sha256(data) for name, data in files.items()}
+        )
         store.write(manifest(hashed), files)
         if gone:
             (store.root / case / hashed.writer.id / gone).unlink()
 
+    sine = made(jnp.sin, X, vjp_order=2)
     wrong = to_npz([leaf_of(np.full(4, 9, np.float32))])
-    write("derivatives", jnp.sin, X, vjp_order=2)
-    write("wrong_derivative", jnp.sin, X, vjp_order=2, planted={"vjp1.outputs.npz": wrong})
-    write(
-        "wrong_second_derivative",
-        jnp.sin,
-        X,
-        vjp_order=2,
-        planted={"vjp2.outputs.npz": to_npz([leaf_of(X), leaf_of(X)])},
-    )
-    write(
-        "derivative_that_is_there",
-        jnp.sin,
-        X,
-        vjp_order=2,
-        manifest=lambda m: _check(m, "vjp3", vjp=2, inputs="vjp2.inputs.npz"),
-    )
+    write("derivatives", sine)
+    write("wrong_derivative", sine, {"vjp1.outputs.npz": wrong})
+    write("wrong_second_derivative", sine, {"vjp2.outputs.npz": to_npz([leaf_of(X), leaf_of(X)])})
+    write("derivative_that_is_there", sine, manifest=lambda m: _check(m, "vjp3", vjp=2, inputs="vjp2.inputs.npz"))
 
     symbolic = {"symbolic_shapes": ("b",), "constraints": ("b >= 2",)}
-    refused = ExtraCall((X[:1],), {}, "b >= 2")
-    write("shapes", jnp.cos, X, uses=(ExtraCall((X[:2],), {}), refused), **symbolic)
-    allowed = {"refused1.inputs.npz": to_npz([leaf_of(X[:3])])}
-    write("not_refused", jnp.cos, X, uses=(refused,), planted=allowed, **symbolic)
-    write(
-        "refused_otherwise",
-        jnp.cos,
-        X,
-        uses=(refused,),
-        manifest=lambda m: _check(m, "refused1", refused="b >= 7"),
-        **symbolic,
-    )
-
-    write(
-        "refused_by_no_file",
-        jnp.cos,
-        X,
-        uses=(refused,),
-        gone="refused1.inputs.npz",
-        **symbolic,
-    )
+    uses = (ExtraCall((X[:1],), {}, "b >= 2"), ExtraCall((X[:2],), {}))
+    shapes = made(jnp.cos, X, uses=uses, **symbolic)
+    write("shapes", shapes)
+    write("not_refused", shapes, {"refused1.inputs.npz": to_npz([leaf_of(X[:3])])})
+    write("refused_otherwise", shapes, manifest=lambda m: _check(m, "refused1", refused="b >= 7"))
+    other = made(jnp.tanh, X, uses=uses[:1], **symbolic)  # or it would be run as one with `shapes`
+    write("refused_by_no_file", other, gone="refused1.inputs.npz")
 
     sharded = {"mesh": {"a": 2}, "in_specs": (PartitionSpec("a"),)}
-    write("sharded", lambda x: (x * 2, x.sum()), X, vjp_order=1, **sharded)
-    write("moved", jnp.tan, X, manifest=lambda m: structs.replace(m, out_shardings=("0:[0:4] 1:[0:4]",)), **sharded)
-    write("spread", lambda x: x - x.mean(), X, spread_over=2)
+    write("sharded", made(lambda x: (x * 2, x.sum()), X, vjp_order=1, **sharded))
+    moved = made(jnp.tan, X, **sharded)
+    write("moved", moved, manifest=lambda m: structs.replace(m, out_shardings=("0:[0:4] 1:[0:4]",)))
+    write("spread", made(lambda x: x - x.mean(), X, spread_over=2))
 
-    write("registered", lambda box: boxes.Box(box.value * 2), boxes.Box(X), register=(MODULE,))
-    broken = {f"{MODULE}.register.py": b"raise ImportError('not on this reader')"}
-    write("unimportable", lambda box: boxes.Box(box.value * 3), boxes.Box(X), register=(MODULE,), planted=broken)
-    nothing = {f"{MODULE}.register.py": b""}
-    write("unregistered", lambda box: boxes.Box(box.value * 4), boxes.Box(X), register=(MODULE,), planted=nothing)
+    boxed = made(lambda box: boxes.Box(box.value * 2), boxes.Box(X), register=(MODULE,))
+    module = f"{MODULE}.register.py"
+    write("registered", boxed)
+    write("unimportable", boxed, {module: b"raise ImportError('not on this reader')"})
+    write("unregistered", boxed, {module: b""})
+    write("tells_variables", boxed, {module: b"import os; raise ImportError(dict(os.environ))"})
 
-    write("elsewhere", jnp.exp, X, platforms=("tpu",), refused_on=("cpu",))
-    write("here_after_all", jnp.exp, X, platforms=("cpu",), manifest=_refused_here)
-    write("lifted", jnp.exp, X, platforms=("tpu",), disabled_checks={"platform": "the same everywhere"})
-
-    telling = {f"{MODULE}.register.py": b"import os; raise ImportError(dict(os.environ))"}
-    write("tells_variables", lambda box: boxes.Box(box.value * 5), boxes.Box(X), register=(MODULE,), planted=telling)
+    write("elsewhere", made(jnp.exp, X, platforms=("tpu",), refused_on=("cpu",)))
+    write("here_after_all", made(jnp.exp, X, platforms=("cpu",)), manifest=_refused_here)
+    write("lifted", made(jnp.exp, X, platforms=("tpu",), disabled_checks={"platform": "the same everywhere"}))
 
     cells = [Cell(golden, here, "cpu") for golden in store.goldens()]
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "start", warm_starts)
         for name in SECRETS:
             patch.setenv(name, "s3cret")
         # Without PYTHONDONTWRITEBYTECODE, which `this_interpreter` would pass on: workers may write bytecode.

@@ -157,10 +157,10 @@ class Recorder:
                 while whole:
                     self._check(whole.pop(0))
                 return
+            whole = free_caches(whole)  # before any other name holds one of them
             if not self._marked.nothing_to_compare:
                 for produced in whole:
                     require_values(produced)
-            whole = free_caches(whole)
             whole = [self._with_noise(produced) for produced in whole]
             # All are replayed before one is stored, for the same reason.
             crashes = [self._first_crash(produced) for produced in whole]

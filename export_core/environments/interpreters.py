@@ -107,6 +107,7 @@ def _candidates(version: str) -> Iterator[Path]:
     yield from sorted(managed.glob(f"cpython-{version}.*/bin/python{version}"), reverse=True)
 
 
+@functools.cache  # readers of one run prefer the same few
 def _version_of(python: Path) -> str | None:
     """The version that an interpreter says it has, as ``3.12``; None if it does not start, such as a shim of pyenv."""
     try:

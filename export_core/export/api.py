@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import jax
@@ -169,6 +169,14 @@ def serializable_nodes() -> Mapping[type, Any]:
     module = importlib.import_module(export_module().export.__module__)
     registered: Mapping[type, Any] = getattr(module, "serialization_registry", {})
     return registered
+
+
+def free_memory() -> None:
+    """Free what jax keeps of functions: their modules and programs, and with both their constants."""
+    jax.clear_caches()
+    # Since 0.12 a thread makes up to ten modules in one MLIR context, which keeps the constants of all of them.
+    with suppress(AttributeError):  # a release may name it otherwise, and then keeps it
+        importlib.import_module("jax._src.interpreters.mlir")._thread_local_context.set_local(None)
 
 
 def call_of(exported: Any) -> Any:

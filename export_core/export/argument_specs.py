@@ -33,7 +33,14 @@ def symbolic_arguments(case: Case, arguments: Arguments) -> Arguments | None:
         raise ExportError(
             f"{case.test}: symbolic_shapes={shapes!r}: jax cannot read this for these arguments: {error}"
         ) from error
-    return arguments.with_dynamic(*specs)
+    return arguments.with_dynamic(*jax.tree_util.tree_map(_as_jax_takes_it, specs))
+
+
+def _as_jax_takes_it(spec: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+    """With 32 bits where jax makes arrays so: since 0.11 it warns of a spec with more, though not of an array."""
+    if jax.dtypes.issubdtype(spec.dtype, jax.dtypes.extended):
+        return spec
+    return jax.ShapeDtypeStruct(spec.shape, jax.dtypes.canonicalize_dtype(spec.dtype))
 
 
 def partition_specs(case: Case, arguments: Arguments) -> list[PartitionSpec]:

@@ -150,7 +150,7 @@ def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
     The processes that replay take as much again. Later tests trace and compile anew what they share with these.
     """
     if sum(len(golden.artifact.data) for golden in produced) > LARGE:
-        jax.clear_caches()
+        api.free_memory()
     return [replace(golden, exported=None) for golden in produced]
 
 

@@ -224,3 +224,13 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     def key(self) -> CellKey:
         """The name of its cell."""
         return CellKey(self.golden, self.reader.jaxlib, self.reader.jax, self.platform)
+
+
+def shared_result(result: Result) -> Result:
+    """The same result, whose parts that others have too are in memory once: it was read from a file."""
+    parts = {name: _shared(getattr(result, name)) for name in _SHARED}
+    cost, timings = result.cost and shared_cost(result.cost), result.timings and shared_timings(result.timings)
+    return msgspec.structs.replace(result, **parts, cost=cost, timings=timings)
+
+
+_SHARED = ("case", "golden", "writer", "reader", "message", "stderr", "custom_calls", "allowed", "test")

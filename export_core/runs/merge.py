@@ -64,11 +64,15 @@ def merge_shards(folders: Sequence[Path]) -> MergedRun:
         _check_same_plan(parts[0], part)
     missing = _missing_shards(parts)
     # After their plans: that a shard is of another plan says more than which of its hashes differs.
-    runs = [read_run(part.folder) for part in parts]
+    summaries, results = [], []
+    for part in parts:
+        run = read_run(part.folder)
+        summaries.append(run.summary)
+        results += run.results
     # By the policy of any of them: all have the hash that is in the plan.
-    policy = policy_of(runs[0].summary)
+    policy = policy_of(summaries[0])
     # The causes of a shard are those of its own cells, and the cell of a golden's own writer may be in another one.
-    results = with_causes(with_budgets(in_order(result for run in runs for result in run.results), policy))
+    results = with_causes(with_budgets(in_order(results), policy))
     own_cells = cells_by_place((result.key for result in results), first.goldens)
     # Each shard has the cells of its own plan.json: together they are those of the plan, unless one was changed.
     if len(results) >= first.planned if missing else hash_of(own_cells) != first.cells:
@@ -76,7 +80,6 @@ def merge_shards(folders: Sequence[Path]) -> MergedRun:
             f"{', '.join(str(part.folder) for part in parts)}: expected the {first.planned} cells of their plan, found "
             f"{len(results)} results, and not of these cells. Run the shards again."
         )
-    summaries = [run.summary for run in runs]
     summary = summarize(results, policy, _merged_facts(summaries, first, whole=not missing))
     return MergedRun(msgspec.structs.replace(first, shard="", own_cells=own_cells), results, summary, missing)
 

@@ -7,6 +7,7 @@ no signature, since whoever can write the folder can write all of it.
 from __future__ import annotations
 
 import hashlib
+import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ import msgspec
 from export_core.atomic import write_whole
 from export_core.escaping import safe_json
 from export_core.judge.gate import RunFacts, Summary, broken_changes, exit_code_of, summarize
-from export_core.judge.result import Result
+from export_core.judge.result import Result, shared_result
 from export_core.phrases import schema_problem
 from export_core.policy import Policy
 from export_core.releases import Calendar, ReleaseError
@@ -136,9 +137,9 @@ def _bytes_of(path: Path) -> bytes:
 
 def _results_in(path: Path, data: bytes) -> Iterator[Result]:
     # As bytes: a str would also be split at U+2028 and others, which JSON leaves as they are in a message.
-    for number, line in enumerate(data.splitlines(), 1):
+    for number, line in enumerate(io.BytesIO(data), 1):
         try:
-            yield decode_json(line, Result)
+            yield shared_result(decode_json(line, Result))
         except msgspec.MsgspecError as error:
             raise RunError(f"{path}:{number}: not a result: {schema_problem(error)}. {AGAIN}") from None
 

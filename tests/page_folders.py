@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from commands import finished
@@ -110,14 +112,21 @@ def _archive(folder: Path) -> None:
 
 
 def _costs(folder: Path) -> None:
-    """A golden by 0.9.2 that needs more memory in later releases: tests/docs/data/make.py has its source."""
+    """Goldens by 0.9.2 that cost more in later releases: tests/docs/data/make.py has their sources."""
     field = np.indices((192,) * 3).sum(axis=0, dtype=np.float32) % 2  # neighbours differ by one: each sum is exact
-    arrays = {"inputs": field, "outputs": np.float32(3 * 191 * 192 * 192)}
-    for name, array in arrays.items():
-        np.savez(folder / name, array)
-    artifact = read(Path(__file__).parent / "docs" / "data" / "squared_differences.jaxexport")
-    files = (folder / f"{name}.npz" for name in arrays)
-    golden = adopt_artifact(artifact, *files, "tests.test_field.test_roughness", writer_of("0.9.2"))
-    GoldenStore(folder / "golden").write(*golden)
-    for name in arrays:
-        (folder / f"{name}.npz").unlink()
+    roughness = np.float32(3 * 191 * 192 * 192)
+    _adopt(folder / "golden", "squared_differences", "tests.test_field.test_roughness", [field], roughness)
+    # Each sum is 1 or 2, whose logarithms every library rounds alike.
+    weights, values = np.ones((10, 4, 6), np.float32), np.zeros((10, 4, 6, *(9,) * 5), np.float32)
+    values[:, :, 0], values[:, ::2, 1] = 1, 1
+    logarithms = np.log(values.sum(axis=2))
+    _adopt(folder / "slower", "log_sums", "tests.test_sums.test_log_sums", [weights, values], logarithms)
+
+
+def _adopt(store: Path, artifact: str, case: str, inputs: list[Any], outputs: Any) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        files = [Path(scratch) / f"{name}.npz" for name in ("inputs", "outputs")]
+        np.savez(files[0], *inputs)
+        np.savez(files[1], outputs)
+        data = read(Path(__file__).parent / "docs" / "data" / f"{artifact}.jaxexport")
+        GoldenStore(store).write(*adopt_artifact(data, *files, case, writer_of("0.9.2")))

@@ -1,4 +1,4 @@
-"""Writes squared_differences.jaxexport, for docs/how-to/watch-costs.md: run it with jax 0.9.2."""
+"""Writes the artifacts of docs/how-to/watch-costs.md: run it with jax 0.9.2."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ def roughness(field: jax.Array) -> jax.Array:
     return sum(jnp.sum(jnp.square(jnp.diff(field, axis=axis))) for axis in range(3))
 
 
+def log_sums(weights: jax.Array, values: jax.Array) -> jax.Array:
+    """The logarithms of weighted sums along the third of eight axes: jax issue 39257."""
+    sums = jnp.sum(weights[..., None, None, None, None, None] * values, axis=2)
+    return jnp.log(jnp.maximum(sums, 2.2e-16))
+
+
 jax.config.update("jax_traceback_in_locations_limit", 0)  # no path of this machine in the bytes
-exported = export.export(jax.jit(roughness))(jax.ShapeDtypeStruct((192, 192, 192), jnp.float32))
-Path(__file__).with_name("squared_differences.jaxexport").write_bytes(exported.serialize())
+for name, function, shapes in (
+    ("squared_differences", roughness, [(192, 192, 192)]),
+    ("log_sums", log_sums, [(10, 4, 6), (10, 4, 6, 9, 9, 9, 9, 9)]),
+):
+    exported = export.export(jax.jit(function))(*(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes))
+    Path(__file__).with_name(f"{name}.jaxexport").write_bytes(exported.serialize())

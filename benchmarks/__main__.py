@@ -20,6 +20,7 @@ from benchmarks import (
     daily,
     gate,
     growth,
+    inventory,
     limits,
     page,
     peers,
@@ -45,7 +46,7 @@ def main() -> int:
     parser.add_argument(
         "--only",
         help="some of them: "
-        "plugin,daily,reading,cells,environments,cost,again,throughput,gate,peers,growth,limits,page,weights,writing",
+        "plugin,daily,reading,inventory,cells,environments,cost,again,throughput,gate,peers,growth,limits,page,weights,writing",
     )
     parser.add_argument(
         "--docs", type=Path, help="write the table into this page too, such as docs/explanation/performance.md"
@@ -55,6 +56,7 @@ def main() -> int:
         "plugin": lambda: plugin_load.measure(options.runs),
         "daily": daily.measure,
         "reading": lambda: reading.measure(options.runs),
+        "inventory": inventory.measure,
         "cells": lambda: cells.measure(options.rounds),
         "environments": cold_machine.measure,
         "cost": lambda: cost.measure(options.rounds),
@@ -78,7 +80,12 @@ def main() -> int:
     chosen = options.only.split(",") if options.only else list(kinds)
     if unknown := set(chosen) - set(kinds):
         parser.error(f"--only: expected some of {', '.join(kinds)}, found {', '.join(sorted(unknown))}")
-    measured = [line for kind in chosen for line in kinds[kind]()]
+    measured = []
+    for kind in chosen:
+        lines = kinds[kind]()
+        for line in lines:  # at once, since a later kind may fail
+            print(f"{kind}: {line.what}: {line.measured}, {line.against}: {line.result} {mark(line)}", flush=True)
+        measured += lines
     machine = f"{platform.platform()}, {processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     table = Table("what", "measured", "against", "result", "budget", "", title="budgets")
     for line in measured:

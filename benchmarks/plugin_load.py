@@ -53,7 +53,8 @@ def _main(folder: str, count: int, arguments: list[str]) -> None:
     import pytest  # noqa: F401  # what both runs of a pair need
 
     os.chdir(folder)
-    arguments = [*arguments, "-q", "-p", "no:cacheprovider"]
+    # The plugin of jaxtyping, which comes with equinox for the tests, imports NumPy itself.
+    arguments = [*arguments, "-q", "-p", "no:cacheprovider", "-p", "no:jaxtyping"]
     without = [*arguments, "-p", "no:jaxexport"]
     _seconds(arguments), _seconds(without)  # to warm the file cache and write the bytecode
     gc.collect()

@@ -17,6 +17,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
+import export_core
 from benchmarks.line import Line
 from export_core.artifact import Artifact, read_bytes
 
@@ -35,6 +36,7 @@ def measure(runs: int) -> list[Line]:
     return [
         _processes(runs),
         *_in_process(small, SMALL_BUDGET_MS, 20 * runs),
+        _checked(small, 20 * runs),
         *_in_process(large, LARGE_BUDGET_MS, runs),
         _copied(large),
     ]
@@ -93,6 +95,20 @@ def _in_process(data: bytes, budget: float, runs: int) -> list[Line]:
             all_of_it < jaxlib,
         ),
     ]
+
+
+def _checked(data: bytes, runs: int) -> Line:
+    """What a server does before it loads an artifact."""
+    check = min(_milliseconds(lambda: export_core.check(data)) for _ in range(runs))
+    load = min(_milliseconds(lambda: jax.export.deserialize(bytearray(data)).mlir_module()) for _ in range(runs))
+    return Line(
+        f"export_core.check of {len(data) / 1e3:.1f} kB",
+        f"{check:.2f} ms",
+        f"{load:.2f} ms for jax.export.deserialize and mlir_module()",
+        f"{check:.2f} ms",
+        f"{SMALL_BUDGET_MS:.0f} ms",
+        check <= SMALL_BUDGET_MS,
+    )
 
 
 def _copied(data: bytes) -> Line:

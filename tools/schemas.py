@@ -15,6 +15,7 @@ import msgspec
 
 from export_core.goldens import Manifest
 from export_core.inspection.facts import Inspection
+from export_core.inspection.inventory_row import InventoryRow
 from export_core.judge import Result, Summary
 from export_core.judge.drift import Trend
 from export_core.judge.forecast_types import Forecast
@@ -35,6 +36,7 @@ KINDS: dict[str, tuple[type, str]] = {
         "what `jaxexport forecast --json` prints: the days ahead on which something happens to the goldens",
     ),
     "inspect": (Inspection, "what `jaxexport inspect --json` prints: everything that is told of one artifact"),
+    "inventory": (InventoryRow, "a line of what `jaxexport inspect DIR --json` prints: a file of an archive"),
     "manifest": (Manifest, "golden.yaml: what a golden is, who wrote it, and the SHA-256 of its files"),
     "plan": (PlanReport, "what `jaxexport plan --json` prints: the cells of a matrix before it runs"),
     "policy": (Policy, TITLE),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from export_core.artifact.bytecode.module import Module
 from export_core.artifact.bytecode.sections import MAGIC
-from export_core.artifact.envelope.decode import decode
+from export_core.artifact.envelope.decode import begins_like_one, decode
 from export_core.artifact.errors import ArtifactError
 
 if TYPE_CHECKING:
@@ -144,10 +144,28 @@ def read_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> A
         return artifact
     if len(data) < 8:
         raise ArtifactError("an artifact of at least 8 bytes", f"{len(data)} bytes", 0, name=name)
+    if mistake := _mistake(data):
+        kind, advice = mistake
+        raise ArtifactError("a serialized jax.export artifact", kind, 0, name=name, advice=advice)
+    return Artifact(name, data, decode(data, name))
+
+
+def what_else(head: bytes) -> str | None:
+    """What a file is if it is no artifact, by its first kilobytes; None where it begins like one."""
+    if not head:
+        return "empty"
+    if head[:4] == MAGIC:
+        return None
+    if mistake := _mistake(head):
+        return mistake[0]
+    return None if begins_like_one(head) else "of another format"
+
+
+def _mistake(data: bytes | bytearray) -> tuple[str, str] | None:
+    """What something is that people give in place of an artifact, and what to do; None if it is nothing of these."""
     for start, kind, advice in _NOT_ARTIFACTS:
         if data.startswith(start):
-            raise ArtifactError("a serialized jax.export artifact", kind, 0, name=name, advice=advice)
+            return kind, advice
     if data[:64].translate(None, _TEXT) == b"":  # as the offset of a root table, four letters would be 500 MB and more
-        advice = "Give the bytes that Exported.serialize() returned."
-        raise ArtifactError("a serialized jax.export artifact", "text", 0, name=name, advice=advice)
-    return Artifact(name, data, decode(data, name))
+        return "text", "Give the bytes that Exported.serialize() returned."
+    return None

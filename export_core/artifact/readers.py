@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from packaging.version import Version
-
 from export_core.artifact.envelope.fields import HloSharding
+from export_core.artifact.version_numbers import version_numbers
 from export_core.artifact.vhlo_needs import needs, version_pair
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def _load(envelope: Envelope | None, modules: list[Needs], reader: Reader) -> Lo
     doubts: list[str] = []
     level = envelope
     while level is not None:
-        reasons += _envelope_reasons(level, Version(reader.jax).release)
+        reasons += _envelope_reasons(level, version_numbers(reader.jax))
         doubts += [f"the field {field.table}[{field.index}] is not known" for field in level.unknown_fields]
         level = level.vjp
     for need in modules:
@@ -131,7 +130,7 @@ def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]
             yield "jax from 0.11.1 on calls it expired: its shardings were written before 0.9.0"
     for dtype in {aval.dtype for aval in (*envelope.in_avals, *envelope.out_avals)}:
         since = _DTYPES_SINCE.get(dtype)
-        if since is not None and jax < Version(since).release:
+        if since is not None and jax < version_numbers(since):
             yield f"jax before {since} does not know the dtype {dtype}"
     if jax >= (0, 10, 0) and any(check.kind == "shape_assertions" for check in envelope.disabled_checks):
         yield "jax from 0.10.0 on does not know the disabled check shape_assertions"
@@ -140,7 +139,7 @@ def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]
 
 
 def _module_reasons(need: Needs, reader: Reader, reasons: list[str], doubts: list[str]) -> None:
-    jaxlib = Version(reader.jaxlib).release
+    jaxlib = version_numbers(reader.jaxlib)
     # A release that was not measured is between two that were. If even the upper one is too old, it cannot read the
     # module; if only the lower one is, the answer is unknown.
     if reader.stablehlo_before is None or reader.stablehlo is None:
@@ -151,9 +150,9 @@ def _module_reasons(need: Needs, reader: Reader, reasons: list[str], doubts: lis
         reasons.append(f"{has}, and {names} came with {need.stablehlo[0]}.{need.stablehlo[1]}")
     elif version_pair(reader.stablehlo) < need.stablehlo:
         doubts.append(f"the StableHLO of jaxlib {reader.jaxlib} was not measured")
-    if "sdy" in need.dialects and jaxlib < Version(_SDY_SINCE).release:
+    if "sdy" in need.dialects and jaxlib < version_numbers(_SDY_SINCE):
         reasons.append(f"jaxlib before {_SDY_SINCE} does not parse the sdy dialect")
-    if need.range_locations and jaxlib < Version(_RANGES_SINCE).release:
+    if need.range_locations and jaxlib < version_numbers(_RANGES_SINCE):
         reasons.append(f"jaxlib before {_RANGES_SINCE} does not parse locations with a range")
     doubts += [f"{name} is not in the tables" for name in need.unknown]
     if not need.exact and not need.unknown and not _reaches(reader, need):

@@ -90,8 +90,14 @@ def unread_fields(envelope: Envelope) -> Iterator[Unread]:
         yield Unread(f"field {field.table}[{field.index}]", "field", UNKNOWN, "came with a newer format")
 
 
-def unread_in_tables(parts: Tables) -> Iterator[Unread]:
-    """Yield what a module's tables show. No operation is walked: the tables name all that one can use."""
+def unread_in_tables(parts: Tables) -> tuple[Unread, ...]:
+    """Return what a module's tables show. No operation is walked: the tables name all that one can use."""
+    if parts.unread is None:
+        parts.unread = tuple(_unread_in_tables(parts))
+    return parts.unread
+
+
+def _unread_in_tables(parts: Tables) -> Iterator[Unread]:
     for dialect in dict.fromkeys(parts.dialects):
         if dialect not in DIALECTS:
             yield Unread(
@@ -179,6 +185,8 @@ def _keys(parts: Tables, values: Values, cursor: Cursor) -> Iterator[bytes | Non
 
 def codes_of(parts: Tables, entries: Entries) -> set[tuple[str, int]]:
     """Return the different (dialect, code) of attributes or types."""
+    if entries.codes is not None:
+        return entries.codes
     data, ends = parts.data, entries.ends
     pairs: set[tuple[str, int]] = set()
     start = entries.first
@@ -198,4 +206,5 @@ def codes_of(parts: Tables, entries: Entries) -> set[tuple[str, int]]:
             start = end >> 1
         name = parts.dialects[dialect]
         pairs.update((name, code) for code in codes)
+    entries.codes = pairs
     return pairs

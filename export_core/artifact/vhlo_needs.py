@@ -5,6 +5,7 @@ It comes from the content, not from the producer's name: jaxlib never checks tha
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.version import Version
@@ -46,6 +47,7 @@ class Needs(NamedTuple):
         return f"{version}, because of {', '.join(self.set_by)}" if self.set_by else version
 
 
+@functools.lru_cache(maxsize=1024)  # the tables name few; an artifact may name any
 def version_pair(text: str) -> tuple[int, int]:
     """Return (major, minor) of a version; the patch never matters to what can be read.
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
+
+from export_core.artifact.version_numbers import version_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from export_core.artifact.artifact import Artifact
+    from export_core.artifact.envelope.fields import Envelope
 
 # The first and the last jax of the serialization formats that the slots tell apart. Source: the releases' own writers.
 _FIRST_JAX = (
@@ -44,10 +48,11 @@ def writers(
     written = artifact.module.stablehlo_version
     if artifact.envelope is None:
         return tuple(version for version, (current, *_) in stablehlo.items() if _can_write(current, written))
+    since, until = _format_by(artifact.envelope)
     return tuple(
         version
         for version, versions in stablehlo.items()
-        if written in _written(versions) and any(_format_fits(artifact, of) for of in jax[version])
+        if written in _written(versions) and any(since <= version_numbers(of) <= until for of in jax[version])
     )
 
 
@@ -86,11 +91,15 @@ def _written(versions: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def _format_fits(artifact: Artifact, version: str) -> bool:
-    envelope = artifact.envelope
-    if envelope is None:
+    if artifact.envelope is None:
         return True
+    since, until = _format_by(artifact.envelope)
+    return since <= version_numbers(version) <= until
+
+
+def _format_by(envelope: Envelope) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The first and the last jax that write its format."""
     first, last = envelope.format_range
-    since = next((jax for number, jax in _FIRST_JAX if number <= first), None)
-    until = next((jax for number, jax in _LAST_JAX if last <= number), None)
-    own = Version(version).release  # a nightly counts as the release that it becomes
-    return (since is None or since <= own) and (until is None or own <= until)
+    since = next((jax for number, jax in _FIRST_JAX if number <= first), ())
+    until = next((jax for number, jax in _LAST_JAX if last <= number), (math.inf,))
+    return since, until

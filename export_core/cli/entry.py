@@ -14,7 +14,8 @@ def main() -> None:
     words = sys.argv[1:]
     files = [word for word in words[1:] if not word.startswith("-")]
     # An option such as --policy takes a value, which cannot be told from a file here: click does that.
-    if words[:1] != ["inspect"] or len(files) != 1 or set(words[1:]) - {*files, "--json"}:
+    quick = words[:1] == ["inspect"] and len(files) == 1 and not set(words[1:]) - {*files, "--json"}
+    if not quick or os.path.isdir(files[0]):  # noqa: PTH112 - pathlib takes 5 ms to import
         from export_core.cli.app import main as through_click
 
         through_click()

@@ -20,10 +20,16 @@ GROUPS = {
 PACKAGE = "pytest-jaxexport"
 EXAMPLES = {
     "": ("docs/index.md", "jaxexport matrix", "jaxexport report --html report.html"),
-    "inspect": ("docs/reference/artifacts.md", "jaxexport inspect attention.jaxexport"),
+    "inspect": (
+        "docs/reference/artifacts.md",
+        "jaxexport inspect attention.jaxexport",
+        "jaxexport inspect attention.jaxexport --reader 0.11.0",
+        "jaxexport inspect exported --csv",
+    ),
     "audit": (
         "docs/reference/artifacts.md",
         "jaxexport audit --reader 0.9.2 exported/a.jaxexport exported/b.jaxexport",
+        "jaxexport audit exported",
     ),
     "diff": ("docs/reference/artifacts.md", "jaxexport diff old.jaxexport new.jaxexport"),
     "goldens": ("docs/reference/cases.md", "jaxexport goldens list"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from export_core.artifact import ArtifactError
 from export_core.artifact.main_check import check_main
 from export_core.escaping import printable
+from export_core.inspection.archive import artifact_in
 from export_core.inspection.describe import (
     audit_calls,
     find_writer,
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from export_core.artifact import Artifact
     from export_core.artifact.audit import AuditFinding
+    from export_core.inspection.archive import Found
     from export_core.inspection.terms import Terms
 
 
@@ -60,6 +63,17 @@ def audit_text(
         lines += [f"  note  on {platform.platform}: {platform.note}" for platform in platforms if platform.exported]
     fine = not problems and all(finding.ok for finding in findings)
     return "".join(f"{printable(line)}\n" for line in lines), fine
+
+
+def audit_found(terms: Terms, writer: str | None, reader: str | None, found: Found) -> tuple[str, bool | None] | str:
+    """The same of a file of an archive, or why it is left out. None and the error stand for one that cannot be read."""
+    try:
+        artifact = artifact_in(found)
+        return artifact if isinstance(artifact, str) else audit_text(artifact, terms, writer, reader)
+    except ArtifactError as error:
+        return str(error), None
+    except MemoryError:
+        return f"{found.path}: expected memory to read it, found too little.", None
 
 
 def _summary(findings: Sequence[AuditFinding], problems: Sequence[str]) -> str:

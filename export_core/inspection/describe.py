@@ -33,10 +33,11 @@ STABLEHLO_YEARS = (5, 2)
 """Backward and forward. Source: docs/compatibility.md of StableHLO, "Guarantees"."""
 
 
-def describe(artifact: Artifact, terms: Terms, *, whole: bool = True) -> facts.Inspection:
+def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: str | None = None) -> facts.Inspection:
     """Return everything that is known of an artifact.
 
-    The envelope field by field only when `whole`, since no screen shows it.
+    The envelope field by field only when `whole`, since no screen shows it. Custom calls are judged for the jaxlib
+    `reader`, or for the newest release.
 
     Raises:
         ArtifactError: a module of it cannot be read.
@@ -44,8 +45,8 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True) -> facts.I
     envelope, releases = artifact.envelope, terms.releases
     writer = find_writer(artifact, releases)
     # A target that the newest release has dropped is reported too. If no writer is known, no list applies at all.
-    newest = releases[-1].jaxlib if releases and writer["candidates"] else None
-    findings = audit_calls(artifact, writer, terms.allow, reader=newest)
+    newest = releases[-1].jaxlib if releases else None
+    findings = audit_calls(artifact, writer, terms.allow, reader or (newest if writer["candidates"] else None))
     return {
         "format": FORMAT,
         "file": artifact.name,
@@ -65,11 +66,11 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True) -> facts.I
         "disabled_checks": [] if envelope is None else list(map(str, envelope.disabled_checks)),
         "unknown_fields": [] if envelope is None else [f"{x.table}[{x.index}]" for x in _unknown(envelope)],
         "custom_calls": [_custom_call(finding) for finding in findings if finding.standing != DISABLED],
-        "foreseen": _foreseen(artifact, releases),
+        "foreseen": _foreseen(artifact, reader or newest),
         "modules": [_module(module, artifact.data) for module in artifact.modules],
         "writer": writer,
         "readers": _readers(artifact, releases),
-        "promise": None if envelope is None else _promise(writer, terms),
+        "promise": None if envelope is None else promised_days(writer, terms),
         "stablehlo_promise": stablehlo_promise(artifact),
         "envelope": as_dict(envelope) if envelope is not None and whole else None,
     }
@@ -141,7 +142,7 @@ def foreseen_in(artifact: Artifact, reader: str) -> list[Foreseen]:
     return [foreseen(artifact, name, stable_targets(reader), f"jaxlib {reader}") for name in PLATFORMS]
 
 
-def _foreseen(artifact: Artifact, releases: Sequence[CalendarEntry]) -> list[facts.ForeseenFacts]:
+def _foreseen(artifact: Artifact, reader: str | None) -> list[facts.ForeseenFacts]:
     return [
         {
             "platform": platform.platform,
@@ -150,7 +151,7 @@ def _foreseen(artifact: Artifact, releases: Sequence[CalendarEntry]) -> list[fac
             "unpromised": list(platform.unpromised),
             "note": platform.note,
         }
-        for platform in (foreseen_in(artifact, releases[-1].jaxlib) if releases else ())
+        for platform in (foreseen_in(artifact, reader) if reader else ())
     ]
 
 
@@ -271,7 +272,8 @@ def promises_in_words(by_stablehlo: facts.StableHloPromiseFacts | None) -> tuple
     )
 
 
-def _promise(writer: facts.WriterFacts, terms: Terms) -> facts.PromiseFacts | None:
+def promised_days(writer: facts.WriterFacts, terms: Terms) -> facts.PromiseFacts | None:
+    """The build dates of readers that are promised to read it; None where no writer is known."""
     writers = [writer["jaxlib"]] if writer["jaxlib"] else writer["candidates"]
     built = sorted(date.fromisoformat(release.built) for release in terms.releases if release.jaxlib in writers)
     if not built:

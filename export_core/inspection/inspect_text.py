@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from export_core.artifact import read
-from export_core.escaping import for_json, without_commands
+from export_core.escaping import for_json, printable, without_commands
 from export_core.inspection.describe import describe
-from export_core.inspection.screen import screen
+from export_core.inspection.screen import WIDTH, screen
 from export_core.inspection.terms import terms_here
+
+if TYPE_CHECKING:
+    from export_core.inspection.facts import Inspection
 
 
 def inspect_text(file: str, *, as_json: bool, policy_file: str | None = None) -> str:
@@ -17,8 +22,25 @@ def inspect_text(file: str, *, as_json: bool, policy_file: str | None = None) ->
         ExportCompatError: the policy, or the project's file of releases, cannot be used.
     """
     facts = describe(read(file), terms_here(policy_file), whole=as_json)
-    if as_json:
-        import json
+    return _json(facts) if as_json else without_commands(screen(facts))
 
-        return for_json(json.dumps(facts)) + "\n"
-    return without_commands(screen(facts))
+
+def reader_text(file: str, reader: str, *, as_json: bool, policy_file: str | None) -> tuple[str, bool | None]:
+    """Return the same for one jaxlib, with a last line on the screen, and whether it may load the file there.
+
+    Raises:
+        ExportCompatError: as `inspect_text`; or there is no such release.
+    """
+    from export_core.inspection.load_check import check_load, find_reader
+
+    artifact, terms = read(file), terms_here(policy_file)
+    load = check_load(artifact, terms, find_reader(reader, terms))
+    facts = describe(artifact, terms, whole=as_json, reader=reader)
+    text = _json(facts) if as_json else without_commands(f"{screen(facts)}{'reader':<{WIDTH}}{printable(str(load))}\n")
+    return text, load.ok
+
+
+def _json(facts: Inspection) -> str:
+    import json
+
+    return for_json(json.dumps(facts)) + "\n"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+
 from artifacts import DATA, bare, unlisted, with_an_unknown_operation, with_another_dialect
+
+from export_core.inspection import archive
 
 CHOLESKY = DATA / "0.12.0.1" / "cholesky.jaxexport"
 
@@ -115,3 +119,43 @@ def test_a_file_that_is_none_is_2_and_the_others_are_told(jaxexport, tmp_path):
 
 def test_no_file_is_a_usage_error(jaxexport):
     assert jaxexport("audit").code == 2
+
+
+def test_of_a_folder_only_problems_are_shown_and_counted(jaxexport, tmp_path):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    shutil.copy(CHOLESKY, folder / "good")
+    (folder / "readme").write_text("words, and more words")
+    unlisted(folder)
+    ended = jaxexport("audit", folder)
+    assert (ended.code, ended.err) == (1, "")
+    assert f"{folder}/good" not in ended.out
+    assert "FAIL  my_kernel_of_ours" in ended.out
+    assert ended.out.endswith("\n2 artifacts: 1 ok, 1 with problems, 0 not read; 1 other file left out\n")
+
+
+def test_a_folder_without_problems_is_one_line(jaxexport, tmp_path):
+    shutil.copy(CHOLESKY, tmp_path)
+    ended = jaxexport("audit", tmp_path)
+    assert (ended.code, ended.out) == (0, "1 artifact: 1 ok, 0 with problems, 0 not read; 0 other files left out\n")
+
+
+def test_a_damaged_file_of_a_folder_is_2(jaxexport, tmp_path):
+    (tmp_path / "cut").write_bytes(CHOLESKY.read_bytes()[:900])
+    unlisted(tmp_path)
+    ended = jaxexport("audit", tmp_path)
+    assert ended.code == 2
+    assert ended.err.startswith(f"jaxexport: error: {tmp_path}/cut: expected ")
+    assert "1 with problems, 1 not read" in ended.out
+
+
+def test_a_folder_without_artifacts_is_2(jaxexport, tmp_path):
+    assert jaxexport("audit", tmp_path).code == 2
+
+
+def test_many_files_are_audited_in_parallel_in_order(jaxexport, monkeypatch):
+    files = [CHOLESKY, DATA / "0.9.2" / "mlp.jaxexport", DATA / "0.4.30" / "cholesky.jaxexport"]
+    alone = jaxexport("audit", *files, "--jobs", "1")
+    monkeypatch.setattr(archive, "CHUNK", 1)
+    monkeypatch.setattr(archive, "FEW", 2)
+    assert jaxexport("audit", *files, "--jobs", "2") == alone

@@ -6,6 +6,7 @@ The layout follows the encoding that LLVM documents for MLIR and, where that is 
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
 
 from export_core.artifact.bytecode.cursor import (
     ATTR_TYPE_OFFSETS,
@@ -19,6 +20,9 @@ from export_core.artifact.bytecode.cursor import (
     Cursor,
 )
 from export_core.artifact.errors import LIMIT, ArtifactError
+
+if TYPE_CHECKING:
+    from export_core.artifact.unread import Unread
 
 MAGIC = b"ML\xefR"
 NEWEST_BYTECODE = 6  # what StableHLO has written for its versions from 0.15 on, and still does
@@ -50,6 +54,7 @@ class Entries:
         # Ends alone: each entry starts where the one before ends. Objects would take far more memory than the file.
         self.ends = array(code)  # end << 1 | has a custom encoding
         self.groups: list[tuple[int, int, int]] = []  # dialect, first entry, one past the last
+        self.codes: set[tuple[str, int]] | None = None  # what `unread.codes_of` returned: several ask for it
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -74,6 +79,7 @@ class Tables:
 
     def __init__(self, data: bytes | bytearray, start: int, length: int, name: str):
         self.data, self.start, self.name = data, start, name
+        self.unread: tuple[Unread, ...] | None = None  # what `unread.unread_in_tables` returned
         self.most = max(MOST_PARTS, length // 16)
         self.left = self.most
         # Ends are shifted by one bit for the flag, so 4 bytes hold them only in files below 1 GiB.

@@ -39,6 +39,19 @@ def decode(data: bytes | bytearray, name: str) -> Envelope:
         raise unforeseen(error, name) from error
 
 
+def begins_like_one(head: bytes) -> bool:
+    """Whether the first kilobytes of a file have the root table of an Exported: writers put it first."""
+    try:
+        return _is_exported(Buffer(head, "").root())
+    except ArtifactError:
+        return False
+
+
+def _is_exported(table: Table) -> bool:
+    """The cheap test for "this is no artifact at all", before anything is decoded."""
+    return s.MODULE in table and s.FUN_NAME in table
+
+
 def _decode(data: bytes | bytearray, name: str) -> Envelope:
     buffer = Buffer(data, name)
     table: Table | None = buffer.root()
@@ -48,8 +61,8 @@ def _decode(data: bytes | bytearray, name: str) -> Envelope:
             raise ArtifactError(f"at most {MAX_DEPTH} nested VJPs", "more", table.position, name=name, advice=LIMIT)
         chain.append(table)
         table = table.table(s.VJP, "Exported")
-    for table in chain:  # the cheap test for "this is no artifact at all", before anything is decoded
-        if s.MODULE not in table or s.FUN_NAME not in table:
+    for table in chain:
+        if not _is_exported(table):
             raise ArtifactError(
                 "a serialized jax.export.Exported",
                 "a file without a function name and a module",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from export_core.artifact.bytecode.parts import Constant, CustomCall, Function, FunctionAttributes
+from export_core.artifact.bytecode.parts import Constant, CustomCall, Function, Signature
 from export_core.artifact.bytecode.values import Opaque, Values
 from export_core.artifact.bytecode.walk import walk
 from export_core.artifact.errors import LIMIT, ArtifactError
@@ -104,6 +104,8 @@ class ModuleContents:
         numbers = self.tables.properties(op.properties, len(names))
         if name in PROPERTIES and len(numbers) != len(names):
             raise ArtifactError(f"{len(names)} properties of {name}", str(len(numbers)), op.at, name=self.name)
+        if op.attributes < 0:
+            return dict(zip(names, numbers, strict=False))
         # In MLIR an attribute of the dictionary overrides the property of its name (jaxlib 0.6.2 to 0.12.0.1).
         overriding = self._named(op.attributes)
         return {key: overriding.get(key, number) for key, number in zip(names, numbers, strict=False)}
@@ -148,11 +150,12 @@ class ModuleContents:
         dialect, code, cursor = self.values.attribute_entry(kind)
         if (dialect, code) not in (("vhlo", 17), ("builtin", 6)):
             raise cursor.error("the type of a function", f"{dialect} attribute {code}")
-        inputs, outputs = self.values.function_type(cursor.index(len(self.tables.types), "type"))
+        function_type = cursor.index(len(self.tables.types), "type")
         self.current = str(self._value(named, "sym_name", op))
         visibility = str(self._value(named, "sym_visibility", op)) if "sym_visibility" in named else ""
-        attributes_of = FunctionAttributes(self.values, named.get("arg_attrs", -1), named.get("res_attrs", -1))
-        self.functions.append(Function(self.current, visibility or "public", inputs, outputs, attributes_of))
+        attributes_of = named.get("arg_attrs", -1), named.get("res_attrs", -1)
+        signature = Signature(self.values, function_type, *attributes_of)
+        self.functions.append(Function(self.current, visibility or "public", signature))
 
     def _constant(self, name: int, at: int, attributes: int, properties: int, _location: int, _depth: int) -> None:
         # Equal constants have the same numbers, and are decoded once. Like all memory here, this has a bound.

@@ -35,68 +35,79 @@ class CustomCall(NamedTuple):
         return place if not self.vjp_order else f"{place} (VJP of order {self.vjp_order})"
 
 
-class FunctionAttributes:
-    """The attributes of a function's arguments and results: where they are, to be decoded when asked for.
+class Signature:
+    """The types and attributes of a function's arguments and results: where they are, to be decoded when asked for.
 
-    Both are numbers of attributes in the module, -1 where there are none. Equal where the decoded attributes are.
+    All are numbers in the module's tables: `type` of a function type, the others of attributes, -1 where there are
+    none. Equal where what is decoded is. Each method may raise `ArtifactError`.
     """
 
-    __slots__ = ("arguments", "results", "values")
+    __slots__ = ("arguments", "results", "type", "values")
 
-    def __init__(self, values: Values, arguments: int, results: int):
+    def __init__(self, values: Values, type: int, arguments: int, results: int):
         self.values = values
+        self.type = type
         self.arguments = arguments
         self.results = results
 
     def __repr__(self) -> str:
-        return "FunctionAttributes()"
+        return "Signature()"
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, FunctionAttributes)
-            and self.of_arguments() == other.of_arguments()
-            and self.of_results() == other.of_results()
-        )
+        return isinstance(other, Signature) and self._decoded() == other._decoded()
 
     def __hash__(self) -> int:
-        return hash(FunctionAttributes)  # decoding them for a hash would cost what this class saves
+        return hash(Signature)  # decoding it for a hash would cost what this class saves
 
-    def of_arguments(self) -> tuple[dict[str, Any], ...]:
-        """Return a dictionary for each argument. May raise `ArtifactError`."""
-        return self._decode(self.arguments)
+    def _decoded(self) -> tuple[Any, ...]:
+        return self.types(), self.argument_attributes(), self.result_attributes()
 
-    def of_results(self) -> tuple[dict[str, Any], ...]:
-        """Return a dictionary for each result. May raise `ArtifactError`."""
-        return self._decode(self.results)
+    def types(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the types of the arguments and of the results."""
+        return self.values.function_type(self.type)
 
-    def _decode(self, index: int) -> tuple[dict[str, Any], ...]:
+    def argument_attributes(self) -> tuple[dict[str, Any], ...]:
+        """Return a dictionary for each argument."""
+        return self._dictionaries(self.arguments)
+
+    def result_attributes(self) -> tuple[dict[str, Any], ...]:
+        """Return a dictionary for each result."""
+        return self._dictionaries(self.results)
+
+    def _dictionaries(self, index: int) -> tuple[dict[str, Any], ...]:
         value = self.values.attribute(index) if index >= 0 else []
         return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
 
 class Function(NamedTuple):
-    """A function of the module."""
+    """A function of the module. Its types and attributes are decoded when asked: each may raise `ArtifactError`."""
 
     name: str
     """Its name."""
     visibility: str
     """public, or private."""
-    inputs: tuple[str, ...]
-    """The types of its arguments."""
-    outputs: tuple[str, ...]
-    """The types of its results."""
-    attributes: FunctionAttributes
-    """The attributes of both; `arg_attrs` and `result_attrs` decode them."""
+    signature: Signature
+    """Where its types and attributes are."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The types of its arguments."""
+        return self.signature.types()[0]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The types of its results."""
+        return self.signature.types()[1]
 
     @property
     def arg_attrs(self) -> tuple[dict[str, Any], ...]:
-        """The attributes of each argument, decoded when asked. May raise `ArtifactError`."""
-        return self.attributes.of_arguments()
+        """The attributes of each argument."""
+        return self.signature.argument_attributes()
 
     @property
     def result_attrs(self) -> tuple[dict[str, Any], ...]:
-        """The attributes of each result, decoded when asked. May raise `ArtifactError`."""
-        return self.attributes.of_results()
+        """The attributes of each result."""
+        return self.signature.result_attributes()
 
     def shown(self) -> tuple[str, ...]:
         """Return the names of what `as_dict` gives."""

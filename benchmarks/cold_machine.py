@@ -1,4 +1,7 @@
-"""The environments of a machine that has none, and no downloaded package, against uv alone."""
+"""The environments of a machine that has none, and no downloaded package, against uv and the first import of jax.
+
+Whoever installs jax imports it once before anything runs, and that compiles its bytecode: part of what uv's side is.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from export_core.environments.environment import Environment, ReaderEnvironments
 from export_core.environments.installed import READY, interpreter_in
 from export_core.environments.placement import Placement
 from export_core.policy import load_policy
+from export_core.variables import passed_variables
 
 ROOT = Path(__file__).parents[1]
 RELEASES = 3
@@ -28,8 +32,9 @@ BUDGET = 1.2
 def measure() -> list[Line]:
     """The newest releases, as many at once as there are cores; both sides download everything.
 
-    Ours also checks each file against its package's hash, imports jax once, and so compiles its bytecode.
+    Ours also checks each file against its package's hash.
     """
+    variables = passed_variables() | {"JAX_PLATFORMS": "cpu"}  # as a build has: without PYTHONDONTWRITEBYTECODE
     calendar = load_policy(ROOT / "export_compat.yaml").calendar()
     placements = [Placement(calendar.release(version)) for version in calendar.versions()[-RELEASES:]]
 
@@ -37,25 +42,35 @@ def measure() -> list[Line]:
         with ReaderEnvironments(calendar) as environments:
             return environments.build(placement)
 
-    def install(environment: Environment, folder: Path) -> None:
+    def install(environment: Environment, folder: Path) -> Path:
         place = folder / environment.release.jaxlib
         ready = json.loads((environment.python.parents[1] / READY).read_bytes())
         subprocess.run([uv_command(), "venv", "-q", "--python", environment.python.resolve(), place], check=True)
         command = [uv_command(), "pip", "install", "-q", "--python", interpreter_in(place), *ready["requirements"]]
         subprocess.run(command, check=True)
+        return interpreter_in(place)
+
+    def first_import(python: Path, folder: Path) -> None:
+        subprocess.run([python, "-c", "import jax, jax.export"], check=True, env=variables)
 
     with tempfile.TemporaryDirectory() as scratch:
         ours, built = _seconds(build, placements, Path(scratch) / "ours")
-        alone, _ = _seconds(install, built, Path(scratch) / "uv")
+        uv, pythons = _seconds(install, built, Path(scratch) / "uv")
+        imported, _ = _seconds(first_import, pythons, Path(scratch) / "uv")
+    what = f"environments of {RELEASES} releases on a machine that has nothing"
+    without = f"{uv:.1f} s for uv alone, without bytecode"
+    alone = Line(what, f"{ours:.1f} s", without, f"{ours / uv:.2f} times", "", True)
+    theirs = uv + imported
     return [
+        alone,
         Line(
-            f"environments of {RELEASES} releases on a machine that has nothing",
+            what,
             f"{ours:.1f} s",
-            f"{alone:.1f} s for uv alone",
-            f"{ours / alone:.2f} times",
+            f"{theirs:.1f} s for uv and the first import of jax",
+            f"{ours / theirs:.2f} times",
             f"{BUDGET} times",
-            ours <= BUDGET * alone,
-        )
+            ours <= BUDGET * theirs,
+        ),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from export_core.artifact.bytecode.parts import Constant, CustomCall, Function, Signature
@@ -63,7 +64,7 @@ class ModuleContents:
         self.constants: list[Constant] = []
         self.seen: set[int] = set()
         self.small: set[_Key] = set()
-        self.attributes: dict[str, Any] = {}
+        self.own_attributes = -1
         self.facts: dict[_Key, tuple[str, int, bool, Any]] = {}
         self.counted: dict[_Place, int] = {}
         self.room = 1024 + nbytes // 256  # more than one in 256 bytes is not what a writer makes
@@ -138,7 +139,12 @@ class ModuleContents:
 
     def _module(self, name: int, at: int, attributes: int, _properties: int, _location: int, depth: int) -> None:
         if depth == 0:  # modules can be nested, and only the outermost has what JAX sets
-            self.attributes = {k: self.values.attribute(v) for k, v in self._named(attributes).items()}
+            self.own_attributes = attributes
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the module itself, decoded when asked. May raise `ArtifactError`."""
+        return {name: self.values.attribute(number) for name, number in self._named(self.own_attributes).items()}
 
     def _function(self, name: int, at: int, attributes: int, properties: int, _location: int, _depth: int) -> None:
         self._limit(len(self.functions), "functions", at)

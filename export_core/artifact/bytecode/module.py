@@ -144,7 +144,7 @@ class Module:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """The attributes of the module itself, e.g. jax.uses_shape_polymorphism."""
+        """The attributes of the module itself, e.g. jax.uses_shape_polymorphism. May raise `ArtifactError`."""
         return self._contents.attributes
 
     @property

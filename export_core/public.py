@@ -40,7 +40,7 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "Calendar": ("all_matching_jax", "extended", "extra_requirements", "requirements"),
     "Envelope": ("module_source", "shown", "slots"),
     "ExportCompatError": ("message",),
-    "Function": ("attributes", "shown"),
+    "Function": ("signature", "shown"),
     "Golden": ("noise", "sources"),
     "GoldenStore": ("existing", "remove", "write"),
     "IncompleteResults": ("exit_code",),

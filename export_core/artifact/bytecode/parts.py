@@ -38,15 +38,15 @@ class CustomCall(NamedTuple):
 class Signature:
     """The types and attributes of a function's arguments and results: where they are, to be decoded when asked for.
 
-    All are numbers in the module's tables: `type` of a function type, the others of attributes, -1 where there are
+    All are numbers in the module's tables: `kind` of a function type, the others of attributes, -1 where there are
     none. Equal where what is decoded is. Each method may raise `ArtifactError`.
     """
 
-    __slots__ = ("arguments", "results", "type", "values")
+    __slots__ = ("arguments", "kind", "results", "values")
 
-    def __init__(self, values: Values, type: int, arguments: int, results: int):
+    def __init__(self, values: Values, kind: int, arguments: int, results: int):
         self.values = values
-        self.type = type
+        self.kind = kind
         self.arguments = arguments
         self.results = results
 
@@ -64,7 +64,7 @@ class Signature:
 
     def types(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the types of the arguments and of the results."""
-        return self.values.function_type(self.type)
+        return self.values.function_type(self.kind)
 
     def argument_attributes(self) -> tuple[dict[str, Any], ...]:
         """Return a dictionary for each argument."""

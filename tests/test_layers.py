@@ -25,6 +25,7 @@ ROOMS = (
     ("inspection",),
     ("report",),
     ("backfill", "session", "measuring"),
+    ("adopting",),
     ("cli",),
     ("__main__",),
 )

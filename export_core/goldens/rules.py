@@ -53,6 +53,8 @@ def problems(manifest: Manifest) -> Problems:
     yield from _options(manifest)
     yield from _comparison(manifest)
     yield from _noise(manifest)
+    if manifest.origin and manifest.origin.outputs_by and not _VERSION.fullmatch(manifest.origin.outputs_by):
+        yield "origin.outputs_by", f"expected a version such as 0.12.0, found {manifest.origin.outputs_by!r}."
     for number, check in enumerate(manifest.checks):
         for problem in _check(check, manifest):
             yield f"checks[{number}]", problem

@@ -120,11 +120,10 @@ class Adoption:
                     f"{candidate.file}: expected a case of its own, found {manifest.case} by {manifest.writer.id}, "
                     f"which {other.file} is already. Give it another name."
                 )
+            same = self._stored_already(draft)
         except ExportCompatError as error:
             return Adopted(candidate, Status.FAILED, problem=str(error))
-        if same := self._stored_already(draft):
-            return Adopted(candidate, Status.UNCHANGED, same)
-        return draft
+        return Adopted(candidate, Status.UNCHANGED, same) if same else draft
 
     def _draft(self, candidate: Candidate) -> _Draft:
         """The golden as far as its files say it. Raises `ExportCompatError`."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from export_core.goldens import GoldenError
 from export_core.phrases import schema_problem
-from export_core.untrusted import decode_yaml
+from export_core.untrusted import decode_yaml, read_regular
 
 FILE = "artifacts.yaml"
+
+Size = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class ListedArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -26,11 +29,11 @@ class ListedArtifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     """An .npz with its flat results. Null: the one that the naming rule names, else its writer computes them."""
     writer: str | None = None
     """The jaxlib that wrote it, such as `0.9.2` or `0.11.2-jax0.12.0`. Null: the only one that can have."""
-    dims: dict[str, int] = {}
+    dims: dict[str, Size] = {}
     """Sizes of symbolic dimensions, for inputs that are made."""
     register: tuple[str, ...] = ()
     """Python files that readers import first."""
-    mesh: dict[str, int] = {}
+    mesh: dict[str, Size] = {}
     """The mesh of an artifact for several devices, where the artifact does not say it."""
     in_specs: str = ""
     """How each flat argument is sharded, where the artifact does not say it: `P('data'), None`."""
@@ -50,7 +53,7 @@ class ArtifactList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_artifact_list(path: Path) -> ArtifactList:
     """The list in a file. Raises `GoldenError` naming the file and the field."""
     try:
-        artifacts: ArtifactList = decode_yaml(path.read_bytes(), ArtifactList)
+        artifacts: ArtifactList = decode_yaml(read_regular(path), ArtifactList)
     except OSError as error:
         raise GoldenError(f"{path}: cannot read this list of artifacts: {error.strerror or error}.") from None
     except msgspec.MsgspecError as error:

@@ -33,7 +33,7 @@ def size_of(dim: int | str, sizes: Mapping[str, int]) -> int | None:
     try:
         # jax prints powers with ^, which binds less than + in Python.
         return _value(ast.parse(dim.replace("^", "**"), mode="eval").body, sizes)
-    except (SyntaxError, KeyError, ZeroDivisionError, ValueError):
+    except (SyntaxError, KeyError, ZeroDivisionError, ValueError, RecursionError, MemoryError):
         return None
 
 

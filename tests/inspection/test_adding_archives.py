@@ -172,7 +172,9 @@ def test_a_list_says_what_belongs_together(archive, jaxexport: Run):
         ("artifacts: [{file: /etc/hostname}]", "expected a path inside"),
         ("artifacts: [{file: old/mlp.bin, register: [../a.py]}]", "expected a path inside"),
         ("artifacts: [{file: old/none.bin}]", "old/none.bin: expected a file to read"),
-        ("artifacts: [{file: README}]", "README"),
+        ("artifacts: [{file: old/mlp.bin, mesh: {a: -2, b: -1}}]", "Expected `int` >= 1, at `artifacts[0].mesh"),
+        ("artifacts: [{file: old/mlp.bin, case: ../up}]", "expected a name that a folder can have"),
+        ("artifacts: [{file: README}]", "README: expected"),
     ],
 )
 def test_a_wrong_list_is_bad_input(text, message, archive, jaxexport: Run):

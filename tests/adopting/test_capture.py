@@ -216,8 +216,8 @@ assert "jax" not in sys.modules
 def test_processes_that_write_at_the_same_time_keep_the_bounds(artifact, goldens, tmp_path):
     (tmp_path / "a.jaxexport").write_bytes(artifact)
     words = [sys.executable, "-c", ADD, str(tmp_path / "a.jaxexport"), str(tmp_path / "captured")]
-    processes = [subprocess.Popen([*words, first]) for first in ("0", "3", "6")]  # some calls are equal
-    assert [process.wait() for process in processes] == [0, 0, 0]
+    processes = [subprocess.Popen([*words, first]) for first in ("0", "3")]  # two calls are equal
+    assert [process.wait() for process in processes] == [0, 0]
     assert len(goldens()) == 5
     for golden in goldens():
         golden.verify()

@@ -26,6 +26,7 @@ from benchmarks import (
     peers,
     plugin_load,
     reading,
+    serving,
     throughput,
     weights,
     writing,
@@ -46,7 +47,7 @@ def main() -> int:
     parser.add_argument(
         "--only",
         help="some of them: "
-        "plugin,daily,reading,inventory,cells,environments,cost,again,throughput,gate,peers,growth,limits,page,weights,writing",
+        "plugin,daily,reading,serving,inventory,cells,environments,cost,again,throughput,gate,peers,growth,limits,page,weights,writing",
     )
     parser.add_argument(
         "--docs", type=Path, help="write the table into this page too, such as docs/explanation/performance.md"
@@ -56,6 +57,7 @@ def main() -> int:
         "plugin": lambda: plugin_load.measure(options.runs),
         "daily": daily.measure,
         "reading": lambda: reading.measure(options.runs),
+        "serving": lambda: serving.measure(options.rounds),
         "inventory": inventory.measure,
         "cells": lambda: cells.measure(options.rounds),
         "environments": cold_machine.measure,

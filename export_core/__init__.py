@@ -3,15 +3,21 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from export_core.adopting.capture import CapturedCall, capture
     from export_core.inspection.load_check import LoadCheck, check
 
-__all__ = ["LoadCheck", "check"]
+__all__ = ["CapturedCall", "LoadCheck", "capture", "check"]
+
+_MODULES = {
+    **dict.fromkeys(("CapturedCall", "capture"), "export_core.adopting.capture"),
+    **dict.fromkeys(("LoadCheck", "check"), "export_core.inspection.load_check"),
+}
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # At its first use: who imports a room does not load another one with it.
-    from export_core.inspection import load_check
+    import importlib
 
-    return getattr(load_check, name)
+    return getattr(importlib.import_module(_MODULES[name]), name)

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from export_core.adopting.artifact_list import ArtifactList
 from export_core.goldens import Manifest
 from export_core.inspection.facts import Inspection
 from export_core.inspection.inventory_row import InventoryRow
@@ -27,6 +28,7 @@ from export_core.report.terminal.plan_report import PlanReport
 from tools.field_docs import field_docs, types_in
 
 KINDS: dict[str, tuple[type, str]] = {
+    "artifacts": (ArtifactList, "artifacts.yaml: what belongs to each artifact of an archive"),
     "comparison": (
         BaselineReport,
         "what `jaxexport judge NEW --baseline OLD --json` prints: what is different from an earlier run",

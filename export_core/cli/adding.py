@@ -1,115 +1,247 @@
-"""`jaxexport goldens add` and `noise`: who wrote an artifact, whether its writer replays it, and its noise."""
+"""`jaxexport goldens add`: goldens from one artifact or a whole archive whose source code is lost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import msgspec
+import click
 
-from export_core.artifact import Artifact
-from export_core.artifact.writers import contradiction
+from export_core.cli.help import HelpfulCommand
+from export_core.cli.options import PATH, Project, project_options
 from export_core.cli.output import echo
-from export_core.goldens import Comparison, Golden, GoldenError, GoldenStore, Manifest, Writer
-from export_core.goldens.manifest import UNKNOWN
-from export_core.goldens.store import staged_golden
-from export_core.inspection.describe import find_writer
-from export_core.inspection.noise_text import PROVES_NOTHING, noise_text
-from export_core.matrix import Limits, MatrixError, Selection
-from export_core.matrix.comparisons import under_policy
-from export_core.matrix.noise_runs import with_noise
-from export_core.measuring import measure_goldens
+from export_core.errors import PREFIX
 from export_core.phrases import plural
-from export_core.policy import Policy
-from export_core.releases import Calendar, ReleaseError
-from export_core.releases.entries import calendar_entries
-from export_core.report import first_replay
-from export_core.run_options import RunOptions
-from export_core.session import Observer, run_matrix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from export_core.adopting.adoption import Adopted, Adoption
+    from export_core.adopting.archive import Archive, Candidate
+
+DONE, NOT_ALL_ADDED = 0, 2
 
 
-def writer_of(artifact: Artifact, calendar: Calendar, named: str | None) -> Writer:
-    """The writer of an artifact: the one that was named (``0.11.2``, ``0.10.1-jax0.10.2``), or else the only one.
+@click.command(name="add", cls=HelpfulCommand)
+@click.option("--artifact", "file", metavar="FILE", type=PATH, help="What Exported.serialize() returned.")
+@click.option(
+    "--from",
+    "folder",
+    metavar="FOLDER",
+    type=PATH,
+    help="Instead of --artifact: every artifact below this folder, each as a golden of the case that its path names.",
+)
+@click.option(
+    "--inputs",
+    metavar="NPZ",
+    type=PATH,
+    help="The flat arguments, in order: np.savez(file, *leaves). With --from, how the files are named. [default: none, "
+    "inputs are made by rule; with --from {name}.inputs.npz]",
+)
+@click.option(
+    "--outputs",
+    metavar="NPZ",
+    type=PATH,
+    help="The flat results that its writer computed, in the same form. [default: its writer computes them now; with "
+    "--from {name}.outputs.npz]",
+)
+@click.option(
+    "--list",
+    "listed",
+    metavar="FILE",
+    type=PATH,
+    help="With --from, a YAML file that says what belongs to each artifact. [default: artifacts.yaml in the folder, "
+    "where there is one]",
+)
+@click.option("--case", metavar="NAME", help="The name of the case, and of its folder.")
+@click.option(
+    "--writer",
+    metavar="JAXLIB[-jaxJAX]",
+    help="The jaxlib that wrote it, and the jax where the artifact does not name it. [default: the only one that can "
+    "have written it]",
+)
+@click.option(
+    "--dims",
+    metavar="NAME=SIZE,…",
+    help="Sizes of symbolic dimensions, for inputs that are made: b=4,h=8. [default: 2, 3, 4 and so on, by name]",
+)
+@click.option(
+    "--register",
+    metavar="PY",
+    multiple=True,
+    help="A Python file that readers import first, to register tree nodes, effects or custom-call targets. It is "
+    "copied into the golden; may be given several times.",
+)
+@click.option(
+    "--mesh",
+    metavar="AXIS=SIZE,…",
+    help="The mesh of an artifact for several devices: data=2,model=4. [default: read from the artifact]",
+)
+@click.option(
+    "--in-specs",
+    metavar="SPECS",
+    help="How each flat argument is sharded, where the artifact does not say so: \"P('data'), None\". [default: "
+    "replicated]",
+)
+@click.option(
+    "--no-replay", is_flag=True, help="Store it without replaying it first, in the environment of its writer."
+)
+@click.option("--dry-run", is_flag=True, help="With --from, show what would be added, and run and store nothing.")
+@click.option(
+    "--nothing-to-compare",
+    "accepted",
+    metavar="REASON",
+    default="",
+    help="Why this golden is meant although it has no output, only empty ones or nothing but NaN.",
+)
+@click.option(
+    "--without-outputs",
+    metavar="REASON",
+    default="",
+    help="Instead of --outputs, of an artifact for other platforms than cpu: why it has none. It is only compiled.",
+)
+@project_options
+def add(
+    project: Project,
+    file: str | None,
+    folder: str | None,
+    inputs: str | None,
+    outputs: str | None,
+    listed: str | None,
+    case: str | None,
+    writer: str | None,
+    dims: str | None,
+    register: Sequence[str],
+    mesh: str | None,
+    in_specs: str | None,
+    no_replay: bool,
+    dry_run: bool,
+    accepted: str,
+    without_outputs: str,
+) -> None:
+    """Make goldens from artifacts whose source code is lost.
 
-    Raises `GoldenError` where several jaxlibs can have written it, none can, or the named one cannot.
+    Each is replayed once by its own writer first, and not stored where that fails or gives other numbers. Where the
+    writer crashes, or its environment cannot be built, it is stored unchecked: run the matrix next. The noise of its
+    outputs is measured there too, or in the oldest later release that can be installed.
+
+    Where no inputs are kept, they are made by a rule that never changes. Where no outputs are kept, the writer computes
+    them in an environment of its own, and nothing is stored where it cannot. golden.yaml says so under `origin`.
+
+    With --from, an artifact that cannot be added does not stop the others; the exit code is 2 then.
     """
-    clues = find_writer(artifact, calendar_entries(calendar))
-    jaxlib, _, jax = (named or clues["jaxlib"] or "").partition("-jax")
-    if not jaxlib:
-        by = f"jax {clues['jax']} wrote it, with one of several jaxlibs" if clues["jax"] else "it names no writer"
-        raise GoldenError(
-            f"{artifact.name}: expected an artifact that one jaxlib alone can have written, since windows count from "
-            f"the day it was built; {by}. Name the jaxlib with --writer; these fit: "
-            f"{', '.join(clues['candidates']) or 'none in the calendar'}."
-        )
-    # An artifact that does not name its jax was most likely written by the jax with the jaxlib's number.
-    jax = jax or clues["jax"] or (jaxlib if jaxlib in calendar.jax else calendar.release(jaxlib).jax)
-    known = calendar.jaxlib.get(jaxlib)
-    if known and (problem := contradiction(artifact, jax, jaxlib, known.stablehlo)):
-        raise GoldenError(f"{artifact.name}: --writer {jaxlib}: {problem}")
-    if jax in calendar.jax:
-        calendar.pair(jaxlib, jax)
-    platforms = artifact.envelope.platforms if artifact.envelope is not None else ()
-    return Writer(
-        jax=jax,
-        jaxlib=jaxlib,
-        built=calendar.built(jaxlib),
-        python=UNKNOWN,
-        platform="cpu" if "cpu" in platforms or not platforms else platforms[0],
+    from export_core.adopting.adoption import Adoption
+    from export_core.adopting.archive import INPUTS, OUTPUTS, Archive, Candidate
+    from export_core.goldens import GoldenError
+    from export_core.goldens.adopt import Given
+    from export_core.goldens.adopted_mesh import parse_mesh, parse_specs
+    from export_core.goldens.dimensions import parse_sizes
+
+    of_one = {"--case": case, "--register": register, "--mesh": mesh, "--in-specs": in_specs}
+    of_one |= {"--nothing-to-compare": accepted, "--without-outputs": without_outputs}
+    _check_usage(file, folder, of_one, {"--list": listed, "--dry-run": dry_run})
+    problem = f"--dims {dims}: expected symbolic dimensions and their sizes, such as b=4,h=8."
+    sizes = parse_sizes(dims, problem) if dims else {}
+    adoption = Adoption(project.store, project.policy, partial(echo, err=True), replay=not no_replay)
+    if folder:
+        defaults = Candidate(Path(), "", writer=writer, dims=sizes)
+        names = (inputs or INPUTS, outputs or OUTPUTS)
+        archive = Archive(Path(folder), Path(listed) if listed else None, *names, defaults)
+        click.get_current_context().exit(_add_all(adoption, archive, sizes, dry_run=dry_run))
+    given = Given(
+        [Path(name) for name in register],
+        parse_mesh(mesh) if mesh else {},
+        parse_specs(in_specs) if in_specs else (),
+        accepted.strip(),
+        without_outputs.strip(),
     )
+    candidate = Candidate(
+        Path(file or ""),
+        case or "",
+        Path(inputs) if inputs else None,
+        Path(outputs) if outputs else None,
+        writer,
+        sizes,
+        given=given,
+    )
+    (adopted,) = adoption.adopt([candidate])
+    if adopted.golden is None:
+        raise GoldenError(adopted.problem)
+    _show(adopted, "; every file is as it was written")
+    for remark in adopted.remarks:
+        echo(remark)
+    if no_replay:
+        echo("not replayed, as --no-replay says")
 
 
-def replay_by_writer(manifest: Manifest, files: Mapping[str, bytes], policy: Policy) -> str:
-    """What the writer of a golden makes of it, in a sentence. Raises `GoldenError` for one that may not be stored."""
-    writer = manifest.writer
-    selection = Selection(readers=f"{writer.jaxlib}-jax{writer.jax}")
-    options = RunOptions(results=None, cache=False)
-    observer = Observer(note=_note)
-    with staged_golden(manifest, files) as golden:
-        try:
-            # Known failures are left out: their globs are checked against the width of a whole plan.
-            own = msgspec.structs.replace(policy, known_failures=())
-            (result,) = run_matrix(own, selection, options, goldens=[golden], observer=observer).results
-        except (MatrixError, ReleaseError) as error:
-            return f"not replayed: {error}"
-    replay = first_replay(result)
-    if replay.problem:
-        raise GoldenError(replay.problem)
-    if replay.unknown:
-        return f"not replayed: {replay.unknown}"
-    if replay.crash:
-        return f"its own writer crashes when it replays it: {replay.crash}"
-    return "its own writer replays it"
+def _check_usage(
+    file: str | None, folder: str | None, of_one: Mapping[str, object], of_an_archive: Mapping[str, object]
+) -> None:
+    """Raise `click.UsageError` for options that do not go together."""
+    if (file is None) == (folder is None):
+        raise click.UsageError("expected either --artifact FILE or --from FOLDER.")
+    if file and of_one["--case"] is None:
+        raise click.UsageError("--artifact FILE: expected the name of its case too: --case NAME.")
+    other, names = ("--from", of_one) if folder else ("--artifact", of_an_archive)
+    if wrong := [name for name, value in names.items() if value]:
+        where = " artifacts.yaml says it of one artifact." if folder else ""
+        raise click.UsageError(f"{wrong[0]} cannot be combined with {other}.{where}")
 
 
-def with_own_noise(
-    manifest: Manifest, files: dict[str, bytes], policy: Policy
-) -> tuple[Manifest, dict[str, bytes], str]:
-    """A golden with its noise, and what was measured, in a sentence.
+def _add_all(adoption: Adoption, archive: Archive, sizes: Mapping[str, int], *, dry_run: bool) -> int:
+    """Add an archive, print what becomes of each artifact, and return the exit code.
 
-    Raises `GoldenError` for one that may not be stored, since its numbers prove nothing.
+    Raises `ArtifactError` where there is no artifact.
     """
-    with staged_golden(manifest, files) as golden:
-        ((_, measured),) = measure_goldens([golden], policy, Limits(), _note)
-    if isinstance(measured, str):
-        return manifest, files, f"its noise is not known: {measured}"
-    (compared,) = under_policy([golden], policy)
-    if measured.proves_nothing and compared.manifest.comparison == Comparison():
-        raise GoldenError(f"{manifest.case}: {PROVES_NOTHING}")
-    return *with_noise(manifest, files, measured), noise_text(measured.record)
+    from export_core.goldens import GoldenError
+    from export_core.inspection.archive import no_artifacts
 
+    left_out: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
-def add_noise(store: GoldenStore, goldens: Sequence[Golden], policy: Policy) -> None:
-    """Measure the noise of stored goldens and store it with them."""
-    known = 0
-    for golden, measured in measure_goldens(goldens, policy, Limits(), _note):
-        if isinstance(measured, str):
-            echo(f"{golden.id}  no noise: {measured}")
+    def fail(problem: str) -> None:
+        counts["not added"] += 1
+        echo(f"{PREFIX}{problem}", err=True)
+
+    def candidates() -> Iterator[Candidate]:
+        for candidate in archive.candidates(left_out):
+            if isinstance(candidate, GoldenError):
+                fail(str(candidate))
+            else:
+                yield candidate
+
+    if dry_run:
+        for candidate in candidates():
+            counts["found"] += 1
+            inputs, outputs = candidate.inputs or "made", _outputs(candidate)
+            echo(f"{candidate.case}: {candidate.file}, inputs {inputs}, outputs {outputs}")
+    for adopted in () if dry_run else adoption.adopt(candidates()):
+        if adopted.golden is None:
+            fail(adopted.problem)
             continue
-        known += 1
-        store.write(*with_noise(golden.manifest, golden.files(), measured))
-        echo(f"{golden.id}  {noise_text(measured.record)}")
-    echo(f"noise of {known} of {plural(len(goldens), 'golden')} measured")
+        counts[adopted.status] += 1
+        _show(adopted)
+        for remark in adopted.remarks:
+            echo(f"  {remark}")
+    if not counts:
+        raise no_artifacts([str(archive.folder)], left_out)
+    if not dry_run and (unknown := sorted(sizes.keys() - adoption.symbols)):
+        fail(f"--dims {', '.join(unknown)}: expected dimensions of inputs that are made, found none of this name.")
+    numbers = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+    others = f"; left out: {plural(left_out.total(), 'other file')}" if left_out else ""
+    echo(f"{plural(counts.total(), 'artifact')}: {numbers}{others}")
+    return NOT_ALL_ADDED if counts["not added"] else DONE
 
 
-def _note(text: str) -> None:
-    echo(text, err=True)
+def _show(adopted: Adopted, more: str = "") -> None:
+    golden = adopted.golden
+    assert golden
+    echo(f"{golden.folder}: {adopted.status}, by jaxlib {golden.manifest.writer.jaxlib}{more}")
+
+
+def _outputs(candidate: Candidate) -> str:
+    if candidate.given.without_outputs:
+        return "none"
+    return str(candidate.outputs or "computed by its writer")

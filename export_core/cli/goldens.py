@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
+from export_core.cli.adding import add
 from export_core.cli.help import HelpfulGroup
-from export_core.cli.options import PATH, as_of_option, day_of, goldens_option, policy_of, policy_option
+from export_core.cli.options import Project, as_of_option, day_of, project_options
 from export_core.cli.output import echo
 from export_core.phrases import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from export_core.goldens import Golden, GoldenStore
-    from export_core.policy import Policy
-
-
-class _Project(NamedTuple):
-    store: GoldenStore
-    policy: Policy
-
-
-def _project_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --goldens and --policy to a command, and pass it the folder and the policy that they name."""
-
-    @goldens_option
-    @policy_option
-    @functools.wraps(command)
-    def with_project(goldens: str | None, policy_file: str | None, **options: object) -> None:
-        from export_core.goldens import GoldenStore
-
-        policy = policy_of(policy_file)
-        command(_Project(GoldenStore(Path(goldens or policy.goldens)), policy), **options)
-
-    return with_project
 
 
 @click.group(name="goldens", cls=HelpfulGroup)
@@ -46,9 +25,9 @@ def goldens_group() -> None:
 
 
 @goldens_group.command(name="list")
-@_project_options
+@project_options
 @click.option("--sizes", is_flag=True, help="Show how large they are instead, by the name of the file.")
-def list_goldens(project: _Project, sizes: bool) -> None:
+def list_goldens(project: Project, sizes: bool) -> None:
     """List every golden: case, writer, build date, platforms, custom calls."""
     goldens = project.store.goldens()
     if sizes:
@@ -71,10 +50,10 @@ def list_goldens(project: _Project, sizes: bool) -> None:
 
 @goldens_group.command()
 @click.argument("name", metavar="CASE[/WRITER]")
-@_project_options
+@project_options
 @click.option("--mlir", is_flag=True, help="Only module.mlir: the module as its writer printed it.")
 @click.option("--jaxpr", is_flag=True, help="Only jaxpr.txt: the jaxpr as its writer printed it.")
-def show(project: _Project, name: str, mlir: bool, jaxpr: bool) -> None:
+def show(project: Project, name: str, mlir: bool, jaxpr: bool) -> None:
     """Show everything in one golden: manifest, arrays with their first values, files.
 
     CASE and WRITER are as `jaxexport goldens list` prints them; without WRITER the newest golden is shown.
@@ -91,8 +70,8 @@ def show(project: _Project, name: str, mlir: bool, jaxpr: bool) -> None:
 
 
 @goldens_group.command()
-@_project_options
-def coverage(project: _Project) -> None:
+@project_options
+def coverage(project: Project) -> None:
     """Count what the goldens cover: custom-call targets, primitives, dtypes, effects, features and formats.
 
     A number counts cases: all of them, then those exported for each platform. Writers are jaxlib releases.
@@ -107,8 +86,8 @@ def coverage(project: _Project) -> None:
 
 
 @goldens_group.command()
-@_project_options
-def verify(project: _Project) -> None:
+@project_options
+def verify(project: Project) -> None:
     """Compare every file with its SHA-256, read every artifact, and find files that belong to no golden.
 
     The build date of each writer must be that of the calendar, and what is said of noise must follow from noise.npz.
@@ -132,131 +111,29 @@ def verify(project: _Project) -> None:
     echo(f"{plural(len(goldens), 'golden')}, every file as it was written")
 
 
-@goldens_group.command(name="add")
-@click.option(
-    "--artifact", "file", metavar="FILE", type=PATH, required=True, help="What Exported.serialize() returned."
-)
-@click.option(
-    "--inputs", metavar="NPZ", type=PATH, required=True, help="The flat arguments, in order: np.savez(file, *leaves)."
-)
-@click.option(
-    "--outputs", metavar="NPZ", type=PATH, help="The flat results that its writer computed, in the same form."
-)
-@click.option("--case", metavar="NAME", required=True, help="The name of the case, and of its folder.")
-@click.option(
-    "--writer",
-    metavar="JAXLIB[-jaxJAX]",
-    help="The jaxlib that wrote it, and the jax where the artifact does not name it. [default: the only one that can "
-    "have written it]",
-)
-@click.option(
-    "--register",
-    metavar="PY",
-    multiple=True,
-    help="A Python file that readers import first, to register tree nodes, effects or custom-call targets. It is "
-    "copied into the golden; may be given several times.",
-)
-@click.option(
-    "--mesh",
-    metavar="AXIS=SIZE,…",
-    help="The mesh of an artifact for several devices: data=2,model=4. [default: read from the artifact]",
-)
-@click.option(
-    "--in-specs",
-    metavar="SPECS",
-    help="How each flat argument is sharded, where the artifact does not say so: \"P('data'), None\". [default: "
-    "replicated]",
-)
-@click.option(
-    "--no-replay", is_flag=True, help="Store it without replaying it first, in the environment of its writer."
-)
-@click.option(
-    "--nothing-to-compare",
-    "accepted",
-    metavar="REASON",
-    default="",
-    help="Why this golden is meant although it has no output, only empty ones or nothing but NaN.",
-)
-@click.option(
-    "--without-outputs",
-    metavar="REASON",
-    default="",
-    help="Instead of --outputs, of an artifact for other platforms than cpu: why it has none. It is only compiled.",
-)
-@_project_options
-def add_golden(
-    project: _Project,
-    file: str,
-    inputs: str,
-    outputs: str | None,
-    case: str,
-    writer: str | None,
-    register: Sequence[str],
-    mesh: str | None,
-    in_specs: str | None,
-    no_replay: bool,
-    accepted: str,
-    without_outputs: str,
-) -> None:
-    """Make a golden from an artifact whose source code is lost.
-
-    It is replayed once by its own writer first, and not stored where that fails or gives other numbers. Where the
-    writer crashes, or its environment cannot be built, it is stored unchecked: run the matrix next. The noise of its
-    outputs is measured there too, or in the oldest later release that can be installed.
-    """
-    from export_core.artifact import read
-    from export_core.cli.adding import replay_by_writer, with_own_noise, writer_of
-    from export_core.environments.reader_packages import import_problems
-    from export_core.goldens import GoldenError
-    from export_core.goldens.adopt import Given, adopt_artifact, envelope_of
-    from export_core.goldens.adopted_mesh import parse_mesh, parse_specs
-    from export_core.goldens.verify import check_read_whole
-
-    artifact = read(file)
-    envelope_of(artifact)
-    check_read_whole(artifact, project.policy.allow)
-    by = writer_of(artifact, project.policy.calendar(), writer)
-    given = Given(
-        [Path(name) for name in register],
-        parse_mesh(mesh) if mesh else {},
-        parse_specs(in_specs) if in_specs else (),
-        accepted.strip(),
-        without_outputs.strip(),
-    )
-    manifest, files = adopt_artifact(artifact, Path(inputs), Path(outputs) if outputs else None, case, by, given)
-    if problems := import_problems(files, project.policy.reader_packages):
-        raise GoldenError("\n".join(problems))
-    remarks = ["not replayed, as --no-replay says"]
-    if not no_replay:
-        manifest, files, noise_remark = with_own_noise(manifest, files, project.policy)
-        remarks = [replay_by_writer(manifest, files, project.policy), noise_remark]
-    status = project.store.write(manifest, files)
-    golden = next(golden for golden in project.store.generations(case) if golden.manifest.writer == manifest.writer)
-    golden.verify()
-    echo(f"{golden.folder}: {status}, by jaxlib {manifest.writer.jaxlib}; every file is as it was written")
-    for remark in remarks:
-        echo(remark)
+goldens_group.add_command(add)
 
 
 @goldens_group.command()
 @click.argument("names", metavar="[CASE[/WRITER]]...", nargs=-1)
 @click.option("--again", is_flag=True, help="Measure those too whose noise is known.")
-@_project_options
-def noise(project: _Project, names: Sequence[str], again: bool) -> None:
+@project_options
+def noise(project: Project, names: Sequence[str], again: bool) -> None:
     """Measure the noise of stored goldens: how far their outputs move when they are run in other ways.
 
     Each is run on moved inputs and compiled with other options, in the environment of its writer, or of the oldest
     later release where that cannot be built. Artifact, inputs and outputs stay as they are. Without names, those of all
     goldens that have none.
     """
-    from export_core.cli.adding import add_noise
+    from export_core.adopting.noise import add_noise
     from export_core.goldens.verify import verify_goldens
 
     goldens = [golden for name in names for golden in _named(project.store, name)] if names else project.store.goldens()
     verify_goldens(project.store, project.policy.calendar(), project.policy.allow)
     wanted = [golden for golden in goldens if again or golden.manifest.noise is None]
     if wanted:
-        add_noise(project.store, wanted, project.policy)
+        for line in add_noise(project.store, wanted, project.policy, partial(echo, err=True)):
+            echo(line)
     else:
         echo(f"{plural(len(goldens), 'golden')}, all have their noise; --again measures it anew")
 
@@ -265,8 +142,8 @@ def noise(project: _Project, names: Sequence[str], again: bool) -> None:
 @click.argument("old")
 @click.argument("new")
 @click.option("--test", metavar="TEST", help="The test that exports NEW, as in tests/test_a.py::test_f.")
-@_project_options
-def rename(project: _Project, old: str, new: str, test: str | None) -> None:
+@project_options
+def rename(project: Project, old: str, new: str, test: str | None) -> None:
     """Give the goldens of case OLD the name NEW, after its test was renamed.
 
     Artifacts and arrays stay as they are. A rename that was interrupted is completed by the same command.
@@ -287,11 +164,11 @@ def rename(project: _Project, old: str, new: str, test: str | None) -> None:
 
 
 @goldens_group.command()
-@_project_options
+@project_options
 @as_of_option
 @click.option("--delete", "--yes", "delete", is_flag=True, help="Delete them; without it, they are only listed.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not list the goldens that are retained.")
-def prune(project: _Project, as_of: str | None, delete: bool, quiet: bool) -> None:
+def prune(project: Project, as_of: str | None, delete: bool, quiet: bool) -> None:
     """Delete goldens that are no longer needed.
 
     A golden is retained by a window, a reader in use, a custom call that may not be deleted yet, a pin, or as the last

@@ -40,6 +40,7 @@ EXAMPLES = {
     "goldens add": (
         "docs/reference/artifacts.md",
         "jaxexport goldens add --artifact a.jaxexport --inputs in.npz --outputs out.npz --case attention",
+        "jaxexport goldens add --from archive",
     ),
     "goldens noise": ("docs/explanation/comparing.md", "jaxexport goldens noise tests.test_model.test_attention"),
     "goldens rename": ("docs/reference/cases.md", "jaxexport goldens rename tests.test_a.test_f tests.test_b.test_f"),

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from export_core.cli.output import echo, safe_console
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
 
+    from export_core.goldens import GoldenStore
     from export_core.policy import Policy
 
 PATH = click.Path(readable=False)
@@ -50,6 +52,29 @@ index_option = click.option(
 full_option = click.option(
     "--full", is_flag=True, help="In the terminal: every cell, and all evidence of every finding."
 )
+
+
+class Project(NamedTuple):
+    """The goldens and the policy of a command."""
+
+    store: GoldenStore
+    policy: Policy
+
+
+def project_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --goldens and --policy to a command, and pass it the folder and the policy that they name."""
+
+    @goldens_option
+    @policy_option
+    @functools.wraps(command)
+    def with_project(goldens: str | None, policy_file: str | None, **options: object) -> None:
+        from export_core.goldens import GoldenStore
+
+        policy = policy_of(policy_file)
+        command(Project(GoldenStore(Path(goldens or policy.goldens)), policy), **options)
+
+    return with_project
+
 
 STDOUT = "-"
 _NO_WIDTH = 10_000

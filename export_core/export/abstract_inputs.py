@@ -16,10 +16,8 @@ from export_core.export import api
 from export_core.export.arguments import IMPLEMENTATIONS, Arguments
 from export_core.export.errors import ExportError
 from export_core.export.meshes import concrete_mesh
+from export_core.goldens.made_inputs import SEED, made_leaf
 
-SEED = 20261122  # never to be changed, like the rest of the rule: goldens hold the arrays that it gives
-
-_KEY_SIZES = {"threefry2x32": 2, "rbg": 4, "unsafe_rbg": 4}
 _TRIED = 200
 """How many choices of sizes for symbolic dimensions are tried, against their constraints."""
 
@@ -89,26 +87,18 @@ def _given(test: str, structs: Sequence[Any], inputs: Sequence[Any]) -> list[Any
 
 
 def _made(test: str, structs: Sequence[Any]) -> Iterator[Any]:
-    """Floating-point numbers: normally distributed. Integers: 0 to 7. Booleans: True, False, True, …. Keys: random."""
-    random = np.random.RandomState(SEED)  # its numbers are the same in every NumPy, those of default_rng need not be
+    random = np.random.RandomState(SEED)
     for struct, shape in zip(structs, _concrete_shapes(test, structs), strict=True):
         yield _placed(test, _array(random, shape, struct.dtype), struct)
 
 
 def _array(random: np.random.RandomState, shape: tuple[int, ...], dtype: Any) -> Any:
-    if (name := IMPLEMENTATIONS.get(str(dtype))) is not None:
-        data = random.randint(0, 2**32, (*shape, _KEY_SIZES[name]), dtype=np.uint32)
-        return jax.random.wrap_key_data(jax.numpy.asarray(data), impl=name)
     if dtype == jax.dtypes.float0:
         return np.zeros(shape, dtype)
-    if dtype == np.bool_:
-        return jax.numpy.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape) % 2 == 0)
-    if not jax.dtypes.issubdtype(dtype, np.inexact):
-        return jax.numpy.asarray(random.randint(0, 8, shape, dtype=np.int32)).astype(dtype)
-    values = np.asarray(random.standard_normal(shape))
-    if jax.dtypes.issubdtype(dtype, np.complexfloating):
-        values = values + 1j * random.standard_normal(shape)
-    return jax.numpy.asarray(values.astype(dtype))
+    leaf = made_leaf(random, str(dtype), shape)
+    if leaf.dtype in IMPLEMENTATIONS:
+        return jax.random.wrap_key_data(jax.numpy.asarray(leaf.data), impl=IMPLEMENTATIONS[leaf.dtype])
+    return jax.numpy.asarray(leaf.numpy())
 
 
 def _placed(test: str, value: Any, struct: Any) -> Any:

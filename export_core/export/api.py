@@ -171,6 +171,16 @@ def serializable_nodes() -> Mapping[type, Any]:
     return registered
 
 
+def platform_name() -> str:
+    """The platform on which this process runs functions, as jax.export calls it."""
+    # The backend of both cuda and rocm is called "gpu"; jax.export tells them apart.
+    backend = jax.default_backend()
+    if backend != "gpu":
+        return str(backend)
+    version = str(jax.devices()[0].client.platform_version).lower()
+    return "rocm" if "rocm" in version else "cuda"
+
+
 def free_memory() -> None:
     """Free what jax keeps of functions: their modules and programs, and with both their constants."""
     jax.clear_caches()

@@ -20,7 +20,7 @@ from export_core.artifact import Artifact, read_bytes
 from export_core.export import api
 from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
 from export_core.export.argument_specs import symbolic_arguments
-from export_core.export.arguments import Arguments, find_static_arguments, leaf_from
+from export_core.export.arguments import Arguments, as_declared, find_static_arguments, leaf_from
 from export_core.export.calls import JittedCall, jitted_call
 from export_core.export.case import Case, check_arguments
 from export_core.export.errors import ExportError
@@ -32,7 +32,7 @@ from export_core.export.trees import with_plain_trees
 from export_core.export.unused_options import require_use
 from export_core.export.without_outputs import check_without_outputs, outputs_if_any
 from export_core.goldens import Leaf, Manifest, Options, Writer
-from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.arrays import to_npz
 from export_core.goldens.manifest import Flattened, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, JAXPR_TEXT, MODULE_TEXT, OUTPUTS, sha256
 from export_core.releases import Calendar
@@ -89,7 +89,7 @@ def installed_writer(calendar: Calendar) -> Writer:
         jaxlib=jaxlib.version.__version__,
         built=calendar.built(jaxlib.version.__version__),
         python=host.python_version(),
-        platform=_platform_name(),
+        platform=api.platform_name(),
         jaxlib_extension_version=getattr(jax._src.lib, "jaxlib_extension_version", None),
         xla_extension_version=getattr(jax._src.lib, "xla_extension_version", None),
     )
@@ -169,7 +169,7 @@ def outputs_for(produced: ProducedGolden, inputs: Sequence[Leaf]) -> tuple[Leaf,
 def leaves_as_declared(arguments: Arguments, exported: Any) -> tuple[Leaf, ...]:
     """The arguments as they are stored, with the dtypes that the exported function really takes."""
     leaves = map(leaf_from, arguments.flat())
-    return tuple(_as_declared(leaf, aval) for leaf, aval in zip(leaves, exported.in_avals, strict=True))
+    return tuple(as_declared(leaf, aval) for leaf, aval in zip(leaves, exported.in_avals, strict=True))
 
 
 def _arguments(case: Case) -> Arguments:
@@ -282,13 +282,6 @@ def _settings_of(case: Case) -> AbstractContextManager[None]:
     return api.temporary_settings(case.test, values)
 
 
-def _as_declared(leaf: Leaf, aval: Any) -> Leaf:
-    """Jax narrows 64-bit NumPy input when x64 is off; the golden holds what the exported function really takes."""
-    if leaf.dtype == str(aval.dtype) or leaf.dtype not in ("float64", "int64", "uint64", "complex128"):
-        return leaf
-    return leaf_of(leaf.data.astype(aval.dtype))
-
-
 def _flags() -> dict[str, bool | int | str | None]:
     """The settings of `FLAGS` as they are now, for the manifest."""
     known: dict[str, Any] = jax.config.values
@@ -309,15 +302,6 @@ def _jaxpr(case: Case, specs: Arguments) -> Any:
     named = {name: value for name, value in specs.kwargs.items() if name in specs.static}
     traced = jax.make_jaxpr(functools.partial(case.function, **named), static_argnums=static)
     return traced(*specs.args, **specs.dynamic[1])
-
-
-def _platform_name() -> str:
-    # The backend of both cuda and rocm is called "gpu"; jax.export tells them apart.
-    backend = jax.default_backend()
-    if backend != "gpu":
-        return str(backend)
-    version = str(jax.devices()[0].client.platform_version).lower()
-    return "rocm" if "rocm" in version else "cuda"
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from export_core.goldens.manifest import (
     JaxprSummary,
     Manifest,
     Options,
+    Origin,
     Signature,
     Writer,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "Manifest",
     "NoiseRecord",
     "Options",
+    "Origin",
     "Signature",
     "WriteStatus",
     "Writer",

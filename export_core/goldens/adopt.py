@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,15 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from export_core.artifact import Artifact, Aval, Envelope
 from export_core.artifact.hlo_sharding import Spec
 from export_core.goldens.adopted_mesh import mesh_for, specs_for
-from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, nothing_to_compare, to_npz
+from export_core.goldens.arrays import KEYS, PLAIN, Leaf, from_npz, to_npz
+from export_core.goldens.arrays import nothing_to_compare as shows_nothing
+from export_core.goldens.dimensions import size_of
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import Comparison, Manifest, Options, Writer, signature_of
+from export_core.goldens.manifest import Comparison, Manifest, Options, Origin, Writer, signature_of
 from export_core.goldens.rules import is_plain_name
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS, sha256
+
+Arrays = Path | Sequence[Any]
+"""An .npz, or arrays and leaves in order."""
 
 _WIDE = ("int64", "uint64", "float64", "complex128")
 
@@ -29,7 +34,8 @@ class Given:
 
     `register` are modules that a reader imports first; the golden holds a copy of each. `mesh` is the mesh that it was
     exported for, where the artifact cannot tell it, and `in_specs` how each flat argument is sharded.
-    `nothing_to_compare` is why outputs that show nothing are meant, `without_outputs` why there are none.
+    `nothing_to_compare` is why outputs that show nothing are meant, `without_outputs` why there are none. `origin` is
+    where arrays come from that no person gives.
     """
 
     register: Sequence[Path] = ()
@@ -37,6 +43,7 @@ class Given:
     in_specs: Sequence[Spec | None] = ()
     nothing_to_compare: str = ""
     without_outputs: str = ""
+    origin: Origin | None = None
 
 
 NOTHING_GIVEN = Given()
@@ -44,8 +51,8 @@ NOTHING_GIVEN = Given()
 
 def adopt_artifact(
     artifact: Artifact,
-    inputs: Path,
-    outputs: Path | None,
+    inputs: Arrays,
+    outputs: Arrays | None,
     case: str,
     writer: Writer,
     given: Given = NOTHING_GIVEN,
@@ -54,9 +61,9 @@ def adopt_artifact(
 
     Args:
         artifact: a serialized `jax.export.Exported`.
-        inputs: an .npz with the flat arguments in order, as `np.savez(file, *leaves)` names them (arr_0, arr_1, …)
-            or as goldens do (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes; PRNG keys as their key
-            data.
+        inputs: the flat arguments in order, or an .npz with them, as `np.savez(file, *leaves)` names them (arr_0,
+            arr_1, …) or as goldens do (0000.bfloat16). A dtype that NumPy lacks may be given as its bytes; PRNG keys as
+            their key data.
         outputs: the flat results, in the same form; None for a golden without.
         case: the name of the golden's folder.
         writer: who exported it.
@@ -66,28 +73,28 @@ def adopt_artifact(
         GoldenError: the arrays do not have the dtypes and shapes that the artifact declares, or cannot be placed on the
             mesh, the name is no folder's, the outputs show nothing, or neither they nor a reason is given.
     """
-    envelope = envelope_of(artifact)
-    _check_case_name(case)
-    own_mesh = mesh_for(artifact, given.mesh)
-    specs = specs_for(artifact, own_mesh, given.in_specs)
-    # Sizes of symbolic dimensions. Inputs are read first, since the shapes of outputs may be expressions of theirs.
-    sizes: dict[str, int] = {}
-    files = {ARTIFACT: bytes(artifact.data)}
-    files[INPUTS] = to_npz(_read_leaves("--inputs", inputs, envelope.in_avals, sizes))
-    if given.without_outputs and "cpu" in envelope.platforms:
-        raise GoldenError("--without-outputs: expected an artifact that no CPU runs, found one for cpu: use --outputs.")
+    draft = adopt_inputs(artifact, inputs, case, writer, given)
     if (outputs is None) != bool(given.without_outputs):
         raise GoldenError(
             "expected either --outputs NPZ, or --without-outputs REASON where nothing could compute them."
         )
-    if outputs is not None:
-        results = _read_leaves("--outputs", outputs, envelope.out_avals, sizes)
-        if (problem := nothing_to_compare(results)) and not given.nothing_to_compare:
-            raise GoldenError(
-                f"--outputs {outputs}: expected outputs that show what the function computes, but {problem}. Give "
-                "inputs for which it computes numbers, or say why this golden is meant: --nothing-to-compare REASON."
-            )
-        files[OUTPUTS] = to_npz(results)
+    if outputs is None:
+        return draft
+    return adopt_outputs(*draft, artifact, outputs, given.nothing_to_compare)
+
+
+def adopt_inputs(
+    artifact: Artifact, inputs: Arrays, case: str, writer: Writer, given: Given = NOTHING_GIVEN
+) -> tuple[Manifest, dict[str, bytes]]:
+    """The same golden before it has outputs. Its writer can run it to compute them. Raises `GoldenError`."""
+    envelope = envelope_of(artifact)
+    _check_case_name(case)
+    own_mesh = mesh_for(artifact, given.mesh)
+    specs = specs_for(artifact, own_mesh, given.in_specs)
+    if given.without_outputs and "cpu" in envelope.platforms:
+        raise GoldenError("--without-outputs: expected an artifact that no CPU runs, found one for cpu: use --outputs.")
+    files = {ARTIFACT: bytes(artifact.data)}
+    files[INPUTS] = to_npz(_leaves_of("--inputs", inputs, envelope.in_avals, {}))
     files |= {f"{module.stem}.register.py": _read_module(module) for module in given.register}
     manifest = Manifest(
         case=case,
@@ -106,8 +113,31 @@ def adopt_artifact(
         signature=signature_of(envelope),
         custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
         files={name: sha256(content) for name, content in files.items()},
+        inputs_made=given.origin is not None and given.origin.inputs == "made",
+        origin=given.origin,
     )
     return manifest, files
+
+
+def adopt_outputs(
+    manifest: Manifest, files: Mapping[str, bytes], artifact: Artifact, outputs: Arrays, nothing_to_compare: str = ""
+) -> tuple[Manifest, dict[str, bytes]]:
+    """The golden that `adopt_inputs` made, with its outputs. Raises `GoldenError`."""
+    envelope = envelope_of(artifact)
+    # Inputs are read first, since the shapes of outputs may be expressions of their sizes.
+    sizes: dict[str, int] = {}
+    _leaves_of("--inputs", from_npz(files[INPUTS]), envelope.in_avals, sizes)
+    results = _leaves_of("--outputs", outputs, envelope.out_avals, sizes)
+    if (problem := shows_nothing(results)) and not nothing_to_compare:
+        raise GoldenError(
+            f"{_named('--outputs', outputs)}: expected outputs that show what the function computes, but {problem}. "
+            "Give inputs for which it computes numbers, or say why this golden is meant: --nothing-to-compare REASON."
+        )
+    # In this order, as goldens have always been written: artifact, inputs, outputs, modules.
+    first = (ARTIFACT, INPUTS)
+    ordered = {name: files[name] for name in first} | {OUTPUTS: to_npz(results)} | dict(files)
+    hashes = {name: manifest.files.get(name) or sha256(content) for name, content in ordered.items()}
+    return structs.replace(manifest, files=hashes), ordered
 
 
 def envelope_of(artifact: Artifact) -> Envelope:
@@ -139,20 +169,26 @@ def _read_module(path: Path) -> bytes:
         raise GoldenError(f"--register {path}: cannot read this module: {error.strerror}.") from None
 
 
-def _read_leaves(option: str, path: Path, avals: Sequence[Aval], sizes: dict[str, int]) -> list[Leaf]:
-    """The arrays of a file as leaves of these types. Sizes of symbolic dimensions are added to `sizes`.
+def _named(option: str, arrays: Arrays) -> str:
+    """The arrays in a message: by the option that gave their file, or as what they are."""
+    return f"{option} {arrays}" if isinstance(arrays, Path) else option.removeprefix("--")
+
+
+def _leaves_of(option: str, given: Arrays, avals: Sequence[Aval], sizes: dict[str, int]) -> list[Leaf]:
+    """Arrays as leaves of these types. Sizes of symbolic dimensions are added to `sizes`.
 
     Raises `GoldenError` for another number of arrays, and for another dtype or shape.
     """
-    arrays = _read_arrays(option, path)
+    where = _named(option, given)
+    arrays = _read_arrays(option, given) if isinstance(given, Path) else given
     if len(arrays) != len(avals):
         raise GoldenError(
-            f"{option} {path}: expected {len(avals)} arrays ({', '.join(map(str, avals)) or 'none'}), "
+            f"{where}: expected {len(avals)} arrays ({', '.join(map(str, avals)) or 'none'}), "
             f"found {len(arrays)}. They are the leaves of the arguments or results, in order: "
             "np.savez(file, *jax.tree.leaves(values))."
         )
     leaves = [
-        _leaf(f"{option} {path}: array {number}", array, aval)
+        _leaf(f"{where}: array {number}", array, aval)
         for number, (array, aval) in enumerate(zip(arrays, avals, strict=True))
     ]
     # All symbols first, since an expression (2*b) may come before the array that shows its symbol (b).
@@ -162,12 +198,12 @@ def _read_leaves(option: str, path: Path, avals: Sequence[Aval], sizes: dict[str
                 if isinstance(dim, str) and dim.isidentifier():
                     sizes.setdefault(dim, size)
     for number, (leaf, aval) in enumerate(zip(leaves, avals, strict=True)):
-        expected = [_size(dim, sizes) for dim in aval.shape]
+        expected = [size_of(dim, sizes) for dim in aval.shape]
         if len(expected) != len(leaf.shape) or any(
             want not in (None, size) for want, size in zip(expected, leaf.shape, strict=True)
         ):
             known = f" with {', '.join(f'{name} = {size}' for name, size in sizes.items())}" if sizes else ""
-            raise GoldenError(f"{option} {path}: array {number}: expected {aval}{known}, found {leaf}.")
+            raise GoldenError(f"{where}: array {number}: expected {aval}{known}, found {leaf}.")
     return leaves
 
 
@@ -222,52 +258,3 @@ def _width(dtype: str) -> int | None:
 
     scalar_type = getattr(ml_dtypes, dtype, None)
     return None if scalar_type is None else int(np.dtype(scalar_type).itemsize)
-
-
-def _size(dim: int | str, sizes: Mapping[str, int]) -> int | None:
-    """The size of a dimension; None where it depends on a symbol that no array shows."""
-    if isinstance(dim, int):
-        return dim
-    try:
-        # jax prints powers with ^, which binds less than + in Python.
-        return _value(ast.parse(dim.replace("^", "**"), mode="eval").body, sizes)
-    except (SyntaxError, KeyError, ZeroDivisionError, ValueError):
-        return None
-
-
-def _value(node: ast.AST, sizes: Mapping[str, int]) -> int:
-    """The value of a dimension's expression as jax prints it: names, integers, + - * ^, floordiv, mod, max, min.
-
-    Walks the tree instead of calling eval: the text comes from a file that is not trusted. Raises `ValueError` for
-    anything else.
-    """
-    match node:
-        case ast.Constant(value=int(number)):
-            return number
-        case ast.Name(id=name):
-            return sizes[name]
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand, sizes)
-        case ast.BinOp(left=left, op=operator, right=right):
-            first, second = _value(left, sizes), _value(right, sizes)
-            match operator:
-                case ast.Add():
-                    return first + second
-                case ast.Sub():
-                    return first - second
-                case ast.Mult():
-                    return first * second
-                case ast.Pow() if 0 <= second < 16:  # a shape never needs more, and a large one would take forever
-                    return int(first**second)
-        case ast.Call(func=ast.Name(id=name), args=arguments):
-            values = [_value(argument, sizes) for argument in arguments]
-            match name, values:
-                case "floordiv", [first, second]:
-                    return first // second
-                case "mod", [first, second]:
-                    return first % second
-                case "max", [_, *_]:
-                    return max(values)
-                case "min", [_, *_]:
-                    return min(values)
-    raise ValueError(ast.dump(node))

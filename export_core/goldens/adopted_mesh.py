@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from export_core.artifact import Artifact, Envelope, HloSharding, NamedSharding
 from export_core.artifact.hlo_sharding import MOST_DEVICES, Spec, spec_on, tiles_of
+from export_core.goldens.dimensions import parse_sizes
 from export_core.goldens.errors import GoldenError
 from export_core.phrases import few
 
@@ -48,11 +49,7 @@ def mesh_for(artifact: Artifact, given: Mapping[str, int]) -> Mesh:
 
 def parse_mesh(text: str) -> Mesh:
     """``data=2,model=4`` as a mesh. Raises `GoldenError`."""
-    pairs = [part.partition("=")[::2] for part in text.split(",")]
-    names = [name.strip() for name, _ in pairs]
-    if not all(names) or len(set(names)) < len(names) or not all(size.isdecimal() and int(size) for _, size in pairs):
-        raise GoldenError(f"--mesh {text}: expected axes and their sizes, such as data=2,model=4.")
-    return {name: int(size) for name, (_, size) in zip(names, pairs, strict=True)}
+    return parse_sizes(text, f"--mesh {text}: expected axes and their sizes, such as data=2,model=4.")
 
 
 def parse_specs(text: str) -> tuple[Spec | None, ...]:

@@ -120,6 +120,11 @@ def nothing_to_compare(outputs: Sequence[Leaf]) -> str:
     return "all values of its outputs are NaN" if is_nan else ""
 
 
+def count_nan(leaves: Iterable[Leaf]) -> int:
+    """How many elements are NaN."""
+    return sum(int((leaf.numpy() != leaf.numpy()).sum()) for leaf in leaves if leaf.dtype in FLOATS)
+
+
 def to_npz(leaves: Iterable[Leaf]) -> bytes:
     """Reproducible .npz bytes: no time stamps, no compression, members in order."""
     buffer = io.BytesIO()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import structs
@@ -155,6 +155,21 @@ def signature_of(envelope: Envelope) -> Signature:
     )
 
 
+class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where the inputs and outputs of a golden come from that neither a test nor a person gave."""
+
+    inputs: Literal["given", "made", "captured"]
+    """given: kept with the artifact. made: by the rule for types without values. captured: of a live call."""
+    outputs: Literal["given", "replayed", "captured", "none"]
+    """replayed: its writer's environment computed them when the golden was made. captured: what a live call returned.
+    none: it has no outputs."""
+    outputs_by: str = ""
+    """The jaxlib that computed outputs that were not given, and its jax where that has another number:
+    ``0.11.2-jax0.12.0``."""
+    seed: int | None = None
+    """The seed of made inputs; null for others."""
+
+
 class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The jaxpr that was exported, in figures."""
 
@@ -221,7 +236,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     flattened: Flattened | None = None
     """The function's own trees; null where the artifact holds them."""
     inputs_made: bool = False
-    """Whether values were made for arguments of which the test gave only the types (`jax.ShapeDtypeStruct`)."""
+    """Whether values were made for arguments of which only the types were known (`jax.ShapeDtypeStruct` in a test, an
+    artifact without inputs)."""
+    origin: Origin | None = None
+    """Where inputs and outputs come from; null where a test or a person gave them."""
     instruction_set: str = ""
     """That of the processor that computed the outputs, as XLA calls it (`x86_64 AVX2`); empty where nobody knows."""
     noise: NoiseRecord | None = None

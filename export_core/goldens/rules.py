@@ -17,7 +17,7 @@ from export_core.tolerances import FLOATS, problem_of_name, read_amount
 
 if TYPE_CHECKING:
     from export_core.artifact.hlo_sharding import Spec
-    from export_core.goldens.manifest import Check, Manifest
+    from export_core.goldens.manifest import Check, Manifest, Origin
 
 MOST_DEVICES = 1 << 16
 """Devices of a mesh: no machine simulates more, and a process that is asked for a million never ends."""
@@ -53,6 +53,8 @@ def problems(manifest: Manifest) -> Problems:
     yield from _options(manifest)
     yield from _comparison(manifest)
     yield from _noise(manifest)
+    if manifest.origin:
+        yield from _origin(manifest.origin)
     for number, check in enumerate(manifest.checks):
         for problem in _check(check, manifest):
             yield f"checks[{number}]", problem
@@ -157,6 +159,13 @@ def _noise(manifest: Manifest) -> Problems:
     for name, count in record.unstable.items():
         if not 0 < count < _LARGEST:
             yield f"noise.unstable.{name}", f"expected a number of elements, found {count}."
+
+
+def _origin(origin: Origin) -> Problems:
+    if origin.outputs_by and not _VERSION.fullmatch(origin.outputs_by):
+        yield "origin.outputs_by", f"expected a version such as 0.12.0, found {origin.outputs_by!r}."
+    if not 0 <= (origin.seed or 0) < _LARGEST:
+        yield "origin.seed", f"expected a number of 63 bits, found {origin.seed}."
 
 
 def _check(check: Check, manifest: Manifest) -> Iterator[str]:

@@ -16,7 +16,18 @@ import pytest
 from making import files, manifest, write_golden, writer
 
 from export_core.comparing.stored_noise import check_noise
-from export_core.goldens import Check, Comparison, Golden, GoldenError, GoldenStore, Manifest, Options, rules, staging
+from export_core.goldens import (
+    Check,
+    Comparison,
+    Golden,
+    GoldenError,
+    GoldenStore,
+    Manifest,
+    Options,
+    Origin,
+    rules,
+    staging,
+)
 from export_core.goldens.arrays import leaf_of
 from export_core.goldens.manifest_file import check_manifest, dump_manifest, load_manifest
 from export_core.goldens.noise import noise_to_npz
@@ -86,6 +97,8 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
         {**check(outputs="again.npz"), **WITHOUT, "files": {INPUTS: HASH, "again.npz": HASH}},
         "expected no `outputs`, since the golden",
     ),
+    "outputs by no release": ({"origin": Origin("made", "replayed", "../x")}, "origin.outputs_by: expected a version"),
+    "a negative seed": ({"origin": Origin("made", "given", seed=-1)}, "origin.seed: expected a number of 63 bits"),
     "a huge flag": ({"flags": {"x": 2**80}}, "a number of 64 bits"),
 }
 

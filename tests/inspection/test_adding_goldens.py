@@ -10,10 +10,11 @@ import yaml
 from artifacts import DATA, Ended, Run, bare, changed, with_an_unknown_operation, with_another_dialect
 
 from export_core.artifact import Aval
-from export_core.goldens import GoldenStore
+from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.noise_record import NoiseRecord
 from export_core.matrix.noise_runs import MeasuredNoise
+from export_core.report import FirstReplay
 from export_core.runs.results import read_results
 
 GOLDENS = DATA.parents[2] / "golden"
@@ -50,6 +51,10 @@ def add(jaxexport, tmp_path, monkeypatch):
 
 def zeros(*shapes: tuple[int, ...], dtype: str = "float32") -> list[np.ndarray]:
     return [np.zeros(shape, dtype) for shape in shapes]
+
+
+def ids(goldens: list[Golden]) -> list[str]:
+    return [golden.id for golden in goldens]
 
 
 def the_golden(folder: Path):
@@ -334,8 +339,9 @@ def test_a_writer_that_cannot_have_written_it_is_refused(add, tmp_path):
 def test_one_that_proves_nothing_is_added_under_a_comparison_rule(add, tmp_path, monkeypatch):
     record = NoiseRecord("0.9.2", "AVX2", 6, ())
     measured = MeasuredNoise(record, b"noise", proves_nothing=True)
-    monkeypatch.setattr("export_core.cli.adding.measure_goldens", lambda goldens, *_: [(goldens[0], measured)])
-    monkeypatch.setattr("export_core.cli.adding.replay_by_writer", lambda *_: "replayed")
+    adoption = "export_core.adopting.adoption"
+    monkeypatch.setattr(f"{adoption}.measure_goldens", lambda goldens, *_: [(golden, measured) for golden in goldens])
+    monkeypatch.setattr(f"{adoption}.replays_by_writer", lambda goldens, *_: dict.fromkeys(ids(goldens), FirstReplay()))
     words = (MLP / "artifact.jaxexport", MLP / "inputs.npz", MLP / "outputs.npz")
     assert "would prove nothing" in add(*words, replay=True).err
     (tmp_path / "export_compat.yaml").write_text("numbers: [{cases: [models.*], compare: shape, reason: chaotic}]")

@@ -1,0 +1,64 @@
+"""Inputs that are made for an artifact by its types alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from export_core.artifact import Aval
+from export_core.artifact.envelope.schema import DTYPES
+from export_core.goldens import GoldenError
+from export_core.goldens.adopt import _leaf
+from export_core.goldens.dimensions import symbols_of
+from export_core.goldens.made_inputs import made_inputs
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (3, 4), (0, 2)])
+def test_every_dtype_of_an_artifact_is_made(dtype, shape):
+    aval = Aval(dtype, shape)
+    (leaf,), sizes = made_inputs([aval], {})
+    assert (str(leaf), sizes) == (str(aval), {})
+    assert _leaf("it", leaf, aval) is leaf
+    (again,), _ = made_inputs([aval], {})
+    assert again.data.tobytes() == leaf.data.tobytes()
+
+
+def test_numbers_follow_each_other_from_one_argument_to_the_next():
+    (first, second), _ = made_inputs([Aval("float32", (2,)), Aval("complex64", (2,))], {})
+    normal = np.random.RandomState(20261122).standard_normal(6).astype("float32")
+    assert first.data.tolist() == normal[:2].tolist()
+    assert second.data.tolist() == (normal[2:4] + 1j * normal[4:]).tolist()
+
+
+def test_symbolic_dimensions_get_sizes_by_name():
+    avals = [Aval("float32", ("h", "2*b + 1")), Aval("int8", ("floordiv(w^2, 2)", 3))]
+    assert symbols_of(avals) == ["b", "h", "w"]
+    leaves, sizes = made_inputs(avals, {"h": 7})
+    assert sizes == {"b": 2, "h": 7, "w": 3}
+    assert [leaf.shape for leaf in leaves] == [(7, 5), (4, 3)]
+
+
+@pytest.mark.parametrize(
+    ("dim", "sizes", "message"),
+    [
+        (1 << 40, {}, "expected at most 536,870,912 elements of inputs to make, found types with 1,099,511,627,776"),
+        ("b", {"b": 1 << 40}, "expected at most 536,870,912 elements"),
+        ("b - 2 + 10000000000000000000000000*(b - 2)", {}, "a shape, found b = 2"),
+        ("-".join("b" * 5000), {}, "a shape, found b = 2"),
+        ("b - 2", {}, "expected sizes of symbolic dimensions that give float32[b - 2] a shape, found b = 2"),
+        ("floordiv(b, 0)", {}, "that give float32[floordiv(b, 0)] a shape"),
+        ("__import__('os')", {}, "a shape"),
+        ("b", {"c": 1}, "expected sizes of its symbolic dimensions (b), found one of c"),
+        (3, {"c": 1}, "expected sizes of its symbolic dimensions (it has none), found one of c"),
+    ],
+)
+def test_shapes_that_cannot_be_made_are_refused(dim, sizes, message):
+    with pytest.raises(GoldenError) as raised:
+        made_inputs([Aval("float32", (dim,))], sizes)
+    assert message in str(raised.value)
+
+
+def test_a_shape_that_numpy_cannot_have_is_refused_though_it_is_empty():
+    with pytest.raises(GoldenError, match="expected at most 536,870,912 elements"):
+        made_inputs([Aval("float32", (0, 1 << 70))], {})

@@ -1,0 +1,325 @@
+"""`jaxexport goldens add --from`: goldens from a folder of artifacts, by a list or by a naming rule."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path, PurePath
+
+import numpy as np
+import pytest
+from artifacts import DATA, Run, unlisted
+
+from export_core.adopting import adoption, first_run
+from export_core.adopting.archive import case_of
+from export_core.environments.environment import Environment, this_interpreter
+from export_core.environments.placement import Placement
+from export_core.goldens import Golden, GoldenStore, Origin
+from export_core.goldens.arrays import from_npz
+from export_core.report import FirstReplay
+
+OF_092 = DATA / "0.9.2"
+GOLDENS = DATA.parents[2] / "golden"
+MLP = GOLDENS / "tests.compat.test_models.test_mlp_with_gradients" / "0.9.2-cpu"
+
+
+@pytest.fixture
+def archive(tmp_path) -> Path:
+    """A folder with one artifact whose inputs and outputs are kept, and a file that is none."""
+    folder = tmp_path / "archive"
+    (folder / "old").mkdir(parents=True)
+    for name, file in (("mlp.bin", "artifact.jaxexport"), ("mlp.inputs.npz", "inputs.npz")):
+        shutil.copy(MLP / file, folder / "old" / name)
+    shutil.copy(MLP / "outputs.npz", folder / "old" / "mlp.outputs.npz")
+    (folder / "README").write_text("no artifact")
+    return folder
+
+
+@pytest.fixture
+def writers_here(monkeypatch, forked_workers) -> None:
+    """Every writer's environment is this interpreter. Nothing is replayed, and no noise measured."""
+
+    class Environments:
+        def __init__(self, *_: object, **__: object) -> None: ...
+        def __enter__(self) -> Environments:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+        def build(self, placement: Placement) -> Environment:
+            return this_interpreter(placement.reader)
+
+    monkeypatch.setattr(first_run, "ReaderEnvironments", Environments)
+    monkeypatch.setattr(adoption, "measure_goldens", lambda goldens, *_: [(golden, "no time") for golden in goldens])
+    monkeypatch.setattr(
+        adoption, "replays_by_writer", lambda goldens, *_: {golden.id: FirstReplay() for golden in goldens}
+    )
+
+
+def stored() -> dict[str, Golden]:
+    return {golden.id: golden for golden in GoldenStore(Path("golden")).goldens()}
+
+
+def test_each_artifact_is_the_golden_of_a_case(archive, jaxexport: Run):
+    (archive / "attention").mkdir()
+    for name in ("artifact.jaxexport", "inputs.npz", "outputs.npz"):
+        shutil.copy(MLP / name, archive / "attention")
+    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
+    assert ended.code == 0, ended.err
+    assert ended.out.splitlines() == [
+        "golden/attention/0.9.2-cpu: new, by jaxlib 0.9.2",
+        "golden/old.mlp/0.9.2-cpu: new, by jaxlib 0.9.2",
+        "2 artifacts: 2 new; left out: 5 other files",
+    ]
+    for golden in stored().values():
+        golden.verify()
+        assert golden.manifest.origin is None
+        assert golden.content("outputs.npz") == (MLP / "outputs.npz").read_bytes()
+
+
+def test_once_more_changes_nothing_and_goldens_are_no_archive(archive, jaxexport: Run):
+    words = ("goldens", "add", "--from", archive, "--goldens", archive / "golden", "--no-replay")
+    assert "1 new" in jaxexport(*words).out
+    before = {path: path.stat().st_mtime_ns for path in (archive / "golden").rglob("*")}
+    ended = jaxexport(*words)
+    assert (ended.code, ended.out.splitlines()[-1]) == (0, "1 artifact: 1 unchanged; left out: 7 other files")
+    assert {path: path.stat().st_mtime_ns for path in (archive / "golden").rglob("*")} == before
+
+
+def test_a_bad_artifact_does_not_stop_the_others(archive, jaxexport: Run):
+    (archive / "cut.jaxexport").write_bytes((MLP / "artifact.jaxexport").read_bytes()[:500])
+    np.savez(archive / "point.inputs.npz", np.zeros(3, np.float32))
+    shutil.copy(MLP / "outputs.npz", archive / "point.outputs.npz")
+    shutil.copy(OF_092 / "point.jaxexport", archive)
+    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
+    assert ended.code == 2
+    assert list(stored()) == ["old.mlp/0.9.2-cpu"]
+    assert ended.out.splitlines()[-1].startswith("3 artifacts: 2 not added, 1 new")
+    assert f"error: {archive}/cut.jaxexport: " in ended.err
+    assert f"--inputs {archive}/point.inputs.npz: expected 2 arrays (float32[4,8], float32[4,8]), found 1" in ended.err
+
+
+def test_a_dry_run_stores_nothing(archive, jaxexport: Run):
+    shutil.copy(OF_092 / "symbolic.jaxexport", archive)
+    ended = jaxexport("goldens", "add", "--from", archive, "--dry-run")
+    assert (ended.code, ended.out.splitlines()) == (
+        0,
+        [
+            f"old.mlp: {archive}/old/mlp.bin, inputs {archive}/old/mlp.inputs.npz, "
+            f"outputs {archive}/old/mlp.outputs.npz",
+            f"symbolic: {archive}/symbolic.jaxexport, inputs made, outputs computed by its writer",
+            "2 artifacts: 2 found; left out: 3 other files",
+        ],
+    )
+    assert not Path("golden").exists()
+
+
+def test_files_may_have_other_names(archive, jaxexport: Run):
+    for old, new in (("inputs", "in"), ("outputs", "out")):
+        (archive / "old" / f"mlp.{old}.npz").rename(archive / "old" / f"{new}_of_mlp.npz")
+    patterns = ("--inputs", "in_of_{name}.npz", "--outputs", "out_of_{name}.npz")
+    ended = jaxexport("goldens", "add", "--from", archive, *patterns, "--no-replay")
+    assert ended.code == 0, ended.err
+    assert list(stored()) == ["old.mlp/0.9.2-cpu"]
+
+
+@pytest.mark.parametrize(
+    ("path", "case"),
+    [
+        ("mlp.jaxexport", "mlp"),
+        ("v1.2/mlp.bin", "v1.2.mlp"),
+        ("models/attention/artifact.jaxexport", "models.attention"),
+        ("artifact.jaxexport", "artifact"),
+        ("..hidden/a:b.bin", "hidden.a_b"),
+        ("a\nb.bin", "a_b"),
+    ],
+)
+def test_a_path_names_a_case(path, case):
+    assert case_of(PurePath(path)) == case
+
+
+def test_two_artifacts_of_one_case_and_writer_are_refused(archive, jaxexport: Run):
+    shutil.copytree(archive / "old", archive / "old.mlp")
+    (archive / "old.mlp" / "mlp.bin").rename(archive / "old.mlp" / "artifact.bin")
+    for kind in ("inputs", "outputs"):
+        (archive / "old.mlp" / f"mlp.{kind}.npz").rename(archive / "old.mlp" / f"{kind}.npz")
+    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
+    assert ended.code == 2
+    assert "old/mlp.bin: expected a case of its own, found old.mlp by 0.9.2-cpu, which " in ended.err
+    assert f"which {archive}/old.mlp/artifact.bin is already" in ended.err
+    assert list(stored()) == ["old.mlp/0.9.2-cpu"]
+
+
+# --- the list ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_list_says_what_belongs_together(archive, jaxexport: Run):
+    (archive / "old" / "mlp.inputs.npz").rename(archive / "x.npz")
+    shutil.copy(OF_092 / "symbolic.jaxexport", archive)  # not listed, and so not added
+    (archive / "artifacts.yaml").write_text(
+        "artifacts: [{file: old/mlp.bin, case: models.first, inputs: x.npz, writer: 0.9.2}]"
+    )
+    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
+    assert ended.code == 0, ended.err
+    assert list(stored()) == ["models.first/0.9.2-cpu"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("artifacts: [{case: a}]", "not a list of artifacts: expected the key `artifacts[0].file`, found none"),
+        ("artifacts: [{file: a, tolerance: 1}]", "tolerance`: unknown key"),
+        ("artifacts: {", "not a list of artifacts: "),
+        ("artifacts: [{file: ../secret}]", "expected a path inside"),
+        ("artifacts: [{file: /etc/hostname}]", "expected a path inside"),
+        ("artifacts: [{file: old/mlp.bin, register: [../a.py]}]", "expected a path inside"),
+        ("artifacts: [{file: old/none.bin}]", "old/none.bin: expected a file to read"),
+        ("artifacts: [{file: old/mlp.bin, mesh: {a: -2, b: -1}}]", "Expected `int` >= 1, at `artifacts[0].mesh"),
+        ("artifacts: [{file: old/mlp.bin, case: ../up}]", "expected a name that a folder can have"),
+        ("artifacts: [{file: README}]", "README: expected"),
+    ],
+)
+def test_a_wrong_list_is_bad_input(text, message, archive, jaxexport: Run):
+    (archive / "artifacts.yaml").write_text(text)
+    ended = jaxexport("goldens", "add", "--from", archive, "--no-replay")
+    assert ended.code == 2
+    assert message in ended.err
+    assert not Path("golden").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "expected either --artifact FILE or --from FOLDER"),
+        (["--artifact", "a", "--from", "b"], "expected either --artifact FILE or --from FOLDER"),
+        (["--artifact", "a"], "expected the name of its case too"),
+        (["--artifact", "a", "--case", "b", "--dry-run"], "--dry-run cannot be combined with --artifact"),
+        (["--from", "a", "--case", "b"], "--case cannot be combined with --from"),
+        (["--from", "nowhere"], "--from nowhere: expected a folder with artifacts, found none"),
+        (["--from", "."], "expected artifacts, found none in 0 files"),
+        (["--from", ".", "--dims", "b"], "--dims b: expected symbolic dimensions and their sizes"),
+    ],
+)
+def test_wrong_options_are_bad_input(words, message, jaxexport: Run):
+    ended = jaxexport("goldens", "add", *words)
+    assert ended.code == 2
+    assert message in ended.err
+
+
+# --- inputs that are made, outputs that are computed ------------------------------------------------------------------
+
+
+@pytest.fixture
+def bare_archive(archive) -> Path:
+    """A folder with one artifact, float32[b,4] -> float32[b,b], and nothing that belongs to it."""
+    shutil.rmtree(archive / "old")
+    shutil.copy(OF_092 / "symbolic.jaxexport", archive)
+    return archive
+
+
+@pytest.mark.parametrize(("words", "size"), [([], 2), (["--dims", "b=5"], 5)])
+def test_inputs_are_made_and_outputs_computed(words, size, bare_archive, jaxexport: Run, writers_here):
+    ended = jaxexport("goldens", "add", "--from", bare_archive, *words)
+    assert ended.code == 0, ended.err
+    assert ended.out.splitlines()[:3] == [
+        "golden/symbolic/0.9.2-cpu: new, by jaxlib 0.9.2",
+        f"  inputs made by rule with b = {size}",
+        "  outputs computed by its own writer",
+    ]
+    golden = stored()["symbolic/0.9.2-cpu"]
+    assert golden.manifest.inputs_made
+    assert golden.manifest.origin == Origin("made", "replayed", "0.9.2", 20261122)
+    (x,), (y,) = golden.inputs(), golden.outputs()
+    # The rule as the documentation has it, for a program that only has NumPy.
+    assert (x.data == np.random.RandomState(20261122).standard_normal((size, 4)).astype("float32")).all()
+    np.testing.assert_allclose(y.data, np.sin(x.data) @ x.data.T, rtol=1e-5)
+    shown = " ".join(jaxexport("goldens", "show", "symbolic").out.split())
+    assert "origin inputs: made, outputs: replayed, outputs_by: 0.9.2, seed: 20261122" in shown
+
+
+def test_outputs_of_given_inputs_are_computed(archive, jaxexport: Run, writers_here):
+    (archive / "old" / "mlp.outputs.npz").unlink()
+    ended = jaxexport("goldens", "add", "--from", archive)
+    assert ended.code == 0, ended.err
+    golden = stored()["old.mlp/0.9.2-cpu"]
+    assert golden.manifest.origin == Origin("given", "replayed", "0.9.2")
+    assert list(map(str, golden.outputs())) == list(map(str, from_npz(MLP / "outputs.npz")))
+
+
+def test_one_artifact_needs_no_arrays_either(bare_archive, jaxexport: Run, writers_here):
+    words = ("--artifact", bare_archive / "symbolic.jaxexport", "--case", "a", "--dims", "b=3")
+    ended = jaxexport("goldens", "add", *words)
+    assert ended.code == 0, ended.err
+    assert list(map(str, stored()["a/0.9.2-cpu"].outputs())) == ["float32[3,3]"]
+    ended = jaxexport("goldens", "add", *words[:-1], "c=3")
+    assert (ended.code, "expected sizes of its symbolic dimensions (b), found one of c" in ended.err) == (2, True)
+
+
+def test_sizes_of_a_dimension_that_no_artifact_has_are_bad_input(bare_archive, jaxexport: Run, writers_here):
+    ended = jaxexport("goldens", "add", "--from", bare_archive, "--dims", "bacth=4")
+    assert ended.code == 2
+    assert "--dims bacth: expected dimensions of inputs that are made, found none of this name" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("symbolic", ["--no-replay"], "Its writer can compute them, but not with --no-replay"),
+        ("sharded", ["--dims", "b=0"], "--dims b=0: expected symbolic dimensions"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(name, words, message, bare_archive, jaxexport: Run, writers_here):
+    (bare_archive / "symbolic.jaxexport").unlink()
+    shutil.copy(OF_092 / f"{name}.jaxexport", bare_archive)
+    ended = jaxexport("goldens", "add", "--from", bare_archive, *words)
+    assert ended.code == 2
+    assert message in ended.err
+    assert not Path("golden").exists()
+
+
+def test_it_is_said_where_computed_outputs_are_nan(bare_archive, jaxexport: Run, writers_here):
+    """The Cholesky factor of random numbers is, which are not those of a positive matrix."""
+    shutil.copy(OF_092 / "cholesky.jaxexport", bare_archive)
+    ended = jaxexport("goldens", "add", "--from", bare_archive)
+    assert ended.code == 0, ended.err
+    assert "  outputs computed by its own writer, 10 elements NaN: other inputs may show more" in ended.out
+
+
+def test_outputs_without_inputs_are_refused(archive, jaxexport: Run):
+    (archive / "old" / "mlp.inputs.npz").unlink()
+    ended = jaxexport("goldens", "add", "--from", archive)
+    assert ended.code == 2
+    assert "old/mlp.outputs.npz: expected outputs of inputs that are there too, found no inputs" in ended.err
+
+
+def test_where_its_writer_cannot_be_built_nothing_is_stored(bare_archive, jaxexport: Run, tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    ended = jaxexport("goldens", "add", "--from", bare_archive)
+    assert ended.code == 2
+    assert "expected its writer to compute its outputs, but its writer cannot be run here: " in ended.err
+    assert not Path("golden").exists()
+
+
+def test_a_custom_call_that_nobody_promises_is_never_run(bare_archive, jaxexport: Run, tmp_path, writers_here):
+    unlisted(bare_archive)
+    ended = jaxexport("goldens", "add", "--from", bare_archive, "--writer", "0.12.0.1")
+    assert ended.code == 2
+    assert "changed.jaxexport: expected its writer to compute its outputs, but my_kernel_of_ours" in ended.err
+
+
+@pytest.mark.matrix
+def test_an_archive_is_run_by_its_writers(archive, jaxexport: Run):
+    """With jaxlib 0.9.2, which crashes on a Cholesky factorization in a new process."""
+    for name in ("symbolic", "key", "sharded", "cholesky"):
+        shutil.copy(OF_092 / f"{name}.jaxexport", archive)
+    ended = jaxexport("goldens", "add", "--from", archive)
+    assert ended.code == 2
+    assert sorted(stored()) == [f"{name}/0.9.2-cpu" for name in ("key", "old.mlp", "sharded", "symbolic")]
+    assert ended.out.count("its own writer replays it") == 4
+    assert "cholesky.jaxexport: expected its writer to compute its outputs, but its own writer gave no" in ended.err
+    assert "died by signal 11" in ended.err
+    ended = jaxexport("goldens", "add", "--from", archive)
+    assert ended.out.splitlines()[-1].startswith("5 artifacts: ")
+    assert "4 unchanged" in ended.out.splitlines()[-1]
+    ended = jaxexport("matrix", "--readers", "0.9.2", "--as-of", "2026-03-20", "--quiet")
+    assert (ended.code, "4 kept" in ended.out) == (0, True), ended.out + ended.err

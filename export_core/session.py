@@ -36,7 +36,7 @@ from export_core.matrix.comparisons import under_policy
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.local_replay import replay_here
 from export_core.matrix.outcome_cache import OutcomeCache
-from export_core.matrix.plan import is_promised
+from export_core.matrix.plan import is_promised, places_of
 from export_core.matrix.replay import replay
 from export_core.matrix.shards import part_of
 from export_core.policy import Policy
@@ -160,7 +160,7 @@ def run_matrix(
         # Closed at once when a signal or a full disk ends the loop: this stops the cells that are running.
         with closing(_outcomes(cells, how, cluster, interpreter, observer)) as outcomes:
             for outcome in outcomes:
-                result = judge(outcome, policy, reproduce_command(plan, outcome.cell, reproducing))
+                result = judge(outcome, policy, reproduce_command(plan, outcome.cell, reproducing), plan.as_of)
                 # Written before it is shown: what a person has seen is not lost when the process is killed.
                 if journal:
                     journal.append(result_line(result))
@@ -207,9 +207,17 @@ def plan_matrix(
         check_dates(goldens, calendar)
         replayed = [golden for golden in goldens if "cpu" in golden.manifest.replayed_on]
         reader = interpreter.release
-        cells = tuple(Cell(golden, reader, "cpu", promised=is_promised(golden, reader, windows)) for golden in replayed)
+        places = policy.places_on(day)
+        cells = tuple(
+            Cell(
+                *(golden, reader, "cpu"),
+                promised=is_promised(golden, reader, windows),
+                deployed=places_of(golden, reader, "cpu", places),
+            )
+            for golden in replayed
+        )
         return Plan(cells, day, calendar, selection)
-    plan = make_plan(goldens, calendar, windows, selection, day, user_code)
+    plan = make_plan(goldens, calendar, windows, selection, day, user_code, policy.places_on(day))
     check_width(policy.known_failures, promised_scopes(plan.cells))
     return replace(plan, warnings=warnings)
 

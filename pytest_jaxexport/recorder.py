@@ -53,7 +53,7 @@ from pytest_jaxexport.renamed import rename_hint
 from pytest_jaxexport.replayer import Replayer
 from pytest_jaxexport.settings import Settings
 
-_WRONG = (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.COSTLY)
+_WRONG = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.COSTLY)
 """Judgements that fail a test."""
 
 

@@ -137,7 +137,16 @@ def test_what_every_pytest_run_loads_is_light(name):
 def test_sessions_is_the_only_module_with_nox_in_it():
     assert [name_of(path) for path in MODULES if "nox" in packages_of(path)] == ["pytest_jaxexport.sessions"]
     loaded = packages_of(ROOT / "pytest_jaxexport" / "sessions.py", at_load_only=True)
-    assert loaded <= {"nox", "export_core", "pytest_jaxexport", "__future__", "sys", "pathlib", "typing", "collections"}
+    assert loaded <= {
+        "nox",
+        "export_core",
+        "pytest_jaxexport",
+        "__future__",
+        "sys",
+        "pathlib",
+        "datetime",
+        "collections",
+    }
 
 
 def test_a_file_starts_with_what_it_is_about():

@@ -39,9 +39,10 @@ HALF_A_YEAR = 183
 )
 @click.option(
     "--deployed",
-    metavar="V,V…",
+    metavar="NAME,…",
     default="",
-    help="jaxlib releases that are in use as readers, such as 0.11.0, in addition to those of the policy.",
+    help="What is in use as a reader, beside the places of the policy (`deployed`) that are in force: jaxlib releases, "
+    "such as 0.11.0, and places by their name.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/forecast.schema.json).")
 @click.option("--markdown", is_flag=True, help="Print a section of Markdown.")

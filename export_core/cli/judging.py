@@ -47,7 +47,7 @@ def judged_run(folder: Path, policy_file: str | None, as_of: str | None, fail_on
     options += ["--as-of", str(day)] if day != before.as_of else []
     options += [word for kind in fail_on for word in ("--fail-on", kind)]
     policy = with_fail_on(policy, fail_on)
-    results = with_causes(with_budgets((judge_again(result, policy) for result in recorded), policy))
+    results = with_causes(with_budgets((judge_again(result, policy, day) for result in recorded), policy))
     facts = replace(RunFacts.from_summary(before), as_of=day, calendar=calendar_facts(policy.calendar(), day))
     return JudgedRun(results, summarize(results, policy, facts), policy, shlex.join(options))
 

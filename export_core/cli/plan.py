@@ -35,8 +35,8 @@ _OPTIONS = (
     click.option(
         "--readers",
         metavar="READER,…",
-        help="window, all, newest, jaxlib releases (0.9.2), one with its jax (0.11.2-jax0.12.0.1), or a jaxlib wheel "
-        "file. [default: the policy's, else window]",
+        help="window, all, newest, deployed (the policy's places), jaxlib releases (0.9.2), one with its jax "
+        "(0.11.2-jax0.12.0.1), or a jaxlib wheel file. [default: the policy's, else window, with deployed]",
     ),
     click.option("--writers", metavar="V,V…", default="", help="Only goldens by these jaxlib releases. [default: all]"),
     click.option(
@@ -65,7 +65,8 @@ _OPTIONS = (
     click.option(
         "--only",
         type=click.Choice(["promised"]),
-        help="promised: only cells inside their window. [default: all selected cells]",
+        help="promised: only cells inside their window, and those of the policy's places (`deployed`). [default: all "
+        "selected cells]",
     ),
     wheels_option,
     index_option,
@@ -125,7 +126,7 @@ def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
     from export_core.matrix import Selection
 
     return Selection(
-        readers=policy.readers if values["readers"] is None else values["readers"],
+        readers=_own_readers(policy) if values["readers"] is None else values["readers"],
         platforms=comma_separated(values["platforms"]) or policy.spelled_platforms(),
         cases=tuple(values["cases"]),
         writers=comma_separated(values["writers"]),
@@ -135,6 +136,14 @@ def selection_of(policy: Policy, values: Mapping[str, Any]) -> Selection:
         targets=tuple(values["target"]),
         only=values["only"] or "",
     )
+
+
+def _own_readers(policy: Policy) -> str:
+    """The readers of the policy, with those of its places, which a group has anyway."""
+    from export_core.matrix.selection import DEPLOYED, GROUPS, Selection
+
+    has_places = {*GROUPS, DEPLOYED} & {*Selection(readers=policy.readers).named}
+    return policy.readers if has_places or not policy.deployed else f"{policy.readers},{DEPLOYED}"
 
 
 def run_options(values: Mapping[str, Any]) -> RunOptions:

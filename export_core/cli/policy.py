@@ -88,6 +88,7 @@ def check(policy_file: str | None, goldens: str | None, as_of: str | None) -> No
             (policy.numbers, "comparison rule"),
             (policy.allow, "allowed custom call"),
             *([(policy.budgets, "budget")] if policy.budgets else []),
+            *([(policy.deployed, "place")] if policy.deployed else []),
         )
     )
     echo(f"{file or 'no policy file here, every key has its default'}: {counts}; {len(stale)} expired")

@@ -23,7 +23,7 @@ from export_core.worker.protocol import Stage
 WORKS = (Verdict.PASS, Verdict.COMPILED)
 _BY_RELEASE = (Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT)
 """Verdicts whose message does not say what went wrong."""
-_WORST_JUDGEMENT = (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.KNOWN, Judgement.OUTSIDE)
+_WORST_JUDGEMENT = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.KNOWN, Judgement.OUTSIDE)
 
 
 class Cause(msgspec.Struct, frozen=True):

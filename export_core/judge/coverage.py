@@ -1,12 +1,16 @@
 """The coverage of a run: if no cell shows what it was asked to show, it is incomplete, whatever its cells say.
 
-Also what a run is only a part of, and whether anything was promised in it.
+Also which places of the policy it shows something about, what it is only a part of, and whether anything was promised.
 """
 
 from __future__ import annotations
 
+import datetime
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from export_core.judge.result import Judgement, Result, by_build_date
 from export_core.matrix import Verdict
@@ -14,6 +18,23 @@ from export_core.matrix.selection import Selection
 from export_core.phrases import few
 from export_core.policy import Policy, Required
 from export_core.policy.patterns import matches
+
+
+class PlaceSummary(msgspec.Struct, frozen=True):
+    """A place of the policy, and how its cells ended."""
+
+    name: str
+    """Its name."""
+    jaxlib: str
+    """The jaxlib that runs there."""
+    platform: str
+    """Its platform."""
+    until: datetime.date | None
+    """The last day of its obligation; null for no end."""
+    cells: int
+    """How many cells of the run it has."""
+    judgements: dict[str, int]
+    """These cells by judgement."""
 
 
 def must_run(result: Result, required: Required) -> bool:
@@ -54,9 +75,38 @@ def uncovered(results: Sequence[Result], required: Required, platforms: Sequence
     return missing
 
 
+def summaries_of(results: Iterable[Result], policy: Policy, as_of: datetime.date) -> list[PlaceSummary]:
+    """The places in force on a day, in the order of the policy."""
+    places = policy.places_on(as_of)
+    counts: dict[str, Counter[str]] = {place.name: Counter() for place in places}
+    for result in results:
+        for name in result.deployed:
+            if name in counts:
+                counts[name][str(result.judgement)] += 1
+    return [
+        PlaceSummary(
+            *(place.name, place.jaxlib, place.platform, place.until),
+            cells=counts[place.name].total(),
+            judgements=dict(sorted(counts[place.name].items())),
+        )
+        for place in places
+    ]
+
+
+def without_cells(places: Sequence[PlaceSummary], platforms: Sequence[str]) -> list[str]:
+    """A sentence for each place without a cell, in a run that had every golden. `platforms` were asked for."""
+    return [
+        f"deployed {place.name}: it has no cell, since no golden of its cases was exported for {place.platform}. "
+        "Correct the entry, or write such goldens."
+        for place in places
+        if not place.cells and place.platform in platforms
+    ]
+
+
 def nothing_promised(results: Sequence[Result], policy: Policy) -> str:
-    """A sentence where no cell of a run was promised, whatever happened to them; empty where one was."""
-    if not results or any(result.promised for result in results):
+    """A sentence where no cell of a run was promised or of a place, whatever happened to them; empty where one was."""
+    # A place of the policy is a reason to run it, as good as a promise.
+    if not results or any(result.promised or result.deployed for result in results):
         return ""
     windows = policy.windows
     what = (
@@ -81,7 +131,7 @@ def left_out(selection: Mapping[str, Any], policy: Policy, shard: str) -> str:
     if touching := selection.get("touching"):
         parts.append(f"only cells that jaxlib {touching} wrote or reads")
     if selection.get("only"):
-        parts.append("only promised cells")
+        parts.append("only promised cells" + (" and those of places" if policy.deployed else ""))
     readers = Selection(readers=selection.get("readers", policy.readers)).named
     if "all" not in readers and not {*Selection(readers=policy.readers).named} <= {*readers}:
         parts.append(f"only readers {few(readers)}")

@@ -21,7 +21,7 @@ from export_core.judge.retention import (
     retirement_day,
 )
 from export_core.phrases import plural
-from export_core.policy import CustomCallChange, KnownFailure, Policy, Quirk
+from export_core.policy import CustomCallChange, KnownFailure, Place, Policy, Quirk
 from export_core.releases import Calendar, Windows, promise
 
 
@@ -35,13 +35,17 @@ def forecast(
 ) -> Forecast:
     """Look ahead, with the goldens and releases that exist on `as_of`.
 
-    `deployed` are jaxlib versions in use beside those of the policy. Raises `ReleaseError` for one that does not exist
-    that day.
+    `deployed` are jaxlib versions in use beside those of the policy, or places of the policy, also such as are not in
+    force that day. Raises `ReleaseError` for one that does not exist that day.
     """
     calendar = calendar.as_of(as_of)
-    in_use = tuple(dict.fromkeys((*readers_in_use(policy), *deployed)))
-    # As if the policy named all of them: what is retained and retired depends on them too.
-    policy = replace(policy, retention=replace(policy.retention, deployed=in_use))
+    places = {place.name: place for place in policy.deployed}
+    versions = [places[name].jaxlib if name in places else name for name in deployed]
+    in_use = tuple(dict.fromkeys((*readers_in_use(policy, as_of), *versions)))
+    # As if the policy named all of them: what is retained and retired depends on them too. Places end by themselves.
+    own = tuple(dict.fromkeys((*policy.retention.deployed, *versions)))
+    policy = replace(policy, retention=replace(policy.retention, deployed=own))
+    here = [place for place in policy.deployed if place.name in deployed or place.in_force(as_of)]
     goldens = [golden for golden in goldens if golden.manifest.writer.built <= as_of]
     until = as_of + datetime.timedelta(days=days)
     events: dict[datetime.date, list[Event]] = defaultdict(list)
@@ -62,7 +66,7 @@ def forecast(
         goldens=len(goldens),
         cases=len({golden.manifest.case for golden in goldens}),
         generations=_generations(goldens, policy.window_lengths()),
-        deployed=tuple(_deployed_reader(version, calendar, policy.window_lengths()) for version in in_use),
+        deployed=tuple(_deployed_reader(version, calendar, policy.window_lengths(), here) for version in in_use),
         release=_obligations(goldens, policy, calendar, as_of),
         prunable=prunable,
         days=tuple(
@@ -84,6 +88,7 @@ def _dated_events(
     yield from _writer_events(goldens, windows)
     yield from _reader_events(goldens, policy, calendar, as_of)
     yield from _expiry_events(policy)
+    yield from _place_events(policy.deployed)
     for change in policy.custom_call_changes:
         yield from _custom_call_events(change, goldens, windows)
 
@@ -130,7 +135,7 @@ def _reader_events(
     written = sorted({golden.manifest.writer.built for golden in goldens})
     for version in live_readers(written, calendar, windows, as_of, ()):
         day = retirement_day(calendar.built(version), written, windows)
-        if day is not None and version not in policy.retention.deployed:
+        if day is not None and version not in readers_in_use(policy, as_of):
             text = (
                 f"reader {version} may be retired: no new jaxlib must run what it exports, "
                 "nor any golden that it is promised to run"
@@ -148,6 +153,14 @@ def _expiry_events(policy: Policy) -> Iterator[tuple[datetime.date, Event]]:
             text = f"last day of {entry_name(table, number, entry)}; from the next day on the exit code is 4"
             # By issue and scope: the number of an entry changes when another one is taken off the list.
             yield entry.expires, Event(Kind.EXPIRES, f"{entry.issue} {_scope(entry)}", text)
+
+
+def _place_events(places: Sequence[Place]) -> Iterator[tuple[datetime.date, Event]]:
+    for place in places:
+        if place.since is not None:
+            yield place.since, Event(Kind.PLACE, place.name, f"from this day on, place {place} must run its cases")
+        if place.until is not None:
+            yield place.until, Event(Kind.PLACE, place.name, f"the last day on which place {place} must run its cases")
 
 
 def _custom_call_events(
@@ -201,7 +214,7 @@ def _obligations(goldens: Sequence[Golden], policy: Policy, calendar: Calendar, 
     )
 
 
-def _deployed_reader(version: str, calendar: Calendar, windows: Windows) -> DeployedReader:
+def _deployed_reader(version: str, calendar: Calendar, windows: Windows, places: Sequence[Place]) -> DeployedReader:
     built, newest = calendar.built(version), calendar.newest()
     until = built + datetime.timedelta(days=windows.forward_days)
     writers = [release for release in calendar.versions() if calendar.built(release) <= until]
@@ -215,6 +228,7 @@ def _deployed_reader(version: str, calendar: Calendar, windows: Windows) -> Depl
         promised=promise(newest_built, built, windows).promised,
         days=(until - newest_built).days,
         last_writer=writers[-1] if writers else version,
+        places=tuple(place.name for place in places if place.jaxlib == version),
     )
 
 

@@ -13,7 +13,14 @@ import msgspec
 
 from export_core.judge.accepted import Accepted
 from export_core.judge.causes import Cause, causes_in, completed
-from export_core.judge.coverage import left_out, nothing_promised, uncovered
+from export_core.judge.coverage import (
+    PlaceSummary,
+    left_out,
+    nothing_promised,
+    summaries_of,
+    uncovered,
+    without_cells,
+)
 from export_core.judge.custom_calls import JudgedChange, judge_changes
 from export_core.judge.fail_on import failing_outside
 from export_core.judge.known import check_width, scope_of, stale_entries
@@ -28,7 +35,7 @@ from export_core.urls import without_credentials
 KEPT = 0
 """Every promise is kept."""
 BROKEN = 1
-"""A promise is broken, a budget is exceeded, or `fail_on` of the policy asks for it."""
+"""A promise is broken, a place does not run what it has to, a budget is exceeded, or `fail_on` asks for it."""
 BAD_INPUT = 2
 """Bad input: nothing was judged."""
 INCOMPLETE = 3
@@ -124,6 +131,8 @@ class Summary(msgspec.Struct, frozen=True):
     """The SHA-256 of results.jsonl."""
     promised: dict[str, int] = {}
     """The cells inside their window, by judgement."""
+    deployed: list[PlaceSummary] = []
+    """The places of the policy that are in force on that day, and how their cells ended."""
     causes: list[Cause] = []
     """What cells that fail have in common, the worst first."""
     known_issues: list[KnownIssue] = []
@@ -132,6 +141,10 @@ class Summary(msgspec.Struct, frozen=True):
     """What failed the run because `fail_on` of the policy asks for it."""
     identity: RunIdentity = RunIdentity()
     """What the run was a run of."""
+
+
+FAILING = (Judgement.BROKEN, Judgement.OWED, Judgement.COSTLY)
+"""Judgements of which one cell fails a run."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +208,9 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     # A shard cannot know what the others cover.
     platforms = [name.partition(":")[0] for name in facts.selection.get("platforms", ())]
     missing = [] if facts.shard else uncovered(results, policy.required, platforms)
+    places = summaries_of(results, policy, facts.as_of)
+    if whole:
+        missing += without_cells(places, platforms)
     unpromised = nothing_promised(results, policy)
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
     # Counting alone would take a result that is given twice for the one that is missing.
@@ -224,6 +240,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         unpromised=unpromised,
         partial=left_out(facts.selection, policy, str(facts.shard or "")),
         promised=_counted(result.judgement for result in results if result.promised),
+        deployed=places,
         causes=causes,
         known_issues=[issue for issue in known_issues(policy.known_issues) if issue.id in named] if named else [],
         identity=facts.identity,
@@ -242,8 +259,7 @@ def exit_code_of(summary: Summary) -> int:
     # Incomplete outranks broken: what did not run may be broken too. The report lists both.
     if summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE):
         return INCOMPLETE
-    failing = summary.judgements.get(Judgement.BROKEN) or summary.judgements.get(Judgement.COSTLY)
-    if failing or broken_changes(summary) or summary.failed_on:
+    if any(map(summary.judgements.get, FAILING)) or broken_changes(summary) or summary.failed_on:
         return BROKEN
     if summary.stale:
         return STALE

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,11 +14,12 @@ from export_core.artifact import Artifact, ArtifactError, read
 from export_core.artifact.foreseen import foreseen
 from export_core.judge.causes import WORKS
 from export_core.judge.coverage import must_run
-from export_core.judge.known import matching_entry
+from export_core.judge.known import EXCUSABLE, matching_entry
 from export_core.judge.result import Judgement, Result, reader_of, shared_cost, shared_timings, writer_of
 from export_core.judge.upstream import upstream_of
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.policy import Policy
+from export_core.policy.deployed import names_of
 from export_core.policy.known_issues import known_issues
 from export_core.releases import promise
 from export_core.releases.stable_targets import stable_targets
@@ -44,17 +47,24 @@ OUTSIDE = {
 }
 
 
-def judge_verdict(verdict: Verdict, *, promised: bool, required: bool = True) -> Judgement:
-    """The table. `required`: a cell that was not run is incomplete, also outside the window."""
-    if verdict is Verdict.NOT_RUN and required:
+def judge_verdict(
+    verdict: Verdict, *, promised: bool, required: bool = True, deployed: Sequence[str] = ()
+) -> Judgement:
+    """The table. `required`: a cell that was not run is incomplete, also outside the window.
+
+    `deployed` are places that need the cell: whatever fails there is at least owed.
+    """
+    if verdict is Verdict.NOT_RUN and (required or deployed):
         return Judgement.INCOMPLETE
-    return (INSIDE if promised else OUTSIDE)[verdict]
+    judgement = (INSIDE if promised else OUTSIDE)[verdict]
+    return Judgement.OWED if deployed and judgement is Judgement.OUTSIDE else judgement
 
 
-def judge(outcome: Outcome, policy: Policy, reproduce: str = "") -> Result:
-    """Judge an outcome by the two build dates, then by the policy's list of known failures.
+def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime.date | None = None) -> Result:
+    """Judge an outcome by the two build dates and the policy's places, then by its list of known failures.
 
-    `reproduce` is the shell command that runs just this cell again.
+    `reproduce` is the shell command that runs just this cell again. `as_of` is the day on which a place has to be in
+    force; without one, every place counts.
     """
     cell = outcome.cell
     manifest = cell.golden.manifest
@@ -98,15 +108,16 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "") -> Result:
     if result.verdict not in WORKS:
         shown = upstream_of(result, cell.golden.artifact, known_issues(policy.known_issues))
         result = msgspec.structs.replace(result, upstream=shown)
-    return judge_again(result, policy)
+    return judge_again(result, policy, as_of)
 
 
-def judge_again(result: Result, policy: Policy) -> Result:
-    """The same result under a policy's windows, known failures and requirements.
+def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = None) -> Result:
+    """The same result under a policy's windows, places, known failures and requirements. `as_of`: see `judge`.
 
     Whatever was planned is required to run, inside the window or not, unless the policy says otherwise of what is
-    outside.
+    outside and of no place.
     """
+    places = names_of(policy.deployed, result.case, result.reader.jaxlib, result.platform, as_of)
     window = promise(result.writer.built, result.reader.built, policy.window_lengths())
     judged = msgspec.structs.replace(
         result,
@@ -114,11 +125,14 @@ def judge_again(result: Result, policy: Policy) -> Result:
         days=window.days,
         promised=window.promised,
         promised_until=window.until,
-        judgement=judge_verdict(result.verdict, promised=window.promised, required=must_run(result, policy.required)),
+        deployed=places,
+        judgement=judge_verdict(
+            result.verdict, promised=window.promised, required=must_run(result, policy.required), deployed=places
+        ),
         exceeded=(),  # see `with_budgets`, which needs all results of a run
     )
     # Only what is broken can be excused: an entry never makes a bonus, or a cell that was not run, look better.
-    if judged.judgement is Judgement.BROKEN and matching_entry(judged, policy.known_failures) is not None:
+    if judged.judgement in EXCUSABLE and matching_entry(judged, policy.known_failures) is not None:
         return msgspec.structs.replace(judged, judgement=Judgement.KNOWN)
     return judged
 

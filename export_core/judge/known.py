@@ -14,6 +14,9 @@ from export_core.policy import Budget, KnownFailure, NumbersRule, Policy, Policy
 from export_core.policy.patterns import matches
 from export_core.worker.protocol import Stage
 
+EXCUSABLE = (Judgement.BROKEN, Judgement.OWED)
+"""What an entry may excuse."""
+
 
 class Scope(NamedTuple):
     """The properties of a cell by which an entry covers it; versions are of jaxlib."""
@@ -93,19 +96,20 @@ def stale_entries(results: Iterable[Result], policy: Policy, as_of: datetime.dat
 def _untruths(entry: KnownFailure, results: Sequence[Result], as_of: datetime.date, *, whole: bool) -> Iterator[str]:
     """What is no longer true of one known failure.
 
-    Outside the window only wrong numbers break a promise: no other cell there is one that an entry can be about.
+    Outside the window only wrong numbers break a promise, and only what a place needs is owed: no other cell there is
+    one that an entry can be about.
     """
-    excusable = (Judgement.BROKEN, Judgement.KNOWN)
+    excusable = (*EXCUSABLE, Judgement.KNOWN)
     matching = [
         result
         for result in results
-        if (result.promised or result.judgement in excusable) and covers(entry, scope_of(result))
+        if (result.promised or result.deployed or result.judgement in excusable) and covers(entry, scope_of(result))
     ]
     if (width := len({scope_of(result) for result in matching})) > entry.at_most:
         yield (
-            f"expected at most {entry.at_most} cells that it can excuse, found {width}, wrong numbers outside the "
-            f"window among them. Name cases, writers and readers more exactly, or say `at_most: {width}` and why in "
-            "`reason`."
+            f"expected at most {entry.at_most} cells that it can excuse, found {width}, wrong numbers or owed cells "
+            "outside the window among them. Name cases, writers and readers more exactly, or say "
+            f"`at_most: {width}` and why in `reason`."
         )
     if passing := [result for result in matching if _passes(entry, result)]:
         yield f"{len(passing)} of its cells pass now: {_cells(passing)}. Take them off the list."

@@ -42,6 +42,8 @@ class Judgement(StrEnum):
     """A broken cell that fails exactly as an entry of `known_failures` says."""
     COSTLY = "costly"
     """A promised cell works, and exceeds an entry of `budgets`."""
+    OWED = "owed"
+    """A cell of a place of `deployed` fails outside its window: an obligation of the policy is broken."""
     INCOMPLETE = "incomplete"
     """A cell was not run that had to run."""
 
@@ -211,6 +213,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """The id by which pytest knows the case, such as `tests/test_model.py::test_attention`."""
     upstream: str = ""
     """The id of the known upstream issue that it shows; empty for none, and for a cell that works."""
+    deployed: tuple[str, ...] = ()
+    """The names of the policy's places, in force on the day of the judgement, in which it has to run."""
     cause: str = ""
     """The id of its cause: cells with the same one fail alike. Empty for a cell that works, and until the run has
     ended."""
@@ -233,4 +237,4 @@ def shared_result(result: Result) -> Result:
     return msgspec.structs.replace(result, **parts, cost=cost, timings=timings)
 
 
-_SHARED = ("case", "golden", "writer", "reader", "message", "stderr", "custom_calls", "allowed", "test")
+_SHARED = ("case", "golden", "writer", "reader", "message", "stderr", "custom_calls", "allowed", "deployed", "test")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from export_core.goldens import Golden
 from export_core.judge.custom_calls import status_of
+from export_core.matrix.selection import WORDS
 from export_core.policy import CustomCallChange, Policy
 from export_core.policy.patterns import matches
 from export_core.releases import Calendar, Windows, promise
@@ -27,12 +28,13 @@ def leaves_window_on(written: datetime.date, windows: Windows) -> datetime.date:
     return written + datetime.timedelta(days=windows.backward_days + 1)
 
 
-def readers_in_use(policy: Policy) -> tuple[str, ...]:
-    """The jaxlib versions that the policy names as deployed, or as readers by number."""
-    # A wheel file is a candidate, which nobody has deployed; groups name nobody in particular.
+def readers_in_use(policy: Policy, day: datetime.date) -> tuple[str, ...]:
+    """The jaxlib versions that the policy names as deployed, in places on that day or at all, or as readers."""
+    # A wheel file is a candidate, which nobody has deployed; words name nobody in particular.
     names = (part.strip().partition("-jax")[0] for part in policy.readers.split(","))
-    versions = (part for part in names if part not in ("", "window", "all", "newest") and not part.endswith(".whl"))
-    return tuple(dict.fromkeys((*policy.retention.deployed, *versions)))
+    versions = (part for part in names if part not in ("", *WORDS) and not part.endswith(".whl"))
+    places = (place.jaxlib for place in policy.places_on(day))
+    return tuple(dict.fromkeys((*places, *policy.retention.deployed, *versions)))
 
 
 def retirement_day(reader: datetime.date, written: Sequence[datetime.date], windows: Windows) -> datetime.date | None:
@@ -65,13 +67,14 @@ def retention_status(
 ) -> list[RetentionStatus]:
     """Every golden with the reasons why it must stay on a day, in the order given.
 
-    A golden must stay while a jaxlib built that day must run it, while it is in the window of a live reader, while it
-    calls a custom-call target that may not be deleted yet, when it is pinned, and when it is its case's last by a
-    writer of its platform.
+    A golden must stay while a jaxlib built that day must run it, while it is in the window of a live reader, while a
+    place has to run its case, also one whose obligation has yet to begin, while it calls
+    a custom-call target that may not be deleted yet, when it is pinned, and when it is its case's last by a writer of
+    its platform.
     """
     windows = policy.window_lengths()
     written = sorted({golden.manifest.writer.built for golden in goldens})
-    live = live_readers(written, calendar, windows, day, readers_in_use(policy))
+    live = live_readers(written, calendar, windows, day, readers_in_use(policy, day))
     built = {version: calendar.built(version) for version in live}
     deletable = {change.old: deletion_day(change, goldens, windows) for change in policy.custom_call_changes}
     newest: dict[tuple[str, str], Golden] = {}
@@ -87,6 +90,11 @@ def retention_status(
             f"pinned: {pin.reason}"
             for pin in policy.retention.pinned
             if any(matches(golden.id, pattern) for pattern in pin.goldens)
+        ]
+        reasons += [
+            f"must run in place {place}"
+            for place in policy.deployed
+            if place.has_case(golden.manifest.case) and day <= (place.until or day)
         ]
         platform = golden.manifest.writer.platform
         if newest[golden.manifest.case, platform] is golden:

@@ -55,6 +55,11 @@ def unmatched_patterns(policy: Policy, goldens: Sequence[Golden], calendar: Cale
         for name in policy.platforms or ()
         if name not in names.platforms
     ]
+    unmatched += [
+        Unmatched(f"{place.location}: deployed {place.name}: cases: {pattern!r} matches no golden.".removeprefix(": "))
+        for place in policy.deployed
+        for pattern in _matching_none("cases", place.cases, names)
+    ]
     unmatched += _required(policy.required, names)
     unmatched += [
         Unmatched(f"tolerances.{name}: no golden was exported for {name}.")
@@ -182,6 +187,9 @@ def entries_that_name(policy: Policy, old: str, new: str, writers: Sequence[str]
     for number, budget in enumerate(policy.budgets):
         if any(_lost(pattern, old, new) for pattern in budget.cases):
             yield entry_name("budgets", number, budget)
+    for number, place in enumerate(policy.deployed):
+        if any(_lost(pattern, old, new) for pattern in place.cases):
+            yield f"{place.location}: deployed[{number}] ({place.name})".removeprefix(": ")
     for number, quirk in enumerate(policy.quirks):
         if quirk.case == old:
             yield entry_name("quirks", number, quirk)

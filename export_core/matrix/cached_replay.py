@@ -47,7 +47,7 @@ def replay_unknown(
     pytest-xdist; one of them runs each, and the others wait for its outcome.
     """
     known = _KnownOutcomes(cells, cache, environments, options)
-    unknown = sorted(cells, key=lambda cell: not cell.promised)  # promised cells first, as a replay does
+    unknown = sorted(cells, key=lambda cell: not cell.decides)  # in the order of a replay
     if options.cache:
         unknown = yield from known.stored(unknown, notify)
     if not unknown:

@@ -51,7 +51,7 @@ class Cell:
     """One golden, in one reader, on one platform.
 
     `target` is what it is compiled for where the platform is missing; None on a CPU. `promised`: its reader is inside
-    the window of its writer, so that it decides the gate; a replay runs such cells first.
+    the window of its writer. `deployed` are the names of the policy's places in which it has to run.
     """
 
     golden: Golden
@@ -60,6 +60,12 @@ class Cell:
     mode: Mode = Mode.RUN
     target: Target | None = None
     promised: bool = False
+    deployed: tuple[str, ...] = ()
+
+    @property
+    def decides(self) -> bool:
+        """Whether the gate depends on it: a replay runs such cells first."""
+        return self.promised or bool(self.deployed)
 
     @property
     def key(self) -> CellKey:

@@ -8,15 +8,15 @@ from export_core.environments.placement import Placement
 from export_core.matrix.cell import Cell
 
 
-def promised_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -> list[list[Cell]]:
-    """Cells in groups of one placement: the promised ones of all placements, then the others of each.
+def deciding_first(cells: Sequence[Cell], execution: Callable[[Cell], object]) -> list[list[Cell]]:
+    """Cells in groups of one placement: those that decide the gate, of all placements, then the others of each.
 
-    The gate's answer must not wait for cells that it does not depend on. A cell that runs the same as a promised one of
+    The gate's answer must not wait for cells that it does not depend on. A cell that runs the same as a deciding one of
     its placement, which `execution` names, is in that one's group: what runs the same is run once.
     """
     named = [(cell, (cell.placement, execution(cell))) for cell in cells]
-    promised = {name for cell, name in named if cell.promised}
+    deciding = {name for cell, name in named if cell.decides}
     groups: dict[tuple[bool, Placement], list[Cell]] = {}
-    for cell, name in sorted(named, key=lambda pair: pair[1] not in promised):
-        groups.setdefault((name in promised, name[0]), []).append(cell)
+    for cell, name in sorted(named, key=lambda pair: pair[1] not in deciding):
+        groups.setdefault((name in deciding, name[0]), []).append(cell)
     return list(groups.values())

@@ -15,6 +15,8 @@ from export_core.goldens.dates import check_dates
 from export_core.matrix.cell import Cell
 from export_core.matrix.errors import MatrixError
 from export_core.matrix.selection import PROMISED, Readers, Selection, choose_readers, known_releases
+from export_core.policy import Place
+from export_core.policy.deployed import names_of
 from export_core.releases import Calendar, Release, Windows, promise
 
 
@@ -57,8 +59,11 @@ def make_plan(
     selection: Selection,
     as_of: datetime.date,
     user_code: UserCode | None = None,
+    places: Sequence[Place] = (),
 ) -> Plan:
     """Plan every selected golden in every selected reader, as of a day.
+
+    `places` are those of the policy in force on that day: what has to run there is planned too.
 
     Raises `MatrixError` when nothing is left to run, since an empty plan must never look like a success; `CompareError`
     for a comparator that does not exist (a user's own is imported, by `user_code` or in a process for this plan alone);
@@ -75,9 +80,10 @@ def make_plan(
     with opened(user_code) as code:
         for name in dict.fromkeys(golden.manifest.comparison.compare for golden in chosen):
             code.check(name)
-    readers = choose_readers(selection, known, windows, [golden.manifest.writer.built for golden in chosen], as_of)
+    written = [golden.manifest.writer.built for golden in chosen]
+    readers = choose_readers(selection, known, windows, written, as_of, places)
     return Plan(
-        _cells(chosen, readers, modes, selection, windows),
+        _cells(chosen, readers, modes, selection, windows, places),
         as_of,
         readers.calendar,
         selection,
@@ -93,16 +99,27 @@ def is_promised(golden: Golden, reader: Release, windows: Windows) -> bool:
     return promise(golden.manifest.writer.built, reader.built, windows).promised
 
 
+def places_of(golden: Golden, reader: Release, platform: str, places: Sequence[Place]) -> tuple[str, ...]:
+    """The names of those of these places in which a golden has to run, in this reader on this platform."""
+    return names_of(places, golden.manifest.case, reader.jaxlib, platform, None)
+
+
 def _cells(
-    goldens: Sequence[Golden], readers: Readers, modes: Mapping[str, Mode], selection: Selection, windows: Windows
+    goldens: Sequence[Golden],
+    readers: Readers,
+    modes: Mapping[str, Mode],
+    selection: Selection,
+    windows: Windows,
+    places: Sequence[Place],
 ) -> tuple[Cell, ...]:
-    """The cells of these goldens. Raises `MatrixError` if there is none."""
+    """The cells of these goldens; `places` are those in force. Raises `MatrixError` if there is none."""
     targets = parse_targets(selection.targets)
     # By reader first: a replay takes environments in the order of the cells, and each is built once.
     cells = [
         Cell(
             *(golden, reader, platform, _mode(golden, platform, mode), targets.get(platform)),
             promised=is_promised(golden, reader, windows),
+            deployed=places_of(golden, reader, platform, places),
         )
         for reader in readers.chosen
         for golden in goldens
@@ -114,6 +131,12 @@ def _cells(
             f"The plan is empty: the {len(goldens)} selected goldens were exported for {_platforms(goldens)}, and none "
             f"for {', '.join(modes)}. Choose other --platforms, or export for more: platforms= of the marker."
         )
+    cells = [cell for cell in cells if cell.deployed or cell.reader not in readers.for_places]
+    if not cells:
+        raise MatrixError(
+            "The plan is empty: no selected golden is of a case that a place of the policy (`deployed`) has to run. "
+            "Name other --readers or --cases."
+        )
     if readers.touching is not None:
         cells = [cell for cell in cells if _touches(cell, readers.touching)]
         if not cells:
@@ -122,7 +145,7 @@ def _cells(
                 f"{readers.touching.jaxlib}, and it is not among the readers. Leave out --readers, or name it there."
             )
     if selection.only == PROMISED:
-        outside, cells = len(cells), [cell for cell in cells if cell.promised]
+        outside, cells = len(cells), [cell for cell in cells if cell.decides]
         if not cells:
             raise MatrixError(
                 f"The plan is empty: --only {PROMISED}: none of the {outside} selected cells is inside its window. "

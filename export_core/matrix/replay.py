@@ -21,7 +21,7 @@ from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.checks import request_of
 from export_core.matrix.content_keys import ExecutionKeys
 from export_core.matrix.limits import ReplayOptions
-from export_core.matrix.order import promised_first
+from export_core.matrix.order import deciding_first
 from export_core.matrix.outcomes import machine_fault, not_run, outcome_of
 from export_core.matrix.repairs import SUSPICIOUS, Repairs
 from export_core.scratch import remove_abandoned, scratch_folder
@@ -122,7 +122,7 @@ class _Replay:
 
     def outcomes(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
         """One outcome for each cell. Environments are built while the cells of others run."""
-        groups = promised_first(cells, self._execution)
+        groups = deciding_first(cells, self._execution)
         # Two pools: in a single one, all environments would be built before the first cell runs.
         builders = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="environment")
         runners = ThreadPoolExecutor(self.limits.jobs, thread_name_prefix="reader")

@@ -12,6 +12,7 @@ from typing import Any
 from export_core.environments.environment import Sources
 from export_core.matrix.errors import MatrixError
 from export_core.phrases import did_you_mean
+from export_core.policy.deployed import Place
 from export_core.releases import Calendar, JaxlibRelease, JaxRelease, Release, Windows, promise
 from export_core.releases.calendar import date_in_version, version_key
 from export_core.releases.contradictions import NIGHTLY_DAYS
@@ -20,6 +21,9 @@ from export_core.urls import without_credentials
 
 GROUPS = ("window", "all")
 NEWEST = "newest"
+DEPLOYED = "deployed"
+WORDS = (*GROUPS, NEWEST, DEPLOYED)
+"""What names readers beside releases."""
 PROMISED = "promised"
 # The jax part has no slash or dash: a wheel's path may have "-jax0" in the name of a folder.
 _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
@@ -30,8 +34,8 @@ class Selection:
     """What a run is asked for."""
 
     readers: str = "window"
-    """With commas: `window`, `all`, `newest`, a jaxlib version, one with its jax (`0.11.2-jax0.12.0.1`), or the path of
-    a jaxlib wheel."""
+    """With commas: `window`, `all`, `newest`, `deployed`, a jaxlib version, one with its jax (`0.11.2-jax0.12.0.1`), or
+    the path of a jaxlib wheel."""
     platforms: tuple[str, ...] = ("cpu",)
     """Platforms, also with a mode: `cuda:run`."""
     cases: tuple[str, ...] = ()
@@ -74,13 +78,17 @@ class Selection:
 
 @dataclass(frozen=True)
 class Readers:
-    """The readers of a selection, and where they come from. `spelled` says how a person names each of them."""
+    """The readers of a selection, and where they come from. `spelled` says how a person names each of them.
+
+    `for_places` are those of `chosen` that only run what the policy's places have to run.
+    """
 
     chosen: tuple[Release, ...]
     touching: Release | None
     calendar: Calendar
     sources: Sources
     spelled: dict[Release, str]
+    for_places: frozenset[Release] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -100,12 +108,12 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
     """
     # No release is called by letters alone.
     for text in selection.named or (selection.readers,):
-        if text not in (*GROUPS, NEWEST) and not any(letter.isdigit() for letter in text):
+        if text not in WORDS and not any(letter.isdigit() for letter in text):
             raise MatrixError(
-                "--readers: expected window, all, newest or jaxlib versions such as 0.9.2,0.12.0.1, "
-                f"found {text!r}.{did_you_mean(text, (*GROUPS, NEWEST))}"
+                "--readers: expected window, all, newest, deployed or jaxlib versions such as 0.9.2,0.12.0.1, "
+                f"found {text!r}.{did_you_mean(text, WORDS)}"
             )
-    named = [text for text in (*selection.named, selection.touching) if text and text not in (*GROUPS, NEWEST)]
+    named = [text for text in (*selection.named, selection.touching) if text and text not in WORDS]
     files = {text: _read_jaxlib_wheel(path) for text in named if (path := _split_pair(text)[0]).endswith(".whl")}
     wheels = tuple(wheel for folder in selection.wheels for wheel in wheels_in(Path(folder)))
     known = with_wheels(calendar, (*files.values(), *wheels))
@@ -129,11 +137,17 @@ def known_releases(selection: Selection, calendar: Calendar) -> KnownReleases:
 
 
 def choose_readers(
-    selection: Selection, known: KnownReleases, windows: Windows, written: Iterable[datetime.date], as_of: datetime.date
+    selection: Selection,
+    known: KnownReleases,
+    windows: Windows,
+    written: Iterable[datetime.date],
+    as_of: datetime.date,
+    places: Sequence[Place] = (),
 ) -> Readers:
     """The readers of a selection for goldens written on these build dates, oldest build first, as of a day.
 
-    Raises `ReleaseError` for a reader that does not exist, cannot be dated or is a pair that jax refuses.
+    `places` are those of the policy that are in force that day. Raises `ReleaseError` for a reader that does not exist,
+    cannot be dated or is a pair that jax refuses, and `MatrixError` where `deployed` alone names none.
     """
     files = known.files
     existing = known.calendar.as_of(as_of)
@@ -150,15 +164,24 @@ def choose_readers(
             spelled |= {existing.release(version): version for version in existing.versions()}
         elif text == "window":
             spelled |= {existing.release(version): version for version in window_readers(written, existing, windows)}
-        else:
+        elif text != DEPLOYED:
             spelled[single(text)] = text
+    for_places: dict[Release, str] = {}
+    if not {*GROUPS, DEPLOYED}.isdisjoint(selection.named):
+        releases = (existing.release(place.jaxlib) for place in places)
+        for_places = {release: release.jaxlib for release in releases if release not in spelled}
+    if not spelled and not for_places:
+        raise MatrixError(
+            f"--readers {selection.readers}: no place of the policy (`deployed`) is in force on {as_of}. Name readers."
+        )
+    spelled |= for_places
     touching = single(selection.touching) if selection.touching else None
     # A candidate that the group lacks would otherwise be tested as a writer only.
     if touching and any(part in GROUPS for part in selection.named):
         spelled.setdefault(touching, selection.touching)
     chosen = sorted(spelled, key=lambda release: (release.built, version_key(release.jaxlib), version_key(release.jax)))
     sources = Sources(tuple(dict.fromkeys(files.values())), known.wheels, selection.indexes)
-    return Readers(tuple(chosen), touching, existing, sources, spelled)
+    return Readers(tuple(chosen), touching, existing, sources, spelled, frozenset(for_places) - {touching})
 
 
 def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows: Windows) -> list[str]:

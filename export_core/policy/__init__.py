@@ -1,6 +1,7 @@
 """The policy of a project, what it asks of its goldens: export_compat.yaml, or [tool.jaxexport] in pyproject.toml."""
 
 from export_core.policy.budgets import Budget
+from export_core.policy.deployed import Place
 from export_core.policy.entries import (
     CustomCallChange,
     ExtraReleases,
@@ -33,6 +34,7 @@ __all__ = [
     "KnownFailure",
     "NumbersRule",
     "Pin",
+    "Place",
     "PlatformMode",
     "Policy",
     "PolicyError",

@@ -180,7 +180,8 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deployed: Annotated[
         tuple[str, ...],
         Meta(
-            description="jaxlib versions that are in use: goldens in their windows stay, and the forecast covers them."
+            description="jaxlib versions that are in use and owe nothing, unlike those of the policy's `deployed`: "
+            "goldens in their windows stay, and the forecast covers them."
         ),
     ] = ()
     pinned: Annotated[tuple[Pin, ...], Meta(description="Goldens that are never pruned.")] = ()

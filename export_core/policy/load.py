@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.policy.deployed import problems_of_releases
 from export_core.policy.entries import ExtraReleases
 from export_core.policy.errors import PolicyError
 from export_core.policy.model import LOCATED, Policy
@@ -84,7 +85,11 @@ def load_policy(file: Path) -> Policy:
     Raises `PolicyError` naming the file, the line, the key and what was expected.
     """
     policy, source = read_policy(file)
-    return _with_releases(policy, source, file.with_name(RELEASES))
+    policy = _with_releases(policy, source, file.with_name(RELEASES))
+    # Only now: a place may have a release that the file beside the policy adds.
+    if policy.deployed and (wrong := list(problems_of_releases(policy.deployed, policy.calendar()))):
+        raise source.error(wrong)
+    return policy
 
 
 def read_policy(file: Path) -> tuple[Policy, PolicySource]:

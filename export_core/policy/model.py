@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from export_core.policy.budgets import Budget
+from export_core.policy.deployed import Place
 from export_core.policy.entries import (
     CustomCallChange,
     ExtraReleases,
@@ -25,7 +27,7 @@ from export_core.tolerances import Tolerance
 
 PlatformMode = Literal["auto", "run", "compile"]
 
-LOCATED = ("known_failures", "quirks", "numbers", "budgets")
+LOCATED = ("known_failures", "quirks", "numbers", "budgets", "deployed")
 """Tables whose entries know where in the file they are: a stale entry is reported with its line."""
 
 # A file may have these values in several forms. `__post_init__` turns them into one, and the types for mypy name only
@@ -49,8 +51,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Readers,
         Meta(
             description="What a matrix replays goldens in: `window`, which is every release with a promised cell here, "
-            "the newest, and the one just before each writer; `all`; `newest`; or jaxlib versions. A list, or with "
-            "commas."
+            "the newest, the one just before each writer, and those of `deployed`; `all`; `newest`; `deployed`; or "
+            "jaxlib versions. A list, or with commas."
         ),
     ] = "window"
     platforms: Annotated[
@@ -60,6 +62,13 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "auto (run where this machine can)."
         ),
     ] = None
+    deployed: Annotated[
+        tuple[Place, ...],
+        Meta(
+            description="Places where artifacts have to run, whatever the window says: a cell of one that fails "
+            "outside its window is `owed`, which fails a run."
+        ),
+    ] = ()
     required: Annotated[Required, Meta(description="What a run must cover; without it, it is incomplete.")] = Required()
     unpromised: Annotated[
         str | None,
@@ -162,6 +171,12 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The platforms to replay on, as --platforms takes them: ``cpu``, ``cuda:run``."""
         wanted = self.platforms or {"cpu": "auto"}
         return tuple(name if mode == "auto" else f"{name}:{mode}" for name, mode in wanted.items())
+
+    def places_on(self, day: datetime.date) -> tuple[Place, ...]:
+        """The places in force on a day. One whose release was not built by then runs nothing yet."""
+        places = [place for place in self.deployed if place.in_force(day)]
+        there = self.calendar().as_of(day).jaxlib if places else {}
+        return tuple(place for place in places if place.jaxlib in there)
 
     def calendar(self) -> Calendar:
         """The shipped calendar with this project's own releases.

@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 from export_core.phrases import did_you_mean
 from export_core.policy.budgets import FIGURES, LIMITS, Budget
+from export_core.policy.deployed import problems_of_places
 from export_core.policy.entries import CustomCallChange, KnownFailure, Quirk
 from export_core.policy.model import Policy
 from export_core.policy.numbers import NumbersRule
@@ -50,9 +51,15 @@ def problems(policy: Policy) -> Problems:
         if not 0 <= (days := getattr(policy.windows, name)) <= LONGEST_WINDOW:
             yield ("windows", name), f"expected 0 to {LONGEST_WINDOW} days, found {days}."
     if not any(reader.strip() for reader in policy.readers.split(",")):
-        yield ("readers",), "expected window, all, newest or jaxlib versions, found none."
+        yield ("readers",), "expected window, all, newest, deployed or jaxlib versions, found none."
     if policy.platforms is not None:
         yield from _platforms(("platforms",), tuple(policy.platforms), least=1)
+    yield from problems_of_places(policy.deployed, policy.platforms or ("cpu",))
+    for number, place in enumerate(policy.deployed):
+        for name in ("since", "until"):
+            if (day := getattr(place, name)) is not None:
+                yield from _day(("deployed", number, name), day)
+        yield from _patterns(("deployed", number, "cases"), place.cases, least=1)
     yield from _required(policy)
     if policy.unpromised is not None:
         yield from _text(("unpromised",), policy.unpromised)

@@ -16,7 +16,7 @@ from export_core.matrix.cell import Cell, CellKey, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.content_keys import ExecutionKeys
 from export_core.matrix.limits import ReplayOptions
-from export_core.matrix.order import promised_first
+from export_core.matrix.order import deciding_first
 from export_core.matrix.outcomes import not_run
 from export_core.matrix.replay import Notify, no_notes
 from export_core.remote.cluster import Cluster
@@ -98,7 +98,7 @@ class _Dispatch:
     def outcomes(self, cells: Sequence[Cell]) -> Outcomes:
         """One outcome for each cell."""
         audited = yield from self._audit(cells)
-        for group in promised_first(audited, ExecutionKeys(self.options.limits).of):
+        for group in deciding_first(audited, ExecutionKeys(self.options.limits).of):
             for batch in batches(group):
                 self._wait(_Batch(batch))
         try:

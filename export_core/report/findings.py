@@ -20,6 +20,7 @@ from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.cost_findings import cost_findings
 from export_core.report.finding import Finding
+from export_core.report.places_wording import places_lines
 from export_core.report.wording import (
     NEXT_STEPS,
     VERDICT_PHRASES,
@@ -35,6 +36,7 @@ from export_core.report.wording import (
 _UNFIT = "This is no broken promise: the golden's own writer cannot replay it{}."
 _TITLES = {
     Judgement.BROKEN: (0, "BROKEN PROMISE"),
+    Judgement.OWED: (0, "OWED"),
     Judgement.INCOMPLETE: (1, "INCOMPLETE"),
     Judgement.KNOWN: (4, "known failure"),
     Judgement.OUTSIDE: (5, "outside the window"),
@@ -53,6 +55,7 @@ def findings(results: Sequence[Result], summary: Summary, folder: Path | None = 
         0, "BROKEN PROMISE", [text for change in summary.custom_call_changes for text in change.broken]
     )
     collected += cost_findings(results, summary)
+    collected += _of_the_run(7, "place", places_lines(summary))
     collected += _of_the_run(0, "FAIL ON", [f"{text}." for text in summary.failed_on])
     collected += _of_the_run(1, "INCOMPLETE", summary.uncovered)
     collected += _of_the_run(1, "NOTHING PROMISED", [summary.unpromised] if summary.unpromised else [])
@@ -91,17 +94,19 @@ def cells_of(some: Sequence[Finding], summary: Summary | None = None) -> str:
 
 
 def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
-    """The finding for one broken or costly cell: a broken promise, if its reader differs from a writer that worked.
+    """The finding for one broken, owed or costly cell: a broken promise, if its reader is not a writer that failed.
 
     `issues` are the known upstream issues, of which it may show one.
     """
     if result.judgement is Judgement.COSTLY:
         return Finding((0, 0), "OVER BUDGET", cell_sentence(result), tuple(evidence(result)), (result,))
+    owed = result.judgement is Judgement.OWED
     issue = next((issue for issue in issues if issue.id == result.upstream), None)
     unfit = is_own_writer(result) and issue is None
     sentence = " ".join(filter(None, (cell_sentence(result), _UNFIT.format("") if unfit else "")))
     details = (("known as", _issue_text(issue)), *evidence(result), ("to do", issue.todo if issue else ""))
-    return Finding((0, 0), "NOT REPLAYABLE" if unfit else "BROKEN PROMISE", sentence, details, (result,))
+    title = "NOT REPLAYABLE" if unfit else "OWED" if owed else "BROKEN PROMISE"
+    return Finding((0, 0), title, sentence, details, (result,))
 
 
 def _by_cause(results: Sequence[Result], summary: Summary, folder: Path | None) -> list[Finding]:
@@ -182,9 +187,10 @@ def _entry_text(example: Result, policy: Policy) -> str:
 def _to_do(cause: Cause, issue: KnownIssue | None, folder: Path | None) -> str:
     if issue:
         return issue.todo
-    if cause.judgement not in (Judgement.BROKEN, Judgement.INCOMPLETE):
+    if cause.judgement not in (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE):
         return ""
-    return NEXT_STEPS["not_replayable" if cause.not_replayable else str(cause.verdict)].format(named_folder(folder))
+    step = "not_replayable" if cause.not_replayable else str(cause.judgement)
+    return NEXT_STEPS.get(step, NEXT_STEPS[cause.verdict]).format(named_folder(folder))
 
 
 def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[str, str]]:

@@ -30,6 +30,13 @@ readers: window
 
 # Platforms to export for and to replay on: run, compile (where there is no such hardware), or auto.
 {platforms}
+# Places where artifacts have to run, whatever the window says: what fails there is owed, which fails a run.
+# deployed:
+#   - name: serving
+#     jaxlib: "0.9.2"
+#     until: 2026-12-31            # the last day; since, platform and cases are optional too
+#     cases: [tests.test_model.*]
+
 # A run that does not cover this is incomplete (exit code 3), even if its options asked for less.
 required:
   platforms: [cpu]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from export_core.escaping import printable, shown
 from export_core.judge import Judgement, Result, Summary
-from export_core.judge.known import Scope, scope_of
+from export_core.judge.known import EXCUSABLE, Scope, scope_of
 from export_core.matrix import Verdict
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.errors import ReportError
@@ -32,15 +32,19 @@ class _Failure:
 
 
 def proposal(results: Sequence[Result], summary: Summary) -> str:
-    """The entries as YAML; empty where no promise is broken. Reason, owner, issue and expiry are left to be written.
+    """The entries as YAML; empty where nothing is broken or owed. Reason, owner, issue and expiry are left open.
 
     Raises `ReportError` for a part of a run: cells that it did not see may fail in another way, or not at all.
     """
     if missing := _missing_part(summary):
         raise ReportError(f"--propose: expected a whole run whose cells all ran, found {missing}.")
-    broken = [result for result in results if result.judgement is Judgement.BROKEN]
+    broken = [result for result in results if result.judgement in EXCUSABLE]
     # A scope has no jax: two readers with one jaxlib are one cell to an entry.
-    others = {scope_of(result) for result in results if result.promised and result.judgement is not Judgement.BROKEN}
+    others = {
+        scope_of(result)
+        for result in results
+        if (result.promised or result.deployed) and result.judgement not in EXCUSABLE
+    }
     built = {release.jaxlib: release.built for result in broken for release in (result.writer, result.reader)}
     issues = {issue.id: issue for issue in summary.known_issues}
     entries = [

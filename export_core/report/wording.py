@@ -13,9 +13,10 @@ from export_core.judge import Judgement, Result, Summary
 from export_core.judge.causes import Cause
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Verdict
-from export_core.phrases import plural
+from export_core.phrases import few, plural
 from export_core.releases import Direction
 from export_core.report.cost_wording import limits_line
+from export_core.report.places_wording import needed_facts, owed_facts
 from export_core.run_options import RESULTS
 
 VERDICT_PHRASES = {
@@ -53,12 +54,15 @@ NEXT_STEPS = {
     "crash": "Run the command below. If a release is to blame, report it to JAX; `jaxexport judge --propose` prints "
     "an entry for the list of known failures.",
     "timeout": "Run it alone with a larger --timeout: a busy machine and an endless compilation look alike.",
+    "owed": "Do not deploy it there: export it with a release that this one reads (`jaxexport inspect FILE`), convert "
+    "it, or upgrade the place; `jaxexport can-i-deploy` names the first release that runs it.",
     "not_run": "Mend what the message names, then `jaxexport matrix --resume` or the same command again.",
 }
-"""What to do about a broken or an incomplete cell of each verdict; ``{}`` is `named_folder`."""
+"""What to do about a broken or an incomplete cell of each verdict, and one that is owed; ``{}`` is `named_folder`."""
 
 JUDGEMENT_MEANINGS = {
     Judgement.BROKEN: "promised, and it fails; or wrong numbers on any date",
+    Judgement.OWED: "not promised, and it fails in a place where it is deployed",
     Judgement.INCOMPLETE: "has no result",
     Judgement.COSTLY: "promised, and it works, but costs more than a budget allows",
     Judgement.KNOWN: "promised, and it fails exactly as the list of known failures says",
@@ -72,8 +76,8 @@ LEGEND = (
     "ok agrees · num different numbers · ref refused · err error · sig killed by a signal · time timed out · - not "
     "run\n"
     "comp compiled only: nothing ran\n"
-    "[..] outside the window · ! broken promise · $ over a budget · k known failure · ~ flaky: had another verdict "
-    "last time"
+    "[..] outside the window · ! broken promise · o owed to a place · $ over a budget · k known failure\n"
+    "~ flaky: had another verdict last time"
 )
 
 _LONGEST_LINE = 300
@@ -132,8 +136,8 @@ def headline(summary: Summary) -> tuple[str, str]:
 def _verdict_of_run(summary: Summary) -> tuple[str, str]:
     """The word for an exit code, and the numbers behind it."""
     promised, kept = sum(summary.promised.values()), summary.promised.get(Judgement.KEPT, 0)
-    broken = _broken_facts(summary)
-    costly = _costly_facts(summary)
+    failing = {"broken": _broken_facts(summary), "owed": owed_facts(summary), "costly": _costly_facts(summary)}
+    also = [f"{name}: {facts}" for name, facts in failing.items() if facts]
     if promised_nothing(summary):
         return "NOTHING PROMISED", "every cell is outside its window"
     if summary.exit_code == 3:
@@ -142,15 +146,15 @@ def _verdict_of_run(summary: Summary) -> tuple[str, str]:
         what = f"{missing:,} of {summary.planned:,} planned cells have no result that counts"
         if not missing:
             what = "the run does not cover what it must" if summary.uncovered else "no promise was tested"
-        also = [f"broken: {broken}" if broken else "", f"costly: {costly}" if costly else ""]
-        return "INCOMPLETE", "; ".join(filter(None, (what, *also)))
+        return "INCOMPLETE", "; ".join((what, *also))
     if summary.exit_code == 1:
         # Without a broken promise, a run fails by what the policy asks for in addition.
-        name = "BROKEN" if broken else "COSTLY" if costly else "FAILED"
-        also_costly = f"costly: {costly}" if broken and costly else costly
-        return name, "; ".join(filter(None, (broken, also_costly, *summary.failed_on)))
+        name, _, facts = also[0].partition(": ") if also else ("failed", "", "")
+        return name.upper(), "; ".join(filter(None, (facts, *also[1:], *summary.failed_on)))
     counted = "the 1 promised cell" if promised == 1 else f"all {promised:,} promised cells"
     all_kept = counted if kept == promised else f"{kept:,} of {plural(promised, 'promised cell')}"
+    if needed := needed_facts(summary):
+        all_kept = f"{all_kept}, and {needed}" if promised else needed
     if summary.exit_code == 4:
         return "STALE LIST", f"{plural(len(summary.stale), 'defect')} in the list of known failures; kept: {all_kept}"
     return "KEPT", all_kept
@@ -176,8 +180,8 @@ def _costly_facts(summary: Summary) -> str:
 
 
 def _readers_affected(summary: Summary) -> str:
-    """The oldest and the newest reader in which something is broken; empty where nothing is."""
-    broken = [cause for cause in summary.causes if cause.judgement is Judgement.BROKEN]
+    """The oldest and the newest reader in which something is broken or owed; empty where nothing is."""
+    broken = [cause for cause in summary.causes if cause.judgement in (Judgement.BROKEN, Judgement.OWED)]
     if not broken:
         return ""
     oldest = min((cause.first_reader for cause in broken), key=lambda reader: reader.date_order).jaxlib
@@ -232,8 +236,9 @@ def cell_mark(result: Result) -> str:
 
 
 def judgement_mark(result: Result) -> str:
-    """What follows the verdict in a table: ``!`` for broken, ``$`` for costly, ``k`` for known, ``~`` for flaky."""
-    mark = {Judgement.BROKEN: "!", Judgement.COSTLY: "$", Judgement.KNOWN: "k"}.get(result.judgement, "")
+    """What follows the verdict in a table: ``!`` broken, ``o`` owed, ``$`` costly, ``k`` known, ``~`` flaky."""
+    marks = {Judgement.BROKEN: "!", Judgement.OWED: "o", Judgement.COSTLY: "$", Judgement.KNOWN: "k"}
+    mark = marks.get(result.judgement, "")
     return mark + ("~" if result.flaky else "")
 
 
@@ -280,6 +285,8 @@ def cell_sentence(result: Result) -> str:
     suffix = ""
     if result.verdict is Verdict.NUMERICS and not result.promised:
         suffix = ", which breaks the promise outside the window too"
+    if result.judgement is Judgement.OWED:
+        suffix = f", and place {few(result.deployed)} must run it"
     if result.judgement is Judgement.COSTLY:
         suffix = ", but costs more than a budget allows"
     return f"{writer_and_reader(result)}, {VERDICT_PHRASES[result.verdict]}{suffix}."
@@ -303,6 +310,7 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
     """
     return [
         ("window", window_line(result)),
+        ("deployed", ", ".join(result.deployed)),
         ("stage", str(result.stage)),
         *([("mode", "compiled only: nothing ran")] if result.mode is Mode.COMPILE else []),
         ("message", result.message or str(result.verdict)),

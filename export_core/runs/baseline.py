@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,13 +26,14 @@ from export_core.runs.errors import IncompleteResults, RunError
 from export_core.runs.plan_record import PlanRecord, plan_of
 from export_core.runs.results import policy_of, read_run
 
-_WORKS, _ACCEPTED, _COSTLY, _BROKEN, _NO_RESULT = range(5)
+_WORKS, _ACCEPTED, _COSTLY, _OWED, _BROKEN, _NO_RESULT = range(6)
 _LEVELS = {
     Judgement.KEPT: _WORKS,
     Judgement.BONUS: _WORKS,
     Judgement.KNOWN: _ACCEPTED,
     Judgement.OUTSIDE: _ACCEPTED,
     Judgement.COSTLY: _COSTLY,
+    Judgement.OWED: _OWED,
     Judgement.BROKEN: _BROKEN,
     Judgement.INCOMPLETE: _NO_RESULT,
 }
@@ -124,7 +126,7 @@ def compare_with_baseline(
     """
     if folder.resolve() == baseline.resolve():
         raise RunError(f"--baseline {baseline}: expected an earlier run, found the one that is judged.")
-    before, old, rejudged = _judged_baseline(baseline, policy)
+    before, old, rejudged = _judged_baseline(baseline, policy, summary.as_of)
     if (grown := with_budgets(results, policy, old)) != results:
         results, summary = grown, summarize(grown, policy, RunFacts.from_summary(summary))
     # Of runs without a common cell, everything would be new or gone, and nothing worse.
@@ -154,15 +156,14 @@ def compare_with_baseline(
     return BaselineDifference(before, summary, cells, caveats, results)
 
 
-def _judged_baseline(folder: Path, policy: Policy) -> tuple[Summary, dict[CellKey, Result], int]:
-    """The summary of a baseline, its results judged by `policy`, and how many judgements that changes."""
+def _judged_baseline(folder: Path, policy: Policy, as_of: datetime.date) -> tuple[Summary, dict[CellKey, Result], int]:
+    """The summary of a baseline, its results judged by `policy` as of a day, and how many judgements that changes."""
     try:
         results, summary, _ = read_run(folder)
     except IncompleteResults as error:  # the new run is not incomplete because of it
         raise RunError(f"--baseline: {error}") from None
-    judged = {
-        result.key: result for result in with_budgets((judge_again(result, policy) for result in results), policy)
-    }
+    again = (judge_again(result, policy, as_of) for result in results)
+    judged = {result.key: result for result in with_budgets(again, policy)}
     rejudged = sum(result.judgement != judged[result.key].judgement for result in results)
     return summary, judged, rejudged
 

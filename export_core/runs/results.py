@@ -174,7 +174,7 @@ def _check_counts(path: Path, summary: Summary, results: Sequence[Result]) -> No
     same = {
         **{
             name: getattr(summary, name) == getattr(again, name)
-            for name in ("results", "verdicts", "judgements", "promised")
+            for name in ("results", "verdicts", "judgements", "promised", "deployed")
         },
         "causes": _cause_counts(summary) == _cause_counts(again),
         **{name: bool(getattr(summary, name)) == bool(getattr(again, name)) for name in ("uncovered", "unpromised")},

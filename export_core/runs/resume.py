@@ -35,7 +35,7 @@ def results_so_far(journal: Journal, plan: Plan, policy: Policy) -> list[Result]
         return True
 
     journal.retain(is_wanted)
-    return [judge_again(result, policy) for result in results.values()]
+    return [judge_again(result, policy, plan.as_of) for result in results.values()]
 
 
 def _is_of(result: Result, cell: Cell | None) -> bool:

@@ -14,7 +14,7 @@ from export_core.environments.environment import this_interpreter
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.cached_replay import replay_unknown
 from export_core.matrix.limits import ReplayOptions
-from export_core.matrix.order import promised_first
+from export_core.matrix.order import deciding_first
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.replay import replay
 from export_core.releases import load_calendar
@@ -36,7 +36,7 @@ def shown(groups) -> list[str]:
 
 def test_promised_cells_of_all_readers_come_before_the_others():
     cells = [cell("a"), cell("b", promised=True), cell("c", NEW), cell("d", NEW, promised=True)]
-    assert shown(promised_first(cells, lambda each: each.key)) == [
+    assert shown(deciding_first(cells, lambda each: each.key)) == [
         *("b in 0.9.2", "d in 0.12.0.1"),
         *("a in 0.9.2", "c in 0.12.0.1"),
     ]
@@ -45,7 +45,7 @@ def test_promised_cells_of_all_readers_come_before_the_others():
 def test_a_cell_that_runs_the_same_as_a_promised_one_goes_with_it():
     cells = [cell("twin"), cell("twin", NEW), cell("other"), cell("b", promised=True)]
     same = {"twin": "x", "b": "x", "other": "y"}
-    groups = promised_first(cells, lambda each: same[each.golden.manifest.case])
+    groups = deciding_first(cells, lambda each: same[each.golden.manifest.case])
     assert shown(groups) == ["twin in 0.9.2 b in 0.9.2", "twin in 0.12.0.1", "other in 0.9.2"]
 
 

@@ -101,7 +101,7 @@ def test_a_reader_that_does_not_exist_is_an_error(asked):
 
 @pytest.mark.parametrize("asked", ["", " ", ",", " , ,"])
 def test_no_reader_at_all_is_an_error(asked):
-    with pytest.raises(MatrixError, match="--readers: expected window, all, newest or jaxlib versions"):
+    with pytest.raises(MatrixError, match="--readers: expected window, all, newest, deployed or jaxlib versions"):
         planned([golden()], readers=asked)
 
 

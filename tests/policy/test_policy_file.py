@@ -236,7 +236,7 @@ QUIRK = """quirks:
         ("platforms: [gpu]", "1: platforms: expected some of cpu, cuda, rocm, tpu, found 'gpu'."),
         ("platforms: []", "1: platforms: expected some of cpu, cuda, rocm, tpu, found none."),
         ("readers: [0.12]", "1: readers[0]: expected text, found 0.12. Put it in quotes."),
-        ("readers: ''", "1: readers: expected window, all, newest or jaxlib versions, found none."),
+        ("readers: ''", "1: readers: expected window, all, newest, deployed or jaxlib versions, found none."),
         ("goldens: ''", "1: goldens: expected a folder, found none."),
         ("- a", "1: expected a table, found ['a']."),
         ("required: {cells: many}", "1: required.cells: expected a whole number, found 'many'."),

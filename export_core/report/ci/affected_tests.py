@@ -15,7 +15,7 @@ from export_core.report.cost_wording import limits_line
 from export_core.report.finding import Finding
 from export_core.report.wording import first_line
 
-_FAILING = dict.fromkeys(("BROKEN PROMISE", "NOT REPLAYABLE", "OVER BUDGET", "FAIL ON", "STALE LIST"), "error")
+_FAILING = dict.fromkeys(("BROKEN PROMISE", "NOT REPLAYABLE", "OWED", "OVER BUDGET", "FAIL ON", "STALE LIST"), "error")
 _MISSING = dict.fromkeys(("INCOMPLETE", "NOTHING PROMISED", "NOT COVERED", "FLAKY", "SLOWER"), "warning")
 LEVELS = _FAILING | _MISSING
 """Kinds of findings that somebody has to look at. What is accepted, known or not promised points at no line."""

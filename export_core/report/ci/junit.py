@@ -34,6 +34,7 @@ from export_core.report.wording import (
 
 _OUTCOMES = {
     Judgement.BROKEN: "failure",
+    Judgement.OWED: "failure",
     Judgement.COSTLY: "failure",
     Judgement.INCOMPLETE: "error",
     Judgement.KNOWN: "skipped",

@@ -14,6 +14,7 @@ from export_core.report.wording import JUDGEMENT_MEANINGS, ranges
 
 SYMBOLS = {
     Judgement.BROKEN: "❌",
+    Judgement.OWED: "🟥",
     Judgement.INCOMPLETE: "❔",
     Judgement.COSTLY: "💰",
     Judgement.KNOWN: "🟡",
@@ -23,7 +24,7 @@ SYMBOLS = {
 }
 """What a judgement looks like, the worst first. Shapes differ where colours are not told apart."""
 
-_COUNTED = (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.COSTLY)
+_COUNTED = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.COSTLY)
 
 _Row = tuple[WriterOf, str]
 _Counts = dict[_Row, dict[ReaderOf, Counter[Judgement]]]

@@ -11,6 +11,7 @@ from export_core.report.drawing.svg import add, width_of
 LOOKS = {
     "kept": "kept",
     "broken": "broken",
+    "owed": "fails where it is deployed",
     "incomplete": "no result",
     "costly": "over a budget",
     "known": "known failure",

@@ -21,7 +21,7 @@ from export_core.report.errors import ReportError
 from export_core.report.links import filter_link
 from export_core.report.wording import headline
 
-_COUNTED = ("broken", "incomplete", "costly", "known", "partly")
+_COUNTED = ("broken", "owed", "incomplete", "costly", "known", "partly")
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from export_core.report.finding import Finding
 from export_core.report.links import cause_link, cell_link, filter_link, web_address
 from export_core.report.wording import VERDICT_PHRASES, first_sentence, ranges, writer_and_reader
 
-URGENT = (Judgement.BROKEN, Judgement.INCOMPLETE)
+URGENT = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE)
 _ON_CARD = ("known as", "stage", "to do", "reproduce")
 _TITLES = {Verdict.NUMERICS: "Different numbers", Verdict.REFUSED: "Refused", Verdict.NOT_RUN: "Not run"}
 
 
 def is_urgent(finding: Finding) -> bool:
-    """Whether a finding is a cause of broken or missing cells."""
+    """Whether a finding is a cause of broken, owed or missing cells."""
     return finding.cause is not None and finding.cause.judgement in URGENT
 
 

@@ -16,6 +16,7 @@ from export_core.environments.placement import Mode
 from export_core.escaping import plain_text
 from export_core.judge import Result
 from export_core.judge.result import ReaderOf, WriterOf
+from export_core.phrases import few
 from export_core.report.cost_wording import figures_line, limits_line
 from export_core.report.grid import Grid
 from export_core.report.links import release_term
@@ -109,7 +110,7 @@ def _cell(result: Result) -> dict[str, Hashable]:
         *(judgement_mark(result), result.promised, plain_text(result.cause), mode),
     )
     values = (result.case, result.writer.jaxlib, result.reader.jaxlib)
-    more = result.device, result.driver, result.foreseen, result.flaky, result.allowed
+    more = result.device, result.driver, result.foreseen, result.flaky, result.allowed, few(result.deployed)
     return {
         "reader": result.reader,
         "state": state,

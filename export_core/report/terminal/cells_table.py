@@ -19,6 +19,7 @@ _STYLE = {
     Judgement.KNOWN: "yellow",
     Judgement.COSTLY: "red",
     Judgement.INCOMPLETE: "magenta",
+    Judgement.OWED: "bold red",
     Judgement.BROKEN: "bold red",
 }
 _LINES_AT_ONCE = 200

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from export_core.escaping import for_markdown
 from export_core.judge.forecast_types import DeployedReader, Forecast
-from export_core.phrases import plural
+from export_core.phrases import few, plural
 from export_core.report.forecast_rows import forecast_rows
 
 
@@ -55,8 +55,9 @@ def forecast_markdown(forecast: Forecast) -> str:
 
 def deployed_line(reader: DeployedReader) -> str:
     """What a reader in use is promised to run, without a full stop."""
+    places = f"{few(reader.places)}: " if reader.places else ""
     start = (
-        f"reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "
+        f"{places}reader {reader.jaxlib} (built {reader.built}) is promised to run what jaxlibs built until "
         f"{reader.promised_until} export; "
         f"the last such release is {reader.last_writer}"
     )

@@ -26,7 +26,7 @@ SPEED_SECONDS = 120.0
 """The time over which the speed is averaged for the estimate of the time left."""
 MOST_FAILURES = 20
 """Failures that are shown as they happen, the first of each kind; the report at the end has all."""
-_FAILURES = (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.KNOWN)
+_FAILURES = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.KNOWN)
 
 
 class RunProgress:
@@ -95,7 +95,7 @@ class RunProgress:
         self._failures[result.judgement] += result.judgement in _FAILURES
         self._flaky += bool(result.flaky)
         self._promised += result.promised
-        if result.judgement in (Judgement.BROKEN, Judgement.INCOMPLETE):
+        if result.judgement in (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE):
             self._show_failure(result)
         self._bar.update(self._task, advance=1, state=self._short_state())
         if result.promised and self._promised == self._all_promised and any(self._left.values()):

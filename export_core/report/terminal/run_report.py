@@ -24,6 +24,7 @@ from export_core.run_options import RESULTS
 _TITLE_STYLE = {
     "BROKEN PROMISE": "bold red",
     "NOT REPLAYABLE": "bold red",
+    "OWED": "bold red",
     "OVER BUDGET": "bold red",
     "FAIL ON": "bold red",
     "REGRESSED": "bold red",
@@ -41,13 +42,15 @@ _TITLE_STYLE = {
 _HEADLINE_STYLE = {0: "bold green", 1: "bold red", 3: "bold magenta", 4: "bold yellow"}
 _COUNT_STYLES = {
     r"[\d,]+ (to [\d,]+ )?broken\b": "bold red",
+    r"[\d,]+ (to [\d,]+ )?owed\b": "bold red",
     r"[\d,]+ (to [\d,]+ )?incomplete\b": "bold magenta",
     r"[\d,]+ (to [\d,]+ )?costly\b": "red",
     r"[\d,]+ (to [\d,]+ )?known\b": "yellow",
     r"(?<=: )ok\b": "green",
 }
 _DECIDING = (
-    *("BROKEN PROMISE", "NOT REPLAYABLE", "OVER BUDGET", "FAIL ON", "INCOMPLETE", "NOTHING PROMISED", "STALE LIST"),
+    *("BROKEN PROMISE", "NOT REPLAYABLE", "OWED", "OVER BUDGET", "FAIL ON", "INCOMPLETE", "NOTHING PROMISED"),
+    "STALE LIST",
 )
 """Kinds of finding that decide the exit code: shown with evidence, as far as a screen has room."""
 MOST_SHOWN = 3

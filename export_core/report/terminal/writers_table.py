@@ -15,7 +15,7 @@ from export_core.report.terminal.paragraphs import wrapped
 from export_core.report.wording import ranges
 
 MOST_ROWS = 10
-_BAD = (Judgement.BROKEN, Judgement.INCOMPLETE, Judgement.COSTLY)
+_BAD = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.COSTLY)
 _ORDER = (*_BAD, Judgement.KNOWN)
 _HEAD = ("writer", "goldens", "promised readers", "other readers")
 _GAP = "  "

@@ -41,7 +41,7 @@ const TIMES = ["deserialize", "lower", "compile", "run", "run again (median)", "
 const timesOf = (cell) => cells.timings[cell].map((value, place) => value === null ? "" : `${TIMES[place]} ${value} ${place < 5 ? "ms" : "MB"}`).filter(Boolean).join(", ");
 function factsOf(cell) {
   const row = rowOfCell[cell], found = state(cell);
-  const [device, driver, foreseen, flaky, allowed, budgets] = tables.more[cells.more[cell]];
+  const [device, driver, foreseen, flaky, allowed, deployed, budgets] = tables.more[cells.more[cell]];
   return [
     ["numbers", numbersOf(cell)],
     ["message", make("pre", { tabIndex: 0 }, tables.message[cells.message[cell]] || found[PHRASE])],
@@ -52,6 +52,7 @@ function factsOf(cell) {
     ["written by", `${release(writerOf(row))} on ${writerOf(row).platform}`],
     ["read by", `${release(reader(cell))} on ${platformOf(row)}`],
     ["window", tables.window[cells.window[cell]]],
+    ["deployed", deployed],
     ["stage", found[STAGE] + (found[MODE] && `; ${found[MODE]}`)],
     ["device", [device, driver].filter(Boolean).join(", ")],
     ["foreseen", foreseen],

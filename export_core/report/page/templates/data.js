@@ -6,7 +6,7 @@ const at = (id) => document.getElementById(id);
 
 // A state is a list; these are the places in it, in the order in which cell_data.py writes them.
 const [JUDGEMENT, VERDICT, STAGE, PHRASE, MARK, PROMISED, CAUSE, MODE] = [0, 1, 2, 3, 4, 5, 6, 7];
-const WORST = ["broken", "incomplete", "costly", "known", "outside", "bonus", "kept"];
+const WORST = ["broken", "owed", "incomplete", "costly", "known", "outside", "bonus", "kept"];
 
 const rowOfCell = new Int32Array(CELLS);
 for (let row = 0; row < ROWS; row += 1) rowOfCell.fill(row, rows.start[row], rows.start[row + 1]);

@@ -23,6 +23,7 @@ ROOMS = (
     ("remote", "judge", "run_options"),
     ("runs",),
     ("inspection",),
+    ("deploying",),
     ("report",),
     ("backfill", "session", "measuring"),
     ("adopting",),

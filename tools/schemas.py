@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from export_core.adopting.artifact_list import ArtifactList
+from export_core.deploying.answers import Deployability
 from export_core.goldens import Manifest
 from export_core.inspection.facts import Inspection
 from export_core.inspection.inventory_row import InventoryRow
@@ -32,6 +33,10 @@ KINDS: dict[str, tuple[type, str]] = {
     "comparison": (
         BaselineReport,
         "what `jaxexport judge NEW --baseline OLD --json` prints: what is different from an earlier run",
+    ),
+    "deploy": (
+        Deployability,
+        "what `jaxexport can-i-deploy --json` prints: whether artifacts run in the places of the policy",
     ),
     "forecast": (
         Forecast,

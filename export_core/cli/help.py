@@ -61,7 +61,12 @@ EXAMPLES = {
     "releases": ("docs/reference/policy.md", "jaxexport releases list"),
     "releases list": ("docs/reference/policy.md", "jaxexport releases list --as-of 2026-10-25"),
     "releases refresh": ("docs/reference/policy.md", "jaxexport releases refresh --measure"),
-    "forecast": ("docs/how-to/look-ahead.md", "jaxexport forecast --deployed 0.11.0 --days 90"),
+    "forecast": ("docs/how-to/look-ahead.md", "jaxexport forecast --deployed serving,0.11.0 --days 90"),
+    "can-i-deploy": (
+        "docs/how-to/keep-an-old-reader.md",
+        "jaxexport can-i-deploy tests.test_model.test_attention --to all",
+        "jaxexport can-i-deploy exported/attention.jaxexport --to serving",
+    ),
     "policy": ("docs/reference/policy.md", "jaxexport policy show"),
     "policy init": ("docs/reference/policy.md", "jaxexport policy init"),
     "policy check": ("docs/reference/policy.md", "jaxexport policy check"),

@@ -113,7 +113,7 @@ def find_reader(jaxlib: str, terms: Terms) -> Reader:
     Raises:
         ReleaseError: there is none.
     """
-    readers = _shipped_readers() if terms is _shipped_terms() else _readers(terms)
+    readers = _shipped_readers() if terms is _shipped_terms() else readers_in(terms)
     if jaxlib not in readers:
         hint = did_you_mean(jaxlib, readers)
         raise ReleaseError(
@@ -122,7 +122,8 @@ def find_reader(jaxlib: str, terms: Terms) -> Reader:
     return readers[jaxlib]
 
 
-def _readers(terms: Terms) -> dict[str, Reader]:
+def readers_in(terms: Terms) -> dict[str, Reader]:
+    """The releases of a calendar as readers, by jaxlib, oldest build first."""
     releases = terms.releases
     readers = readers_of({x.jaxlib: x.stablehlo for x in releases}, {x.jaxlib: x.jax for x in releases})
     return {reader.jaxlib: reader for reader in readers}
@@ -135,7 +136,7 @@ def _shipped_terms() -> Terms:
 
 @functools.cache
 def _shipped_readers() -> dict[str, Reader]:
-    return _readers(_shipped_terms())
+    return readers_in(_shipped_terms())
 
 
 @functools.cache

@@ -28,7 +28,7 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[
         str,
         Meta(
-            description="What reports call the place.",
+            description="What reports call the place: a letter, then letters, digits, `.`, `_` and `-`.",
             pattern=r"^[A-Za-z][A-Za-z0-9._-]*$",
             max_length=60,
             examples=["serving"],

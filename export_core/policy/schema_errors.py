@@ -95,7 +95,9 @@ def _wrong_value(error: ValidationError) -> str:
     if error.validator not in _OF_VALUES or not expected:
         return f"{error.message}."
     hint = ""
-    if isinstance(value, str):
+    if error.validator == "pattern" and (meaning := error.schema.get("description")):
+        hint = f" {meaning}"
+    elif isinstance(value, str):
         hint = did_you_mean(value, error.schema.get("enum", ()))
     # YAML reads a version such as 0.10 as the number 0.1.
     elif "text" in expected and isinstance(value, (int, float, datetime.date)):

@@ -55,7 +55,7 @@ def findings(results: Sequence[Result], summary: Summary, folder: Path | None = 
         0, "BROKEN PROMISE", [text for change in summary.custom_call_changes for text in change.broken]
     )
     collected += cost_findings(results, summary)
-    collected += _of_the_run(7, "place", places_lines(summary))
+    collected += _of_the_run(7, "places", [" ".join(places_lines(summary))] if summary.deployed else [])
     collected += _of_the_run(0, "FAIL ON", [f"{text}." for text in summary.failed_on])
     collected += _of_the_run(1, "INCOMPLETE", summary.uncovered)
     collected += _of_the_run(1, "NOTHING PROMISED", [summary.unpromised] if summary.unpromised else [])

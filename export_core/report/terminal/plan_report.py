@@ -18,6 +18,7 @@ from export_core.environments.placement import Mode
 from export_core.judge.result import ReaderOf, WriterOf, reader_of, writer_of
 from export_core.matrix import Cell, Plan
 from export_core.matrix.shards import split
+from export_core.phrases import few
 from export_core.releases import Direction, Release, Windows, promise
 from export_core.report.terminal.paragraphs import wrapped
 from export_core.report.terminal.run_report import print_lines, print_plan
@@ -53,6 +54,8 @@ class PlannedCell(msgspec.Struct, frozen=True):
     """Whether the reader is inside the window of the writer."""
     promised_until: datetime.date
     """The last build date of a reader in this direction that is promised."""
+    deployed: tuple[str, ...] = ()
+    """The names of the policy's places in which it has to run."""
 
 
 class PlanReport(msgspec.Struct, frozen=True):
@@ -93,6 +96,7 @@ def plan_report(plan: Plan, windows: Windows, cost: EnvironmentsCost | None = No
             "platform": dict(Counter(cell.platform for cell in cells)),
             "direction": dict(Counter(str(cell.direction) for cell in cells)),
             "promise": dict(Counter(_promise_name(cell) for cell in cells)),
+            **({"place": by_place} if (by_place := Counter(name for cell in cells for name in cell.deployed)) else {}),
         },
         cells=cells,
         without_cells=plan.without_cells,
@@ -115,10 +119,11 @@ def _planned_cell(cell: Cell, windows: Windows) -> PlannedCell:
         days=window.days,
         promised=window.promised,
         promised_until=window.until,
+        deployed=cell.deployed,
     )
 
 
-_OF = {"reader": "in ", "writer": "by ", "platform": "on "}  # "4 0.9.2" would be two numbers
+_OF = {"reader": "in ", "writer": "by ", "platform": "on ", "place": "for "}  # "4 0.9.2" would be two numbers
 
 
 def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: EnvironmentsCost | None = None) -> None:
@@ -128,6 +133,7 @@ def print_plan_report(console: Console, plan: Plan, windows: Windows, cost: Envi
         line = (
             f"{cell.golden}  in {cell.reader.jaxlib} with jax {cell.reader.jax} on {cell.platform}  "
             f"{cell.direction} {cell.days} days  {_promise_name(cell)}"
+            f"{f'  for {few(cell.deployed)}' if cell.deployed else ''}"
         )
         print_lines(console, wrapped(line, console.width, indent=2))
     console.print()

@@ -1,0 +1,53 @@
+"""The evidence: what stored runs say of a golden in a release, as long as it is the same golden."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from export_core.goldens import Golden
+from export_core.judge import Result
+from export_core.matrix import Verdict
+from export_core.runs.plan_record import hash_of
+from export_core.runs.results import RecordedRun, read_run
+
+Evidence = dict[tuple[str, str, str], Result]
+"""Results by golden, jaxlib and platform."""
+
+ASKED = "deploy"
+"""The folder, inside that of the results, for the run that answers what is unknown."""
+
+_BEFORE_ALL = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+
+
+def stored_evidence(folders: Iterable[Path], goldens: Sequence[Golden]) -> Evidence:
+    """What the runs in these folders say of goldens as they are now: the run that ended last counts.
+
+    `goldens` have the comparisons of the policy, on which a verdict depends as well. Raises `RunError` for a folder
+    without a finished run, or with a changed one.
+    """
+    runs = sorted(map(read_run, folders), key=lambda run: run.summary.identity.ended or _BEFORE_ALL)
+    hashes = {golden.id: hash_of(golden.manifest) for golden in goldens}
+    evidence: Evidence = {}
+    for run in runs:
+        evidence |= _of_run(run, hashes)
+    return evidence
+
+
+def _of_run(run: RecordedRun, hashes: dict[str, str]) -> Evidence:
+    evidence: Evidence = {}
+    for result in run.results:
+        if run.plan.goldens.get(result.golden) != hashes.get(result.golden, ""):
+            continue
+        key = result.golden, result.reader.jaxlib, result.platform
+        # A jaxlib that was read with several jax is as good as the worst of them.
+        if key not in evidence or _badness(result) > _badness(evidence[key]):
+            evidence[key] = result
+    return evidence
+
+
+def _badness(result: Result) -> int:
+    if result.verdict is Verdict.PASS:
+        return 0
+    return 1 if result.verdict in (Verdict.COMPILED, Verdict.NOT_RUN) else 2

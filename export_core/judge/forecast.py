@@ -158,9 +158,11 @@ def _expiry_events(policy: Policy) -> Iterator[tuple[datetime.date, Event]]:
 def _place_events(places: Sequence[Place]) -> Iterator[tuple[datetime.date, Event]]:
     for place in places:
         if place.since is not None:
-            yield place.since, Event(Kind.PLACE, place.name, f"from this day on, place {place} must run its cases")
+            yield place.since, Event(Kind.PLACE, place.name, f"from this day on, place {place} has to run its cases")
         if place.until is not None:
-            yield place.until, Event(Kind.PLACE, place.name, f"the last day on which place {place} must run its cases")
+            # The last day is still in it.
+            ended = place.until + datetime.timedelta(days=1)
+            yield ended, Event(Kind.PLACE, place.name, f"from this day on, place {place} has to run nothing any more")
 
 
 def _custom_call_events(

@@ -22,7 +22,7 @@ class Kind(StrEnum):
     EXPIRES = "expires"
     """A known failure or a quirk: its last day."""
     PLACE = "place"
-    """A place of the policy: its obligation begins, or has its last day."""
+    """A place of the policy: its obligation begins, or has ended."""
     CUSTOM_CALL = "custom_call"
     """A declared change of a custom call: its next phase begins."""
 

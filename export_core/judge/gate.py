@@ -143,7 +143,7 @@ class Summary(msgspec.Struct, frozen=True):
     """What the run was a run of."""
 
 
-FAILING = (Judgement.BROKEN, Judgement.OWED, Judgement.COSTLY)
+_FAILING = (Judgement.BROKEN, Judgement.OWED, Judgement.COSTLY)
 """Judgements of which one cell fails a run."""
 
 
@@ -201,7 +201,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     those days are deployed, and not all of them are published. Raises `PolicyError` for a known failure whose globs
     cover too much.
     """
-    check_width(policy.known_failures, (scope_of(result) for result in results if result.promised))
+    check_width(policy.known_failures, (scope_of(result) for result in results if result.promised or result.deployed))
     # A part of a run cannot show that an entry matches nothing.
     whole = bool(facts.selection["whole"]) and facts.shard is None
     stale = stale_entries(results, policy, facts.as_of, whole=whole)
@@ -259,7 +259,7 @@ def exit_code_of(summary: Summary) -> int:
     # Incomplete outranks broken: what did not run may be broken too. The report lists both.
     if summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE):
         return INCOMPLETE
-    if any(map(summary.judgements.get, FAILING)) or broken_changes(summary) or summary.failed_on:
+    if any(map(summary.judgements.get, _FAILING)) or broken_changes(summary) or summary.failed_on:
         return BROKEN
     if summary.stale:
         return STALE

@@ -68,9 +68,9 @@ def check_width(known: Sequence[KnownFailure], promised: Iterable[Scope]) -> Non
 
 
 def promised_scopes(cells: Iterable[Cell]) -> Iterator[Scope]:
-    """The promised cells of a plan."""
+    """The promised cells of a plan, and those of places."""
     for cell in cells:
-        if cell.promised:
+        if cell.decides:
             manifest = cell.golden.manifest
             yield Scope(manifest.case, manifest.writer.jaxlib, cell.reader.jaxlib, cell.platform)
 

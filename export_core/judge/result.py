@@ -39,7 +39,7 @@ class Judgement(StrEnum):
     OUTSIDE = "outside"
     """A cell outside the window fails, or was not run."""
     KNOWN = "known"
-    """A broken cell that fails exactly as an entry of `known_failures` says."""
+    """A broken or owed cell that fails exactly as an entry of `known_failures` says."""
     COSTLY = "costly"
     """A promised cell works, and exceeds an entry of `budgets`."""
     OWED = "owed"

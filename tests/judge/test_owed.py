@@ -1,0 +1,135 @@
+"""What has to run in a place of the policy, whatever the window says."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from making import day, golden, result, summarize
+
+from export_core.judge import Judgement, Result, judge_again, judge_verdict
+from export_core.judge.forecast import forecast
+from export_core.judge.judgement import INSIDE, OUTSIDE
+from export_core.judge.known import stale_entries
+from export_core.judge.retention import retention_status
+from export_core.matrix import Verdict
+from export_core.policy import KnownFailure, Place, Policy, Required
+from export_core.releases import load_calendar
+from export_core.worker.protocol import Stage
+
+CASE = "tests.test_a.test_f"
+SERVING = Place(name="serving", jaxlib="0.9.2", until=day("2026-12-31"))
+POLICY = Policy(deployed=(SERVING,))
+TODAY = day("2026-11-21")
+WHOLE = {"readers": "window", "whole": True, "platforms": ("cpu",)}
+
+
+def cell(verdict=Verdict.CRASH, writer="0.12.0.1", reader="0.9.2", policy=POLICY, as_of=TODAY, **changes) -> Result:
+    changes = {"stage": Stage.RUN, "message": "died by signal 11", **changes}
+    return judge_again(result(verdict, writer=writer, reader=reader, **changes), policy, as_of)
+
+
+def summary(*results, policy=POLICY, as_of=TODAY, selection=WHOLE):
+    return summarize(results, planned=len(results), policy=policy, as_of=as_of, selection=selection)
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_a_place_changes_only_what_fails_or_did_not_run_outside(verdict):
+    inside = judge_verdict(verdict, promised=True, required=False, deployed=("serving",))
+    outside = judge_verdict(verdict, promised=False, required=False, deployed=("serving",))
+    assert inside is INSIDE[verdict], "a promise is a promise, with a place or without"
+    owed = {Verdict.REFUSED, Verdict.ERROR, Verdict.CRASH, Verdict.TIMEOUT}
+    missing = {Verdict.NOT_RUN: Judgement.INCOMPLETE}
+    assert outside is (Judgement.OWED if verdict in owed else missing.get(verdict, OUTSIDE[verdict]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "judgement", "places"),
+    [
+        ({}, "owed", ("serving",)),
+        ({"writer": "0.6.2"}, "owed", ("serving",)),  # every generation of a case
+        ({"writer": "0.9.1"}, "broken", ("serving",)),  # promised as well
+        ({"reader": "0.10.2"}, "outside", ()),
+        ({"platform": "cuda"}, "outside", ()),
+        ({"as_of": day("2027-01-01")}, "outside", ()),
+        ({"as_of": day("2026-12-31")}, "owed", ("serving",)),
+        ({"policy": Policy(deployed=(msgspec.structs.replace(SERVING, cases=("other",)),))}, "outside", ()),
+        ({"verdict": Verdict.PASS}, "bonus", ("serving",)),
+        ({"verdict": Verdict.NUMERICS}, "broken", ("serving",)),
+    ],
+)
+def test_a_cell_of_a_place_is_judged_by_its_release_day_and_case(changes, judgement, places):
+    judged = cell(**changes)
+    assert (judged.judgement, judged.deployed) == (judgement, places)
+
+
+def test_a_cell_of_a_place_that_was_not_run_is_missing():
+    policy = Policy(deployed=(SERVING,), required=Required(outside=False))
+    assert cell(Verdict.NOT_RUN, policy=policy).judgement is Judgement.INCOMPLETE
+    assert cell(Verdict.NOT_RUN, reader="0.10.2", policy=policy).judgement is Judgement.OUTSIDE
+
+
+def test_what_is_owed_fails_the_run_as_a_broken_promise_does():
+    made = summary(cell(), cell(Verdict.PASS, "0.9.2"))
+    assert (made.exit_code, made.judgements) == (1, {"kept": 1, "owed": 1})
+    (place,) = made.deployed
+    assert (place.name, place.cells, place.judgements) == ("serving", 2, {"kept": 1, "owed": 1})
+    assert made.causes[0].judgement is Judgement.OWED
+
+
+def test_a_run_that_only_shows_what_places_need_is_no_empty_run():
+    works = summary(cell(Verdict.PASS))
+    assert (works.exit_code, works.unpromised, works.judgements) == (0, "", {"bonus": 1})
+    assert summary(cell(Verdict.PASS), policy=Policy()).exit_code == 0, "its result names the place"
+    assert summary(cell(Verdict.PASS, policy=Policy()), policy=Policy()).exit_code == 3
+
+
+def test_a_whole_run_without_a_cell_of_a_place_is_incomplete():
+    other = cell(Verdict.PASS, "0.9.2", "0.10.2")
+    made = summary(other)
+    assert made.exit_code == 3
+    assert made.uncovered == [
+        "deployed serving: it has no cell, since no golden of its cases was exported for cpu. Correct the entry, or "
+        "write such goldens."
+    ]
+    assert summary(other, as_of=day("2027-01-01")).exit_code == 0
+    assert summary(other, selection={**WHOLE, "whole": False}).exit_code == 0, "a part of a project"
+
+
+def test_a_listed_failure_in_a_place_is_known_until_it_passes():
+    entry = KnownFailure(
+        *((CASE,), ("0.12.*",), ("0.9.2",), "crash", "run", "signal 11", "r", "o", "i", TODAY), expires=TODAY
+    )
+    policy = msgspec.structs.replace(POLICY, known_failures=(entry,))
+    known = cell(policy=policy)
+    assert known.judgement is Judgement.KNOWN
+    assert stale_entries([known], policy, TODAY, whole=True) == []
+    (stale,) = stale_entries([cell(Verdict.PASS, policy=policy)], policy, TODAY, whole=True)
+    assert "1 of its cells pass now" in stale
+
+
+def test_goldens_of_a_place_stay_until_its_last_day():
+    goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.12.0.1")]
+
+    def reasons(when):
+        return retention_status(goldens, POLICY, load_calendar(), day(when))[0].reasons
+
+    assert reasons("2026-12-31") == ("must run in place serving (jaxlib 0.9.2)",)
+    assert reasons("2027-01-01") == ()
+
+
+def test_the_forecast_has_the_places_and_their_last_days():
+    goldens = [golden(jaxlib=version) for version in ("0.6.2", "0.12.0.1")]
+    found = forecast(goldens, POLICY, load_calendar(), TODAY, 60)
+    assert [(reader.jaxlib, reader.places) for reader in found.deployed] == [("0.9.2", ("serving",))]
+    (ended,) = (at for at in found.days if str(at.day) == "2027-01-01")
+    assert [event.text for event in ended.events] == [
+        "from this day on, place serving (jaxlib 0.9.2) has to run nothing any more",
+        "1 golden may be pruned from this day on",
+    ]
+
+
+def test_the_forecast_takes_a_place_by_its_name_on_any_day():
+    goldens, later = [golden(jaxlib="0.12.0.1")], day("2027-06-01")
+    assert forecast(goldens, POLICY, load_calendar(), later, 0).deployed == ()
+    (reader,) = forecast(goldens, POLICY, load_calendar(), later, 0, ["serving"]).deployed
+    assert (reader.jaxlib, reader.places) == ("0.9.2", ("serving",))

@@ -1,0 +1,78 @@
+"""The cells of places: planned with the window, for their cases, before what decides nothing."""
+
+from __future__ import annotations
+
+import pytest
+from making import day, golden
+
+from export_core.goldens import Options
+from export_core.matrix import MatrixError, Plan, Selection, make_plan
+from export_core.policy import Place
+from export_core.releases import Windows, load_calendar
+
+CALENDAR = load_calendar()
+TODAY = day("2026-11-21")
+SERVING = Place(name="serving", jaxlib="0.9.2", cases=("a",))
+GOLDENS = [golden("a", "0.12.0.1"), golden("b", "0.12.0.1")]
+
+
+def planned(goldens=GOLDENS, places=(SERVING,), **selection) -> Plan:
+    return make_plan(goldens, CALENDAR, Windows(), Selection(**selection), TODAY, places=places)
+
+
+def in_release(plan: Plan, jaxlib: str) -> list[tuple[str, tuple[str, ...]]]:
+    return [(cell.golden.id, cell.deployed) for cell in plan.cells if cell.reader.jaxlib == jaxlib]
+
+
+@pytest.mark.parametrize("readers", ["window", "deployed", "newest,deployed"])
+def test_a_place_brings_its_release_for_its_cases_alone(readers):
+    assert in_release(planned(readers=readers), "0.9.2") == [("a/0.12.0.1-cpu", ("serving",))]
+
+
+def test_a_release_of_the_window_runs_every_case_and_names_the_place():
+    plan = planned([golden("a", "0.9.2"), golden("b", "0.9.2")])
+    assert in_release(plan, "0.9.2") == [("a/0.9.2-cpu", ("serving",)), ("b/0.9.2-cpu", ())]
+
+
+def test_readers_by_number_are_taken_alone():
+    assert [release.jaxlib for release in planned(readers="0.12.0.1").readers] == ["0.12.0.1"]
+
+
+def test_only_promised_has_the_cells_of_places_too():
+    plan = planned(only="promised")
+    assert [cell.golden.id for cell in plan.cells if not cell.promised] == ["a/0.12.0.1-cpu"]
+
+
+def test_a_place_on_another_platform_waits_for_it():
+    both = Options(platforms=("cpu", "cuda"))
+    goldens = [golden("a", "0.12.0.1", options=both)]
+    places = (Place(name="gpu", jaxlib="0.9.2", platform="cuda"),)
+    assert in_release(planned(goldens, places), "0.9.2") == []
+    assert in_release(planned(goldens, places, platforms=("cpu", "cuda")), "0.9.2") == [("a/0.12.0.1-cpu", ("gpu",))]
+
+
+def test_deployed_without_a_place_is_an_error():
+    with pytest.raises(MatrixError, match=r"--readers deployed: no place of the policy .* is in force on 2026-11-21"):
+        planned(places=(), readers="deployed")
+    with pytest.raises(MatrixError, match="no selected golden is of a case that a place"):
+        planned(readers="deployed", cases=("b",))
+
+
+def test_a_policy_with_its_own_readers_has_those_of_its_places(jaxexport, tmp_path, monkeypatch):
+    from making import manifest, write_golden
+
+    from export_core.goldens import GoldenStore
+
+    monkeypatch.chdir(tmp_path)
+    write_golden(GoldenStore(tmp_path / "golden"), manifest())
+    (tmp_path / "export_compat.yaml").write_text(
+        "readers: newest\ndeployed: [{name: serving, jaxlib: 0.9.2, since: 2026-11-01}]\n"
+    )
+    ended = jaxexport("plan", "--as-of", "2026-11-21")
+    assert (
+        "tests.test_a.test_f/0.12.0.1-cpu  in 0.9.2 with jax 0.9.2 on cpu  forward 216 days  outside  for serving"
+        in (ended.out)
+    )
+    assert "by place: 1 for serving" in ended.out
+    earlier = jaxexport("plan", "--as-of", "2026-10-31")
+    assert "serving" not in earlier.out

@@ -1,0 +1,102 @@
+"""What a policy may say of places, and what is said of a place that cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from making import day
+
+from export_core.policy import Place, Policy, PolicyError, load_policy
+
+SERVING = "deployed:\n  - name: serving\n    jaxlib: '0.9.2'\n"
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(text: str, name: str = "export_compat.yaml") -> Policy:
+        (tmp_path / name).write_text(text)
+        return load_policy(tmp_path / name)
+
+    return load
+
+
+def test_a_place_needs_a_name_and_a_release(load):
+    (place,) = load(SERVING).deployed
+    assert (place.name, place.jaxlib, place.platform, place.cases) == ("serving", "0.9.2", "cpu", ("*",))
+    assert (place.since, place.until) == (None, None)
+    assert Path(place.location).name == "export_compat.yaml:2"
+
+
+def test_a_pyproject_says_the_same_in_its_table(load):
+    text = '[[tool.jaxexport.deployed]]\nname = "serving"\njaxlib = "0.9.2"\nuntil = 2027-03-31\n'
+    (place,) = load(text, "pyproject.toml").deployed
+    assert (place.name, place.until) == ("serving", day("2027-03-31"))
+
+
+def test_a_place_may_have_a_release_from_the_file_beside_the_policy(load, tmp_path):
+    (tmp_path / "export_releases.yaml").write_text("jaxlib:\n  0.13.0.dev20261120: {built: 2026-11-20}\n")
+    (place,) = load(SERVING.replace("0.9.2", "0.13.0.dev20261120")).deployed
+    assert place.jaxlib == "0.13.0.dev20261120"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("    since: soon", "4: deployed[0].since: expected a date such as 2026-10-25, found 'soon'."),
+        ("    since: 2026-02-01", "4: deployed[0].since: expected 2026-03-18 or later, the day on which jaxlib 0.9.2"),
+        ("    until: 2026-02-01", "4: deployed[0].until: expected 2026-03-18 or later, the day on which jaxlib 0.9.2"),
+        ("    since: 2026-05-01\n    until: 2026-05-01",
+         "5: deployed[0].until: expected a day after 2026-05-01 (since), found 2026-05-01."),
+        ("    platform: cuda", "4: deployed[0].platform: expected one of the policy's platforms (cpu), found 'cuda'."),
+        ("    platform: cpus", "found 'cpus'. Did you mean 'cpu'?"),
+        ("    cases: []", "4: deployed[0].cases: expected at least one name or glob, found none."),
+        ("    case: a", "4: deployed[0].case: unknown key. Did you mean `cases`?"),
+        ("  - name: serving\n    jaxlib: '0.10.2'",
+         "4: deployed[1].name: expected a name of its own, found that of deployed[0], 'serving'."),
+        ("  - name: edge\n    jaxlib: 0.10", "5: deployed[1].jaxlib: expected text, found 0.1. Put it in quotes."),
+        ("  - name: edge\n    jaxlib: 0.9.3",
+         "5: deployed[1].jaxlib: expected a jaxlib of the release calendar, found '0.9.3'. Did you mean"),
+        ("  - name: all\n    jaxlib: 0.9.2", "4: deployed[1].name: expected another name than 'all', which stands for"),
+        ("  - name: 0.9.2\n    jaxlib: 0.9.2",
+         "4: deployed[1].name: expected text such as 'serving', found '0.9.2'. What reports call the place: a letter"),
+        ("  - name: edge", "4: deployed[1]: expected the key `jaxlib`, found none."),
+    ],
+)  # fmt: skip
+def test_an_entry_that_cannot_be_is_one_error_with_its_line(load, tmp_path, more, message):
+    with pytest.raises(PolicyError) as error:
+        load(SERVING + more + "\n")
+    (line,) = str(error.value).splitlines()
+    assert line.removeprefix(f"{tmp_path}/export_compat.yaml:").startswith(message) or message in line
+
+
+@pytest.mark.parametrize(
+    ("when", "names"),
+    [
+        ("2026-03-17", []),  # jaxlib 0.9.2 was built a day later
+        ("2026-03-18", ["now"]),
+        ("2026-05-01", ["now", "later"]),
+        ("2026-06-30", ["now", "later"]),
+        ("2026-07-01", ["later"]),
+    ],
+)
+def test_a_place_is_in_force_from_its_first_day_to_its_last(when, names):
+    places = (
+        Place(name="now", jaxlib="0.9.2", until=day("2026-06-30")),
+        Place(name="later", jaxlib="0.9.2", since=day("2026-05-01")),
+    )
+    assert [place.name for place in Policy(deployed=places).places_on(day(when))] == names
+
+
+def test_a_place_whose_cases_match_nothing_is_a_warning(jaxexport, tmp_path, monkeypatch):
+    from making import manifest, write_golden
+
+    from export_core.goldens import GoldenStore
+
+    monkeypatch.chdir(tmp_path)
+    write_golden(GoldenStore(tmp_path / "golden"), manifest())
+    Path("export_compat.yaml").write_text(SERVING + "    cases: [nobody]\n")
+    ended = jaxexport("policy", "check")
+    assert ended.code == 0
+    assert "warning: export_compat.yaml:2: deployed serving: cases: 'nobody' matches no golden." in ended.out
+    assert ", 1 place; 0 expired" in ended.out

@@ -1,0 +1,146 @@
+"""What is owed to a place, in every format; and its place in a baseline and a proposal."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from commands import finished
+from making import day, result, summarize
+
+from export_core.judge import Judgement, Result, Summary, judge_again
+from export_core.judge.causes import with_causes
+from export_core.matrix import Verdict
+from export_core.policy import Place, Policy
+from export_core.report.ci.annotations import annotation_commands
+from export_core.report.ci.junit import junit_xml
+from export_core.report.ci.markdown import markdown_text
+from export_core.report.ci.sarif import sarif_file
+from export_core.report.drawing.badge import badge
+from export_core.report.findings import broken_cell, findings
+from export_core.report.page.run_page import html_page
+from export_core.report.proposal import proposal
+from export_core.report.terminal.writers_table import table_lines
+from export_core.report.wording import cell_mark, headline
+from export_core.runs.baseline import Change, change_of
+from export_core.worker.protocol import Stage
+
+POLICY = Policy(deployed=(Place(name="serving", jaxlib="0.9.2"), Place(name="edge", jaxlib="0.10.2")))
+TODAY = day("2026-11-21")
+
+
+def cell(verdict: Verdict, reader: str = "0.9.2", writer: str = "0.12.0.1", policy: Policy = POLICY) -> Result:
+    message = "" if verdict is Verdict.PASS else "died by signal 11"
+    plain = result(verdict, writer=writer, reader=reader, stage=Stage.RUN, message=message)
+    return judge_again(plain, policy, TODAY)
+
+
+CELLS = with_causes(
+    [
+        cell(Verdict.CRASH),
+        cell(Verdict.PASS, "0.10.2"),
+        cell(Verdict.PASS, "0.9.2", "0.9.2"),
+        cell(Verdict.PASS, "0.12.0.1"),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def summary() -> Summary:
+    chosen = {"readers": "window", "whole": True, "platforms": ("cpu",)}
+    return summarize(CELLS, planned=len(CELLS), policy=POLICY, as_of=TODAY, selection=chosen)
+
+
+def test_the_headline_and_the_badge_name_the_place(summary):
+    assert headline(summary)[0] == "OWED: 1 cell that place serving must run; only reader affected 0.9.2."
+    assert badge(summary).message == "owed: 1 cell that place serving must run"
+
+
+def test_a_green_headline_says_that_places_have_what_they_need():
+    chosen = {"readers": "window", "whole": False, "platforms": ("cpu",)}
+    for cells, words in (
+        ([cell(Verdict.PASS)], "KEPT: 1 of 1 cell that place serving must run."),
+        (
+            [cell(Verdict.PASS), cell(Verdict.PASS, "0.12.0.1")],
+            "KEPT: the 1 promised cell, and 1 of 1 cell that place serving must run.",
+        ),
+    ):
+        made = summarize(cells, planned=len(cells), policy=POLICY, as_of=TODAY, selection=chosen)
+        assert headline(made)[0].replace("; partial: only readers window", "") == words
+
+
+def test_the_findings_name_the_cell_and_every_place(summary):
+    owed, places = (finding for finding in findings(CELLS, summary) if finding.title in ("OWED", "places"))
+    assert owed.sentence.startswith("tests.test_a.test_f, written by jax 0.12.0.1")
+    assert ", crashed, and place serving must run it." in owed.sentence
+    assert dict(owed.details)["deployed"] == "serving"
+    assert places.sentence == (
+        "serving (jaxlib 0.9.2, cpu): 1 of 2 cells work; 1 owed. edge (jaxlib 0.10.2, cpu): 1 of 1 cell works."
+    )
+
+
+def test_tables_mark_it():
+    assert [cell_mark(each) for each in CELLS] == ["[sig]o", "[ok]", "ok", "ok"]
+    assert "1 of 2 ok, 1 owed" in "\n".join(table_lines(CELLS, 100))
+
+
+def test_pytest_calls_it_owed():
+    assert broken_cell(CELLS[0]).title == "OWED"
+
+
+def test_junit_has_it_as_a_failure_with_its_place(summary):
+    text = junit_xml(CELLS, summary)
+    assert re.findall(r'<failure type="(.*?)" message="(.*?)"', text) == [("jaxexport.owed", "owed: died by signal 11")]
+    assert "deployed   serving" in text
+
+
+def test_markdown_has_its_symbol_and_the_places(summary):
+    text = markdown_text(CELLS, summary)
+    assert "| 0.12.0.1 | 🟥 1 |" in text
+    assert "OWED" in text
+    assert "edge (jaxlib 0.10.2, cpu): 1 of 1 cell works." in text
+
+
+def test_an_annotation_and_code_scanning_have_it_as_an_error(summary):
+    assert "::error title=OWED%3A crash in stage run::" in annotation_commands(CELLS, summary)
+    (run,) = json.loads(sarif_file(CELLS, summary))["runs"]
+    assert [alert["level"] for alert in run["results"]] == ["error"]
+
+
+def test_the_page_filters_by_it_and_shows_the_place(summary):
+    page = html_page(CELLS, summary)
+    data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)[0])
+    assert "serving" in {entry[-2] for entry in data["tables"]["more"]}
+    assert "#filter=judgement%3Aowed" in page
+    assert "edge (jaxlib 0.10.2, cpu): 1 of 1 cell works." in page
+
+
+def test_a_proposal_lists_it(summary):
+    assert "verdict: crash" in proposal(CELLS, summary)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "change"),
+    [
+        (cell(Verdict.PASS), cell(Verdict.CRASH), Change.REGRESSED),
+        (cell(Verdict.CRASH, policy=Policy()), cell(Verdict.CRASH), Change.REGRESSED),
+        (cell(Verdict.CRASH), cell(Verdict.PASS), Change.FIXED),
+        (cell(Verdict.CRASH), cell(Verdict.NUMERICS), Change.REGRESSED),
+        (cell(Verdict.CRASH), cell(Verdict.CRASH), Change.UNCHANGED),
+    ],
+)
+def test_a_baseline_ranks_it_between_costly_and_broken(then, now, change):
+    assert change_of(then, now) is change
+
+
+def test_judging_again_asks_the_places_of_the_day(tmp_path, monkeypatch, jaxexport):
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path / "run", *CELLS, policy=POLICY, as_of=TODAY, selection={"readers": "window", "whole": True})
+    assert jaxexport("judge", "run").code == 1
+    (tmp_path / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2, until: 2026-11-30}]\n")
+    for when, code in (("2026-11-30", 1), ("2026-12-01", 0)):
+        ended = jaxexport("judge", "run", "--as-of", when)
+        assert (ended.code, "owed" in ended.out) == (code, code == 1)
+    told = jaxexport("judge", "run", "--as-of", "2026-12-01", "--full").out
+    assert Judgement.OUTSIDE in told

@@ -49,7 +49,7 @@ def can_i_deploy(
 ) -> None:
     """Say whether artifacts run in a place of the policy, from stored results and what their bytes foresee.
 
-    CASE is a case or a glob, which means all its goldens, or the id of one golden; FILE is an artifact. Nothing is run.
+    CASE is a case, which means all its goldens, a golden, or a glob of either; FILE is an artifact. Nothing is run.
     A yes needs a stored result of the same golden. A no comes from a stored result, or from a release that is foreseen
     to refuse the artifact. All else is unknown, with the command that answers it.
 

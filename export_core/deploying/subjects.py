@@ -33,7 +33,7 @@ class Subject:
 
 
 def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subject]:
-    """The artifacts that are meant by case ids, globs, ids of goldens, and artifact files.
+    """The artifacts that are meant by cases, goldens, globs of either, and artifact files.
 
     A file that is the artifact of goldens stands for these. Raises `DeployingError` for a name that is none of them,
     `GoldenError` for a golden that was changed, and `ArtifactError` for a file that cannot be read.
@@ -46,7 +46,7 @@ def subjects_named(names: Iterable[str], goldens: Sequence[Golden]) -> list[Subj
 
 
 def _of_goldens(name: str, goldens: Sequence[Golden]) -> list[Subject]:
-    meant = [golden for golden in goldens if matches(golden.manifest.case, name) or golden.id == name]
+    meant = [golden for golden in goldens if matches(golden.manifest.case, name) or matches(golden.id, name)]
     for golden in meant:
         golden.verify()
     in_order = sorted(meant, key=lambda golden: (golden.manifest.case, golden.manifest.writer.built, golden.id))

@@ -143,10 +143,6 @@ class Summary(msgspec.Struct, frozen=True):
     """What the run was a run of."""
 
 
-_FAILING = (Judgement.BROKEN, Judgement.OWED, Judgement.COSTLY)
-"""Judgements of which one cell fails a run."""
-
-
 @dataclass(frozen=True)
 class RunFacts:
     """What a run was, beside its results and its policy: what of its summary is not counted or judged.
@@ -259,7 +255,8 @@ def exit_code_of(summary: Summary) -> int:
     # Incomplete outranks broken: what did not run may be broken too. The report lists both.
     if summary.uncovered or summary.judgements.get(Judgement.INCOMPLETE):
         return INCOMPLETE
-    if any(map(summary.judgements.get, _FAILING)) or broken_changes(summary) or summary.failed_on:
+    failing = any(map(summary.judgements.get, (Judgement.BROKEN, Judgement.OWED, Judgement.COSTLY)))
+    if failing or broken_changes(summary) or summary.failed_on:
         return BROKEN
     if summary.stale:
         return STALE

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
 from export_core.phrases import did_you_mean
 from export_core.policy.patterns import matches
-from export_core.policy.toml_lines import Key
-from export_core.releases import Calendar
+
+if TYPE_CHECKING:
+    from export_core.policy.toml_lines import Key
+    from export_core.releases import Calendar
 
 ALL = "all"
 """What stands for every place, and is no name of one."""

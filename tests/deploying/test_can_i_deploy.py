@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from commands import assert_bad_input, finished
+from commands import assert_bad_input, finished, process
 from hypothesis import given
 from hypothesis import strategies as st
 from making import ARTIFACTS, day, files, golden, manifest, result, write_golden
@@ -271,3 +272,27 @@ def test_a_message_of_a_result_cannot_write_lines_of_its_own(project, jaxexport)
     ended = jaxexport("can-i-deploy", CASE, "--to", "serving")
     assert "\x1b" not in ended.out
     assert [line for line in ended.out.splitlines() if line.startswith("YES")] == []
+
+
+OWN = Path(__file__).parents[2] / "golden"
+
+
+@pytest.mark.matrix
+def test_the_command_of_an_unknown_answers_it(tmp_path, monkeypatch, jaxexport):
+    """cholesky crashes in every process of 0.9.2 that has not traced linear algebra; a convolution by 0.12.0.1 runs."""
+    monkeypatch.chdir(tmp_path)
+    for case in ("tests.compat.test_linear_algebra.test_cholesky", "tests.compat.test_models.test_convolution"):
+        for by in ("0.11.0-cpu", "0.12.0.1-cpu"):
+            shutil.copytree(OWN / case / by, tmp_path / "golden" / case / by)
+    Path("export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
+    words = ("can-i-deploy", "*", "--to", "all", "--as-of", "2026-11-22", "--json")
+    before = msgspec.json.decode(jaxexport(*words).out, type=Deployability)
+    assert [str(answer.answer) for answer in before.answers] == ["unknown", "no", "unknown", "unknown"]
+    (command,) = {answer.run for answer in before.answers if answer.run}
+    ran = process(*shlex.split(command)[1:])
+    assert (ran.code, "2 owed" in ran.out) == (1, True), ran.out
+    after = msgspec.json.decode(jaxexport(*words).out, type=Deployability)
+    assert [str(answer.answer) for answer in after.answers] == ["no", "no", "yes", "yes"]
+    assert [answer.upgrade_to for answer in after.answers] == ["0.10.0", "0.11.0", "", ""]
+    planned = process("matrix", "--readers", "deployed", "--as-of", "2026-11-22", "--cases", "*convolution")
+    assert (planned.code, "2 of 2 cells that place serving must run" in planned.out) == (0, True), planned.out

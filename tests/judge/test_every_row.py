@@ -27,6 +27,7 @@ def project(tmp_path_factory) -> Path:
     write_rows(folder / "golden")
     (folder / "inside.yaml").write_text(INSIDE)
     (folder / "outside.yaml").write_text(OUTSIDE)
+    (folder / "place.yaml").write_text(f"{OUTSIDE}deployed: [{{name: serving, jaxlib: {READER}}}]\n")
     (folder / "missing_inside.yaml").write_text(INSIDE + UNBUILDABLE)
     (folder / "missing_outside.yaml").write_text(OUTSIDE + UNBUILDABLE)
     (folder / "not_required.yaml").write_text(OUTSIDE + UNBUILDABLE + MEANT + "required: {outside: false}\n")
@@ -43,19 +44,19 @@ def judged(folder: Path, reader: str) -> Judgement:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize(
-    ("verdict", "inside", "outside"),
+    ("verdict", "inside", "outside", "in_a_place"),
     [
-        (Verdict.PASS, ("kept", 0), ("bonus", 3)),
-        (Verdict.NUMERICS, ("broken", 1), ("broken", 1)),
-        (Verdict.REFUSED, ("broken", 1), ("outside", 3)),
-        (Verdict.ERROR, ("broken", 1), ("outside", 3)),
-        (Verdict.CRASH, ("broken", 1), ("outside", 3)),
-        (Verdict.TIMEOUT, ("broken", 1), ("outside", 3)),
+        (Verdict.PASS, ("kept", 0), ("bonus", 3), ("bonus", 0)),
+        (Verdict.NUMERICS, ("broken", 1), ("broken", 1), ("broken", 1)),
+        (Verdict.REFUSED, ("broken", 1), ("outside", 3), ("owed", 1)),
+        (Verdict.ERROR, ("broken", 1), ("outside", 3), ("owed", 1)),
+        (Verdict.CRASH, ("broken", 1), ("outside", 3), ("owed", 1)),
+        (Verdict.TIMEOUT, ("broken", 1), ("outside", 3), ("owed", 1)),
     ],
     ids=str,
 )
-def test_what_a_reader_does_is_judged_by_the_window(project, verdict, inside, outside):
-    """Outside the window nothing was promised, which is 3 where nothing is broken."""
+def test_what_a_reader_does_is_judged_by_window_and_place(project, verdict, inside, outside, in_a_place):
+    """Outside the window nothing was promised, which is 3 where nothing is broken and no place has to run it."""
     seconds = "3" if verdict is Verdict.TIMEOUT else "100"
     words = ("matrix", "--cases", str(verdict), "--readers", READER, "--timeout", seconds, *AS_OF)
     ran = process(*words, "--policy", "inside.yaml", "--results", f"{verdict}", cwd=project)
@@ -64,6 +65,8 @@ def test_what_a_reader_does_is_judged_by_the_window(project, verdict, inside, ou
     assert (str(result.judgement), ran.code) == inside, ran.out
     again = process("judge", str(verdict), "--policy", "outside.yaml", "--full", cwd=project)
     assert (f"1 of 1 planned cells: 1 {outside[0]}." in again.out, again.code) == (True, outside[1]), again.out
+    needed = process("judge", str(verdict), "--policy", "place.yaml", "--full", cwd=project)
+    assert (f"1 of 1 planned cells: 1 {in_a_place[0]}." in needed.out, needed.code) == (True, in_a_place[1]), needed.out
     if "broken" in (inside[0], outside[0]):
         for said in (
             "BROKEN PROMISE",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import msgspec
 import pytest
-from making import day, golden
+from making import day, golden, writer
 
 from export_core.goldens import Options
 from export_core.matrix import MatrixError, Plan, Selection, make_plan
-from export_core.policy import Place
+from export_core.policy import Place, Policy
 from export_core.releases import Windows, load_calendar
+from export_core.run_options import RunOptions
+from export_core.session import Interpreter, run_matrix
 
 CALENDAR = load_calendar()
 TODAY = day("2026-11-21")
@@ -76,3 +81,18 @@ def test_a_policy_with_its_own_readers_has_those_of_its_places(jaxexport, tmp_pa
     assert "by place: 1 for serving" in ended.out
     earlier = jaxexport("plan", "--as-of", "2026-10-31")
     assert "serving" not in earlier.out
+
+
+def test_a_replay_in_this_interpreter_has_the_places_of_its_release(goldens, here, kept):
+    """As pytest replays: a golden by an old release, outside the window."""
+    manifest = msgspec.structs.replace(goldens["waves"].manifest, writer=writer("0.6.2"))
+    old = dataclasses.replace(goldens["waves"], manifest=manifest)
+    places = (Place(name="here", jaxlib=here.jaxlib), Place(name="there", jaxlib="0.6.2"))
+    ended = run_matrix(
+        *(Policy(deployed=places), Selection(), RunOptions(results=None, cache=False, as_of=TODAY)),
+        goldens=[old],
+        interpreter=Interpreter(here, kept.start),
+    )
+    (result,) = ended.results
+    assert (result.deployed, result.promised, result.judgement) == (("here",), False, "bonus")
+    assert ended.summary.exit_code == 0, "the place needs it, whatever is promised"

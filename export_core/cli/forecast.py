@@ -18,6 +18,7 @@ from export_core.cli.options import (
     write_output,
 )
 from export_core.cli.output import echo, echo_json
+from export_core.phrases import did_you_mean
 
 if TYPE_CHECKING:
     from export_core.judge.forecast_types import Forecast
@@ -76,7 +77,15 @@ def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, d
     from export_core.goldens.dates import check_dates
     from export_core.judge.forecast import forecast as look_ahead
 
-    policy = policy_of(policy_file)
+    policy, names = policy_of(policy_file), comma_separated(deployed)
+    places = [place.name for place in policy.deployed]
+    for name in names:
+        # No release is called by a letter first.
+        if name not in places and name[0].isalpha():
+            raise click.UsageError(
+                f"--deployed: expected a place of the policy ({', '.join(places) or 'it has none'}) or a jaxlib "
+                f"release, found {name!r}.{did_you_mean(name, places)}"
+            )
     store = GoldenStore(Path(goldens or policy.goldens))
     stored = store.goldens()
     # A forecast about nothing would say that nothing happens: more likely the folder is not the one meant.
@@ -84,4 +93,4 @@ def _forecast(goldens: str | None, policy_file: str | None, as_of: str | None, d
         raise GoldenError(f"{store.root}: expected goldens, found none. Name their folder with --goldens.")
     calendar = policy.calendar()
     check_dates(stored, calendar)
-    return look_ahead(stored, policy, calendar, day_of(as_of), days, comma_separated(deployed))
+    return look_ahead(stored, policy, calendar, day_of(as_of), days, names)

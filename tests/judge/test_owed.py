@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from commands import assert_bad_input
 from making import day, golden, result, summarize
 
 from export_core.judge import Judgement, Result, judge_again, judge_verdict
@@ -133,3 +134,12 @@ def test_the_forecast_takes_a_place_by_its_name_on_any_day():
     assert forecast(goldens, POLICY, load_calendar(), later, 0).deployed == ()
     (reader,) = forecast(goldens, POLICY, load_calendar(), later, 0, ["serving"]).deployed
     assert (reader.jaxlib, reader.places) == ("0.9.2", ("serving",))
+
+
+def test_a_place_that_the_policy_lacks_is_an_error(jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "export_compat.yaml").write_text("deployed: [{name: serving, jaxlib: 0.9.2}]\n")
+    assert_bad_input(
+        jaxexport("forecast", "--deployed", "servin"),
+        "--deployed: expected a place of the policy (serving) or a jaxlib release, found 'servin'. Did you mean",
+    )

@@ -95,4 +95,3 @@ def test_a_replay_in_this_interpreter_has_the_places_of_its_release(goldens, her
     )
     (result,) = ended.results
     assert (result.deployed, result.promised, result.judgement) == (("here",), False, "bonus")
-    assert ended.summary.exit_code == 0, "the place needs it, whatever is promised"

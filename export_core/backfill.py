@@ -17,7 +17,7 @@ from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.own_package import own_requirement
 from export_core.errors import PREFIX
 from export_core.escaping import shown
-from export_core.matrix.selection import GROUPS, Readers, Selection, choose_readers, known_releases
+from export_core.matrix.selection import DEPLOYED, GROUPS, Readers, Selection, choose_readers, known_releases
 from export_core.releases import Calendar, Release, ReleaseError, Windows
 from export_core.scratch import scratch_folder
 
@@ -37,7 +37,7 @@ def choose_writers(
     have, even if there is a wheel of it: the tests, in its environment, see the calendar and not the wheel.
     """
     selection = Selection(readers=named, wheels=wheels, indexes=indexes)
-    if not selection.named or not {*selection.named}.isdisjoint(GROUPS):
+    if not selection.named or not {*selection.named}.isdisjoint((*GROUPS, DEPLOYED)):
         raise ReleaseError(
             f"--writers: expected jaxlib versions such as 0.9.2,0.10.2, or wheel files, found {named!r}."
         )

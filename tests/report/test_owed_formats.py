@@ -144,3 +144,13 @@ def test_judging_again_asks_the_places_of_the_day(tmp_path, monkeypatch, jaxexpo
         assert (ended.code, "owed" in ended.out) == (code, code == 1)
     told = jaxexport("judge", "run", "--as-of", "2026-12-01", "--full").out
     assert Judgement.OUTSIDE in told
+
+
+@pytest.mark.browser
+def test_a_cell_on_the_page_names_its_place(opened, summary, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(html_page(CELLS, summary), encoding="utf-8")
+    page = opened(file=file)
+    page.locator("#grid .cell.owed").click()
+    assert page.locator("#cell-facts dt", has_text="deployed").count() == 1
+    assert "serving" in page.locator("#cell-facts").inner_text()

@@ -85,7 +85,7 @@ def _dated_events(
 ) -> Iterator[tuple[datetime.date, Event]]:
     """Every event that dates alone decide, in no order."""
     windows = policy.window_lengths()
-    yield from _writer_events(goldens, windows)
+    yield from _writer_events(goldens, policy, calendar.newest())
     yield from _reader_events(goldens, policy, calendar, as_of)
     yield from _expiry_events(policy)
     yield from _place_events(policy.deployed)
@@ -108,15 +108,22 @@ def _generations(goldens: Sequence[Golden], windows: Windows) -> tuple[Generatio
     return tuple(sorted(generations, key=lambda generation: (generation.built, generation.writer)))
 
 
-def _writer_events(goldens: Sequence[Golden], windows: Windows) -> Iterator[tuple[datetime.date, Event]]:
+def _writer_events(goldens: Sequence[Golden], policy: Policy, newest: str) -> Iterator[tuple[datetime.date, Event]]:
+    windows = policy.window_lengths()
     for jaxlib, group in _by_writer(goldens).items():
         built = group[0].manifest.writer.built
+        leaves = leaves_window_on(built, windows)
         text = (
             f"writer {jaxlib} (built {built}) is outside the backward window of {windows.backward_days} days: no "
             f"jaxlib built from this day on is promised to run its {plural(len(group), 'golden')}"
         )
-        ids = tuple(golden.id for golden in group)
-        yield leaves_window_on(built, windows), Event(Kind.LEAVES, jaxlib, text, ids)
+        if adopted := sum(not golden.manifest.test for golden in group):
+            last_day = leaves - datetime.timedelta(1)
+            text += (
+                f"; no test can export {adopted} of them again: `jaxexport convert {policy.goldens} --expiring "
+                f"{last_day} --for {newest} -o converted` rewrites what expires until then"
+            )
+        yield leaves, Event(Kind.LEAVES, jaxlib, text, tuple(golden.id for golden in group))
 
 
 def _reader_events(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import day, golden
 
+from export_core.goldens import Golden
 from export_core.judge.forecast import forecast
 from export_core.judge.forecast_types import Forecast, Kind
 from export_core.policy import CustomCallChange, KnownFailure, Policy, Quirk, Retention, WindowDays
@@ -50,6 +52,17 @@ def test_every_day_has_what_happens_on_it():
     assert by_day["2027-02-14"][Kind.PRUNABLE] == ("a/0.9.2-cpu",), "0.11.1 was its last reader"
     assert by_day["2027-04-19"][Kind.PRUNABLE] == ("b/0.11.0-cpu",), "the last of a case stays"
     assert [each.in_days for each in found.days] == [(each.day - day("2026-11-01")).days for each in found.days]
+
+
+def test_what_no_test_can_export_again_is_to_be_converted_before_it_expires():
+    adopted = msgspec.structs.replace(GOLDENS[2].manifest, test="")
+    found = told([*GOLDENS[:2], Golden(adopted, GOLDENS[2].folder)], when=day("2026-11-01"))
+    texts = {event.subject: event.text for each in found.days for event in each.events if event.kind is Kind.LEAVES}
+    assert texts["0.11.0"].endswith(
+        "; no test can export 1 of them again: `jaxexport convert golden --expiring 2027-01-12 --for 0.12.0.1 "
+        "-o converted` rewrites what expires until then"
+    )
+    assert "convert" not in texts["0.12.0.1"]
 
 
 def test_a_day_says_what_a_release_of_that_day_would_be_bound_to():

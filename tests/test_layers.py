@@ -20,6 +20,7 @@ ROOMS = (
     ("export", "environments", "comparing"),
     ("worker",),
     ("matrix",),
+    ("conversion",),
     ("remote", "judge", "run_options"),
     ("runs",),
     ("inspection",),

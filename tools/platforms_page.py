@@ -28,7 +28,7 @@ from export_core.runs.results import read_run
 
 START, END = "<!-- measured: start -->", "<!-- measured: end -->"
 PLATFORMS = ("cpu", "tpu", "cuda")
-VERDICTS = ("pass", "compiled", "numerics", "refused", "error", "crash", "timeout", "not_run")
+VERDICTS = ("pass", "compiled", "converted", "numerics", "refused", "error", "crash", "timeout", "not_run")
 _DESCRIBE = """
 import json, os, sys
 from jax.experimental import topologies

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from export_core.adopting.artifact_list import ArtifactList
+from export_core.conversion.record import ConversionRecord
 from export_core.deploying.answers import Deployability
 from export_core.goldens import Manifest
 from export_core.inspection.facts import Inspection
@@ -33,6 +34,10 @@ KINDS: dict[str, tuple[type, str]] = {
     "comparison": (
         BaselineReport,
         "what `jaxexport judge NEW --baseline OLD --json` prints: what is different from an earlier run",
+    ),
+    "converted": (
+        ConversionRecord,
+        "OUT.converted.json, beside what `jaxexport convert` made: its original, each rewrite, what was verified",
     ),
     "deploy": (
         Deployability,

@@ -135,3 +135,51 @@ def _fields(proto: bytes, name: str) -> Iterator[tuple[int, int]]:
             at = stop
         else:
             raise ArtifactError("a sharding as XLA's protobuf", f"{proto[:64].hex()}", name=name)
+
+
+def proto_of(mesh: Mapping[str, int], spec: Spec, rank: int) -> bytes:
+    """The protobuf of a sharding in axes of a mesh, as XLA writes it: the inverse of `tiles_of` and `spec_on`.
+
+    Args:
+        mesh: sizes of the axes by name, in order.
+        spec: how the first dimensions are split; those after it are not.
+        rank: the number of dimensions.
+    """
+    axes = [() if part is None else (part,) if isinstance(part, str) else part for part in spec]
+    axes += [()] * (rank - len(axes))
+    split = [axis for names in axes for axis in names]
+    parts = [math.prod(mesh[axis] for axis in names) for names in axes]
+    if math.prod(parts) == 1:
+        return b""  # replicated, the default of a protobuf's first field
+    replicas = math.prod(mesh.values()) // math.prod(parts)
+    places = list(mesh)
+    order = [places.index(axis) for axis in (*split, *(axis for axis in mesh if axis not in split))]
+    sizes = list(mesh.values())
+    if order == sorted(order):
+        sizes, order = [math.prod(sizes)], [0]
+    return b"".join(
+        (
+            _varint_field(_TYPE, _OTHER),
+            _packed_field(_TILES, [*parts, *([replicas] if replicas > 1 else [])]),
+            _varint_field(_LAST_IS_REPLICATED, 1) if replicas > 1 else b"",
+            _packed_field(_IOTA, sizes),
+            _packed_field(_PERMUTATION, order),
+        )
+    )
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 127:
+        encoded.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*encoded, number])
+
+
+def _varint_field(field: int, number: int) -> bytes:
+    return _varint(field << 3) + _varint(number)
+
+
+def _packed_field(field: int, numbers: Sequence[int]) -> bytes:
+    content = b"".join(map(_varint, numbers))
+    return _varint(field << 3 | 2) + _varint(len(content)) + content

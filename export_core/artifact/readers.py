@@ -48,6 +48,11 @@ class Reader(NamedTuple):
     stablehlo: str | None
     stablehlo_before: str | None = None
 
+    @property
+    def knows_shardy(self) -> bool:
+        """Whether it parses the sdy dialect in a portable artifact."""
+        return version_numbers(self.jaxlib) >= version_numbers(_SDY_SINCE)
+
 
 class Load(NamedTuple):
     """Whether a reader loads an artifact: True, False, or None where it cannot be known.
@@ -136,6 +141,14 @@ def _envelope_reasons(envelope: Envelope, jax: tuple[int, ...]) -> Iterator[str]
         yield "jax from 0.10.0 on does not know the disabled check shape_assertions"
     if jax < (0, 4, 35) and (_has_custom(envelope.in_tree) or _has_custom(envelope.out_tree)):
         yield "jax before 0.4.35 does not know custom pytree nodes"
+
+
+def module_reasons(need: Needs, reader: Reader) -> list[str]:
+    """Return why a reader does not load a module, or may not."""
+    reasons: list[str] = []
+    doubts: list[str] = []
+    _module_reasons(need, reader, reasons, doubts)
+    return reasons + doubts
 
 
 def _module_reasons(need: Needs, reader: Reader, reasons: list[str], doubts: list[str]) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from export_core.artifact.envelope.fields import Envelope
 
 # The first and the last jax of the serialization formats that the slots tell apart. Source: the releases' own writers.
-_FIRST_JAX = (
+FIRST_JAX = (
     (12, (0, 11, 1)),
     (11, (0, 10, 1)),
     (10, (0, 10, 0)),
@@ -100,6 +100,6 @@ def _format_fits(artifact: Artifact, version: str) -> bool:
 def _format_by(envelope: Envelope) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The first and the last jax that write its format."""
     first, last = envelope.format_range
-    since = next((jax for number, jax in _FIRST_JAX if number <= first), ())
+    since = next((jax for number, jax in FIRST_JAX if number <= first), ())
     until = next((jax for number, jax in _LAST_JAX if last <= number), (math.inf,))
     return since, until

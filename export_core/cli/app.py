@@ -11,6 +11,7 @@ import click
 from export_core.cli.artifacts import audit, diff, inspect
 from export_core.cli.backfill import backfill
 from export_core.cli.badge import badge
+from export_core.cli.convert import convert
 from export_core.cli.deploy import can_i_deploy
 from export_core.cli.environments import environments_group
 from export_core.cli.forecast import forecast
@@ -29,7 +30,8 @@ from export_core.cli.version import show_version
 from export_core.errors import PREFIX, ExportCompatError
 
 _COMMANDS = (
-    *(inspect, audit, diff, matrix, plan, merge, judge, policy_group, forecast, can_i_deploy, report, badge, trend),
+    *(inspect, audit, diff, convert, matrix, plan, merge, judge, policy_group, forecast, can_i_deploy),
+    *(report, badge, trend),
     *(environments_group, backfill, goldens_group, releases),
 )
 

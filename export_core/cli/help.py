@@ -32,6 +32,11 @@ EXAMPLES = {
         "jaxexport audit exported",
     ),
     "diff": ("docs/reference/artifacts.md", "jaxexport diff old.jaxexport new.jaxexport"),
+    "convert": (
+        "docs/how-to/convert.md",
+        "jaxexport convert exported/a.jaxexport --for 0.9.2 -o a-for-0.9.2.jaxexport",
+        "jaxexport convert exported/*.jaxexport --for 0.8.1,0.9.2 --replace-custom-calls -o converted",
+    ),
     "goldens": ("docs/reference/cases.md", "jaxexport goldens list"),
     "goldens list": ("docs/reference/cases.md", "jaxexport goldens list"),
     "goldens show": ("docs/reference/artifacts.md", "jaxexport goldens show tests.test_model.test_attention/0.9.2-cpu"),

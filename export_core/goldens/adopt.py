@@ -101,7 +101,7 @@ def adopt_inputs(
         test="",
         name=None,
         writer=writer,
-        flags={"jax_enable_x64": _needs_x64(envelope)},
+        flags={"jax_enable_x64": needs_x64(envelope)},
         options=Options(
             platforms=envelope.platforms,
             mesh=own_mesh,
@@ -150,7 +150,7 @@ def envelope_of(artifact: Artifact) -> Envelope:
     return artifact.envelope
 
 
-def _needs_x64(envelope: Envelope) -> bool:
+def needs_x64(envelope: Envelope) -> bool:
     """Whether it takes or returns 64-bit values, which jax narrows with x64 off, before the artifact sees them."""
     return any(aval.dtype in _WIDE for aval in (*envelope.in_avals, *envelope.out_avals))
 
@@ -245,14 +245,14 @@ def _leaf(where: str, value: Any, aval: Aval) -> Leaf:
         if array.dtype.name != ("bool" if aval.dtype == "float0" else aval.dtype):
             raise wrong
         return Leaf(aval.dtype, array.astype(array.dtype.newbyteorder("="), copy=False))
-    width = _width(aval.dtype)
+    width = width_of(aval.dtype)
     # numpy writes bfloat16 and its like as nameless bytes (V2), and reads them back as such.
     if width is None or array.dtype.itemsize != width or array.dtype.kind not in "Vu":
         raise wrong
     return Leaf(aval.dtype, array.view(np.dtype(f"u{width}")))
 
 
-def _width(dtype: str) -> int | None:
+def width_of(dtype: str) -> int | None:
     """Bytes of an element of a dtype that ml_dtypes has, else None."""
     import ml_dtypes
 

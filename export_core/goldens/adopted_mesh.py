@@ -40,7 +40,7 @@ def mesh_for(artifact: Artifact, given: Mapping[str, int]) -> Mesh:
     if devices > MOST_DEVICES:
         raise GoldenError(f"{artifact.name}: expected an artifact for at most {MOST_DEVICES} devices, found {devices}.")
     problems = []
-    for mesh in [dict(given)] if given else _meshes_of(artifact, envelope):
+    for mesh in [dict(given)] if given else meshes_of(artifact, envelope):
         problems.append(_problem(artifact, envelope, mesh))
         if not problems[-1]:
             return mesh
@@ -96,7 +96,7 @@ def specs_for(artifact: Artifact, mesh: Mapping[str, int], given: Sequence[Spec 
     return tuple(None if spec is None else _text(spec) for spec in given)
 
 
-def _meshes_of(artifact: Artifact, envelope: Envelope) -> Iterator[Mesh]:
+def meshes_of(artifact: Artifact, envelope: Envelope) -> Iterator[Mesh]:
     """The meshes that an artifact may have been exported for, the surest first."""
     shardings = (*envelope.in_shardings, *envelope.out_shardings)
     named = [sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding)]

@@ -198,6 +198,23 @@ class Flattened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (*self.inputs, *self.outputs)
 
 
+class ConvertedFrom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where an artifact comes from that `jaxexport convert` made of another one."""
+
+    sha256: str
+    """The SHA-256 of the original artifact."""
+    reader: str
+    """The jaxlib that it was made for."""
+    way: str
+    """How: `unchanged`, `rewritten`, or `exported again`."""
+    rewrites: tuple[str, ...]
+    """Everything that is not as in the original, in words."""
+    tool: str
+    """What made it, such as `pytest-jaxexport 0.1.0`."""
+    module_by: str = ""
+    """The jaxlib that rewrote or exported the module; empty where the module is the original's."""
+
+
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of golden.yaml.
 
@@ -244,6 +261,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """That of the processor that computed the outputs, as XLA calls it (`x86_64 AVX2`); empty where nobody knows."""
     noise: NoiseRecord | None = None
     """How the noise of the outputs was measured; null where it was not."""
+    converted_from: ConvertedFrom | None = None
+    """The original of a converted artifact; null for one that its writer exported. JAX promises nothing for it."""
     format: int = FORMAT
     """The version of this form. A newer one than this version of pytest-jaxexport knows is refused."""
 

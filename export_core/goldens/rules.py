@@ -55,6 +55,7 @@ def problems(manifest: Manifest) -> Problems:
     yield from _noise(manifest)
     if manifest.origin:
         yield from _origin(manifest.origin)
+    yield from _converted(manifest)
     for number, check in enumerate(manifest.checks):
         for problem in _check(check, manifest):
             yield f"checks[{number}]", problem
@@ -166,6 +167,17 @@ def _origin(origin: Origin) -> Problems:
         yield "origin.outputs_by", f"expected a version such as 0.12.0, found {origin.outputs_by!r}."
     if not 0 <= (origin.seed or 0) < _LARGEST:
         yield "origin.seed", f"expected a number of 63 bits, found {origin.seed}."
+
+
+def _converted(manifest: Manifest) -> Problems:
+    if (origin := manifest.converted_from) is None:
+        return
+    if not _SHA256.fullmatch(origin.sha256):
+        yield "converted_from.sha256", f"expected a SHA-256 of 64 hexadecimal digits, found {origin.sha256!r}."
+    for field in ("reader", "module_by"):
+        value = getattr(origin, field)
+        if not _VERSION.fullmatch(value) and not (field == "module_by" and not value):
+            yield f"converted_from.{field}", f"expected a version such as 0.12.0, found {value!r}."
 
 
 def _check(check: Check, manifest: Manifest) -> Iterator[str]:

@@ -14,6 +14,7 @@ from export_core.artifact.main_check import check_main, dimension_names, is_know
 from export_core.artifact.readers import loads, readers_of
 from export_core.artifact.vhlo_needs import needs
 from export_core.artifact.writers import writers
+from export_core.inspection.conversions import converted_facts, is_rewritten
 from export_core.releases.stable_targets import stable_targets
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: st
     writer = find_writer(artifact, releases)
     # A target that the newest release has dropped is reported too. If no writer is known, no list applies at all.
     newest = releases[-1].jaxlib if releases else None
+    converted = converted_facts(artifact)
     findings = audit_calls(artifact, writer, terms.allow, reader or (newest if writer["candidates"] else None))
     return {
         "format": FORMAT,
@@ -70,8 +72,9 @@ def describe(artifact: Artifact, terms: Terms, *, whole: bool = True, reader: st
         "modules": [_module(module, artifact.data) for module in artifact.modules],
         "writer": writer,
         "readers": _readers(artifact, releases),
-        "promise": None if envelope is None else promised_days(writer, terms),
+        "promise": None if envelope is None or is_rewritten(converted) else promised_days(writer, terms),
         "stablehlo_promise": stablehlo_promise(artifact),
+        "converted": converted,
         "envelope": as_dict(envelope) if envelope is not None and whole else None,
     }
 

@@ -187,6 +187,27 @@ class MainFacts(TypedDict):
     """What is wrong, a sentence each."""
 
 
+class ConvertedFacts(TypedDict):
+    """What the record beside a converted artifact says (schema/converted.schema.json)."""
+
+    problem: str
+    """Why the record says nothing: it cannot be read, or is of another file; empty for a record that counts."""
+    verdict: str
+    """`converted` where the reader gave the outputs of the golden; `not verified` otherwise."""
+    message: str
+    """What was verified, or why nothing could be."""
+    reader: str
+    """The jaxlib that it was made for."""
+    sha256: str
+    """The SHA-256 of the original artifact."""
+    way: str
+    """How: `unchanged`, `rewritten`, or `exported again`."""
+    rewrites: list[str]
+    """Everything that is not as in the original, in words."""
+    tool: str
+    """What made it."""
+
+
 class Inspection(TypedDict):
     """What `jaxexport inspect --json` prints."""
 
@@ -238,5 +259,7 @@ class Inspection(TypedDict):
     """What JAX promises; null for a bare module, and where no writer is known."""
     stablehlo_promise: StableHloPromiseFacts | None
     """What StableHLO promises; null unless it is a portable artifact."""
+    converted: ConvertedFacts | None
+    """What `jaxexport convert` wrote beside the file; null where nothing is beside it."""
     envelope: dict[str, Any] | None
     """The fields of jax.export.Exported as they are in the file; null for a bare module."""

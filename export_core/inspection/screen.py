@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from export_core.escaping import printable
+from export_core.inspection.conversions import is_rewritten
 from export_core.inspection.describe import RAW, promises_in_words
 from export_core.phrases import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from export_core.inspection.facts import CustomCallFacts, ForeseenFacts, Inspection, ModuleFacts, ReaderFacts
+    from export_core.inspection.facts import (
+        ConvertedFacts,
+        CustomCallFacts,
+        ForeseenFacts,
+        Inspection,
+        ModuleFacts,
+        ReaderFacts,
+    )
 
 WIDTH = 14  # of the first column
 LINE = 150  # characters of a line; what is longer is cut, and --json has all of it
@@ -34,6 +42,8 @@ def _lines(facts: Inspection) -> Iterator[str]:
     yield from _named("checks", [f"switched off by the exporter: {name}" for name in facts["disabled_checks"]], "")
     yield from _named("unknown", [f"field {name}, from a newer schema" for name in facts["unknown_fields"]], "")
     yield from _writer(facts)
+    if facts["converted"] is not None:
+        yield from _named("converted", converted(facts["converted"]), "")
     yield from _readers(facts)
 
 
@@ -72,6 +82,17 @@ def _envelope(facts: Inspection) -> Iterator[str]:
     order = facts["vjp_order"]
     yield _line("derivatives", f"reverse mode to order {order}" if order else "none")
     yield from _named("convention", convention(facts), "")
+
+
+def converted(facts: ConvertedFacts) -> list[str]:
+    """Where a converted artifact comes from: JAX promises nothing for it, whatever its original was promised."""
+    if facts["problem"]:
+        return [facts["problem"]]
+    return [
+        f"for jaxlib {facts['reader']} by {facts['tool']}, {facts['way']}, from SHA-256 {facts['sha256'][:16]}…",
+        f"{facts['verdict']}: {facts['message']}",
+        *(f"- {rewrite}" for rewrite in facts["rewrites"]),
+    ]
 
 
 def convention(facts: Inspection) -> list[str]:
@@ -201,6 +222,9 @@ def _readers(facts: Inspection) -> Iterator[str]:
     promised = facts["promise"]
     if facts["nr_devices"] is None:
         yield from _named("promised", promises_in_words(facts["stablehlo_promise"]), "")
+        return
+    if is_rewritten(facts["converted"]):
+        yield _line("promised", "nothing: JAX promises to read what jax.export wrote, and this was converted")
         return
     if promised is None:
         yield _line("promised", "unknown: a promise counts from the day its writer was built")

@@ -17,10 +17,9 @@ from msgspec.structs import replace
 from export_core.judge.drift import FailingStretch, failing_stretches
 from export_core.judge.result import WORST_FIRST, Judgement, ReaderOf, Result, by_build_date, release_name
 from export_core.matrix import Verdict
-from export_core.matrix.cell import CellKey
+from export_core.matrix.cell import WORKS, CellKey
 from export_core.worker.protocol import Stage
 
-WORKS = (Verdict.PASS, Verdict.COMPILED)
 _BY_RELEASE = (Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT)
 """Verdicts whose message does not say what went wrong."""
 _WORST_JUDGEMENT = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.KNOWN, Judgement.OUTSIDE)
@@ -163,7 +162,7 @@ def _changes(results: Iterable[Result]) -> dict[CellKey, FailingStretch]:
     for place, kinds in failing.items():
         for kind in kinds:
             # What was only compiled agrees with nobody's numbers.
-            works = WORKS if Verdict.NUMERICS not in kind else (Verdict.PASS,)
+            works = WORKS if Verdict.NUMERICS not in kind else (Verdict.PASS, Verdict.CONVERTED)
             alike = [result for result in goldens[place] if result.verdict in works or likeness(result) == kind]
             for stretch in failing_stretches(alike, lambda result: result.verdict not in WORKS):
                 changes |= {result.key: stretch for result in stretch.results}

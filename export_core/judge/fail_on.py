@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from export_core.judge.result import Judgement, Result
 from export_core.matrix import Verdict
+from export_core.matrix.cell import WORKS
 from export_core.phrases import plural
 from export_core.policy import Policy
 
@@ -32,7 +33,7 @@ def lost_bonuses(cells: Sequence[tuple[Result | None, Result | None]], policy: P
         then is not None
         and now is not None
         and then.judgement is Judgement.BONUS
-        and now.verdict not in (Verdict.PASS, Verdict.COMPILED, Verdict.NOT_RUN)
+        and now.verdict not in (*WORKS, Verdict.NOT_RUN)
         for then, now in cells
     )
     if not lost or BONUS_LOST not in policy.fail_on:

@@ -12,12 +12,12 @@ import msgspec
 
 from export_core.artifact import Artifact, ArtifactError, read
 from export_core.artifact.foreseen import foreseen
-from export_core.judge.causes import WORKS
 from export_core.judge.coverage import must_run
 from export_core.judge.known import EXCUSABLE, matching_entry
 from export_core.judge.result import Judgement, Result, reader_of, shared_cost, shared_timings, writer_of
 from export_core.judge.upstream import upstream_of
 from export_core.matrix import Cell, Outcome, Verdict
+from export_core.matrix.cell import WORKS
 from export_core.policy import Policy
 from export_core.policy.deployed import names_of
 from export_core.policy.known_issues import known_issues
@@ -27,6 +27,7 @@ from export_core.releases.stable_targets import stable_targets
 INSIDE = {
     Verdict.PASS: Judgement.KEPT,
     Verdict.COMPILED: Judgement.KEPT,
+    Verdict.CONVERTED: Judgement.BONUS,  # JAX promises nothing for what it has not written
     Verdict.NUMERICS: Judgement.BROKEN,
     Verdict.REFUSED: Judgement.BROKEN,
     Verdict.ERROR: Judgement.BROKEN,
@@ -38,6 +39,7 @@ INSIDE = {
 OUTSIDE = {
     Verdict.PASS: Judgement.BONUS,
     Verdict.COMPILED: Judgement.BONUS,
+    Verdict.CONVERTED: Judgement.BONUS,
     Verdict.NUMERICS: Judgement.BROKEN,  # a silently wrong number is never fine
     Verdict.REFUSED: Judgement.OUTSIDE,
     Verdict.ERROR: Judgement.OUTSIDE,
@@ -70,6 +72,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
     manifest = cell.golden.manifest
     # By build dates and not by versions: 0.8.3 was built after 0.9.0.
     window = promise(manifest.writer.built, cell.reader.built, policy.window_lengths())
+    converted = manifest.converted_from is not None
     result = Result(
         case=manifest.case,
         golden=cell.golden.id,
@@ -78,7 +81,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         platform=cell.platform,
         mode=cell.mode,
         stage=outcome.stage,
-        verdict=outcome.verdict,
+        verdict=Verdict.CONVERTED if converted and outcome.verdict in WORKS else outcome.verdict,
         message=outcome.message,
         signal=outcome.signal,
         stderr=outcome.stderr,
@@ -103,6 +106,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         cost=outcome.cost and shared_cost(outcome.cost),
         timings=outcome.timings and shared_timings(outcome.timings),
         test=manifest.test,
+        converted=converted,
     )
     # The table is read only where something fails: most runs of pytest never need it.
     if result.verdict not in WORKS:
@@ -119,15 +123,16 @@ def judge_again(result: Result, policy: Policy, as_of: datetime.date | None = No
     """
     places = names_of(policy.deployed, result.case, result.reader.jaxlib, result.platform, as_of)
     window = promise(result.writer.built, result.reader.built, policy.window_lengths())
+    promised = window.promised and not result.converted
     judged = msgspec.structs.replace(
         result,
         direction=window.direction,
         days=window.days,
-        promised=window.promised,
+        promised=promised,
         promised_until=window.until,
         deployed=places,
         judgement=judge_verdict(
-            result.verdict, promised=window.promised, required=must_run(result, policy.required), deployed=places
+            result.verdict, promised=promised, required=must_run(result, policy.required), deployed=places
         ),
         exceeded=(),  # see `with_budgets`, which needs all results of a run
     )

@@ -22,7 +22,7 @@ from export_core.worker.protocol import Cost, Stage, Timings
 
 WORST_FIRST = (
     *(Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT, Verdict.ERROR, Verdict.REFUSED),
-    *(Verdict.COMPILED, Verdict.PASS, Verdict.NOT_RUN),
+    *(Verdict.COMPILED, Verdict.CONVERTED, Verdict.PASS, Verdict.NOT_RUN),
 )
 """Verdicts, from a silently wrong number down to what is not a failure."""
 
@@ -178,7 +178,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     days: int
     """The days between the two build dates, never negative."""
     promised: bool
-    """Whether the reader is inside the window of the writer."""
+    """Whether the reader is inside the window of the writer. Never for a converted artifact."""
     promised_until: datetime.date
     """The last build date of a reader in this direction that is promised: in forward direction the earliest day."""
     judgement: Judgement
@@ -211,6 +211,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """The limits that a costly cell exceeds."""
     test: str = ""
     """The id by which pytest knows the case, such as `tests/test_model.py::test_attention`."""
+    converted: bool = False
+    """Whether the artifact is one that `jaxexport convert` made, for which JAX promises nothing."""
     upstream: str = ""
     """The id of the known upstream issue that it shows; empty for none, and for a cell that works."""
     deployed: tuple[str, ...] = ()

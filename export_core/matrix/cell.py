@@ -20,6 +20,8 @@ class Verdict(StrEnum):
     """It ran, and its outputs are those that the writer saw, within the tolerance."""
     COMPILED = "compiled"
     """It was compiled for a described device, and not run. Never called a pass."""
+    CONVERTED = "converted"
+    """It works as `pass` or `compiled` do, but what the reader took is an artifact that `jaxexport convert` made."""
     NUMERICS = "numerics"
     """It ran, and gave other numbers than the writer saw."""
     REFUSED = "refused"
@@ -32,6 +34,10 @@ class Verdict(StrEnum):
     """It took longer than the time limit of a cell."""
     NOT_RUN = "not_run"
     """It was not run, for a reason that says nothing about the artifact, such as a full disk."""
+
+
+WORKS = (Verdict.PASS, Verdict.COMPILED, Verdict.CONVERTED)
+"""The verdicts of cells that work."""
 
 
 class CellKey(NamedTuple):

@@ -13,13 +13,15 @@ def audit_problem(golden: Golden, policy: Policy) -> str:
     """Why this artifact must not be compiled anywhere; empty if no problems were found.
 
     A part that this reader does not know stops it, and a target that the writer's release never promised. A target that
-    the reader's release has dropped since is run: whether the promise holds is what the cell is to show.
+    the reader's release has dropped since is run: whether the promise holds is what the cell is to show. A converted
+    artifact may have those that the release promises for which it was made.
     """
-    writer = golden.manifest.writer.jaxlib
+    writer, origin = golden.manifest.writer.jaxlib, golden.manifest.converted_from
     accepted = {**golden.manifest.options.allow, **policy.allow}
     try:
         artifact = golden.read_artifact()
-        findings = audit(artifact, stable_targets(writer), allow=accepted, writer=f"jaxlib {writer}")
+        promised = stable_targets(writer) | (stable_targets(origin.reader) if origin else frozenset())
+        findings = audit(artifact, promised, allow=accepted, writer=f"jaxlib {writer}")
     except (ArtifactError, GoldenError) as error:
         return str(error)
     return "\n".join(str(finding) for finding in findings if not finding.ok)

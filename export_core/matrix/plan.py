@@ -95,8 +95,10 @@ def make_plan(
 
 
 def is_promised(golden: Golden, reader: Release, windows: Windows) -> bool:
-    """Whether a reader is inside the window of a golden's writer."""
-    return promise(golden.manifest.writer.built, reader.built, windows).promised
+    """Whether a reader is inside the window of a golden's writer. No converted artifact is promised to anybody."""
+    return (
+        golden.manifest.converted_from is None and promise(golden.manifest.writer.built, reader.built, windows).promised
+    )
 
 
 def places_of(golden: Golden, reader: Release, platform: str, places: Sequence[Place]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from export_core.judge.cost import CostChange
 from export_core.judge.fail_on import BONUS_LOST
 from export_core.judge.result import WORST_FIRST, ReaderOf, WriterOf, by_build_date
 from export_core.matrix import Verdict
+from export_core.matrix.cell import WORKS
 from export_core.phrases import few, plural
 from export_core.releases import Direction
 from export_core.report.cost_wording import amount
@@ -226,7 +227,7 @@ def _state(result: Result | None) -> str:
 
 
 def _state_line(result: Result | None) -> str:
-    if result is None or result.verdict in (Verdict.PASS, Verdict.COMPILED):
+    if result is None or result.verdict in WORKS:
         return _state(result)
     return f"{_state(result)} in stage {result.stage}: {first_line(result.message) or 'no message'}"
 

@@ -22,6 +22,7 @@ from export_core.run_options import RESULTS
 VERDICT_PHRASES = {
     Verdict.PASS: "ran and agrees with the writer's outputs",
     Verdict.COMPILED: "compiled",
+    Verdict.CONVERTED: "works as a converted artifact",
     Verdict.NUMERICS: "ran with different numbers",
     Verdict.REFUSED: "was refused",
     Verdict.ERROR: "failed",
@@ -34,6 +35,7 @@ VERDICT_PHRASES = {
 VERDICT_MARKS = {
     Verdict.PASS: "ok",
     Verdict.COMPILED: "comp",
+    Verdict.CONVERTED: "conv",
     Verdict.NUMERICS: "num",
     Verdict.REFUSED: "ref",
     Verdict.ERROR: "err",

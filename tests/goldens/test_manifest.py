@@ -158,7 +158,7 @@ def test_no_manifest_depends_on_the_time():
     assert set(msgspec.to_builtins(manifest())) == {
         "case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files",
         "checks", "out_shardings", "jaxpr", "packages", "flattened", "inputs_made", "origin", "instruction_set",
-        "noise", "format",
+        "noise", "converted_from", "format",
     }  # fmt: skip
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}
 

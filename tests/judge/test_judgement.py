@@ -25,6 +25,7 @@ KEPT, BROKEN, BONUS, OUTSIDE, INCOMPLETE = (
 TABLE = [  # verdict, inside the window, outside
     (Verdict.PASS, KEPT, BONUS),
     (Verdict.COMPILED, KEPT, BONUS),
+    (Verdict.CONVERTED, BONUS, BONUS),
     (Verdict.NUMERICS, BROKEN, BROKEN),
     (Verdict.REFUSED, BROKEN, OUTSIDE),
     (Verdict.ERROR, BROKEN, OUTSIDE),
@@ -126,8 +127,8 @@ def test_a_results_line_has_exactly_the_fields_of_the_contract():
         "case golden writer reader platform mode stage verdict message signal stderr max_abs_error max_rel_error "
         "seconds "
         "custom_calls direction days promised promised_until judgement reproduce flaky "
-        "device driver foreseen max_noise_error allowed outputs as_written cost timings exceeded test upstream "
-        "deployed cause"
+        "device driver foreseen max_noise_error allowed outputs as_written cost timings exceeded test "
+        "converted upstream deployed cause"
     )
     assert list(line["writer"]) == ["jax", "jaxlib", "platform", "built"]
     assert list(line["reader"]) == ["jax", "jaxlib", "built"]

@@ -1,0 +1,130 @@
+"""`jaxexport convert`: artifacts made into ones that older or newer readers take, verified in those readers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from export_core.cli.help import HelpfulCommand
+from export_core.cli.options import PATH, comma_separated, goldens_option, policy_of, policy_option
+from export_core.cli.output import echo, echo_json
+from export_core.errors import PREFIX, ExportCompatError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from export_core.conversion.record import ConversionRecord
+    from export_core.conversion.run import Conversions
+    from export_core.conversion.targets import Target
+
+VERIFIED, REFUSED, BAD_INPUT, NOT_VERIFIED = 0, 1, 2, 3
+_WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
+
+
+@click.command(cls=HelpfulCommand)
+@click.argument("files", metavar="FILE…", type=PATH, nargs=-1, required=True)
+@click.option(
+    "--for", "readers", metavar="JAXLIB,…", required=True, help="The jaxlib that is to take it; one artifact for each."
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    type=PATH,
+    required=True,
+    help="The file for the converted artifact; a folder for several files or readers, and for goldens.",
+)
+@click.option(
+    "--replace-custom-calls",
+    is_flag=True,
+    help="Replace custom calls of LAPACK that the reader does not take: by its newer functions, or by what XLA expands "
+    "itself.",
+)
+@click.option("--inputs", metavar="NPZ", type=PATH, help="Flat arguments to verify it with, where no golden has it.")
+@click.option("--outputs", metavar="NPZ", type=PATH, help="The flat results that they must give.")
+@goldens_option
+@policy_option
+@click.option("--json", "as_json", is_flag=True, help="Print each record as JSON (schema/converted.schema.json).")
+@click.pass_context
+def convert(
+    context: click.Context,
+    files: Sequence[str],
+    readers: str,
+    output: str,
+    replace_custom_calls: bool,
+    inputs: str | None,
+    outputs: str | None,
+    goldens: str | None,
+    policy_file: str | None,
+    as_json: bool,
+) -> None:
+    """Make an artifact that another release takes, and verify it there.
+
+    FILE is an artifact, or the folder of a golden. It is never changed. The reader runs the converted artifact in a
+    cold process; its outputs are compared with those of the golden that has the artifact, in --goldens. Beside OUT,
+    OUT.converted.json says what it was made of and what was verified.
+
+    Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified.
+    """
+    from export_core.conversion.targets import targets_of
+
+    names = comma_separated(readers)
+    if not names:
+        raise click.UsageError("--for expects a jaxlib, such as --for 0.9.2.")
+    if (inputs is None) != (outputs is None) or (inputs and len(files) > 1):
+        raise click.UsageError("--inputs and --outputs belong together, to one FILE.")
+    targets = targets_of(files, list(dict.fromkeys(names)), output)
+    conversions = _conversions(goldens, policy_file, inputs, outputs, replace_custom_calls)
+    ended = {_convert_one(conversions, target, as_json=as_json) for target in targets}
+    context.exit(next(code for code in _WORST_FIRST if code in ended))
+
+
+def _conversions(
+    goldens: str | None, policy_file: str | None, inputs: str | None, outputs: str | None, replace_custom_calls: bool
+) -> Conversions:
+    from export_core.conversion.errors import ConversionError
+    from export_core.conversion.modules import no_modules
+    from export_core.conversion.run import Arrays, Conversions
+
+    policy = policy_of(policy_file)
+    folder = Path(goldens or policy.goldens)
+    if goldens and not folder.is_dir():
+        raise ConversionError(f"--goldens {goldens}: expected a folder of goldens, found none.")
+    return Conversions(
+        policy=policy,
+        calendar=policy.calendar(),
+        rewrite_modules=no_modules,
+        goldens=folder if folder.is_dir() else None,
+        arrays=Arrays(Path(inputs), Path(outputs)) if inputs and outputs else None,
+        replace_custom_calls=replace_custom_calls,
+        notify=lambda text: echo(text, err=True),
+    )
+
+
+def _convert_one(conversions: Conversions, target: Target, *, as_json: bool) -> int:
+    """Convert one file for one reader, say what came of it, and return its exit code. The next one is still tried."""
+    from export_core.conversion.record import CONVERTED
+    from export_core.conversion.targets import source_of
+
+    try:
+        record = conversions.run(source_of(target.name), target.reader, target.path)
+    except ExportCompatError as error:
+        echo(f"{PREFIX}{error}", err=True)
+        return error.exit_code
+    if as_json:
+        import msgspec
+
+        echo_json(msgspec.to_builtins(record), indent=-1)
+    else:
+        _show(target, record)
+    return VERIFIED if record.verdict == CONVERTED else NOT_VERIFIED
+
+
+def _show(target: Target, record: ConversionRecord) -> None:
+    origin = record.converted_from
+    echo(f"{target.path}: {record.verdict}: {record.message}")
+    echo(f"  {origin.way}: {record.why}")
+    for rewrite in origin.rewrites:
+        echo(f"  - {rewrite}")

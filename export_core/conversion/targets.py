@@ -1,0 +1,77 @@
+"""What is converted and where the result goes: an artifact to a file, a golden into a folder of goldens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from export_core.artifact import read
+from export_core.conversion.errors import ConversionError
+from export_core.conversion.run import Source
+from export_core.goldens import GoldenStore
+from export_core.goldens.store import MANIFEST
+
+
+@dataclass(frozen=True)
+class Target:
+    """A source, one reader, and where its converted artifact goes; `path` of a golden is the folder of goldens."""
+
+    name: str
+    reader: str
+    path: Path
+
+
+def source_of(name: str) -> Source:
+    """The artifact in a file, or the golden in a folder.
+
+    Raises:
+        ArtifactError: the file cannot be read.
+        GoldenError: the golden cannot be read.
+        ConversionError: the folder has no golden.
+    """
+    path = Path(name)
+    if not path.is_dir():
+        return Source(read(name))
+    folder = path.resolve()
+    if not (folder / MANIFEST).is_file():
+        raise ConversionError(
+            f"{name}: expected an artifact, or the folder of one golden with its {MANIFEST}, found another folder."
+        )
+    golden = next(
+        golden for golden in GoldenStore(folder.parents[1]).generations(folder.parent.name) if golden.folder == folder
+    )
+    return Source(golden.read_artifact(), golden)
+
+
+def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[Target]:
+    """One target for each source and reader.
+
+    OUT is the file of a single artifact for a single reader. In every other case it is a folder, with a folder for each
+    reader where there are several.
+
+    Raises:
+        ConversionError: two of them have the same file, or one would replace an original.
+    """
+    several = len(names) > 1 or len(readers) > 1 or Path(out).is_dir() or out.endswith(os.sep)
+    targets = []
+    used: dict[Path, str] = {}
+    originals = {Path(name).resolve() for name in names}
+    for reader in readers:
+        root = Path(out) / reader if len(readers) > 1 else Path(out)
+        for name in names:
+            is_golden = Path(name).is_dir()
+            path = root / Path(name).name if several and not is_golden else root
+            # Of a golden the folder in the folder of goldens: its case and its writer.
+            written = path.joinpath(*Path(name).resolve().parts[-2:]) if is_golden else path
+            if written.resolve() in originals:
+                raise ConversionError(f"--output {out}: would replace the original {name}, which is never touched.")
+            if written in used:
+                raise ConversionError(
+                    f"--output {out}: {used[written]} and {name} would both be written to {written}. Convert them into "
+                    "two folders."
+                )
+            used[written] = name
+            targets.append(Target(name, reader, path))
+    return targets

@@ -1,0 +1,195 @@
+"""`jaxexport convert` from the command line, with this interpreter as the reader."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import msgspec
+import numpy as np
+import pytest
+from kept import DATA
+
+from export_core.artifact import DisabledCheck, read
+from export_core.artifact.envelope.encode import encode
+from export_core.conversion.record import ConversionRecord
+from export_core.goldens import GoldenStore
+from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
+from export_core.judge import Judgement, judge
+from export_core.matrix import Cell, Outcome, Verdict
+from export_core.policy import Policy
+from export_core.worker.protocol import Stage
+
+pytestmark = pytest.mark.usefixtures("in_a_folder")
+
+
+@pytest.fixture
+def in_a_folder(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def refused_golden(goldens, tmp_path):
+    """A golden of this jax with a check that no reader from 0.10.0 on knows: it needs another envelope."""
+    golden = goldens["waves"]
+    envelope = golden.read_artifact().envelope
+    data = encode(envelope._replace(disabled_checks=(DisabledCheck("shape_assertions"),)))
+    files = {**golden.files(), ARTIFACT: data}
+    manifest = msgspec.structs.replace(golden.manifest, files={name: sha256(x) for name, x in files.items()})
+    store = GoldenStore(tmp_path / "golden")
+    store.write(manifest, files)
+    return store.goldens()[0]
+
+
+def record_of(path) -> ConversionRecord:
+    return msgspec.json.decode(path.with_name(path.name + ".converted.json").read_bytes(), type=ConversionRecord)
+
+
+def test_a_converted_artifact_is_verified_against_its_golden(convert, refused_golden, tmp_path, here, jaxexport):
+    original = refused_golden.artifact.read_bytes()
+    ended = convert(refused_golden.artifact, "-o", "out/new.jaxexport")
+    assert ended.code == 0, ended.err
+    assert f"converted: jaxlib {here.jaxlib} gives the outputs of the golden {refused_golden.id}" in ended.out
+    out = tmp_path / "out" / "new.jaxexport"
+    assert read(out).envelope.disabled_checks == ()
+    assert refused_golden.artifact.read_bytes() == original
+    record = record_of(out)
+    assert record.verdict == "converted"
+    assert record.sha256 == sha256(out.read_bytes())
+    assert record.converted_from.sha256 == sha256(original)
+    assert record.converted_from.reader == here.jaxlib
+    assert record.golden == refused_golden.id
+    assert any("shape_assertions" in text for text in record.converted_from.rewrites)
+    shown = jaxexport("inspect", str(out)).out
+    assert f"converted     for jaxlib {here.jaxlib}" in shown
+    assert "promised      nothing" in shown
+    facts = json.loads(jaxexport("inspect", str(out), "--json").out)
+    assert facts["converted"]["sha256"] == sha256(original)
+    assert facts["promise"] is None
+
+
+def test_a_converted_golden_is_a_golden_that_is_never_kept(convert, refused_golden, tmp_path, here):
+    ended = convert(refused_golden.folder, "-o", "converted")
+    assert ended.code == 0, ended.err
+    (golden,) = GoldenStore(tmp_path / "converted").goldens()
+    golden.verify()
+    origin = golden.manifest.converted_from
+    assert origin.sha256 == refused_golden.manifest.files[ARTIFACT]
+    assert (golden.folder / f"{ARTIFACT}.converted.json").is_file()
+    works = judge(Outcome(Cell(golden, here, "cpu"), Stage.COMPARE, Verdict.PASS), Policy())
+    assert (works.verdict, works.judgement, works.promised) == (Verdict.CONVERTED, Judgement.BONUS, False)
+    fails = judge(Outcome(Cell(golden, here, "cpu"), Stage.DESERIALIZE, Verdict.REFUSED), Policy())
+    assert fails.judgement is Judgement.OUTSIDE
+    wrong = judge(Outcome(Cell(golden, here, "cpu"), Stage.COMPARE, Verdict.NUMERICS), Policy())
+    assert wrong.judgement is Judgement.BROKEN
+
+
+def test_what_the_reader_takes_is_not_rewritten(convert, goldens, tmp_path):
+    golden = goldens["waves"]
+    assert convert(golden.artifact, "--goldens", golden.folder.parents[1], "-o", "same.jaxexport").code == 0
+    assert (tmp_path / "same.jaxexport").read_bytes() == golden.artifact.read_bytes()
+    assert record_of(tmp_path / "same.jaxexport").converted_from.way == "unchanged"
+
+
+def test_without_a_golden_it_is_run_and_not_verified(convert, refused_golden, tmp_path):
+    shutil.copy(refused_golden.artifact, "alone.jaxexport")
+    shutil.rmtree("golden")
+    ended = convert("alone.jaxexport", "-o", "new.jaxexport", "--json")
+    assert ended.code == 3, ended.err
+    assert json.loads(ended.out)["verdict"] == "not verified"
+    assert "loads, compiles and runs it" in json.loads(ended.out)["message"]
+    assert read(tmp_path / "new.jaxexport").envelope.disabled_checks == ()
+
+
+@pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (2.0, 1)])
+def test_arrays_can_be_given_in_place_of_a_golden(convert, refused_golden, tmp_path, factor, code):
+    arrays = refused_golden.inputs(), refused_golden.outputs()
+    for name, leaves in zip(("in.npz", "out.npz"), arrays, strict=True):
+        np.savez(name, *(leaf.numpy() * (factor if name == "out.npz" else 1) for leaf in leaves))
+    shutil.copy(refused_golden.artifact, "alone.jaxexport")
+    shutil.rmtree("golden")
+    ended = convert("alone.jaxexport", "-o", "new.jaxexport", "--inputs", "in.npz", "--outputs", "out.npz")
+    assert ended.code == code, ended.err
+    assert (tmp_path / "new.jaxexport").exists() == (code == 0)
+
+
+def test_other_outputs_than_those_of_the_golden_refuse_it(convert, refused_golden, tmp_path):
+    store = GoldenStore(tmp_path / "golden")
+    files = {**refused_golden.files(), OUTPUTS: refused_golden.content("inputs.npz")}
+    manifest = msgspec.structs.replace(refused_golden.manifest, files={name: sha256(x) for name, x in files.items()})
+    store.write(manifest, files)
+    ended = convert(refused_golden.artifact, "-o", "new.jaxexport")
+    assert ended.code == 1
+    assert "not written: the converted artifact ends in numerics in stage compare" in ended.err
+    assert not list(tmp_path.glob("new.*"))
+
+
+@pytest.mark.usefixtures("in_a_bad_reader")
+def test_a_conversion_that_crashes_is_refused(jaxexport, goldens, here, tmp_path):
+    golden = goldens["dies_by_segv"]
+    ended = jaxexport("convert", str(golden.artifact), "--for", here.jaxlib, "-o", "new.jaxexport")
+    assert ended.code == 1
+    assert "ends in crash" in ended.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_call_that_would_crash_the_reader_is_refused(convert, tmp_path):
+    ended = convert(DATA / "0.12.0.1" / "cholesky.jaxexport", "-o", "new.jaxexport", reader="0.8.1")
+    assert ended.code == 1
+    assert "lapack_spotrf_ffi ends a process of jaxlib 0.8.1 by signal 11" in ended.err
+    assert "--replace-custom-calls" in ended.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("no.jaxexport", "-o", "out"), "expected a file to read, found No such file"),
+        ((".", "-o", "out"), "expected an artifact, or the folder of one golden"),
+        ((DATA / "0.6.2" / "mlp.jaxexport", "-o", DATA / "0.6.2" / "mlp.jaxexport"), "would replace the original"),
+        ((DATA / "0.6.2" / "mlp.jaxexport", DATA / "0.8.1" / "mlp.jaxexport", "-o", "out"), "would both be written"),
+        ((DATA / "0.6.2" / "mlp.jaxexport", "-o", "out", "--inputs", "in.npz"), "belong together"),
+        ((DATA / "0.6.2" / "mlp.jaxexport", "-o", "out", "--goldens", "none"), "expected a folder of goldens"),
+    ],
+)
+def test_bad_input_is_one_error_and_writes_nothing(convert, tmp_path, words, message):
+    ended = convert(*words)
+    assert ended.code == 2
+    assert message in ended.err
+    assert ended.err.count("error:") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_reader_is_bad_input(convert):
+    ended = convert(DATA / "0.6.2" / "mlp.jaxexport", "-o", "out", reader="0.12.0.11")
+    assert ended.code == 2
+    assert "--for: jaxlib 0.12.0.11 is not in the release calendar. Did you mean '0.12.0.1'?" in ended.err
+
+
+def test_the_worst_of_several_conversions_is_the_exit_code(convert, refused_golden, tmp_path, here):
+    bad = tmp_path / "bad.jaxexport"
+    bad.write_bytes(b"not an artifact")
+    ended = convert(refused_golden.artifact, bad, "-o", "out")
+    assert ended.code == 2
+    assert (tmp_path / "out" / ARTIFACT).is_file()
+    assert "bad.jaxexport" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"{", "not the record of a conversion"),
+        (b"[" * 100_000, "not the record of a conversion"),
+        (b" " * (1 << 20) + b"{}", "found more than"),
+        (None, "is the record of another file"),
+    ],
+)
+def test_a_record_that_says_nothing_is_told(convert, jaxexport, goldens, tmp_path, content, problem):
+    golden = goldens["waves"]
+    convert(golden.artifact, "--goldens", golden.folder.parents[1], "-o", "a.jaxexport")
+    record = tmp_path / "a.jaxexport.converted.json"
+    of_another = record.read_bytes().replace(golden.manifest.files[ARTIFACT].encode(), b"0" * 64)
+    record.write_bytes(of_another if content is None else content)
+    ended = jaxexport("inspect", "a.jaxexport")
+    assert ended.code == 0
+    assert problem in ended.out

@@ -1,0 +1,206 @@
+"""The envelope in the format of another release: the same artifact, field by field, for a reader that refused it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kept import DATA, FILES, NAMES
+from test_hostile import damaged
+
+from export_core.artifact import Artifact, ArtifactError, DisabledCheck, HloSharding, NamedSharding, read, read_bytes
+from export_core.artifact.envelope.encode import encode
+from export_core.artifact.hlo_sharding import proto_of, spec_on, tiles_of
+from export_core.artifact.readers import loads
+from export_core.conversion.convert import (
+    REWRITTEN,
+    UNCHANGED,
+    Converted,
+    ModuleJob,
+    RewrittenModules,
+    convert,
+    find_reader,
+)
+from export_core.conversion.envelope import rewrite_envelope
+from export_core.conversion.errors import ConversionRefused
+from export_core.conversion.formats import fields_of, format_of, wire_version
+from export_core.releases import load_calendar
+
+CALENDAR = load_calendar()
+RELEASES = ("0.4.30", "0.6.2", "0.8.1", "0.8.3", "0.9.2", "0.12.0.1")
+READERS = {jaxlib: find_reader(jaxlib, CALENDAR) for jaxlib in RELEASES}
+GOLDENS = DATA.parents[2] / "golden"
+SAME = (
+    *("fun_name", "in_tree", "out_tree", "platforms", "nr_devices", "module_kept_var_idx", "module_source"),
+    *("ordered_effects", "unordered_effects", "disabled_checks", "uses_global_constants"),
+)
+
+
+def no_module(job: ModuleJob) -> RewrittenModules:
+    raise ConversionRefused("the module is in the way")
+
+
+def rewritten(artifact: Artifact, jaxlib: str) -> Artifact:
+    modules = [module.serialized() for module in artifact.modules]
+    return read_bytes(rewrite_envelope(artifact, READERS[jaxlib], modules)[0])
+
+
+def for_reader(artifact: Artifact, jaxlib: str) -> Converted:
+    return convert(artifact, READERS[jaxlib], no_module)
+
+
+def changed(artifact: Artifact, **fields: object) -> Artifact:
+    envelope = artifact.envelope._replace(**fields)
+    return read_bytes(encode(envelope), artifact.name)
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_only_the_form_of_the_envelope_changes(path):
+    before = read(path)
+    for jaxlib in READERS:
+        after = rewritten(before, jaxlib)
+        number = format_of(READERS[jaxlib].jax)
+        assert after.envelope.serialization_version == wire_version(number)
+        for old, new in zip(levels(before.envelope), levels(after.envelope), strict=True):
+            assert set(new.slots) <= {*fields_of(number), "vjp"}
+            assert [getattr(new, field) for field in SAME] == [getattr(old, field) for field in SAME]
+            assert list(map(str, (*new.in_avals, *new.out_avals))) == list(map(str, (*old.in_avals, *old.out_avals)))
+            assert [tiles(x, a) for x, a in placed(new)] == [tiles(x, a) for x, a in placed(old)]
+
+
+def levels(envelope):
+    while envelope is not None:
+        yield envelope
+        envelope = envelope.vjp
+
+
+def placed(envelope):
+    shardings = (*envelope.in_shardings, *envelope.out_shardings)
+    return zip(shardings, (*envelope.in_avals, *envelope.out_avals), strict=True)
+
+
+def tiles(sharding, aval):
+    """Which part of an array each device has: the same in both forms of a sharding."""
+    if isinstance(sharding, HloSharding):
+        return tiles_of(sharding.proto, "")
+    if sharding is None:
+        return "unspecified"
+    sizes = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_sizes, strict=True))
+    return tiles_of(proto_of(sizes, sharding.spec.partitions, len(aval.shape)), "")
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_a_conversion_loads_or_is_refused(path):
+    artifact = read(path)
+    for jaxlib, before in zip(READERS, loads(artifact, READERS.values()), strict=True):
+        try:
+            converted = for_reader(artifact, jaxlib)
+        except ConversionRefused:
+            continue
+        (after,) = loads(converted.artifact, [READERS[jaxlib]])
+        assert after.ok
+        assert converted.way == (REWRITTEN if not before.ok or converted.rewrites else UNCHANGED)
+
+
+def test_xla_writes_the_same_bytes_for_a_sharding():
+    """Formats 6 to 8 have both forms, the second by XLA itself."""
+    compared = 0
+    for path in GOLDENS.glob("tests.compat.test_devices.*/0.9.2-cpu/artifact.jaxexport"):
+        for sharding, aval in placed(read(path).envelope):
+            if isinstance(sharding, NamedSharding) and not sharding.spec.unreduced:
+                sizes = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_sizes, strict=True))
+                proto = proto_of(sizes, sharding.spec.partitions, len(aval.shape))
+                assert proto == sharding.hlo_sharding_proto
+                compared += 1
+    assert compared > 20
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=4).flatmap(
+        lambda sizes: st.tuples(st.just(sizes), st.lists(st.integers(0, 2), min_size=len(sizes), max_size=len(sizes)))
+    )
+)
+def test_any_sharding_over_axes_survives_xlas_form(drawn):
+    sizes, dimensions = drawn
+    mesh = {f"a{number}": size for number, size in enumerate(sizes)}
+    spec = tuple(tuple(name for name, at in zip(mesh, dimensions, strict=True) if at == dim) for dim in range(2))
+    tiling = tiles_of(proto_of(mesh, spec, 3), "")
+    again = spec_on(mesh, tiling)
+    assert again is not None
+    assert tiles_of(proto_of(mesh, again, 3), "") == tiling
+
+
+@pytest.mark.parametrize(
+    ("name", "jaxlib", "reason"),
+    [
+        ("0.12.0.1/key", "0.4.30", "does not know the dtype key<fry>"),
+        ("0.12.0.1/point", "0.4.30", "does not know custom pytree nodes"),
+        ("0.9.2/cholesky", "0.8.1", "lapack_spotrf_ffi ends a process of jaxlib 0.8.1 by signal 11"),
+        ("0.4.30/cholesky", "0.12.0.1", "lapack_spotrf .* not guaranteed stable by jaxlib 0.12.0.1"),
+    ],
+)
+def test_what_cannot_be_rewritten_is_refused_with_the_reason(name, jaxlib, reason):
+    with pytest.raises(ConversionRefused, match=reason):
+        convert(read(DATA / f"{name}.jaxexport"), READERS[jaxlib], lambda job: RewrittenModules(job.modules, (), "x"))
+
+
+def test_another_memory_has_no_field_in_old_formats():
+    artifact = read(DATA / "0.12.0.1" / "mlp.jaxexport")
+    host = changed(artifact, in_avals=tuple(x._replace(memory_space="host") for x in artifact.envelope.in_avals))
+    with pytest.raises(ConversionRefused, match="memory space host"):
+        for_reader(host, "0.8.1")
+
+
+def test_an_unreduced_sharding_has_no_form_in_old_formats():
+    artifact = read(DATA / "0.12.0.1" / "sharded.jaxexport")
+    sharding = next(x for x in artifact.envelope.in_shardings if x is not None)
+    spec = sharding.spec._replace(unreduced=sharding.mesh.axis_names)
+    unreduced = changed(artifact, in_shardings=(sharding._replace(spec=spec),) * len(artifact.envelope.in_avals))
+    with pytest.raises(ConversionRefused, match="reduced or unreduced"):
+        for_reader(unreduced, "0.8.1")
+
+
+def test_axes_that_the_mesh_lacks_are_refused():
+    artifact = read(DATA / "0.12.0.1" / "sharded.jaxexport")
+    sharding = next(x for x in artifact.envelope.in_shardings if x is not None)
+    spec = sharding.spec._replace(partitions=("no such axis",))
+    wrong = changed(artifact, in_shardings=(sharding._replace(spec=spec),) * len(artifact.envelope.in_avals))
+    with pytest.raises(ConversionRefused, match="is no sharding of an array"):
+        for_reader(wrong, "0.8.1")
+
+
+def test_calling_conventions_before_9_are_refused():
+    old = changed(read(DATA / "0.12.0.1" / "mlp.jaxexport"), calling_convention_version=8)
+    with pytest.raises(ConversionRefused, match="calling convention is 8"):
+        for_reader(old, "0.8.1")
+
+
+def test_more_devices_than_an_old_field_holds_are_refused():
+    many = changed(read(DATA / "0.12.0.1" / "mlp.jaxexport"), nr_devices=1 << 15)
+    with pytest.raises(ConversionRefused, match="32768 devices"):
+        for_reader(many, "0.8.1")
+
+
+def test_a_check_that_newer_readers_do_not_know_is_left_out():
+    checks = (DisabledCheck("shape_assertions"), DisabledCheck("platform"))
+    artifact = changed(read(DATA / "0.6.2" / "mlp.jaxexport"), disabled_checks=checks)
+    converted = for_reader(artifact, "0.12.0.1")
+    assert converted.artifact.envelope.disabled_checks == (DisabledCheck("platform"),)
+    assert any("shape_assertions left out" in text for text in converted.rewrites)
+
+
+def test_a_bare_module_is_refused():
+    module = read(DATA / "0.12.0.1" / "mlp.jaxexport").module.serialized()
+    with pytest.raises(ConversionRefused, match="without the envelope"):
+        convert(read_bytes(module), READERS["0.9.2"], no_module)
+
+
+@settings(max_examples=150, deadline=1000, suppress_health_check=list(HealthCheck))
+@given(damaged(), st.sampled_from(sorted(READERS)))
+def test_damaged_artifacts_are_refused_or_converted(data, jaxlib):
+    try:
+        artifact = read_bytes(data)
+        (load,) = loads(convert(artifact, READERS[jaxlib], no_module).artifact, [READERS[jaxlib]])
+    except (ArtifactError, ConversionRefused):
+        return
+    assert load.ok

@@ -85,21 +85,26 @@ def _conversions(
     goldens: str | None, policy_file: str | None, inputs: str | None, outputs: str | None, replace_custom_calls: bool
 ) -> Conversions:
     from export_core.conversion.errors import ConversionError
-    from export_core.conversion.modules import no_modules
+    from export_core.conversion.modules import ModuleRewriter
     from export_core.conversion.run import Arrays, Conversions
 
     policy = policy_of(policy_file)
     folder = Path(goldens or policy.goldens)
     if goldens and not folder.is_dir():
         raise ConversionError(f"--goldens {goldens}: expected a folder of goldens, found none.")
+    calendar = policy.calendar()
+
+    def notify(text: str) -> None:
+        echo(text, err=True)
+
     return Conversions(
         policy=policy,
-        calendar=policy.calendar(),
-        rewrite_modules=no_modules,
+        calendar=calendar,
+        rewrite_modules=ModuleRewriter(calendar, notify),
         goldens=folder if folder.is_dir() else None,
         arrays=Arrays(Path(inputs), Path(outputs)) if inputs and outputs else None,
         replace_custom_calls=replace_custom_calls,
-        notify=lambda text: echo(text, err=True),
+        notify=notify,
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from export_core.artifact import read_bytes
 from export_core.artifact.envelope.fields import NamedSharding
 from export_core.artifact.main_check import check_main
@@ -30,8 +32,7 @@ BYPASS = "JAX_EXPORT_DESERIALIZE_EXPIRED_VERSIONS=1"
 BYPASS_SINCE = "0.11.1"
 
 
-@dataclass(frozen=True)
-class ModuleJob:
+class ModuleJob(msgspec.Struct, frozen=True):
     """What is to be done with the modules of one artifact: see `rewrite_modules`.
 
     `stablehlo` is the version to write; `shardy` whether the reader parses Shardy's dialect; `replace` the targets of
@@ -41,7 +42,6 @@ class ModuleJob:
     modules: tuple[bytes, ...]
     stablehlo: str
     shardy: bool
-    devices: int
     replace: tuple[str, ...] = ()
     platform: str = ""
 
@@ -122,7 +122,7 @@ def convert(
         if in_the_way or calls:
             if reader.stablehlo is None:
                 raise ConversionRefused(f"the StableHLO of jaxlib {reader.jaxlib} is not known")
-            done = rewrite_modules(_job(modules, reader, envelope.nr_devices, tuple(calls)))
+            done = rewrite_modules(_job(modules, reader, tuple(calls)))
             modules, by, rewrites = done.modules, done.by, done.rewrites
         data, outside = rewrite_envelope(artifact, reader, modules)
         converted = read_bytes(data, f"{artifact.name} for jaxlib {reader.jaxlib}")
@@ -153,13 +153,12 @@ def find_reader(jaxlib: str, calendar: Calendar) -> Reader:
     return reader
 
 
-def _job(modules: Sequence[bytes], reader: Reader, devices: int, replace: tuple[str, ...]) -> ModuleJob:
+def _job(modules: Sequence[bytes], reader: Reader, replace: tuple[str, ...]) -> ModuleJob:
     assert reader.stablehlo is not None
     return ModuleJob(
         tuple(modules),
         reader.stablehlo,
         reader.knows_shardy,
-        devices,
         replace,
         # Readers that do not initialize LAPACK get what XLA expands itself, which is how jax lowers for TPUs.
         "cpu" if version_numbers(reader.jaxlib) >= INITIALIZED_SINCE else "tpu",

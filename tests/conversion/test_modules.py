@@ -1,0 +1,69 @@
+"""The process that rewrites modules: what ends it is a refusal, and never a traceback."""
+
+from __future__ import annotations
+
+import pytest
+
+from export_core.conversion import modules
+from export_core.conversion.convert import ModuleJob
+from export_core.conversion.errors import ConversionRefused
+from export_core.conversion.modules import ModuleRewriter
+from export_core.environments.environment import this_interpreter
+from export_core.environments.errors import EnvironmentFailed
+from export_core.releases import load_calendar
+
+JOB = ModuleJob((b"ML\xefR",), "1.11.0", shardy=True)
+
+
+@pytest.fixture
+def rewriter(monkeypatch, tmp_path, here):
+    """A rewriter whose program is the given one, in this interpreter."""
+
+    def made(program: str) -> ModuleRewriter:
+        path = tmp_path / "program.py"
+        path.write_text(f"import os, sys, time\nfolder = sys.argv[1]\n{program}\n")
+        monkeypatch.setattr(modules, "PROGRAM", path)
+        monkeypatch.setattr(ModuleRewriter, "_newest", lambda self: this_interpreter(here))
+        return ModuleRewriter(load_calendar(), lambda text: None)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("os.kill(os.getpid(), 11)", "died by signal 11"),
+        ("raise ValueError('no such operation')", "no such operation"),
+        ("sys.exit(0)", "did not rewrite its module"),
+        ("open(folder + '/result.json', 'w').write('{')", "says nothing that can be read"),
+        ("open(folder + '/result.json', 'w').write('{\"refused\": \"an operation\"}')", "an operation"),
+        ("open(folder + '/result.json', 'w').write('{}')", "did not rewrite its module"),
+        ("time.sleep(60)", "was still rewriting its module after 1 s"),
+    ],
+)
+def test_whatever_ends_the_process_is_a_refusal(rewriter, monkeypatch, program, reason):
+    monkeypatch.setattr(modules, "SECONDS", 1.0 if "sleep" in program else 60.0)
+    with pytest.raises(ConversionRefused, match=reason):
+        rewriter(program)(JOB)
+
+
+def test_without_an_environment_it_is_refused(monkeypatch):
+    def fails(self):
+        raise EnvironmentFailed("no network")
+
+    monkeypatch.setattr(ModuleRewriter, "_newest", fails)
+    with pytest.raises(ConversionRefused, match="there is no jaxlib for that: no network"):
+        ModuleRewriter(load_calendar(), lambda text: None)(JOB)
+
+
+COPIES = """
+from pathlib import Path
+for path in Path(folder).glob("*.bc"):
+    path.with_suffix(".out").write_bytes(path.read_bytes()[::-1])
+Path(folder, "result.json").write_text('{"by": "1.2.3", "rewrites": ["a"]}')
+"""
+
+
+def test_what_comes_back_is_in_order(rewriter):
+    done = rewriter(COPIES)(ModuleJob((b"ab", b"cd"), "1.11.0", shardy=True))
+    assert (done.modules, done.by, done.rewrites) == ((b"ba", b"dc"), "1.2.3", ("a",))

@@ -36,9 +36,13 @@ ROOMS = (
 FLOORS = {f"export_core.{room}": floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 FLOORS["pytest_jaxexport"] = len(ROOMS)
 
-JAX = {"export_core.worker.program", "export_core.inspection.module_text", "export_core.conversion.program"}
-"""Modules that import jax or jaxlib beside export/: the programs of workers and of conversion, and what prints a
-module as text."""
+JAX = {
+    "export_core.worker.program",
+    "export_core.inspection.module_text",
+    "export_core.conversion.rewriting.program",
+    "export_core.conversion.rewriting.lapack",
+}
+"""Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
 
 PUBLISHED = ("export_core.inspection", "export_core.adopting")
 """The rooms of the names that can be imported from the package itself."""

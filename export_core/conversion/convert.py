@@ -64,7 +64,8 @@ class Converted:
     """An artifact that a reader takes, read again.
 
     `rewrites` is empty where the reader takes the original. `way` says how it was made and `why` for what reason;
-    `module_by` is the jaxlib that rewrote its modules, empty where they are the original's.
+    `module_by` is the jaxlib that rewrote its modules, empty where they are the original's. `replaced` has the targets
+    of custom calls that were replaced.
     """
 
     artifact: Artifact
@@ -73,6 +74,7 @@ class Converted:
     why: str
     rewrites: tuple[str, ...] = ()
     module_by: str = ""
+    replaced: tuple[str, ...] = ()
 
 
 def convert(
@@ -133,7 +135,7 @@ def convert(
             f"{_bypass(load.reasons, reader)}"
         ) from None
     why = "; ".join((*load.reasons, *calls)) or f"jaxlib {reader.jaxlib} would miss its shardings"
-    return Converted(converted, reader, REWRITTEN, why, (*outside, *rewrites), by)
+    return Converted(converted, reader, REWRITTEN, why, (*outside, *rewrites), by, tuple(calls))
 
 
 def find_reader(jaxlib: str, calendar: Calendar) -> Reader:

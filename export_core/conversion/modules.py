@@ -18,7 +18,7 @@ from export_core.releases import Calendar
 from export_core.scratch import scratch_folder
 from export_core.untrusted import decode_json
 
-PROGRAM = Path(__file__).with_name("program.py")
+PROGRAM = Path(__file__).parent / "rewriting" / "program.py"
 SECONDS = 300.0
 """How long it may take: a module of 30,000 operations takes a second."""
 

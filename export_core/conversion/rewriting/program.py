@@ -63,6 +63,8 @@ class Rewriting:
                 dialect.register_dialect(context)
             read = stablehlo.deserialize_portable_artifact
             module = attempt("the newest jaxlib does not read it", read, context, code)
+            if self.job["replace"]:
+                self.replace_calls(module)
             if not self.job["shardy"]:
                 self.done.update(shardings_as_xlas(module))
             attempt("what was rewritten is no valid module", module.operation.verify)
@@ -71,6 +73,16 @@ class Rewriting:
             target, write = self.job["stablehlo"], _jax.mlir.serialize_portable_artifact
             written: bytes = attempt(f"it cannot be written for StableHLO {target}", write, module, target, mixed)
             return written
+
+    def replace_calls(self, module: Any) -> None:
+        """Replace the custom calls that the job names. Only this needs jax."""
+        import lapack  # type: ignore[import-not-found]  # beside this file
+
+        try:
+            done = lapack.replace_calls(module, operations(module), self.job["replace"], self.job["platform"])
+        except lapack.NoReplacementError as error:
+            raise RefusedError(str(error)) from None
+        self.done.update(done)
 
 
 def attempt(what: str, function: Any, *args: Any) -> Any:

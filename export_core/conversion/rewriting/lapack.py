@@ -1,0 +1,269 @@
+"""Calls of LAPACK replaced by what jax makes of the same function today: for the CPU, or free of LAPACK.
+
+jax lowers `jax.lax.linalg` for TPUs to operations that XLA's CPU compiler expands itself, and for CPUs to the newest
+functions of LAPACK's FFI. Each call is written as such a function, lowered for one of the two, and put in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax._src.interpreters import mlir
+from jax._src.lax import linalg
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func, stablehlo
+
+TARGET = re.compile(r"(?:lapack|blas)_[sdcz](?P<family>[a-z]+?)(?P<ffi>_ffi)?")
+_DTYPES = {
+    "f32": "float32", "f64": "float64", "complex<f32>": "complex64", "complex<f64>": "complex128",
+    "i32": "int32", "ui8": "uint8",
+}  # fmt: skip
+_UPPER, _LOWER, _LEFT, _UNIT = (ord(letter) for letter in "ULLU")
+_TRANSPOSED, _ADJOINT = ord("T"), ord("C")
+
+
+class NoReplacementError(Exception):
+    """Why a call cannot be replaced."""
+
+
+class Call(NamedTuple):
+    """A custom call of LAPACK: what it is called with, and what it must give."""
+
+    target: str
+    family: str
+    is_ffi: bool
+    operands: list[Any]
+    results: list[Any]
+    config: dict[str, int]
+    platform: str
+
+    def zeros(self, number: int) -> Any:
+        """A result that nobody reads: scratch memory, or an error code."""
+        return jnp.zeros(self.results[number].shape, self.results[number].dtype)
+
+    def parameter(self, number: int) -> int:
+        """A parameter of the old calling convention, an operand that is a constant."""
+        owner = self.operands[number].owner
+        if owner.name != "stablehlo.constant":
+            raise NoReplacementError("a parameter of it is not a constant")
+        return int(np.asarray(ir.DenseElementsAttr(owner.attributes["value"])).reshape(-1)[0])
+
+    def is_lower(self) -> bool:
+        """Whether the lower triangle is meant."""
+        return self.config.get("uplo") == _LOWER if self.is_ffi else bool(self.parameter(0))
+
+
+class Replacement(NamedTuple):
+    """A function of jax that gives all results of a call, and the operands of the call that it takes."""
+
+    operands: list[Any]
+    function: Callable[..., tuple[Any, ...]]
+
+
+def replace_calls(module: Any, operations: Sequence[Any], targets: Sequence[str], platform: str) -> Counter[str]:
+    """Replace every call of these targets in place; return how often each was. Raises `NoReplacementError`."""
+    done: Counter[str] = Counter()
+    symbols = ir.SymbolTable(module.operation)
+    for operation in operations:
+        if operation.name != "stablehlo.custom_call":
+            continue
+        target = ir.StringAttr(operation.attributes["call_target_name"]).value
+        if target in targets:
+            try:
+                _replace(module, symbols, operation, _call(operation, target, platform))
+            except NoReplacementError as error:
+                raise NoReplacementError(f"{target} cannot be replaced: {error}") from None
+            free = ", which XLA expands itself" if platform == "tpu" else ""
+            done[f"{target} replaced by jax {jax.__version__}'s lowering for {platform}{free}"] += 1
+    return done
+
+
+def _call(operation: Any, target: str, platform: str) -> Call:
+    match = TARGET.fullmatch(target)
+    if match is None or match["family"] not in FAMILIES:
+        raise NoReplacementError("there is no function of jax for it")
+    results = [_shape(value.type) for value in operation.results]
+    config = _config(operation)
+    return Call(target, match["family"], bool(match["ffi"]), list(operation.operands), results, config, platform)
+
+
+def _shape(kind: Any) -> Any:
+    tensor = ir.RankedTensorType(kind)
+    if not tensor.has_static_shape:
+        raise NoReplacementError("it has a dynamic shape")
+    dtype = _DTYPES.get(str(tensor.element_type))
+    if dtype is None:
+        raise NoReplacementError(f"it has the element type {tensor.element_type}")
+    return jax.ShapeDtypeStruct(tuple(tensor.shape), np.dtype(dtype))
+
+
+def _config(operation: Any) -> dict[str, int]:
+    """The attributes of a call of the FFI that are integers."""
+    for name in ("mhlo.backend_config", "backend_config"):
+        if name in operation.attributes and isinstance(operation.attributes[name], ir.DictAttr):
+            named = [(entry.name, str(entry.attr).partition(" ")[0]) for entry in operation.attributes[name]]
+            return {key: int(value) for key, value in named if value.lstrip("-").isdigit()}
+    return {}
+
+
+def _replace(module: Any, symbols: Any, operation: Any, call: Call) -> None:
+    operands, function = FAMILIES[call.family](call)
+    shapes = [_shape(value.type) for value in operands]
+    wide = any(shape.dtype in (np.float64, np.complex128) for shape in shapes)
+    with jax.enable_x64(wide):
+        exported = jax.export.export(jax.jit(function), platforms=[call.platform])(*shapes)
+    if [(x.shape, x.dtype) for x in exported.out_avals] != [(x.shape, x.dtype) for x in call.results]:
+        raise NoReplacementError(f"jax gives {exported.out_avals} for {call.results}")
+    part = stablehlo.deserialize_portable_artifact(module.context, exported.mlir_module_serialized)
+    name = mlir.merge_mlir_modules(module, f"converted_{call.target}", part, dst_symtab=symbols)
+    used = [value for number, value in enumerate(operands) if number in exported.module_kept_var_idx]
+    with ir.InsertionPoint(operation), operation.location:
+        made = func.CallOp([value.type for value in operation.results], ir.FlatSymbolRefAttr.get(name), used)
+    for old, new in zip(operation.results, made.results, strict=True):
+        old.replace_all_uses_with(new)
+    operation.erase()
+
+
+# --- the families: all results of a call, by functions of jax ---------------------------------------------------------
+
+
+def _adjoint(matrix: Any) -> Any:
+    return jnp.swapaxes(matrix, -1, -2).conj()
+
+
+def _cholesky(call: Call) -> Replacement:
+    lower = call.is_lower()
+
+    def function(matrix: Any) -> tuple[Any, ...]:
+        factor = lax.linalg.cholesky(matrix if lower else _adjoint(matrix), symmetrize_input=False)
+        failed = jnp.any(jnp.isnan(factor), axis=(-1, -2)).astype(call.results[1].dtype)
+        return factor if lower else _adjoint(factor), failed
+
+    return Replacement(call.operands[-1:], function)
+
+
+def _lu(call: Call) -> Replacement:
+    def function(matrix: Any) -> tuple[Any, ...]:
+        factors, pivots, _ = linalg._lu_python(matrix) if call.platform == "tpu" else lax.linalg.lu(matrix)
+        return factors, pivots.astype(call.results[1].dtype) + 1, call.zeros(2)  # LAPACK counts from 1
+
+    return Replacement(call.operands[-1:], function)
+
+
+def _qr(call: Call) -> Replacement:
+    rest = range(2, len(call.results))
+    return Replacement(call.operands[-1:], lambda matrix: (*linalg.geqrf(matrix), *map(call.zeros, rest)))
+
+
+def _householder_product(call: Call) -> Replacement:
+    rest = range(1, len(call.results))
+
+    def function(matrix: Any, taus: Any) -> tuple[Any, ...]:
+        return lax.linalg.householder_product(matrix, taus), *map(call.zeros, rest)
+
+    return Replacement(call.operands[-2:], function)
+
+
+def _eigh(call: Call) -> Replacement:
+    lower, rest = call.is_lower(), range(2, len(call.results))
+
+    def function(matrix: Any) -> tuple[Any, ...]:
+        vectors, values = lax.linalg.eigh(matrix, lower=lower, symmetrize_input=False)
+        return vectors, values.astype(call.results[1].dtype), *map(call.zeros, rest)
+
+    return Replacement(call.operands[-1:], function)
+
+
+def _svd(call: Call) -> Replacement:
+    if call.is_ffi:
+        mode = chr(call.config["mode"])
+        vectors, full = mode != "N", mode == "A"
+    else:
+        vectors, full = bool(call.parameter(1)), bool(call.parameter(0))
+    rest = range(4, len(call.results))
+
+    def function(matrix: Any) -> tuple[Any, ...]:
+        if vectors:
+            left, values, right = lax.linalg.svd(matrix, full_matrices=full)
+        else:
+            values = lax.linalg.svd(matrix, compute_uv=False)
+            left, right = call.zeros(2), call.zeros(3)
+        return call.zeros(0), values, left, right, *map(call.zeros, rest)
+
+    return Replacement(call.operands[-1:], function)
+
+
+def _triangular_solve(call: Call) -> Replacement:
+    if call.is_ffi:
+        config = call.config
+        left, lower, unit = config["side"] == _LEFT, call.is_lower(), config["diag"] == _UNIT
+        transposed = config["trans_x"]
+    else:
+        left, lower, unit = (bool(call.parameter(number)) for number in (0, 1, 3))
+        transposed = {0: 0, 1: _TRANSPOSED, 2: _ADJOINT}[call.parameter(2)]
+
+    def function(matrix: Any, right: Any) -> tuple[Any, ...]:
+        solution = lax.linalg.triangular_solve(
+            matrix,
+            right,
+            left_side=left,
+            lower=lower,
+            transpose_a=transposed in (_TRANSPOSED, _ADJOINT),
+            conjugate_a=transposed == _ADJOINT,
+            unit_diagonal=unit,
+        )
+        return (solution,)
+
+    return Replacement(call.operands[-2:], function)
+
+
+def _eig(call: Call) -> Replacement:
+    _needs_lapack(call)
+    left, right = (chr(call.parameter(number)) == "V" for number in (2, 3))
+
+    def function(matrix: Any) -> tuple[Any, ...]:
+        values, *vectors = lax.linalg.eig(matrix, compute_left_eigenvectors=left, compute_right_eigenvectors=right)
+        lefts = vectors.pop(0) if left else call.zeros(5)
+        rights = vectors.pop(0) if right else call.zeros(6)
+        return *map(call.zeros, range(3)), values.real, values.imag, lefts, rights, call.zeros(7)
+
+    return Replacement(call.operands[-1:], function)
+
+
+def _schur(call: Call) -> Replacement:
+    _needs_lapack(call)
+
+    def function(matrix: Any) -> tuple[Any, ...]:
+        triangular, vectors = lax.linalg.schur(matrix)
+        return triangular, call.zeros(1), call.zeros(2), vectors, call.zeros(4), call.zeros(5)
+
+    return Replacement(call.operands[-1:], function)
+
+
+def _needs_lapack(call: Call) -> None:
+    if call.platform != "cpu" or call.is_ffi:
+        raise NoReplacementError("jax has no lowering of it without LAPACK")
+
+
+FAMILIES: dict[str, Callable[[Call], Replacement]] = {
+    "potrf": _cholesky,
+    "getrf": _lu,
+    "geqrf": _qr,
+    "orgqr": _householder_product,
+    "ungqr": _householder_product,
+    "syevd": _eigh,
+    "heevd": _eigh,
+    "gesdd": _svd,
+    "trsm": _triangular_solve,
+    "geev": _eig,
+    "gees": _schur,
+}
+"""By LAPACK's name, without the letter of the element type."""

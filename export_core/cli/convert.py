@@ -42,6 +42,14 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     help="Replace custom calls of LAPACK that the reader does not take: by its newer functions, or by what XLA expands "
     "itself.",
 )
+@click.option(
+    "--via",
+    type=click.Choice(["rewrite", "export", "auto"]),
+    default="rewrite",
+    show_default=True,
+    help="Rewrite the artifact; or let a release that reads it export it again, for one device; or the second where "
+    "the first is refused.",
+)
 @click.option("--inputs", metavar="NPZ", type=PATH, help="Flat arguments to verify it with, where no golden has it.")
 @click.option("--outputs", metavar="NPZ", type=PATH, help="The flat results that they must give.")
 @goldens_option
@@ -54,6 +62,7 @@ def convert(
     readers: str,
     output: str,
     replace_custom_calls: bool,
+    via: str,
     inputs: str | None,
     outputs: str | None,
     goldens: str | None,
@@ -76,13 +85,14 @@ def convert(
     if (inputs is None) != (outputs is None) or (inputs and len(files) > 1):
         raise click.UsageError("--inputs and --outputs belong together, to one FILE.")
     targets = targets_of(files, list(dict.fromkeys(names)), output)
-    conversions = _conversions(goldens, policy_file, inputs, outputs, replace_custom_calls)
+    arrays = (inputs, outputs) if inputs and outputs else None
+    conversions = _conversions(goldens, policy_file, arrays, replace_custom_calls, via)
     ended = {_convert_one(conversions, target, as_json=as_json) for target in targets}
     context.exit(next(code for code in _WORST_FIRST if code in ended))
 
 
 def _conversions(
-    goldens: str | None, policy_file: str | None, inputs: str | None, outputs: str | None, replace_custom_calls: bool
+    goldens: str | None, policy_file: str | None, arrays: tuple[str, str] | None, replace_custom_calls: bool, via: str
 ) -> Conversions:
     from export_core.conversion.errors import ConversionError
     from export_core.conversion.modules import ModuleRewriter
@@ -102,8 +112,9 @@ def _conversions(
         calendar=calendar,
         rewrite_modules=ModuleRewriter(calendar, notify),
         goldens=folder if folder.is_dir() else None,
-        arrays=Arrays(Path(inputs), Path(outputs)) if inputs and outputs else None,
+        arrays=Arrays(*map(Path, arrays)) if arrays else None,
         replace_custom_calls=replace_custom_calls,
+        via=via,
         notify=notify,
     )
 

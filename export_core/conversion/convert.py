@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from export_core.artifact import Artifact
     from export_core.releases import Calendar
 
-UNCHANGED, REWRITTEN = "unchanged", "rewritten"
+UNCHANGED, REWRITTEN, EXPORTED_AGAIN = "unchanged", "rewritten", "exported again"
 BYPASS = "JAX_EXPORT_DESERIALIZE_EXPIRED_VERSIONS=1"
 BYPASS_SINCE = "0.11.1"
 
@@ -128,7 +128,7 @@ def convert(
             modules, by, rewrites = done.modules, done.by, done.rewrites
         data, outside = rewrite_envelope(artifact, reader, modules)
         converted = read_bytes(data, f"{artifact.name} for jaxlib {reader.jaxlib}")
-        _check(artifact, converted, reader, allow)
+        check_converted(artifact, converted, reader, allow)
     except ConversionRefused as refused:
         raise ConversionRefused(
             f"{artifact.name}: not converted for jaxlib {reader.jaxlib}: {refused.message().rstrip('.')}."
@@ -178,14 +178,24 @@ def _misses_shardings(artifact: Artifact, reader: Reader) -> bool:
     )
 
 
-def _check(original: Artifact, converted: Artifact, reader: Reader, allow: Mapping[str, str]) -> None:
+def check_converted(original: Artifact, converted: Artifact, reader: Reader, allow: Mapping[str, str]) -> None:
     """Read what was made as any other artifact. Raises `ConversionRefused` for what the reader still refuses."""
+    if _signature(original) != _signature(converted):
+        raise ConversionRefused("it no longer takes and gives what the original does")
     (load,) = loads(converted, [reader])
     problems = [*load.reasons, *calls_not_taken(converted, reader, allow).values(), *parts_not_read(converted, allow)]
     if not load.ok or problems:
         raise ConversionRefused("; ".join(problems) or "it is not known whether the reader takes it")
     if new := [text for text in check_main(converted) if text not in check_main(original)]:
         raise ConversionRefused(f"the module no longer has the arguments that the envelope says: {' '.join(new)}")
+
+
+def _signature(artifact: Artifact) -> list[object]:
+    """The trees and types of arguments and results. The text of a symbolic dimension may differ by release."""
+    envelope = artifact.envelope
+    assert envelope is not None
+    avals = [(aval.dtype, len(aval.shape)) for aval in (*envelope.in_avals, *envelope.out_avals)]
+    return [envelope.in_tree, envelope.out_tree, envelope.platforms, envelope.vjp_order, avals]
 
 
 def _bypass(reasons: Sequence[str], reader: Reader) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,9 @@ from msgspec import structs
 
 from export_core.artifact import Artifact
 from export_core.atomic import write_whole
+from export_core.conversion.again import export_again
 from export_core.conversion.convert import Converted, RewriteModules, convert, find_reader
-from export_core.conversion.errors import ConversionError
+from export_core.conversion.errors import ConversionError, ConversionRefused
 from export_core.conversion.evidence import Evidence, evidence_of, given_evidence, golden_with, made_evidence
 from export_core.conversion.proof import Proof, converted_golden, prove
 from export_core.conversion.record import (
@@ -30,8 +31,13 @@ from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, sha256
 
 if TYPE_CHECKING:
+    from export_core.artifact.readers import Reader
     from export_core.policy import Policy
     from export_core.releases import Calendar
+
+
+REWRITE, EXPORT, AUTO = VIA = ("rewrite", "export", "auto")
+"""The ways: rewrite the artifact, let a release between export it again, or the second where the first is refused."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +60,8 @@ class Arrays:
 class Conversions:
     """What is the same for all conversions of one command.
 
-    `goldens` is the folder in which the golden of an artifact is looked for, None for none. `notify` is called with a
-    line about what happens beside them.
+    `goldens` is the folder in which the golden of an artifact is looked for, None for none. `via` is one of `VIA`.
+    `notify` is called with a line about what happens beside them.
     """
 
     policy: Policy
@@ -64,6 +70,7 @@ class Conversions:
     goldens: Path | None
     arrays: Arrays | None
     replace_custom_calls: bool
+    via: str
     notify: Callable[[str], None]
 
     def run(self, source: Source, jaxlib: str, target: Path) -> ConversionRecord:
@@ -73,18 +80,49 @@ class Conversions:
             ConversionRefused: it cannot be made into one that the reader takes. Nothing is written.
             ExportCompatError: bad input.
         """
-        artifact = source.artifact
         evidence = self._evidence(source)
-        accepted = {**(evidence.manifest.options.allow if evidence else {}), **self.policy.allow}
-        converted = convert(
+        reader = find_reader(jaxlib, self.calendar)
+        refused = ""
+        for convert_it in self._ways():
+            try:
+                converted = convert_it(source.artifact, reader, evidence)
+                if refused:
+                    why = f"{converted.why}; rewriting was refused: {refused}"
+                    converted = replace(converted, why=why)
+                return self._verified(source, converted, evidence, target)
+            except ConversionRefused as error:
+                refused = f"{refused} {error.message()}".strip()
+        raise ConversionRefused(refused)
+
+    def _ways(self) -> Sequence[Callable[[Artifact, Reader, Evidence | None], Converted]]:
+        return {REWRITE: [self._rewritten], EXPORT: [self._exported], AUTO: [self._rewritten, self._exported]}[self.via]
+
+    def _rewritten(self, artifact: Artifact, reader: Reader, evidence: Evidence | None) -> Converted:
+        return convert(
             artifact,
-            find_reader(jaxlib, self.calendar),
+            reader,
             self.rewrite_modules,
             replace_custom_calls=self.replace_custom_calls,
-            allow=accepted,
+            allow=self._allowed(evidence),
         )
+
+    def _exported(self, artifact: Artifact, reader: Reader, evidence: Evidence | None) -> Converted:
+        return export_again(artifact, reader, self.calendar, self._allowed(evidence), self.notify)
+
+    def _allowed(self, evidence: Evidence | None) -> dict[str, str]:
+        return {**(evidence.manifest.options.allow if evidence else {}), **self.policy.allow}
+
+    def _verified(
+        self, source: Source, converted: Converted, evidence: Evidence | None, target: Path
+    ) -> ConversionRecord:
+        """Replay it in its reader, then write it. Raises `ConversionRefused` where the reader does not run it."""
         origin = ConvertedFrom(
-            artifact.sha256, jaxlib, converted.way, converted.rewrites, tool_name(), converted.module_by
+            source.artifact.sha256,
+            converted.reader.jaxlib,
+            converted.way,
+            converted.rewrites,
+            tool_name(),
+            converted.module_by,
         )
         made = converted_golden(evidence, converted, origin) if evidence else None
         if evidence is None or made is None:

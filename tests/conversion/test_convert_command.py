@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 
@@ -12,6 +13,8 @@ from kept import DATA
 
 from export_core.artifact import DisabledCheck, read
 from export_core.artifact.envelope.encode import encode
+from export_core.conversion import run
+from export_core.conversion.errors import ConversionRefused
 from export_core.conversion.record import ConversionRecord
 from export_core.goldens import GoldenStore
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
@@ -193,3 +196,32 @@ def test_a_record_that_says_nothing_is_told(convert, jaxexport, goldens, tmp_pat
     ended = jaxexport("inspect", "a.jaxexport")
     assert ended.code == 0
     assert problem in ended.out
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_auto_exports_again_what_cannot_be_rewritten(convert, refused_golden, monkeypatch, tmp_path, again):
+    """What another release exports is stood for by what the rewriting makes; test_real_readers.py has the real one."""
+    rewrite = run.convert
+
+    def refuse(*args, **options):
+        raise ConversionRefused("a.jaxexport: an operation is in the way.")
+
+    def export_again(artifact, reader, calendar, allow, notify):
+        if not again:
+            raise ConversionRefused("a.jaxexport: no release reads it.")
+        made = rewrite(artifact, reader, refuse, allow=allow)
+        return dataclasses.replace(made, way="exported again", why="jaxlib 1.2 reads it")
+
+    monkeypatch.setattr(run, "convert", refuse)
+    monkeypatch.setattr(run, "export_again", export_again)
+    assert convert(refused_golden.artifact, "-o", "no.jaxexport").code == 1
+    ended = convert(refused_golden.artifact, "-o", "new.jaxexport", "--via", "auto")
+    if again:
+        assert ended.code == 0, ended.err
+        record = record_of(tmp_path / "new.jaxexport")
+        assert record.converted_from.way == "exported again"
+        assert record.why == "jaxlib 1.2 reads it; rewriting was refused: a.jaxexport: an operation is in the way."
+    else:
+        assert ended.code == 1
+        assert "an operation is in the way. a.jaxexport: no release reads it." in ended.err
+        assert not list(tmp_path.glob("*.jaxexport"))

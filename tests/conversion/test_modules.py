@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from export_core.conversion import modules
+from export_core.conversion import modules, programs
 from export_core.conversion.convert import ModuleJob
 from export_core.conversion.errors import ConversionRefused
 from export_core.conversion.modules import ModuleRewriter
@@ -34,15 +34,15 @@ def rewriter(monkeypatch, tmp_path, here):
     [
         ("os.kill(os.getpid(), 11)", "died by signal 11"),
         ("raise ValueError('no such operation')", "no such operation"),
-        ("sys.exit(0)", "did not rewrite its module"),
+        ("sys.exit(0)", "did not rewrite it"),
         ("open(folder + '/result.json', 'w').write('{')", "says nothing that can be read"),
         ("open(folder + '/result.json', 'w').write('{\"refused\": \"an operation\"}')", "an operation"),
-        ("open(folder + '/result.json', 'w').write('{}')", "did not rewrite its module"),
-        ("time.sleep(60)", "was still rewriting its module after 1 s"),
+        ("open(folder + '/result.json', 'w').write('{}')", "did not rewrite it"),
+        ("time.sleep(60)", "was still at work on it after 1 s"),
     ],
 )
 def test_whatever_ends_the_process_is_a_refusal(rewriter, monkeypatch, program, reason):
-    monkeypatch.setattr(modules, "SECONDS", 1.0 if "sleep" in program else 60.0)
+    monkeypatch.setattr(programs, "SECONDS", 1.0 if "sleep" in program else 60.0)
     with pytest.raises(ConversionRefused, match=reason):
         rewriter(program)(JOB)
 

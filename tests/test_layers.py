@@ -41,6 +41,7 @@ JAX = {
     "export_core.inspection.module_text",
     "export_core.conversion.rewriting.program",
     "export_core.conversion.rewriting.lapack",
+    "export_core.conversion.rewriting.shardy",
     "export_core.conversion.rewriting.export_again",
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""

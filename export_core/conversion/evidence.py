@@ -20,6 +20,7 @@ from export_core.goldens.manifest import UNKNOWN, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, sha256
 from export_core.releases import Calendar
 from export_core.releases.entries import calendar_entries
+from export_core.untrusted import read_regular
 
 _KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 _MADE = "made inputs, of which nobody knows the outputs"
@@ -48,11 +49,15 @@ def golden_with(artifact: Artifact, root: Path) -> Golden | None:
     """
     digest = artifact.sha256.encode()
     for manifest in sorted(root.glob("*/*/golden.yaml")):
-        # As bytes: only the manifest of the right golden is parsed.
-        if manifest.is_file() and digest in manifest.read_bytes():
-            for golden in GoldenStore(root).generations(manifest.parent.parent.name):
-                if golden.manifest.files.get(ARTIFACT) == artifact.sha256:
-                    return golden
+        try:
+            # As bytes: only the manifest of the right golden is parsed.
+            if digest not in read_regular(manifest):
+                continue
+        except OSError:  # a link or a pipe, which no golden has
+            continue
+        for golden in GoldenStore(root).generations(manifest.parent.parent.name):
+            if golden.manifest.files.get(ARTIFACT) == artifact.sha256:
+                return golden
     return None
 
 

@@ -37,7 +37,7 @@ def run_program(
     jaxlib = f"jaxlib {environment.release.jaxlib}"
     try:
         ended = subprocess.run(
-            [str(environment.python), str(program), str(folder)],
+            [str(environment.python), "-B", str(program), str(folder)],  # -B: nothing is written beside the program
             env=dict(environment.variables),
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -20,6 +20,7 @@ from jax._src.interpreters import mlir
 from jax._src.lax import linalg
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, stablehlo
+from parts import RefusedError, operations  # type: ignore[import-not-found]  # beside this file
 
 TARGET = re.compile(r"(?:lapack|blas)_[sdcz](?P<family>[a-z]+?)(?P<ffi>_ffi)?")
 _DTYPES = {
@@ -28,10 +29,6 @@ _DTYPES = {
 }  # fmt: skip
 _UPPER, _LOWER, _LEFT, _UNIT = (ord(letter) for letter in "ULLU")
 _TRANSPOSED, _ADJOINT = ord("T"), ord("C")
-
-
-class NoReplacementError(Exception):
-    """Why a call cannot be replaced."""
 
 
 class Call(NamedTuple):
@@ -53,7 +50,7 @@ class Call(NamedTuple):
         """A parameter of the old calling convention, an operand that is a constant."""
         owner = self.operands[number].owner
         if owner.name != "stablehlo.constant":
-            raise NoReplacementError("a parameter of it is not a constant")
+            raise RefusedError("a parameter of it is not a constant")
         return int(np.asarray(ir.DenseElementsAttr(owner.attributes["value"])).reshape(-1)[0])
 
     def is_lower(self) -> bool:
@@ -68,19 +65,19 @@ class Replacement(NamedTuple):
     function: Callable[..., tuple[Any, ...]]
 
 
-def replace_calls(module: Any, operations: Sequence[Any], targets: Sequence[str], platform: str) -> Counter[str]:
-    """Replace every call of these targets in place; return how often each was. Raises `NoReplacementError`."""
+def replace_calls(module: Any, targets: Sequence[str], platform: str) -> Counter[str]:
+    """Replace every call of these targets in place; return how often each was. Raises `RefusedError`."""
     done: Counter[str] = Counter()
     symbols = ir.SymbolTable(module.operation)
-    for operation in operations:
+    for operation in operations(module):
         if operation.name != "stablehlo.custom_call":
             continue
         target = ir.StringAttr(operation.attributes["call_target_name"]).value
         if target in targets:
             try:
                 _replace(module, symbols, operation, _call(operation, target, platform))
-            except NoReplacementError as error:
-                raise NoReplacementError(f"{target} cannot be replaced: {error}") from None
+            except RefusedError as error:
+                raise RefusedError(f"{target} cannot be replaced: {error}") from None
             free = ", which XLA expands itself" if platform == "tpu" else ""
             done[f"{target} replaced by jax {jax.__version__}'s lowering for {platform}{free}"] += 1
     return done
@@ -89,7 +86,7 @@ def replace_calls(module: Any, operations: Sequence[Any], targets: Sequence[str]
 def _call(operation: Any, target: str, platform: str) -> Call:
     match = TARGET.fullmatch(target)
     if match is None or match["family"] not in FAMILIES:
-        raise NoReplacementError("there is no function of jax for it")
+        raise RefusedError("there is no function of jax for it")
     results = [_shape(value.type) for value in operation.results]
     config = _config(operation)
     return Call(target, match["family"], bool(match["ffi"]), list(operation.operands), results, config, platform)
@@ -98,10 +95,10 @@ def _call(operation: Any, target: str, platform: str) -> Call:
 def _shape(kind: Any) -> Any:
     tensor = ir.RankedTensorType(kind)
     if not tensor.has_static_shape:
-        raise NoReplacementError("it has a dynamic shape")
+        raise RefusedError("it has a dynamic shape")
     dtype = _DTYPES.get(str(tensor.element_type))
     if dtype is None:
-        raise NoReplacementError(f"it has the element type {tensor.element_type}")
+        raise RefusedError(f"it has the element type {tensor.element_type}")
     return jax.ShapeDtypeStruct(tuple(tensor.shape), np.dtype(dtype))
 
 
@@ -121,7 +118,7 @@ def _replace(module: Any, symbols: Any, operation: Any, call: Call) -> None:
     with jax.enable_x64(wide):
         exported = jax.export.export(jax.jit(function), platforms=[call.platform])(*shapes)
     if [(x.shape, x.dtype) for x in exported.out_avals] != [(x.shape, x.dtype) for x in call.results]:
-        raise NoReplacementError(f"jax gives {exported.out_avals} for {call.results}")
+        raise RefusedError(f"jax gives {exported.out_avals} for {call.results}")
     part = stablehlo.deserialize_portable_artifact(module.context, exported.mlir_module_serialized)
     name = mlir.merge_mlir_modules(module, f"converted_{call.target}", part, dst_symtab=symbols)
     used = [value for number, value in enumerate(operands) if number in exported.module_kept_var_idx]
@@ -250,7 +247,7 @@ def _schur(call: Call) -> Replacement:
 
 def _needs_lapack(call: Call) -> None:
     if call.platform != "cpu" or call.is_ffi:
-        raise NoReplacementError("jax has no lowering of it without LAPACK")
+        raise RefusedError("jax has no lowering of it without LAPACK")
 
 
 FAMILIES: dict[str, Callable[[Call], Replacement]] = {

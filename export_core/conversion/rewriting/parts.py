@@ -1,0 +1,29 @@
+"""What the files of this folder share: the error of a refusal, and the operations of a module with their attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class RefusedError(Exception):
+    """What is in the module, and why it cannot be rewritten."""
+
+
+def operations(module: Any) -> list[Any]:
+    """All operations of a module, those in regions too."""
+    found: list[Any] = []
+
+    def walk(operation: Any) -> None:
+        for region in operation.regions:
+            for block in region:
+                for inner in block:
+                    found.append(inner.operation)
+                    walk(inner.operation)
+
+    walk(module.operation)
+    return found
+
+
+def attributes(operation: Any) -> dict[str, Any]:
+    """The attributes of an operation by name."""
+    return {named.name: named.attr for named in map(operation.attributes.__getitem__, range(len(operation.attributes)))}

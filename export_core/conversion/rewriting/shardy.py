@@ -1,0 +1,184 @@
+"""Shardy's shardings as XLA's, for readers before jaxlib 0.7.0, which do not parse Shardy's dialect."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy, stablehlo
+from parts import RefusedError, attributes, operations  # type: ignore[import-not-found]  # beside this file
+
+RULE, SHARDING, XLA_SHARDING = "sdy.sharding_rule", "sdy.sharding", "mhlo.sharding"
+MANUAL = "{manual}"
+
+Mesh = dict[str, int]
+
+
+def shardings_as_xlas(module: Any) -> Counter[str]:
+    """Rewrite every sharding of Shardy in place; return how many of which kind."""
+    done: Counter[str] = Counter()
+    meshes = take_meshes(module)
+    while manual := next((x for x in operations(module) if x.name == "sdy.manual_computation"), None):
+        manual_as_xlas(manual, meshes)
+        done["manual computations (shard_map) of Shardy written as XLA's"] += 1
+    for operation in operations(module):
+        own = attributes(operation)
+        if operation.name == "sdy.sharding_constraint":
+            constraint_as_xlas(operation, own["sharding"], meshes)
+            done["constraints of Shardy written as XLA's"] += 1
+            continue
+        if operation.name.startswith("sdy."):
+            raise RefusedError(f"{operation.name} has no form in XLA's shardings")
+        if RULE in own:
+            del operation.attributes[RULE]  # a hint for the propagation of shardings, which has another algorithm there
+            done["sharding rules of Shardy left out, which are hints"] += 1
+        if others := [name for name in own if name.startswith("sdy.") and name != RULE]:
+            raise RefusedError(f"{operation.name} has {others[0]}, which has no form in XLA's shardings")
+        if operation.name == "func.func":
+            done["shardings of arguments and results written as XLA's"] += function_as_xlas(operation, own, meshes)
+    return +done
+
+
+def take_meshes(module: Any) -> dict[str, Mesh]:
+    """The meshes of a module by name; they are removed from it."""
+    meshes: dict[str, Mesh] = {}
+    for operation in [inner.operation for inner in module.body.operations]:
+        if operation.name == "sdy.mesh":
+            mesh = sdy.MeshAttr(operation.attributes["mesh"])
+            if list(mesh.device_ids):
+                raise RefusedError("a mesh of Shardy with devices in an order of its own")
+            axes = map(sdy.MeshAxisAttr, mesh.axes)
+            meshes[ir.StringAttr(operation.attributes["sym_name"]).value] = {axis.name: axis.size for axis in axes}
+            operation.erase()
+    return meshes
+
+
+def constraint_as_xlas(operation: Any, sharding: Any, meshes: dict[str, Mesh]) -> None:
+    """Replace a sharding constraint by the custom call that means the same, or by nothing where it says nothing."""
+    value, (text, opened) = operation.operands[0], xla_sharding(sharding, meshes)
+    if text is not None:
+        with ir.InsertionPoint(operation), operation.location:
+            call = sharded_call("Sharding", value, operation.results[0].type, text)
+        if opened:
+            call.attributes["backend_config"] = ir.StringAttr.get(f"unspecified_dims=[{listed(opened)}]")
+        value = call.results[0]
+    operation.results[0].replace_all_uses_with(value)
+    operation.erase()
+
+
+def sharded_call(target: str, value: Any, kind: Any, text: str) -> Any:
+    """A custom call of XLA's partitioner, which gives a value of a type with a sharding."""
+    call = stablehlo.CustomCallOp([kind], [value], target).operation
+    call.attributes[XLA_SHARDING] = ir.StringAttr.get(text)
+    return call
+
+
+def manual_as_xlas(manual: Any, meshes: dict[str, Mesh]) -> None:
+    """Replace a computation on the parts of its operands by its body, between the custom calls that mean the same."""
+    own, block = attributes(manual), manual.regions[0].blocks[0]
+    into, out = ([*sdy.TensorShardingPerValueAttr(own[name]).shardings] for name in ("in_shardings", "out_shardings"))
+    names = {mesh_name(sharding) for sharding in (*into, *out)}
+    axes = {*sdy.ManualAxesAttr(own["manual_axes"])}
+    if len(names) != 1 or axes != set(meshes[names.pop()]):
+        raise RefusedError("a manual computation (shard_map) over some axes of its mesh has no form in XLA's shardings")
+    *body, terminator = [inner.operation for inner in block]
+    if any(inner.name == "sdy.sharding_constraint" for inner in body):
+        raise RefusedError("a sharding constraint inside a manual computation (shard_map)")
+    with ir.InsertionPoint(manual), manual.location:
+        for value, argument, sharding in zip(manual.operands, block.arguments, into, strict=True):
+            whole = sharded_call("Sharding", value, value.type, manual_edge(sharding, meshes))
+            part = sharded_call("SPMDFullToShardShape", whole.results[0], argument.type, MANUAL)
+            argument.replace_all_uses_with(part.results[0])
+    for inner in body:
+        inner.move_before(manual)
+    with ir.InsertionPoint(manual), manual.location:
+        for value, result, sharding in zip(terminator.operands, manual.results, out, strict=True):
+            part = sharded_call("Sharding", value, value.type, MANUAL)
+            whole = sharded_call("SPMDShardToFullShape", part.results[0], result.type, manual_edge(sharding, meshes))
+            result.replace_all_uses_with(whole.results[0])
+    manual.erase()
+
+
+def manual_edge(sharding: Any, meshes: dict[str, Mesh]) -> str:
+    """The sharding of a whole operand or result of a manual computation."""
+    text, opened = xla_sharding(sharding, meshes)
+    if opened:
+        raise RefusedError("a manual computation (shard_map) of which Shardy splits only some dimensions")
+    return text or "{replicated}"
+
+
+def mesh_name(sharding: Any) -> str:
+    """The name of the mesh of a sharding."""
+    try:
+        name: str = ir.FlatSymbolRefAttr(sdy.TensorShardingAttr(sharding).mesh_or_ref).value
+        return name
+    except ValueError:
+        raise RefusedError("a sharding of Shardy without a named mesh") from None
+
+
+def function_as_xlas(operation: Any, own: dict[str, Any], meshes: dict[str, Mesh]) -> int:
+    """Rewrite the shardings of a function's arguments and results; return how many."""
+    count = 0
+    for field in ("arg_attrs", "res_attrs"):
+        if field not in own:
+            continue
+        rewritten = []
+        for one in ir.ArrayAttr(own[field]):
+            named = {entry.name: entry.attr for entry in ir.DictAttr(one)}
+            if SHARDING in named:
+                count += 1
+                text, opened = xla_sharding(named.pop(SHARDING), meshes)
+                if opened:
+                    raise RefusedError("an argument or result of which Shardy splits only some dimensions")
+                named |= {} if text is None else {XLA_SHARDING: ir.StringAttr.get(text)}
+            rewritten.append(ir.DictAttr.get(named))
+        operation.attributes[field] = ir.ArrayAttr.get(rewritten)
+    return count
+
+
+def xla_sharding(attribute: Any, meshes: dict[str, Mesh]) -> tuple[str | None, list[int]]:
+    """A sharding of Shardy as XLA's text, and the dimensions that it leaves open.
+
+    The text is such as ``{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}``, and None where nothing is said.
+    """
+    sharding = sdy.TensorShardingAttr(attribute)
+    if list(sharding.unreduced_axes):
+        raise RefusedError("an unreduced sharding of Shardy has no form in XLA's shardings")
+    mesh = meshes[mesh_name(attribute)]
+    parts = list(map(sdy.DimensionShardingAttr, sharding.dimension_shardings))
+    opened = [number for number, part in enumerate(parts) if not part.is_closed]
+    if math.prod(mesh.values()) == 1 or (opened and len(opened) == len(parts) and not any(list(x.axes) for x in parts)):
+        return None, []
+    dimensions = []
+    for number, part in enumerate(parts):
+        axes = list(map(sdy.AxisRefAttr, part.axes))
+        if axes and number in opened:
+            raise RefusedError("a sharding of Shardy that may split a dimension further")
+        if any(axis.sub_axis_info is not None for axis in axes):
+            raise RefusedError("a sharding of Shardy over a part of an axis")
+        dimensions.append([axis.name for axis in axes])
+    return tiles_text(mesh, dimensions), opened
+
+
+def tiles_text(mesh: Mesh, dimensions: list[list[str]]) -> str:
+    """XLA's text of an array whose dimensions are split over these axes."""
+    split = [axis for axes in dimensions for axis in axes]
+    tiles = [math.prod(mesh[axis] for axis in axes) for axes in dimensions]
+    if math.prod(tiles) == 1:
+        return "{replicated}"
+    places = list(mesh)
+    order = [places.index(axis) for axis in (*split, *(axis for axis in mesh if axis not in split))]
+    replicas = math.prod(mesh.values()) // math.prod(tiles)
+    devices = math.prod(mesh.values()) if order == sorted(order) else None
+    shape = [devices] if devices else list(mesh.values())
+    permutation = "" if devices else f"T({listed(order)})"
+    tiles += [replicas] if replicas > 1 else []
+    last = " last_tile_dim_replicate" if replicas > 1 else ""
+    return f"{{devices=[{listed(tiles)}]<=[{listed(shape)}]{permutation}{last}}}"
+
+
+def listed(numbers: list[int]) -> str:
+    """``2,1,2``."""
+    return ",".join(map(str, numbers))

@@ -25,7 +25,7 @@ GOLDENS = Path(__file__).parents[2] / "golden"
         (
             "test_collectives.test_moved/0.12.0.1-cpu",
             "0.6.2",
-            "manual computations (shard_map) of Shardy written as XLA's",
+            "manual computations (shard_map)",
         ),
         ("test_linear_algebra.test_svd/0.12.0.1-cpu", "0.8.1", "lapack_sgesdd_ffi replaced by"),
         ("test_derivatives.test_third_order/0.12.0.1-cpu", "0.6.2", "with 3 derivatives"),

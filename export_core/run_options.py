@@ -52,6 +52,8 @@ class RunOptions:
     """How many more times each cell makes its call, for its time alone."""
     dump_ir: Path | None = None
     """A folder for every module as text; None writes none."""
+    convert: bool = False
+    """Whether each cell that fails is converted for its reader, to see whether that heals it."""
 
     @property
     def limits(self) -> Limits:

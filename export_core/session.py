@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from export_core.comparing.user_code import UserCode
+from export_core.conversion.modules import ModuleRewriter
 from export_core.environments.cost import EnvironmentsCost, expected_cost
 from export_core.environments.environment import Environment, ReaderEnvironments, this_interpreter
 from export_core.environments.hardware import resolve_mode
@@ -28,6 +29,7 @@ from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, c
 from export_core.judge.budgets import with_budgets
 from export_core.judge.causes import with_causes
 from export_core.judge.gate import ended, in_order
+from export_core.judge.healings import with_healings
 from export_core.judge.known import check_width, promised_scopes
 from export_core.judge.unmatched import unmatched_patterns
 from export_core.matrix import Cell, Outcome, Plan, Selection, make_plan
@@ -167,6 +169,9 @@ def run_matrix(
                 results.append(result)
                 observer.result(result)
         results = with_causes(with_budgets(in_order(results), policy))
+        if options.convert:
+            rewrite_modules = ModuleRewriter(plan.calendar, observer.note)
+            results = with_healings(results, plan.cells, rewrite_modules, how, observer.note)
         summary = summarize(results, policy, ended(facts, time.monotonic() - started))
         if journal and options.results:
             summary = finish_run(journal, options.results, results, summary)

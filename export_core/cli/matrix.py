@@ -94,6 +94,12 @@ if TYPE_CHECKING:
     help="Write every module as text into this folder, as exported and as compiled, by case.",
 )
 @click.option(
+    "--convert",
+    is_flag=True,
+    help="Also say, of each cell that fails on a CPU, whether `jaxexport convert` heals it: its artifact is converted "
+    "for the reader, by the least that does it, and replayed there. Nothing is kept.",
+)
+@click.option(
     "--unpromised",
     metavar="REASON",
     help="Why a run without a promised cell is meant: it ends with 0, not 3. [default: the policy's]",

@@ -173,6 +173,7 @@ def run_options(values: Mapping[str, Any]) -> RunOptions:
         resume=values.get("resume", False),
         cache=values.get("cache", True),
         dump_ir=make_dump_folder(dump) if dump else None,
+        convert=values.get("convert", False),
     )
 
 

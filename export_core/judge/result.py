@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from export_core.conversion.healed import Healing
 from export_core.environments.placement import Mode
 from export_core.goldens import Writer
 from export_core.matrix.cell import CellKey, Verdict
@@ -213,6 +214,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """The id by which pytest knows the case, such as `tests/test_model.py::test_attention`."""
     converted: bool = False
     """Whether the artifact is one that `jaxexport convert` made, for which JAX promises nothing."""
+    healing: Healing | None = None
+    """Whether a conversion heals a cell that fails; null where that was not tried (`--convert`)."""
     upstream: str = ""
     """The id of the known upstream issue that it shows; empty for none, and for a cell that works."""
     deployed: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.cost_findings import cost_findings
 from export_core.report.finding import Finding
+from export_core.report.healing_findings import healing_findings
 from export_core.report.places_wording import places_lines
 from export_core.report.wording import (
     NEXT_STEPS,
@@ -56,6 +57,7 @@ def findings(results: Sequence[Result], summary: Summary, folder: Path | None = 
     )
     collected += cost_findings(results, summary)
     collected += _of_the_run(7, "places", [" ".join(places_lines(summary))] if summary.deployed else [])
+    collected += healing_findings(results, summary)
     collected += _of_the_run(0, "FAIL ON", [f"{text}." for text in summary.failed_on])
     collected += _of_the_run(1, "INCOMPLETE", summary.uncovered)
     collected += _of_the_run(1, "NOTHING PROMISED", [summary.unpromised] if summary.unpromised else [])

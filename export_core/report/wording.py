@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from export_core.conversion.healed import Level
 from export_core.environments.placement import Mode
 from export_core.escaping import plain_text
 from export_core.judge import Judgement, Result, Summary
@@ -31,6 +32,13 @@ VERDICT_PHRASES = {
     Verdict.NOT_RUN: "was not run",
 }
 """A verdict as the predicate of a sentence about a cell."""
+
+HEALED_BY = {
+    Level.ENVELOPE: "its envelope alone",
+    Level.MODULE: "its module, rewritten",
+    Level.CUSTOM_CALLS: "its custom calls, replaced",
+}
+"""What a conversion rewrote, as the cause of a healed cell."""
 
 VERDICT_MARKS = {
     Verdict.PASS: "ok",
@@ -320,9 +328,21 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
         ("device", ", ".join(filter(None, (result.device, result.driver)))),
         ("foreseen", result.foreseen),
         ("flaky", result.flaky),
+        ("conversion", healing_line(result)),
         ("stderr", result.stderr if all_of_stderr else _error_lines(result)),
         ("reproduce", result.reproduce),
     ]
+
+
+def healing_line(result: Result) -> str:
+    """What came of the conversion of a cell that fails; empty where none was tried."""
+    if (healing := result.healing) is None:
+        return ""
+    if healing.heals:
+        return f"heals it, by {HEALED_BY[healing.level]}: {healing.message}" if healing.level else ""
+    if healing.verdict is None:
+        return f"does not heal it: {healing.message}"
+    return f"does not heal it: the converted artifact {VERDICT_PHRASES[healing.verdict]} in {healing.message}"
 
 
 def _error_lines(result: Result) -> str:

@@ -213,6 +213,13 @@ def sharding_check(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def convert_check(session: nox.Session) -> None:
+    """Convert what fails of 13 writers in 8 readers. -- --docs docs/explanation/conversion.md: the page."""
+    session.install("-e", ".")
+    session.run("python", "tests/conversion/convert_check.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
 def every_release(session: nox.Session) -> None:
     """Every release since 0.4.24 as writer and as reader: a table. -- --writers V,V --readers V,V for some of them."""
     session.install("-e", ".")

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from export_core.cli.help import HelpfulCommand
-from export_core.cli.options import PATH, comma_separated, goldens_option, policy_of, policy_option
+from export_core.cli.options import (
+    PATH,
+    as_of_option,
+    comma_separated,
+    day_of,
+    goldens_option,
+    policy_of,
+    policy_option,
+)
 from export_core.cli.output import echo, echo_json
 from export_core.errors import PREFIX, ExportCompatError
+from export_core.phrases import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +34,7 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
 
 
 @click.command(cls=HelpfulCommand)
-@click.argument("files", metavar="FILE…", type=PATH, nargs=-1, required=True)
+@click.argument("files", metavar="FILE|DIR…", type=PATH, nargs=-1, required=True)
 @click.option(
     "--for", "readers", metavar="JAXLIB,…", required=True, help="The jaxlib that is to take it; one artifact for each."
 )
@@ -50,6 +60,12 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     help="Rewrite the artifact; or let a release that reads it export it again, for one device; or the second where "
     "the first is refused.",
 )
+    "--expiring",
+    metavar="DAYS",
+    help="Of each folder DIR, convert the artifacts that leave the window within so many days, such as 30d, or have "
+    "left it.",
+)
+@as_of_option
 @click.option("--inputs", metavar="NPZ", type=PATH, help="Flat arguments to verify it with, where no golden has it.")
 @click.option("--outputs", metavar="NPZ", type=PATH, help="The flat results that they must give.")
 @goldens_option
@@ -63,6 +79,8 @@ def convert(
     output: str,
     replace_custom_calls: bool,
     via: str,
+    expiring: str | None,
+    as_of: str | None,
     inputs: str | None,
     outputs: str | None,
     goldens: str | None,
@@ -71,24 +89,72 @@ def convert(
 ) -> None:
     """Make an artifact that another release takes, and verify it there.
 
-    FILE is an artifact, or the folder of a golden. It is never changed. The reader runs the converted artifact in a
-    cold process; its outputs are compared with those of the golden that has the artifact, in --goldens. Beside OUT,
-    OUT.converted.json says what it was made of and what was verified.
+    FILE is an artifact, or the folder of a golden. It is never changed. DIR, with --expiring, is a folder of them: OUT
+    then gets the same folders. The reader runs the converted artifact in a cold process; its outputs are compared with
+    those of the golden that has the artifact, in --goldens. Beside OUT, OUT.converted.json says what it was made of and
+    what was verified.
 
     Exit codes: 0 converted and verified, 1 refused (nothing is written), 2 bad input, 3 converted and not verified.
     """
     from export_core.conversion.targets import targets_of
 
-    names = comma_separated(readers)
+    names = list(dict.fromkeys(comma_separated(readers)))
     if not names:
         raise click.UsageError("--for expects a jaxlib, such as --for 0.9.2.")
     if (inputs is None) != (outputs is None) or (inputs and len(files) > 1):
         raise click.UsageError("--inputs and --outputs belong together, to one FILE.")
-    targets = targets_of(files, list(dict.fromkeys(names)), output)
+    ended = set()
+    if expiring is None:
+        targets = targets_of(files, names, output)
+    else:
+        targets, code = _expiring_targets(files, names, output, _days(expiring), as_of, policy_file)
+        ended.add(code)
     arrays = (inputs, outputs) if inputs and outputs else None
     conversions = _conversions(goldens, policy_file, arrays, replace_custom_calls, via)
-    ended = {_convert_one(conversions, target, as_json=as_json) for target in targets}
+    ended |= {_convert_one(conversions, target, as_json=as_json) for target in targets}
     context.exit(next(code for code in _WORST_FIRST if code in ended))
+
+
+def _days(text: str) -> int:
+    if not (number := text.removesuffix("d")).isdecimal() or len(number) > 5:
+        raise click.UsageError(f"--expiring: expected a number of days such as 30d, found {text!r}.")
+    return int(number)
+
+
+def _expiring_targets(
+    folders: Sequence[str], readers: Sequence[str], output: str, days: int, as_of: str | None, policy_file: str | None
+) -> tuple[list[Target], int]:
+    """What leaves the window within some days, and the exit code for files that cannot be read."""
+    from export_core.conversion.errors import ConversionError
+    from export_core.conversion.targets import targets_below
+    from export_core.inspection.expiring import expiring
+    from export_core.inspection.terms import terms_here
+
+    last_day = day_of(as_of) + datetime.timedelta(days)
+    terms = terms_here(policy_file)
+    targets, code, unknown = [], VERIFIED, 0
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise ConversionError(
+                f"{folder}: --expiring expects folders, found {'a file' if Path(folder).exists() else 'nothing'}."
+            )
+        if Path(output).resolve().is_relative_to(Path(folder).resolve()):
+            raise ConversionError(
+                f"--output {output}: is in {folder}, whose artifacts are never touched. Name another."
+            )
+        found = list(expiring([folder], terms, last_day))
+        for one in found:
+            if one.error:
+                echo(f"{PREFIX}{one.file}: {one.error}", err=True)
+                code = BAD_INPUT
+        unknown += sum(one.promised_until is None and not one.error for one in found)
+        files = [one.file for one in found if one.promised_until]
+        targets += targets_below(folder, sorted(files), readers, output)
+    if unknown:
+        echo(f"left out: {plural(unknown, 'artifact')} of which nobody knows when they expire", err=True)
+    if not targets:
+        echo(f"no artifact leaves the window by {last_day}: nothing to convert")
+    return targets, code
 
 
 def _conversions(

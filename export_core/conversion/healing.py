@@ -13,7 +13,6 @@ from export_core.conversion.convert import UNCHANGED, Converted, RewriteModules,
 from export_core.conversion.errors import ConversionRefused
 from export_core.conversion.evidence import evidence_of
 from export_core.conversion.healed import Healing, Level
-from export_core.conversion.modules import no_modules
 from export_core.conversion.proof import converted_golden
 from export_core.conversion.record import tool_name
 from export_core.environments.placement import Mode
@@ -114,22 +113,13 @@ def _made(cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptions, f
 
 
 def _converted(cell: Cell, rewrite_modules: RewriteModules, options: ReplayOptions) -> tuple[Converted, Level]:
+    """What its reader takes, without other custom calls if that is enough. Raises `ConversionRefused`."""
     artifact = cell.golden.read_artifact()
     reader = find_reader(cell.reader.jaxlib, options.calendar)
     allow = {**cell.golden.manifest.options.allow, **options.policy.allow}
-    with_modules = {Level.ENVELOPE: no_modules}
-    for level in Level:
-        try:
-            done = convert(
-                artifact,
-                reader,
-                with_modules.get(level, rewrite_modules),
-                replace_custom_calls=level is Level.CUSTOM_CALLS,
-                allow=allow,
-            )
-        except ConversionRefused:
-            if level is Level.CUSTOM_CALLS:
-                raise
-        else:
-            return done, level
-    raise AssertionError  # the last level returned or raised
+    try:
+        done = convert(artifact, reader, rewrite_modules, allow=allow)
+    except ConversionRefused:
+        done = convert(artifact, reader, rewrite_modules, replace_custom_calls=True, allow=allow)
+        return done, Level.CUSTOM_CALLS
+    return done, Level.MODULE if done.module_by else Level.ENVELOPE

@@ -11,7 +11,7 @@ from export_core.artifact import read
 from export_core.conversion.errors import ConversionError
 from export_core.conversion.run import Source
 from export_core.goldens import GoldenStore
-from export_core.goldens.store import MANIFEST
+from export_core.goldens.store import ARTIFACT, MANIFEST
 
 
 @dataclass(frozen=True)
@@ -74,4 +74,18 @@ def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[T
                 )
             used[written] = name
             targets.append(Target(name, reader, path))
+    return targets
+
+
+def targets_below(folder: str, files: Sequence[str], readers: Sequence[str], out: str) -> list[Target]:
+    """The targets of files below a folder: OUT gets the same folders. A golden's artifact stands for its golden."""
+    targets = []
+    for reader in readers:
+        root = Path(out) / reader if len(readers) > 1 else Path(out)
+        for name in files:
+            golden = Path(name).parent
+            if Path(name).name == ARTIFACT and (golden / MANIFEST).is_file():
+                targets.append(Target(str(golden), reader, root))
+            else:
+                targets.append(Target(name, reader, root / Path(name).relative_to(folder)))
     return targets

@@ -26,7 +26,7 @@ def healing_findings(results: Sequence[Result], summary: Summary) -> Iterator[Fi
     yield Finding(
         (7, 2_000_000),
         "CONVERSION",
-        f"It heals {number:,} of {plural(len(tried), 'cell')} that fail{': ' if by else ''}{', '.join(by)}.",
+        f"It heals {number:,} of {plural(len(tried), 'failing cell')}{': ' if by else ''}{', '.join(by)}.",
         (
             ("not healed", "\n".join(first_lines([f"{count:,}: {reason}" for reason, count in counts.most_common()]))),
             ("example", writer_and_reader(example) if example else ""),

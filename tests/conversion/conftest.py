@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from replaying import misbehaving, replayed
 
-from export_core.conversion import proof
+from export_core.artifact import DisabledCheck
+from export_core.artifact.envelope.encode import encode
+from export_core.conversion import healing, proof
 from export_core.environments.environment import this_interpreter
+from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.store import ARTIFACT, sha256
 from export_core.matrix import Limits
 
 if TYPE_CHECKING:
@@ -20,18 +25,44 @@ if TYPE_CHECKING:
 def convert(jaxexport, here, kept, forked_workers, monkeypatch) -> Callable[..., Ended]:
     """Runs `jaxexport convert WORDS --for JAXLIB`, where JAXLIB is that of this interpreter."""
 
-    def replay_here(cells, options, *, notify):
-        return replayed(cells, this_interpreter, limits=Limits(jobs=1, timeout=60.0), start=kept.start)
-
-    monkeypatch.setattr(proof, "replay_here", replay_here)
+    replayed_here(monkeypatch, this_interpreter, start=kept.start)
     return lambda *words, reader=here.jaxlib: jaxexport("convert", *map(str, words), "--for", reader)
 
 
 @pytest.fixture
 def in_a_bad_reader(monkeypatch, here, forked_workers) -> None:
     """The reader of `convert` misbehaves as tests/misbehaving says."""
-    monkeypatch.setattr(
-        proof,
-        "replay_here",
-        lambda cells, options, *, notify: replayed(cells, misbehaving, limits=Limits(jobs=1, timeout=60.0)),
-    )
+    replayed_here(monkeypatch, misbehaving)
+
+
+def replayed_here(monkeypatch, environment, **options) -> None:
+    """Converted artifacts are replayed in this environment, whatever their reader."""
+
+    def replay_here(cells, how, *, notify):
+        return replayed(cells, environment, limits=Limits(jobs=1, timeout=60.0), **options)
+
+    for module in (proof, healing):
+        monkeypatch.setattr(module, "replay_here", replay_here)
+
+
+@pytest.fixture
+def refused(goldens, tmp_path) -> Callable[[str], Golden]:
+    """A golden of this jax with a check that no reader from 0.10.0 on knows: it needs another envelope."""
+
+    def make(name: str) -> Golden:
+        golden = goldens[name]
+        envelope = golden.read_artifact().envelope
+        data = encode(envelope._replace(disabled_checks=(DisabledCheck("shape_assertions"),)))
+        files = {**golden.files(), ARTIFACT: data}
+        manifest = msgspec.structs.replace(golden.manifest, files={name: sha256(x) for name, x in files.items()})
+        store = GoldenStore(tmp_path / "golden")
+        store.write(manifest, files)
+        return store.generations(golden.manifest.case)[0]
+
+    return make
+
+
+@pytest.fixture
+def refused_golden(refused) -> Golden:
+    """One that works when it is converted."""
+    return refused("waves")

@@ -11,10 +11,14 @@ import numpy as np
 import pytest
 from kept import DATA
 
+<<<<<<< HEAD
 from export_core.artifact import DisabledCheck, read
 from export_core.artifact.envelope.encode import encode
 from export_core.conversion import run
 from export_core.conversion.errors import ConversionRefused
+=======
+from export_core.artifact import read
+>>>>>>> e75895a0 (convert DIR --expiring: what leaves the window soon; tests, docs and the finding of matrix --convert)
 from export_core.conversion.record import ConversionRecord
 from export_core.goldens import GoldenStore
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
@@ -29,19 +33,6 @@ pytestmark = pytest.mark.usefixtures("in_a_folder")
 @pytest.fixture
 def in_a_folder(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def refused_golden(goldens, tmp_path):
-    """A golden of this jax with a check that no reader from 0.10.0 on knows: it needs another envelope."""
-    golden = goldens["waves"]
-    envelope = golden.read_artifact().envelope
-    data = encode(envelope._replace(disabled_checks=(DisabledCheck("shape_assertions"),)))
-    files = {**golden.files(), ARTIFACT: data}
-    manifest = msgspec.structs.replace(golden.manifest, files={name: sha256(x) for name, x in files.items()})
-    store = GoldenStore(tmp_path / "golden")
-    store.write(manifest, files)
-    return store.goldens()[0]
 
 
 def record_of(path) -> ConversionRecord:

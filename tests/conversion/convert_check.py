@@ -21,7 +21,7 @@ from pathlib import Path
 from export_core.conversion.convert import UNCHANGED, convert, find_reader
 from export_core.conversion.errors import ConversionRefused
 from export_core.conversion.healing import Healing, Level, heal
-from export_core.conversion.modules import rewriter
+from export_core.conversion.modules import ModuleRewriter
 from export_core.goldens import GoldenStore
 from export_core.matrix import Cell, Limits, Verdict
 from export_core.matrix.comparisons import under_policy
@@ -29,7 +29,7 @@ from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.local_replay import replay_here
 from export_core.policy import load_policy
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 GOLDENS = ROOT / ".nox" / "convert_check" / "golden"
 WRITERS = (
     *("0.4.30", "0.5.0", "0.6.0", "0.6.2", "0.7.0", "0.7.2", "0.8.1", "0.9.0.1", "0.9.2", "0.10.0", "0.10.2"),
@@ -102,7 +102,7 @@ def check(writers: Sequence[str], readers: Sequence[str]) -> list[Ended]:
     goldens = [golden for golden in under_policy(goldens, policy) if "cpu" in golden.manifest.replayed_on]
     own = [Cell(golden, calendar.release(golden.manifest.writer.jaxlib), "cpu") for golden in goldens]
     cells = [Cell(golden, calendar.release(reader), "cpu") for reader in readers for golden in goldens]
-    rewrite = rewriter(calendar, note)
+    rewrite = ModuleRewriter(calendar, note)
     # A crash or a refusal is the reader's; other numbers than its own writer's artifact gives are the golden's.
     wrong = {one.cell.golden.id for one in replay_here(own, how, notify=note) if one.verdict is Verdict.NUMERICS}
     today = {one.cell.key: one for one in replay_here(cells, how, notify=note)}

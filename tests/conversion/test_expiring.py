@@ -1,0 +1,83 @@
+"""`jaxexport convert DIR --expiring 30d`: what leaves the window soon, or has left it."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from kept import DATA
+from making import day
+
+from export_core.artifact import read
+from export_core.goldens import GoldenStore
+from export_core.inspection.expiring import expiring
+from export_core.inspection.terms import Terms
+from export_core.releases.entries import shipped_entries
+
+OLD, NEW = DATA / "0.9.2" / "mlp.jaxexport", DATA / "0.12.0.1" / "mlp.jaxexport"
+
+
+@pytest.fixture
+def archive(tmp_path, monkeypatch):
+    """An artifact by 0.9.2, promised until 2026-09-14, and one by 0.12.0.1, promised until 2027-04-18."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "archive" / "models"
+    folder.mkdir(parents=True)
+    shutil.copy(OLD, folder / "old.jaxexport")
+    shutil.copy(NEW, folder / "new.jaxexport")
+    (folder / "README.txt").write_text("no artifact")
+    return folder.parent
+
+
+def test_what_leaves_the_window_is_converted_into_the_same_folders(archive, convert, tmp_path):
+    ended = convert("archive", "--expiring", "30d", "--as-of", "2026-09-01", "-o", "converted")
+    assert ended.code == 3, ended.err  # no golden has it
+    assert [str(x.relative_to(tmp_path)) for x in (tmp_path / "converted").rglob("*.jaxexport")] == [
+        "converted/models/old.jaxexport"
+    ]
+    assert read(tmp_path / "converted/models/old.jaxexport").envelope
+
+
+def test_nothing_to_convert_is_well(archive, convert, tmp_path):
+    ended = convert("archive", "--expiring", "30", "--as-of", "2026-04-01", "-o", "converted")
+    assert (ended.code, ended.out) == (0, "no artifact leaves the window by 2026-05-01: nothing to convert\n")
+    assert not (tmp_path / "converted").exists()
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_converted(archive, convert, tmp_path):
+    (archive / "broken.jaxexport").write_bytes(OLD.read_bytes()[:900])
+    ended = convert("archive", "--expiring", "30d", "--as-of", "2026-09-01", "-o", "converted")
+    assert ended.code == 2
+    assert "broken.jaxexport" in ended.err
+    assert (tmp_path / "converted/models/old.jaxexport").is_file()
+
+
+def test_a_golden_is_converted_as_a_golden(convert, refused_golden, tmp_path, monkeypatch, here):
+    monkeypatch.chdir(tmp_path)
+    ended = convert("golden", "--expiring", "30d", "--as-of", "2027-01-01", "-o", "converted")
+    assert ended.code == 0, ended.err
+    (golden,) = GoldenStore(tmp_path / "converted").goldens()
+    assert golden.id == refused_golden.id
+    assert golden.manifest.converted_from.reader == here.jaxlib
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("archive", "--expiring", "soon", "-o", "converted"), "a number of days such as 30d, found 'soon'"),
+        (("archive/models/old.jaxexport", "--expiring", "3d", "-o", "converted"), "expects folders, found a file"),
+        (("missing", "--expiring", "3d", "-o", "converted"), "expects folders, found nothing"),
+        (("archive", "--expiring", "3d", "-o", "archive/converted"), "whose artifacts are never touched"),
+    ],
+)
+def test_bad_input(archive, convert, words, said):
+    ended = convert(*words)
+    assert ended.code == 2
+    assert said in ended.err
+
+
+def test_the_last_day_is_the_last_promised_one(archive):
+    terms = Terms(shipped_entries())
+    found = list(expiring([str(archive)], terms, day("2026-09-14")))
+    assert [(one.promised_until.isoformat(), one.error) for one in found] == [("2026-09-14", "")]
+    assert not list(expiring([str(archive)], terms, day("2026-09-13")))

@@ -1,0 +1,105 @@
+"""`jaxexport matrix --convert`: whether a conversion heals a cell that fails."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from making import result
+
+from export_core.conversion.healed import Healing, Level
+from export_core.conversion.healing import heal
+from export_core.environments.placement import Mode
+from export_core.judge import Judgement, judge
+from export_core.judge.healings import can_be_tried, with_healings
+from export_core.matrix import Cell, Limits, Outcome, Verdict
+from export_core.matrix.limits import ReplayOptions
+from export_core.policy import Policy
+from export_core.releases import load_calendar
+from export_core.worker.protocol import Stage
+
+
+def no_modules(job):
+    raise AssertionError("these modules need no rewriting")
+
+
+@pytest.fixture
+def healed(convert):
+    """What comes of the conversion of cells, in this interpreter or, with `in_a_bad_reader`, in one that misbehaves."""
+
+    def run(*cells: Cell) -> dict[str, Healing]:
+        options = ReplayOptions(load_calendar(), limits=Limits(jobs=1))
+        return {cell.golden.id: healing for cell, healing in heal(cells, no_modules, options, print)}
+
+    return run
+
+
+def test_an_envelope_that_the_reader_refuses_is_healed(healed, refused_golden, here):
+    healing = healed(Cell(refused_golden, here, "cpu"))[refused_golden.id]
+    assert (healing.level, healing.verdict, healing.heals) == (Level.ENVELOPE, Verdict.CONVERTED, True)
+    assert "shape_assertions" in healing.message
+
+
+def test_what_the_reader_takes_is_not_converted(healed, goldens, here):
+    golden = goldens["waves"]
+    healing = healed(Cell(golden, here, "cpu"))[golden.id]
+    assert (healing.level, healing.verdict, healing.heals) == (None, None, False)
+    assert f"jaxlib {here.jaxlib} takes the original" in healing.message
+
+
+def test_cells_of_other_platforms_are_not_tried(healed, refused_golden, here):
+    healing = healed(Cell(refused_golden, here, "tpu", Mode.COMPILE))[refused_golden.id]
+    assert healing.verdict is None
+    assert "not on tpu" in healing.message
+
+
+def test_a_converted_artifact_that_crashes_does_not_heal(healed, in_a_bad_reader, refused, here):
+    golden = refused("dies_by_segv")
+    healing = healed(Cell(golden, here, "cpu"))[golden.id]
+    assert (healing.level, healing.verdict, healing.heals) == (Level.ENVELOPE, Verdict.CRASH, False)
+    assert "signal 11" in healing.message
+
+
+def test_only_cells_that_fail_are_tried_and_no_judgement_changes(convert, refused_golden, goldens, here):
+    cells = [Cell(refused_golden, here, "cpu"), Cell(goldens["both"], here, "cpu")]
+    outcomes = [
+        Outcome(cells[0], Stage.DESERIALIZE, Verdict.REFUSED, "Unknown disabled check"),
+        Outcome(cells[1], Stage.COMPARE, Verdict.PASS),
+    ]
+    before = [judge(outcome, Policy()) for outcome in outcomes]
+    options = ReplayOptions(load_calendar(), limits=Limits(jobs=1))
+    refused, kept = with_healings(before, cells, no_modules, options, print)
+    assert refused.healing
+    assert refused.healing.heals
+    assert refused.judgement is before[0].judgement
+    assert kept == before[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "tried"),
+    [
+        ({}, True),
+        ({"platform": "tpu"}, False),
+        ({"mode": Mode.COMPILE}, False),
+        ({"converted": True}, False),
+    ],
+)
+def test_what_can_be_tried(changes, tried):
+    assert can_be_tried(result(Verdict.REFUSED, Judgement.OUTSIDE, **changes)) is tried
+
+
+@pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.COMPILED, Verdict.CONVERTED, Verdict.NOT_RUN])
+def test_what_does_not_fail_is_not_tried(verdict):
+    assert not can_be_tried(result(verdict, Judgement.OUTSIDE))
+
+
+@pytest.mark.matrix
+def test_a_matrix_says_which_cells_a_conversion_heals(jaxexport, tmp_path):
+    words = ["matrix", "--cases", "*.test_top_k", "--writers", "0.12.0.1", "--readers", "0.8.1,0.9.2", "--quiet"]
+    ended = jaxexport(*words, "--convert", "--unpromised", "a test", "--results", str(tmp_path / "results"))
+    assert "CONVERSION  It heals 1 of 1 failing cell" in ended.out, ended.out
+    lines = [json.loads(line) for line in (tmp_path / "results" / "results.jsonl").read_text().splitlines()]
+    assert {line["reader"]["jaxlib"]: line["healing"] and line["healing"]["verdict"] for line in lines} == {
+        "0.8.1": "converted",
+        "0.9.2": None,
+    }

@@ -1,0 +1,72 @@
+"""What reports say of conversions that were tried."""
+
+from __future__ import annotations
+
+import msgspec
+from making import day, result, summarize
+
+from export_core.conversion.healed import Healing, Level
+from export_core.judge import Judgement
+from export_core.matrix import Verdict
+from export_core.policy import Policy
+from export_core.report import findings
+from export_core.report.ci.markdown import markdown_text
+from export_core.report.page.run_page import html_page
+from export_core.report.wording import evidence
+from export_core.worker.protocol import Stage
+
+
+def tried(case: str, healing: Healing | None, reader: str = "0.8.1"):
+    changes = {"case": case, "reader": reader, "stage": Stage.DESERIALIZE, "message": "unsupported version 12"}
+    return msgspec.structs.replace(result(Verdict.REFUSED, Judgement.OUTSIDE, **changes), healing=healing)
+
+
+CELLS = [
+    tried("t.test_a", Healing(Level.ENVELOPE, Verdict.CONVERTED, "format 2")),
+    tried("t.test_b", Healing(Level.CUSTOM_CALLS, Verdict.CONVERTED, "lapack_spotrf_ffi")),
+    tried("t.test_c", Healing(None, None, "t.test_c: not converted for jaxlib 0.8.1: its dtype is newer.")),
+    tried("t.test_d", Healing(Level.MODULE, Verdict.CRASH, "stage run: died by signal 11 (SIGSEGV)")),
+    tried("t.test_e", None),
+]
+
+
+def summary_of(cells):
+    chosen = {"readers": "0.8.1", "whole": True}
+    return summarize(cells, planned=len(cells), policy=Policy(), as_of=day("2026-11-21"), selection=chosen)
+
+
+def test_one_finding_says_how_many_by_what_and_why_not_the_others():
+    (found,) = [x for x in findings(CELLS, summary_of(CELLS)) if x.title == "CONVERSION"]
+    assert found.sentence == (
+        "It heals 2 of 4 failing cells: 1 by its envelope alone, 1 by its custom calls, replaced."
+    )
+    details = dict(found.details)
+    assert details["not healed"].splitlines() == [
+        "1: not converted for jaxlib 0.8.1: its dtype is newer.",
+        "1: the converted artifact crashed in stage run: died by signal 11 (SIGSEGV)",
+    ]
+    assert details["to do"] == (
+        "jaxexport convert golden/t.test_b/0.9.2-cpu --for 0.8.1 --replace-custom-calls -o converted"
+    )
+
+
+def test_a_run_that_tried_none_has_no_such_finding():
+    cells = CELLS[-1:]
+    assert "CONVERSION" not in {found.title for found in findings(cells, summary_of(cells))}
+
+
+def test_each_cell_says_what_came_of_it():
+    texts = [dict(evidence(cell))["conversion"] for cell in CELLS]
+    assert texts == [
+        "heals it, by its envelope alone: format 2",
+        "heals it, by its custom calls, replaced: lapack_spotrf_ffi",
+        "does not heal it: t.test_c: not converted for jaxlib 0.8.1: its dtype is newer.",
+        "does not heal it: the converted artifact crashed in stage run: died by signal 11 (SIGSEGV)",
+        "",
+    ]
+
+
+def test_page_and_markdown_have_it():
+    summary = summary_of(CELLS)
+    assert "It heals 2 of 4 failing cells" in html_page(CELLS, summary)
+    assert "It heals 2 of 4 failing cells" in markdown_text(CELLS, summary)

@@ -60,6 +60,7 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
     help="Rewrite the artifact; or let a release that reads it export it again, for one device; or the second where "
     "the first is refused.",
 )
+@click.option(
     "--expiring",
     metavar="DAYS",
     help="Of each folder DIR, convert the artifacts that leave the window within so many days, such as 30d, or have "

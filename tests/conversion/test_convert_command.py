@@ -11,14 +11,9 @@ import numpy as np
 import pytest
 from kept import DATA
 
-<<<<<<< HEAD
-from export_core.artifact import DisabledCheck, read
-from export_core.artifact.envelope.encode import encode
+from export_core.artifact import read
 from export_core.conversion import run
 from export_core.conversion.errors import ConversionRefused
-=======
-from export_core.artifact import read
->>>>>>> e75895a0 (convert DIR --expiring: what leaves the window soon; tests, docs and the finding of matrix --convert)
 from export_core.conversion.record import ConversionRecord
 from export_core.goldens import GoldenStore
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256

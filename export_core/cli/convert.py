@@ -62,9 +62,9 @@ _WORST_FIRST = (BAD_INPUT, REFUSED, NOT_VERIFIED, VERIFIED)
 )
 @click.option(
     "--expiring",
-    metavar="DAYS",
-    help="Of each folder DIR, convert the artifacts that leave the window within so many days, such as 30d, or have "
-    "left it.",
+    metavar="DAYS|DATE",
+    help="Of each folder DIR, convert the artifacts that leave the window within so many days, such as 30d, or until a "
+    "date, or have left it.",
 )
 @as_of_option
 @click.option("--inputs", metavar="NPZ", type=PATH, help="Flat arguments to verify it with, where no golden has it.")
@@ -108,7 +108,7 @@ def convert(
     if expiring is None:
         targets = targets_of(files, names, output)
     else:
-        targets, code = _expiring_targets(files, names, output, _days(expiring), as_of, policy_file)
+        targets, code = _expiring_targets(files, names, output, _last_day(expiring, as_of), policy_file)
         ended.add(code)
     arrays = (inputs, outputs) if inputs and outputs else None
     conversions = _conversions(goldens, policy_file, arrays, replace_custom_calls, via)
@@ -116,22 +116,25 @@ def convert(
     context.exit(next(code for code in _WORST_FIRST if code in ended))
 
 
-def _days(text: str) -> int:
-    if not (number := text.removesuffix("d")).isdecimal() or len(number) > 5:
-        raise click.UsageError(f"--expiring: expected a number of days such as 30d, found {text!r}.")
-    return int(number)
+def _last_day(text: str, as_of: str | None) -> datetime.date:
+    """The day that ``30d`` or a date stands for."""
+    if (number := text.removesuffix("d")).isdecimal() and len(number) <= 5:
+        return day_of(as_of) + datetime.timedelta(int(number))
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"--expiring: expected days such as 30d, or a date, found {text!r}.") from None
 
 
 def _expiring_targets(
-    folders: Sequence[str], readers: Sequence[str], output: str, days: int, as_of: str | None, policy_file: str | None
+    folders: Sequence[str], readers: Sequence[str], output: str, last_day: datetime.date, policy_file: str | None
 ) -> tuple[list[Target], int]:
-    """What leaves the window within some days, and the exit code for files that cannot be read."""
+    """What leaves the window on a day or before, and the exit code for files that cannot be read."""
     from export_core.conversion.errors import ConversionError
     from export_core.conversion.targets import targets_below
     from export_core.inspection.expiring import expiring
     from export_core.inspection.terms import terms_here
 
-    last_day = day_of(as_of) + datetime.timedelta(days)
     terms = terms_here(policy_file)
     targets, code, unknown = [], VERIFIED, 0
     for folder in folders:

@@ -38,6 +38,12 @@ def test_what_leaves_the_window_is_converted_into_the_same_folders(archive, conv
     assert read(tmp_path / "converted/models/old.jaxexport").envelope
 
 
+@pytest.mark.parametrize(("until", "code"), [("2026-09-14", 3), ("2026-09-13", 0)])
+def test_the_last_day_can_be_given(archive, convert, tmp_path, until, code):
+    assert convert("archive", "--expiring", until, "-o", "converted").code == code
+    assert (tmp_path / "converted").exists() is (code == 3)
+
+
 def test_nothing_to_convert_is_well(archive, convert, tmp_path):
     ended = convert("archive", "--expiring", "30", "--as-of", "2026-04-01", "-o", "converted")
     assert (ended.code, ended.out) == (0, "no artifact leaves the window by 2026-05-01: nothing to convert\n")
@@ -64,7 +70,7 @@ def test_a_golden_is_converted_as_a_golden(convert, refused_golden, tmp_path, mo
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("archive", "--expiring", "soon", "-o", "converted"), "a number of days such as 30d, found 'soon'"),
+        (("archive", "--expiring", "soon", "-o", "converted"), "days such as 30d, or a date, found 'soon'"),
         (("archive/models/old.jaxexport", "--expiring", "3d", "-o", "converted"), "expects folders, found a file"),
         (("missing", "--expiring", "3d", "-o", "converted"), "expects folders, found nothing"),
         (("archive", "--expiring", "3d", "-o", "archive/converted"), "whose artifacts are never touched"),

@@ -210,7 +210,9 @@ def _convert_one(conversions: Conversions, target: Target, *, as_json: bool) -> 
 
 def _show(target: Target, record: ConversionRecord) -> None:
     origin = record.converted_from
-    echo(f"{target.path}: {record.verdict}: {record.message}")
+    is_golden = record.golden is not None and Path(target.name).is_dir()
+    written = target.path / str(record.golden) if is_golden else target.path
+    echo(f"{written}: {record.verdict}: {record.message}")
     echo(f"  {origin.way}: {record.why}")
     for rewrite in origin.rewrites:
         echo(f"  - {rewrite}")

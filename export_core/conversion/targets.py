@@ -39,10 +39,10 @@ def source_of(name: str) -> Source:
         raise ConversionError(
             f"{name}: expected an artifact, or the folder of one golden with its {MANIFEST}, found another folder."
         )
-    golden = next(
-        golden for golden in GoldenStore(folder.parents[1]).generations(folder.parent.name) if golden.folder == folder
-    )
-    return Source(golden.read_artifact(), golden)
+    for golden in GoldenStore(folder.parents[1]).generations(folder.parent.name):
+        if golden.folder == folder:
+            return Source(golden.read_artifact(), golden)
+    raise ConversionError(f"{name}: expected the folder of a golden, found one with a name that no golden has.")
 
 
 def targets_of(names: Sequence[str], readers: Sequence[str], out: str) -> list[Target]:

@@ -20,6 +20,7 @@ from export_core.inspection.load_check import check_load, find_reader, readers_i
 from export_core.inspection.terms import Terms
 from export_core.judge import Result
 from export_core.matrix import Verdict
+from export_core.matrix.cell import WORKS
 from export_core.policy import Place
 from export_core.policy.known_issues import KnownIssue
 from export_core.releases import Calendar
@@ -151,7 +152,7 @@ def _deployment(subject: Subject, place: Place, question: Question, run: str) ->
 def _answer(subject: Subject, place: Place, question: Question) -> tuple[Answer, str, Result | None]:
     """The answer with its reason, and the stored result that gives it."""
     result = _stored(subject, place.jaxlib, place.platform, question)
-    if result is not None and result.verdict is Verdict.PASS:
+    if result is not None and result.verdict in WORKS and result.mode is Mode.RUN:
         return Answer.YES, f"it ran in jaxlib {place.jaxlib} and agrees with its writer's outputs", result
     if result is not None and _failed(result):
         message = "".join(f": {line}" for line in result.message.strip().splitlines()[:1])
@@ -177,7 +178,7 @@ def _stored(subject: Subject, jaxlib: str, platform: str, question: Question) ->
 
 
 def _failed(result: Result) -> bool:
-    return result.verdict not in (Verdict.PASS, Verdict.COMPILED, Verdict.NOT_RUN)
+    return result.verdict not in (*WORKS, Verdict.NOT_RUN)
 
 
 def _is_refused_on(artifact: Artifact, platform: str) -> bool:

@@ -6,9 +6,11 @@ import datetime
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from export_core.environments.placement import Mode
 from export_core.goldens import Golden
 from export_core.judge import Result
 from export_core.matrix import Verdict
+from export_core.matrix.cell import WORKS
 from export_core.runs.plan_record import hash_of
 from export_core.runs.results import RecordedRun, read_run
 
@@ -48,6 +50,6 @@ def _of_run(run: RecordedRun, hashes: dict[str, str]) -> Evidence:
 
 
 def _badness(result: Result) -> int:
-    if result.verdict is Verdict.PASS:
-        return 0
-    return 1 if result.verdict in (Verdict.COMPILED, Verdict.NOT_RUN) else 2
+    if result.verdict in WORKS:
+        return 0 if result.mode is Mode.RUN else 1
+    return 1 if result.verdict is Verdict.NOT_RUN else 2

@@ -65,6 +65,9 @@ def test_a_golden_is_converted_as_a_golden(convert, refused_golden, tmp_path, mo
     (golden,) = GoldenStore(tmp_path / "converted").goldens()
     assert golden.id == refused_golden.id
     assert golden.manifest.converted_from.reader == here.jaxlib
+    again = convert("converted", "--expiring", "30d", "--as-of", "2027-01-01", "-o", "twice")
+    assert (again.code, again.out) == (0, "no artifact leaves the window by 2027-01-31: nothing to convert\n")
+    assert "left out: 1 artifact of which nobody knows when they expire" in again.err
 
 
 @pytest.mark.parametrize(

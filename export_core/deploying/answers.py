@@ -13,7 +13,7 @@ import msgspec
 
 from export_core.artifact import Artifact
 from export_core.artifact.readers import loads
-from export_core.deploying.evidence import Evidence
+from export_core.deploying.evidence import Evidence, ran
 from export_core.deploying.subjects import Subject
 from export_core.environments.placement import Mode
 from export_core.inspection.load_check import check_load, find_reader, readers_in
@@ -152,7 +152,7 @@ def _deployment(subject: Subject, place: Place, question: Question, run: str) ->
 def _answer(subject: Subject, place: Place, question: Question) -> tuple[Answer, str, Result | None]:
     """The answer with its reason, and the stored result that gives it."""
     result = _stored(subject, place.jaxlib, place.platform, question)
-    if result is not None and result.verdict in WORKS and result.mode is Mode.RUN:
+    if result is not None and ran(result):
         return Answer.YES, f"it ran in jaxlib {place.jaxlib} and agrees with its writer's outputs", result
     if result is not None and _failed(result):
         message = "".join(f": {line}" for line in result.message.strip().splitlines()[:1])

@@ -49,7 +49,12 @@ def _of_run(run: RecordedRun, hashes: dict[str, str]) -> Evidence:
     return evidence
 
 
+def ran(result: Result) -> bool:
+    """Whether a cell was run, and gave the outputs of its golden; the artifact may be a converted one."""
+    return result.verdict in (Verdict.PASS, Verdict.CONVERTED) and result.mode is Mode.RUN
+
+
 def _badness(result: Result) -> int:
-    if result.verdict in WORKS:
-        return 0 if result.mode is Mode.RUN else 1
-    return 1 if result.verdict is Verdict.NOT_RUN else 2
+    if ran(result):
+        return 0
+    return 1 if result.verdict in (*WORKS, Verdict.NOT_RUN) else 2

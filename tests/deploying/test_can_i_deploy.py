@@ -253,7 +253,8 @@ def test_answers_follow_from_the_stored_verdicts(verdicts):
     question = Question(calendar, Terms(shipped_entries()), evidence, {}, (), Path("deploy"))
     places = [Place(name=f"p{number}", jaxlib=reader) for number, reader in enumerate(READERS)]
     found = deployability([(Subject(OLD, made), place) for place in places], question, day("2026-11-22"))
-    works = {Verdict.PASS: Answer.YES, None: Answer.UNKNOWN, Verdict.COMPILED: Answer.UNKNOWN}
+    works = {Verdict.PASS: Answer.YES, Verdict.CONVERTED: Answer.YES}
+    works |= {None: Answer.UNKNOWN, Verdict.COMPILED: Answer.UNKNOWN}
     expected = [
         works.get(verdict := verdicts.get(reader), Answer.UNKNOWN if verdict is Verdict.NOT_RUN else Answer.NO)
         for reader in READERS

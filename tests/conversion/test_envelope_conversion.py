@@ -204,3 +204,9 @@ def test_damaged_artifacts_are_refused_or_converted(data, jaxlib):
     except (ArtifactError, ConversionRefused):
         return
     assert load.ok
+
+
+def test_a_refusal_of_an_expired_artifact_names_the_bypass_of_jax():
+    expired = changed(read(DATA / "0.6.2" / "mlp.jaxexport"), calling_convention_version=8)
+    with pytest.raises(ConversionRefused, match=r"calling convention is 8.*DESERIALIZE_EXPIRED_VERSIONS=1.*not cover"):
+        for_reader(expired, "0.12.0.1")

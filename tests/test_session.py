@@ -71,12 +71,12 @@ def test_reproduce_carries_what_can_change_a_verdict():
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(RunOptions)])
 def test_every_run_option_is_reproduced_or_harmless(field):
     """An option that is new must be put on one of the two lists."""
-    harmless = {"results", "shard", "jobs", "device_jobs", "resume", "cache", "dump_ir"}
+    harmless = {"results", "shard", "jobs", "device_jobs", "resume", "cache", "dump_ir", "convert"}
     other = {
         "results": Path("r"), "goldens": Path("g"), "policy_file": "p", "as_of": day("2026-01-02"),
         "shard": Shard(1, 2),
         "executor": "dask:tcp://h:1", "jobs": 7, "device_jobs": 3, "timeout": 7.0, "memory": GIB, "resume": True,
-        "cache": False, "dump_ir": Path("d"), "repeat": 7,
+        "cache": False, "dump_ir": Path("d"), "repeat": 7, "convert": True,
     }[field]  # fmt: skip
     words = command_options(Selection(), dataclasses.replace(RunOptions(), **{field: other}))
     assert (words == command_options(Selection(), RunOptions())) == (field in harmless)

@@ -25,6 +25,7 @@ ACCEPTED = {
         "--timeout",
         "--memory",
         "--repeat",
+        "--convert",
         "--cache",
         "--no-cache",
         "--dump-ir",

@@ -170,7 +170,9 @@ class _Dispatch:
             executor = self.cluster.executor(batch.platform, batch.machines)
             self.out[executor.submit(self.run, job)] = batch
         except Exception as error:  # whatever it is, each cell gets its outcome and the run continues
-            yield from _not_run(batch, f"infrastructure: could not be sent: {type(error).__name__}: {error}")
+            # Where the cluster is lost, every cell says so, whenever that was noticed.
+            trouble = self.cluster.trouble(batch.platform) or f"could not be sent: {type(error).__name__}: {error}"
+            yield from _not_run(batch, f"infrastructure: {trouble}")
 
     def _take(self, batch: _Batch, future: Future[JobResult]) -> Outcomes:
         """The outcomes of a job that has ended, or was lost."""

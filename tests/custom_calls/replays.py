@@ -16,7 +16,7 @@ import click
 import msgspec
 from building import HERE, build_libraries, with_library
 
-from export_core.cli.goldens import add_golden
+from export_core.cli.adding import add as add_golden
 from export_core.environments.environment import Environment, ReaderEnvironments
 from export_core.environments.placement import Placement
 from export_core.goldens import GoldenStore

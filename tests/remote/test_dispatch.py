@@ -267,6 +267,24 @@ def test_jobs_out_or_waiting_when_the_engine_is_lost_are_not_run(cells, monkeypa
     assert any(outcome.message == "infrastructure: the scheduler is lost" for outcome in found.values())
 
 
+class LostWhileSending:
+    """Takes no job, and is lost from then on."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+
+    def submit(self, fn, /, *args):
+        self.ended.set()
+        raise ConnectionError("the client is closed")
+
+
+def test_a_job_that_cannot_be_sent_to_a_lost_engine_says_that_it_is_lost(cells):
+    found = on(Vanishing(LostWhileSending()), cells[:2], run=passes)
+    assert {(outcome.verdict, outcome.message) for outcome in found.values()} == {
+        (Verdict.NOT_RUN, "infrastructure: the scheduler is lost")
+    }
+
+
 def test_a_job_has_limits_and_one_reader_on_one_platform(goldens, here, monkeypatch):
     both = [Cell(goldens["both"], here, platform) for platform in ("tpu", "cpu")]
     assert [len(batch) for batch in batches(both)] == [1, 1]

@@ -60,13 +60,13 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_converted(archiv
 
 def test_a_golden_is_converted_as_a_golden(convert, refused_golden, tmp_path, monkeypatch, here):
     monkeypatch.chdir(tmp_path)
-    ended = convert("golden", "--expiring", "30d", "--as-of", "2027-01-01", "-o", "converted")
+    ended = convert("golden", "--expiring", "2031-01-31", "-o", "converted")
     assert ended.code == 0, ended.err
     (golden,) = GoldenStore(tmp_path / "converted").goldens()
     assert golden.id == refused_golden.id
     assert golden.manifest.converted_from.reader == here.jaxlib
-    again = convert("converted", "--expiring", "30d", "--as-of", "2027-01-01", "-o", "twice")
-    assert (again.code, again.out) == (0, "no artifact leaves the window by 2027-01-31: nothing to convert\n")
+    again = convert("converted", "--expiring", "2031-01-31", "-o", "twice")
+    assert (again.code, again.out) == (0, "no artifact leaves the window by 2031-01-31: nothing to convert\n")
     assert "left out: 1 artifact of which nobody knows when they expire" in again.err
 
 

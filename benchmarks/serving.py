@@ -6,6 +6,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def measure(rounds: int) -> list[Line]:
     x = np.ones(SHAPE, np.float32)
     small = jax.jit(lambda y: y)  # the cheapest function that a server can call
     with tempfile.TemporaryDirectory() as folder:
-        idle = export_core.capture(artifact, folder, "idle", call=small)
+        idle = export_core.capture(artifact, folder, "idle", call=small, writer=version("jaxlib"))
         idle._next = float("inf")  # as after a capture, until the next one
         pairs = [(_microseconds(idle, x[0, 0]), _microseconds(small, x[0, 0])) for _ in range(5 * rounds)]
         plain = statistics.median(_milliseconds(lambda: direct(x)) for _ in range(20 * rounds))
@@ -72,5 +73,7 @@ def _milliseconds(call: Callable[[], Any]) -> float:
 
 def _captured(artifact: bytes, folder: Path, direct: Callable[..., Any], x: Any) -> float:
     """Milliseconds until a captured call returns; its golden is written afterwards."""
-    with export_core.capture(artifact, folder, "served", call=direct, at_most=10**6, max_bytes=10**12) as serve:
+    with export_core.capture(
+        artifact, folder, "served", call=direct, at_most=10**6, max_bytes=10**12, writer=version("jaxlib")
+    ) as serve:
         return _milliseconds(lambda: serve(x))

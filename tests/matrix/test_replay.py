@@ -85,7 +85,8 @@ def test_every_way_a_cell_can_misbehave_has_its_outcome(run, fork):
     assert told(found["waves"]) == (Verdict.PASS, Stage.COMPARE, None)
 
 
-# Without fork the import of jax is part of the time: 3 s were too few on a busy machine. One computes for ever, the other sleeps.
+# Without fork the import of jax is part of the time: 3 s were too few on a busy machine. One computes for ever, the
+# other sleeps.
 @pytest.mark.parametrize(
     ("fork", "case", "stage", "limit"),
     [(True, "hangs", Stage.RUN, 1.5), (False, "is_flaky", Stage.DESERIALIZE, 8)],

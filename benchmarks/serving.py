@@ -18,7 +18,7 @@ import export_core
 from benchmarks.line import Line
 
 CALLS = 2000  # of each kind in a round, in turn
-BUDGET_US = 1.0
+BUDGET_US = 2.0
 CAPTURED_BUDGET_MS = 5.0
 SHAPE = (256, 256)
 

@@ -40,7 +40,7 @@ LARGEST_BATCH = 1 << 29
 
 
 class Status(StrEnum):
-    """What became of an artifact."""
+    """The result of adopting one artifact."""
 
     NEW = "new"
     REPLACED = "replaced"

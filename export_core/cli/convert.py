@@ -155,7 +155,7 @@ def _expiring_targets(
         files = [one.file for one in found if one.promised_until]
         targets += targets_below(folder, sorted(files), readers, output)
     if unknown:
-        echo(f"left out: {plural(unknown, 'artifact')} of which nobody knows when they expire", err=True)
+        echo(f"left out: {plural(unknown, 'artifact')} whose last promised day is not known", err=True)
     if not targets:
         echo(f"no artifact leaves the window by {last_day}: nothing to convert")
     return targets, code
@@ -190,7 +190,7 @@ def _conversions(
 
 
 def _convert_one(conversions: Conversions, target: Target, *, as_json: bool) -> int:
-    """Convert one file for one reader, say what came of it, and return its exit code. The next one is still tried."""
+    """Convert one file for one reader, print the result or the error, and return the exit code for it."""
     from export_core.conversion.record import CONVERTED
     from export_core.conversion.targets import source_of
 

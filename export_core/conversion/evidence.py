@@ -23,7 +23,7 @@ from export_core.releases.entries import calendar_entries
 from export_core.untrusted import read_regular
 
 _KEY_WORDS = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
-_MADE = "made inputs, of which nobody knows the outputs"
+_MADE = "made inputs, whose outputs are not known"
 _MOST_BYTES = 1 << 28
 """Of all made inputs together: a file may claim arguments of any size."""
 
@@ -32,7 +32,7 @@ _MOST_BYTES = 1 << 28
 class Evidence:
     """A golden as its manifest and files; `golden` is its id, None where it is in no store.
 
-    `compared` is false for made inputs, whose outputs nobody knows.
+    `compared` is false for made inputs, whose outputs are not known.
     """
 
     manifest: Manifest

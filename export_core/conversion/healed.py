@@ -1,4 +1,4 @@
-"""What a run says of the conversion of a cell that fails."""
+"""The result of converting the artifact of a failing cell, as results.jsonl has it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Level(StrEnum):
 
 
 class Healing(msgspec.Struct, frozen=True, gc=False):
-    """What came of the conversion of one cell that fails."""
+    """The result of converting the artifact of a failing cell for its reader."""
 
     level: Level | None = None
     """What had to be rewritten; null where nothing was converted."""

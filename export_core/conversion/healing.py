@@ -48,7 +48,7 @@ def heal(
     """Convert the artifact of each cell for its reader, and replay it there. Nothing is kept.
 
     Args:
-        cells: cells that fail; each is given back, with what came of it.
+        cells: failing cells. Each is yielded once, with its result.
         rewrite_modules: called where a module has to be rewritten.
         options: how converted artifacts are replayed.
         notify: called with a line about what happens meanwhile.

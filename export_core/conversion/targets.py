@@ -37,7 +37,8 @@ def source_of(name: str) -> Source:
     folder = path.resolve()
     if not (folder / MANIFEST).is_file():
         raise ConversionError(
-            f"{name}: expected an artifact, or the folder of one golden with its {MANIFEST}, found another folder."
+            f"{name}: expected an artifact, or the folder of one golden with its {MANIFEST}, found another folder. "
+            "Of a folder of artifacts or goldens, --expiring 30d converts those that leave the window."
         )
     for golden in GoldenStore(folder.parents[1]).generations(folder.parent.name):
         if golden.folder == folder:

@@ -90,7 +90,7 @@ def places_named(name: str, policy: Policy, day: datetime.date) -> tuple[Place, 
 
 
 def asked_pairs(subjects: Sequence[Subject], places: Sequence[Place], name: str) -> list[tuple[Subject, Place]]:
-    """Which artifact is asked about in which place. For `all` those that have to run it; nobody knows a file's case.
+    """Which artifact is asked about in which place. For `all`, those that must run it; a file has no known case.
 
     Raises `DeployingError` for an artifact that no place has to run.
     """

@@ -29,7 +29,7 @@ class Expiring(NamedTuple):
 
 
 def expiring(paths: Sequence[str], terms: Terms, last_day: datetime.date) -> Iterator[Expiring]:
-    """The artifacts in these files and folders that leave the window on this day or earlier, or nobody knows when.
+    """Yield the artifacts whose last promised day is this day or earlier, and those for which it is not known.
 
     What is no artifact is left out.
     """

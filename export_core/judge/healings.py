@@ -1,4 +1,4 @@
-"""Whether conversion would heal the cells of a run that fail: what `jaxexport matrix --convert` adds to its results."""
+"""Conversion of the failing cells of a run: the field `healing` that `jaxexport matrix --convert` adds to results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def with_healings(
     options: ReplayOptions,
     notify: Callable[[str], None],
 ) -> list[Result]:
-    """The results of a run, each that fails on a CPU with what came of its conversion. No judgement changes.
+    """Add the result of a conversion to each result of a cell that failed on a CPU. No judgement changes.
 
     Args:
         results: of the cells.

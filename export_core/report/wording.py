@@ -335,7 +335,7 @@ def evidence(result: Result, *, all_of_stderr: bool = False) -> list[tuple[str, 
 
 
 def healing_line(result: Result) -> str:
-    """What came of the conversion of a cell that fails; empty where none was tried."""
+    """The result of converting the artifact of a failing cell, as a sentence; empty where none was tried."""
     if (healing := result.healing) is None:
         return ""
     if healing.heals:

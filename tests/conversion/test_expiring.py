@@ -67,7 +67,7 @@ def test_a_golden_is_converted_as_a_golden(convert, refused_golden, tmp_path, mo
     assert golden.manifest.converted_from.reader == here.jaxlib
     again = convert("converted", "--expiring", "2031-01-31", "-o", "twice")
     assert (again.code, again.out) == (0, "no artifact leaves the window by 2031-01-31: nothing to convert\n")
-    assert "left out: 1 artifact of which nobody knows when they expire" in again.err
+    assert "left out: 1 artifact whose last promised day is not known" in again.err
 
 
 @pytest.mark.parametrize(

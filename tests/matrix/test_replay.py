@@ -89,14 +89,16 @@ def test_every_way_a_cell_can_misbehave_has_its_outcome(run, fork):
 # other sleeps.
 @pytest.mark.parametrize(
     ("fork", "case", "stage", "limit"),
-    [(True, "hangs", Stage.RUN, 1.5), (False, "is_flaky", Stage.DESERIALIZE, 8)],
-    ids=["fork", "no fork"],
+    [
+        pytest.param(True, "hangs", Stage.RUN, 1.5, id="fork"),
+        pytest.param(False, "is_flaky", Stage.DESERIALIZE, 8, id="no fork", marks=pytest.mark.matrix),
+    ],
 )
 def test_a_cell_that_hangs_is_killed_and_the_others_continue(run, flaky, fork, case, stage, limit):
     flaky.touch()
     said: list[str] = []
     found = run(case, "waves", timeout=limit, fork=fork, notify=said.append)
-    assert told(found[case]) == (Verdict.TIMEOUT, stage, None)
+    assert told(found[case]) == (Verdict.TIMEOUT, stage, None), found[case].message
     assert found[case].message == f"still in stage {stage} after {limit} s, killed"
     assert limit <= found[case].seconds
     assert not [text for text in said if "again" in text], "a verdict is not tried again"

@@ -85,7 +85,8 @@ class ForkedWorker:
 
     def kill(self) -> None:
         if self.poll() is None:
-            os.kill(self.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # `keep` has waited for it, and not yet sent its code
+                os.kill(self.pid, signal.SIGKILL)
 
 
 Start = Callable[..., "subprocess.Popen[bytes] | ForkedWorker"]

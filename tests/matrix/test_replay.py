@@ -85,14 +85,11 @@ def test_every_way_a_cell_can_misbehave_has_its_outcome(run, fork):
     assert told(found["waves"]) == (Verdict.PASS, Stage.COMPARE, None)
 
 
-# Without fork the import of jax is part of the time: 3 s were too few on a busy machine. One computes for ever, the
-# other sleeps.
+# Without fork the import of jax is part of the time. One computes for ever, the other sleeps.
 @pytest.mark.parametrize(
     ("fork", "case", "stage", "limit"),
-    [
-        pytest.param(True, "hangs", Stage.RUN, 1.5, id="fork"),
-        pytest.param(False, "is_flaky", Stage.DESERIALIZE, 8, id="no fork", marks=pytest.mark.matrix),
-    ],
+    [(True, "hangs", Stage.RUN, 1.5), (False, "is_flaky", Stage.DESERIALIZE, 3)],
+    ids=["fork", "no fork"],
 )
 def test_a_cell_that_hangs_is_killed_and_the_others_continue(run, flaky, fork, case, stage, limit):
     flaky.touch()

@@ -34,6 +34,8 @@ from benchmarks import (
 from benchmarks.line import Line
 from benchmarks.page_table import PageTable, mark
 
+ROOT = Path(__file__).parents[1]
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
@@ -50,6 +52,9 @@ def main() -> int:
         "plugin,daily,reading,serving,inventory,cells,environments,cost,again,throughput,gate,peers,growth,limits,page,weights,writing",
     )
     parser.add_argument(
+        "--goldens", type=Path, default=ROOT / "golden", help="the goldens that the archive of an inventory is made of"
+    )
+    parser.add_argument(
         "--docs", type=Path, help="write the table into this page too, such as docs/explanation/performance.md"
     )
     options = parser.parse_args()
@@ -58,7 +63,7 @@ def main() -> int:
         "daily": daily.measure,
         "reading": lambda: reading.measure(options.runs),
         "serving": lambda: serving.measure(options.rounds),
-        "inventory": inventory.measure,
+        "inventory": lambda: inventory.measure(options.goldens.resolve()),
         "cells": lambda: cells.measure(options.rounds),
         "environments": cold_machine.measure,
         "cost": lambda: cost.measure(options.rounds),

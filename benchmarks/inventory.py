@@ -11,7 +11,6 @@ from pathlib import Path
 
 from benchmarks.line import Line
 
-ROOT = Path(__file__).parents[1]
 FILES = 10_000
 JOBS = 2
 BUDGET = 60.0
@@ -23,12 +22,12 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"""
 SMALL = FILES // 10
 
 
-def measure() -> list[Line]:
-    """Inventories of copies of this project's goldens, no two of them with the same bytes."""
+def measure(goldens: Path) -> list[Line]:
+    """Inventories of copies of these goldens, no two of them with the same bytes."""
     with tempfile.TemporaryDirectory() as folder:
         small, large = Path(folder) / "small", Path(folder) / "large"
         for archive, files in ((small, SMALL), (large, FILES)):
-            _fill(archive, files)
+            _fill(archive, goldens, files)
         _run(small)  # warms the file cache, and compiles what a user finds compiled
         (_, less), (seconds, more) = _run(small), _run(large)
     return [
@@ -51,9 +50,9 @@ def measure() -> list[Line]:
     ]
 
 
-def _fill(archive: Path, files: int) -> None:
-    goldens = [path.read_bytes() for path in sorted((ROOT / "golden").glob("*/*/artifact.jaxexport"))]
-    for number, data in zip(range(files), itertools.cycle(goldens), strict=False):
+def _fill(archive: Path, goldens: Path, files: int) -> None:
+    artifacts = [path.read_bytes() for path in sorted(goldens.glob("*/*/artifact.jaxexport"))]
+    for number, data in zip(range(files), itertools.cycle(artifacts), strict=False):
         folder = archive / f"{number // 100}"
         folder.mkdir(parents=True, exist_ok=True)
         # What follows a flatbuffer belongs to nothing in it.

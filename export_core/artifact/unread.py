@@ -5,6 +5,7 @@ The world is closed: a dialect, operation, attribute or type that is in no table
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 from export_core.artifact.bytecode.cursor import RESOURCE_OFFSETS, RESOURCES, Cursor
@@ -50,6 +51,30 @@ _CODES = {
     ("builtin", "type"): range(20),
     ("sdy", "attribute"): range(18),
 }
+
+
+class _Known(NamedTuple):
+    """What is known by name, so that a module with nothing else is compared as a whole."""
+
+    operations: frozenset[str]
+    codes: dict[str, frozenset[tuple[str, int]]]
+    """By kind, attribute or type: a dialect and a code."""
+    inherent: frozenset[str]
+    """Names of attributes that are properties of some operation."""
+
+
+@functools.cache
+def _known() -> _Known:
+    vhlo = tables()
+    operations = {**_OPERATIONS, "vhlo": vhlo["ops"]}
+    codes = {kind: {("vhlo", int(code)) for code in vhlo[f"{kind[:4]}s"]} for kind in ("attribute", "type")}
+    for (dialect, kind), numbers in _CODES.items():
+        codes[kind].update((dialect, code) for code in numbers)
+    return _Known(
+        frozenset(f"{dialect}.{name}" for dialect, names in operations.items() for name in names),
+        {kind: frozenset(pairs) for kind, pairs in codes.items()},
+        frozenset(vhlo["inherent"]),
+    )
 
 
 class Unread(NamedTuple):
@@ -103,8 +128,9 @@ def _unread_in_tables(parts: Tables) -> Iterator[Unread]:
             yield Unread(
                 dialect, "dialect", FOREIGN, "is not read: jaxlib may find custom calls in it that no audit sees"
             )
-    for name, registered in dict.fromkeys(zip(parts.op_names, parts.op_registered, strict=True)):
-        yield from _operation(name, registered)
+    if not (all(parts.op_registered) and _known().operations.issuperset(parts.op_names)):
+        for name, registered in dict.fromkeys(zip(parts.op_names, parts.op_registered, strict=True)):
+            yield from _operation(name, registered)
     yield from _unknown_codes(parts, "attribute", parts.attributes)
     yield from _unknown_codes(parts, "type", parts.types)
     for number in (RESOURCES, RESOURCE_OFFSETS):
@@ -116,11 +142,9 @@ def _unread_in_tables(parts: Tables) -> Iterator[Unread]:
 
 
 def _operation(name: str, registered: bool) -> Iterator[Unread]:
-    dialect, _, operation = name.partition(".")
-    if dialect not in DIALECTS:
+    if name.partition(".")[0] not in DIALECTS:
         return  # its dialect is reported
-    known = tables()["ops"] if dialect == "vhlo" else _OPERATIONS[dialect]
-    if operation not in known:
+    if name not in _known().operations:
         yield Unread(name, "operation", UNKNOWN, "is in no table, so nothing is known of what it calls")
     if not registered:
         # The properties of such an operation are an attribute, whatever the properties section has.
@@ -130,13 +154,12 @@ def _operation(name: str, registered: bool) -> Iterator[Unread]:
 
 
 def _unknown_codes(parts: Tables, kind: str, entries: Entries) -> Iterator[Unread]:
-    known = tables()[f"{kind[:4]}s"]
-    for dialect, code in sorted(codes_of(parts, entries)):
+    for dialect, code in sorted(codes_of(parts, entries) - _known().codes[kind]):
         if dialect not in DIALECTS:
             continue
         if code == TEXT:
             yield Unread(f"{dialect} text", kind, FOREIGN, "is encoded as text, which only jaxlib reads")
-        elif str(code) not in known if dialect == "vhlo" else code not in _CODES.get((dialect, kind), ()):
+        else:
             yield Unread(f"{dialect} {kind} {code}", kind, UNKNOWN, "is in no table")
 
 
@@ -149,7 +172,7 @@ def unread_attributes(parts: Tables, attributes_of: Mapping[int, int]) -> Iterat
         ArtifactError: a dictionary cannot be read.
     """
     values = Values(parts)
-    own = frozenset(tables()["inherent"]) if parts.version >= PROPERTIES_SINCE else frozenset()
+    own = _known().inherent if parts.version >= PROPERTIES_SINCE else frozenset()
     for index, operation in attributes_of.items():
         name = parts.op_names[operation]
         dialect, code, cursor = values.attribute_entry(index)

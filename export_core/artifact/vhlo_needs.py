@@ -6,7 +6,7 @@ It comes from the content, not from the producer's name: jaxlib never checks tha
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packaging.version import Version
 
@@ -14,6 +14,8 @@ from export_core.artifact.unread import RANGE_LOCATION, codes_of, unread_in_tabl
 from export_core.artifact.vhlo_tables import tables
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from export_core.artifact.bytecode.module import Module
     from export_core.artifact.bytecode.sections import Entries, Tables
 
@@ -89,29 +91,36 @@ def needs(module: Module) -> Needs:
     )
 
 
+@functools.cache
+def _since(kind: str) -> dict[Any, tuple[tuple[int, int], str]]:
+    """The version that something came with, and its name, of all that came after `OLDEST`.
+
+    Operations (`kind` is ops) by their name with the dialect; attributes (attrs) and types by dialect and code.
+    """
+    known = tables()[kind]
+    named: dict[Any, tuple[str, str]]
+    if kind == "ops":
+        named = {f"vhlo.{name}": (name, since) for name, (since, _) in known.items()}
+    else:
+        named = {("vhlo", int(code)): (name, since) for code, (name, since, _) in known.items()}
+    return {key: (version_pair(since), name) for key, (name, since) in named.items() if version_pair(since) > OLDEST}
+
+
 class _Features:
-    """The names in a module by the StableHLO version that they came with."""
+    """The names in a module by the StableHLO version that they came with, but for those that `OLDEST` has."""
 
     def __init__(self) -> None:
         self.by_version: dict[tuple[int, int], list[str]] = {}
         self.range_locations = False
 
     def add_operations(self, parts: Tables) -> None:
-        known = tables()["ops"]
-        for name in parts.op_names:
-            dialect, _, operation = name.partition(".")
-            if dialect == "vhlo" and operation in known:
-                self._add(known[operation][0], operation)
+        self._add("ops", parts.op_names)
 
     def add_codes(self, parts: Tables, kind: str, entries: Entries) -> None:
         """Add attributes (`kind` is attrs) or types (types)."""
-        known = tables()[kind]
-        for dialect, code in codes_of(parts, entries):
-            if dialect == "vhlo" and str(code) in known:
-                name, since, _ = known[str(code)]
-                self._add(since, name)
-            elif dialect == "builtin" and kind == "attrs" and code == RANGE_LOCATION:
-                self.range_locations = True
+        codes = codes_of(parts, entries)
+        self._add(kind, codes)
+        self.range_locations |= kind == "attrs" and ("builtin", RANGE_LOCATION) in codes
 
     def add_custom_calls(self, module: Module) -> None:
         """Add what custom calls require without a name in the tables: rules of VhloToVersion.cpp for one operation."""
@@ -122,10 +131,14 @@ class _Features:
         if any("future_v1" in names for names in self.by_version.values()):
             self.by_version.setdefault((1, 17), []).append("custom_call with a future")
 
-    def _add(self, since: str, name: str) -> None:
-        names = self.by_version.setdefault(version_pair(since), [])
-        if name not in names:
-            names.append(name)
+    def _add(self, kind: str, keys: Iterable[Any]) -> None:
+        since = _since(kind)
+        for key in keys:
+            if key in since:
+                version, name = since[key]
+                names = self.by_version.setdefault(version, [])
+                if name not in names:
+                    names.append(name)
 
 
 def _is_newer(module: Module, through: tuple[int, int]) -> bool:

@@ -25,6 +25,7 @@ FIRST_JAX = (
     (5, (0, 8, 2)),
     (2, (0, 4, 24)),
 )
+_WRITTEN_AT_FIRST = "0.9.0"  # the StableHLO version that releases write for which have none of 4 or 12 weeks ago
 _LAST_JAX = ((4, (0, 8, 1)), (6, (0, 9, 0, 1)), (9, (0, 9, 2)), (11, (0, 11, 0)))
 
 
@@ -52,7 +53,7 @@ def writers(
     return tuple(
         version
         for version, versions in stablehlo.items()
-        if written in _written(versions) and any(since <= version_numbers(of) <= until for of in jax[version])
+        if _writes(versions, written) and any(since <= version_numbers(of) <= until for of in jax[version])
     )
 
 
@@ -84,10 +85,17 @@ def contradiction(artifact: Artifact, jax: str, jaxlib: str, stablehlo: Sequence
     return ""
 
 
+def _writes(versions: Sequence[str | None], version: str | None) -> bool:
+    """Whether that is one of `_written`, which takes longer to make than to look into."""
+    if version in versions[1:]:
+        return version is not None
+    return version == _WRITTEN_AT_FIRST and not any(versions[1:])
+
+
 def _written(versions: Sequence[str | None]) -> tuple[str, ...]:
     """The StableHLO versions that a jaxlib writes for, of its current one, that of 4 and that of 12 weeks ago."""
     # jax.export takes the version of 4 weeks ago; a writer whose backend is a plugin, that of 12 weeks ago.
-    return tuple(dict.fromkeys(filter(None, versions[1:]))) or ("0.9.0",)
+    return tuple(dict.fromkeys(filter(None, versions[1:]))) or (_WRITTEN_AT_FIRST,)
 
 
 def _format_fits(artifact: Artifact, version: str) -> bool:

@@ -11,6 +11,7 @@ SECTION_NAMES = (
     "string", "dialect", "attribute and type", "attribute and type offset", "IR", "resource", "resource offset",
     "dialect versions", "properties",
 )  # fmt: skip
+_SECTIONS = tuple(f"the {name} section" for name in SECTION_NAMES)
 
 
 class Cursor:
@@ -61,7 +62,11 @@ class Cursor:
     def count(self, what: str, least: int = 1) -> int:
         """Read how many of something follow, each at least `least` bytes long."""
         at = self.at
-        value = self.varint(f"the number of {what}")
+        if at < self.end and (first := self.data[at]) & 1:  # nearly every number: without a text for an error
+            self.at = at + 1
+            value = first >> 1
+        else:
+            value = self.varint(f"the number of {what}")
         # Checked before the caller loops: nine bytes can claim 2**64 elements.
         if value * least > self.end - self.at:
             left = self.end - self.at
@@ -95,8 +100,8 @@ class Cursor:
         number = head & 0x7F
         if number > PROPERTIES:
             raise self.error("a section id from 0 to 8", str(number), at)
-        what = f"the {SECTION_NAMES[number]} section"
-        length = self.varint(f"the length of {what}")
+        what = _SECTIONS[number]
+        length = self.varint("the length of a section")
         # The rule of LLVM's documentation. No file seen so far has an aligned section, so only made-up bytes test it.
         if head & 0x80:
             alignment = self.varint(f"the alignment of {what}")

@@ -6,6 +6,8 @@ The layout follows the encoding that LLVM documents for MLIR and, where that is 
 from __future__ import annotations
 
 from array import array
+from itertools import accumulate
+from operator import or_
 from typing import TYPE_CHECKING
 
 from export_core.artifact.bytecode.cursor import (
@@ -31,6 +33,13 @@ NEWEST_BYTECODE = 6  # what StableHLO has written for its versions from 0.15 on,
 MOST_PARTS = 400_000
 MAX_NAMES = 4096  # dialects, and kinds of operations: all of MLIR has fewer
 MAX_NAME = 256  # bytes of the name of a dialect or of an operation
+# Nearly all lengths are a varint of one byte: a piece of a list that has no others is read as a whole. The tables give
+# what such a byte says; of a length with a flag in its lowest bit, twice the length, and the flag.
+_PIECE = 256
+_ONE_BYTE = frozenset(range(1, 256, 2))
+_VALUE = bytes(byte >> 1 for byte in range(256))
+_TWICE_LENGTH = bytes(byte >> 2 << 1 for byte in range(256))
+_FLAG = bytes(byte >> 1 & 1 for byte in range(256))
 MAX_PROPERTY = 512  # bytes of an operation's properties: a number for each of a few attributes
 
 
@@ -58,6 +67,32 @@ class Entries:
 
     def __len__(self) -> int:
         return len(self.ends)
+
+    @property
+    def end(self) -> int:
+        """Where the last one ends."""
+        return self.ends[-1] >> 1 if self.ends else self.first
+
+    def read(self, cursor: Cursor, count: int, what: str, last: int) -> None:
+        """Add the next entries of a group, by their lengths. None may end after byte `last`."""
+        before = self.end
+        lengths = cursor.data[cursor.at : min(cursor.at + count, cursor.end)]
+        if len(lengths) == count and _ONE_BYTE.issuperset(lengths):
+            steps = accumulate(lengths.translate(_TWICE_LENGTH), initial=before << 1)
+            next(steps)  # the start of the first one
+            self.ends.extend(map(or_, steps, lengths.translate(_FLAG)))
+            cursor.at += count
+            before = self.end
+        else:
+            length = f"the length of a {what}"
+            for _ in range(count):
+                head = cursor.varint(length)
+                before += head >> 1
+                if before > last:
+                    break
+                self.ends.append(before << 1 | head & 1)
+        if before > last:
+            raise cursor.error(f"{what}s that fit in their section", f"one that ends at byte {before}")
 
     def entry(self, index: int) -> Entry:
         """Return where entry `index` is; the index was checked by whoever read it."""
@@ -136,6 +171,22 @@ class Tables:
     def _read_strings(self, cursor: Cursor) -> None:
         count = cursor.count("strings", 2)
         self.spend(count, cursor.at)
+        self.string_ends = self._short_strings(cursor, count) or self._any_strings(cursor, count)
+        self.strings_from = cursor.at
+
+    def _short_strings(self, cursor: Cursor, count: int) -> array[int] | None:
+        """The ends of strings that are shorter than 127 bytes and fill their section; None of others."""
+        sizes = cursor.data[cursor.at : cursor.at + count]
+        if 1 in sizes or not _ONE_BYTE.issuperset(sizes):
+            return None
+        after = array(self.array_code, accumulate(sizes.translate(_VALUE), initial=0))
+        if cursor.at + count + after.pop() != cursor.end:
+            return None
+        cursor.at += count
+        after.reverse()  # the sizes come last string first
+        return array(self.array_code, map(cursor.end.__sub__, after))
+
+    def _any_strings(self, cursor: Cursor, count: int) -> array[int]:
         sizes_from = cursor.at
         total = 0
         ends = array(self.array_code, (0,)) * count
@@ -153,8 +204,7 @@ class Tables:
             raise cursor.error(f"{total} bytes of strings, as their lengths say", found, sizes_from)
         for index in range(count):
             ends[index] = cursor.end - ends[index]
-        self.string_ends = ends
-        self.strings_from = cursor.at
+        return ends
 
     def string_bytes(self, index: int) -> bytes:
         """Return string `index` without its final zero; the index was checked by whoever read it."""
@@ -228,11 +278,9 @@ class Tables:
         data = self.sections[ATTR_TYPES]
         counts = [cursor.count("attributes"), cursor.count("types")]
         self.spend(sum(counts) // 2, cursor.at)  # half an operation each: an entry is only a length
-        position = data.at
-        lengths, end = cursor.data, cursor.end
-        tables = []
+        tables: list[Entries] = []
         for count, what in zip(counts, ("attribute", "type"), strict=True):
-            table = Entries(position, self.array_code)
+            table = Entries(tables[-1].end if tables else data.at, self.array_code)
             ends = table.ends
             while len(ends) < count:
                 dialect = cursor.index(len(self.dialects), "dialect")
@@ -244,20 +292,8 @@ class Tables:
                 most = 1024 + 16 * len(self.dialects)  # a writer makes one for each dialect and varint size
                 if len(table.groups) > most:
                     raise cursor.error(f"few groups of {what}s, by dialect", f"more than {most}", at, advice=LIMIT)
-                length = f"the length of a {what}"
-                for _ in range(size):
-                    at = cursor.at
-                    if at < end and (first := lengths[at]) & 1:  # most: the loop is a tenth of reading a small file
-                        cursor.at = at + 1
-                        head = first >> 1
-                    else:
-                        head = cursor.varint(length)
-                    position += head >> 1
-                    if position > data.end:
-                        raise cursor.error(
-                            f"{what}s that fit in their section", f"one that ends at byte {position}", at
-                        )
-                    ends.append(position << 1 | head & 1)
+                for first in range(0, size, _PIECE):
+                    table.read(cursor, min(_PIECE, size - first), what, data.end)
             tables.append(table)
         self.attributes, self.types = tables
 
@@ -269,9 +305,14 @@ class Tables:
             raise cursor.error("properties that differ from each other", found, at, advice=LIMIT)
         self.spend(count, at)
         # Only stepped over: what is in them depends on the operation that refers to them.
+        data, end = cursor.data, cursor.end
         for _ in range(count):
-            self.property_offsets.append(cursor.at)
-            cursor.take(cursor.varint("the length of properties"), "properties")
+            at = cursor.at
+            self.property_offsets.append(at)
+            if at < end and (first := data[at]) & 1 and (after := at + 1 + (first >> 1)) <= end:
+                cursor.at = after  # nearly all: two calls are half of reading a small file's properties
+            else:
+                cursor.take(cursor.varint("the length of properties"), "properties")
 
     def properties(self, index: int, count: int) -> list[int]:
         """Return the numbers that properties `index` hold, one for each attribute in alphabetical order of their names.

@@ -26,6 +26,7 @@ from export_core.variables import passed_variables
 
 ROOT = Path(__file__).parents[1]
 RELEASES = 3
+ROUNDS = 4
 BUDGET = 1.2
 
 
@@ -53,10 +54,15 @@ def measure() -> list[Line]:
     def first_import(python: Path, folder: Path) -> None:
         subprocess.run([python, "-c", "import jax, jax.export"], check=True, env=variables)
 
-    with tempfile.TemporaryDirectory() as scratch:
-        ours, built = _seconds(build, placements, Path(scratch) / "ours")
-        uv, pythons = _seconds(install, built, Path(scratch) / "uv")
-        imported, _ = _seconds(first_import, pythons, Path(scratch) / "uv")
+    def once() -> tuple[float, float, float]:
+        with tempfile.TemporaryDirectory() as scratch:
+            ours, built = _seconds(build, placements, Path(scratch) / "ours")
+            uv, pythons = _seconds(install, built, Path(scratch) / "uv")
+            imported, _ = _seconds(first_import, pythons, Path(scratch) / "uv")
+        return ours, uv, imported
+
+    # The fastest of each: the network, and what stands between this machine and the registry, can only add time.
+    ours, uv, imported = map(min, zip(*(once() for _ in range(ROUNDS)), strict=True))
     what = f"environments of {RELEASES} releases on a machine that has nothing"
     without = f"{uv:.1f} s for uv alone, without bytecode"
     alone = Line(what, f"{ours:.1f} s", without, f"{ours / uv:.2f} times", "", True)

@@ -25,6 +25,7 @@ ROOMS = (
     ("runs",),
     ("inspection",),
     ("deploying",),
+    ("why",),
     ("report",),
     ("backfill", "session", "measuring"),
     ("adopting",),

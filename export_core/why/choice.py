@@ -72,6 +72,8 @@ class Choice:
     plan: Plan
     options: ReplayOptions
     result: Result | None = None
+    run: RecordedRun | None = None
+    """The stored run that was looked into, whether or not it has the cell."""
 
     def cell_in(self, jaxlib: str) -> Cell:
         """The same golden and platform in another release. Raises `ReleaseError` for one that does not exist."""
@@ -127,7 +129,7 @@ def choose(asked: Asked, policy: Policy, as_of: datetime.date, limits: Limits, *
     plan = make_plan([candidate.golden], calendar, policy.window_lengths(), selection, as_of)
     (cell,) = plan.cells
     options = ReplayOptions(plan.calendar, policy, limits, plan.sources, cache)
-    return Choice(cell, plan, options, _result_of(cell, candidate, run))
+    return Choice(cell, plan, options, _result_of(cell, candidate, run), run)
 
 
 def _with_words_of_command(asked: Asked) -> Asked:

@@ -26,6 +26,7 @@ ROOMS = (
     ("inspection",),
     ("deploying",),
     ("report",),
+    ("why",),
     ("backfill", "session", "measuring"),
     ("adopting",),
     ("cli",),
@@ -43,6 +44,7 @@ JAX = {
     "export_core.conversion.rewriting.lapack",
     "export_core.conversion.rewriting.shardy",
     "export_core.conversion.rewriting.export_again",
+    "export_core.why.reproduce",
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
 

@@ -14,6 +14,7 @@ from export_core.cli.badge import badge
 from export_core.cli.convert import convert
 from export_core.cli.deploy import can_i_deploy
 from export_core.cli.environments import environments_group
+from export_core.cli.explain import explain
 from export_core.cli.forecast import forecast
 from export_core.cli.goldens import goldens_group
 from export_core.cli.help import HelpfulGroup
@@ -30,7 +31,7 @@ from export_core.cli.version import show_version
 from export_core.errors import PREFIX, ExportCompatError
 
 _COMMANDS = (
-    *(inspect, audit, diff, convert, matrix, plan, merge, judge, policy_group, forecast, can_i_deploy),
+    *(inspect, audit, diff, convert, matrix, plan, merge, judge, explain, policy_group, forecast, can_i_deploy),
     *(report, badge, trend),
     *(environments_group, backfill, goldens_group, releases),
 )

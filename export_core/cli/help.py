@@ -37,6 +37,11 @@ EXAMPLES = {
         "jaxexport convert exported/a.jaxexport --for 0.9.2 -o a-for-0.9.2.jaxexport",
         "jaxexport convert exported/*.jaxexport --for 0.8.1,0.9.2 --replace-custom-calls -o converted",
     ),
+    "explain": (
+        "docs/how-to/explain-a-failure.md",
+        "jaxexport explain",
+        "jaxexport explain --case tests.test_model.test_attention --writer 0.12.0.1 --reader 0.9.2 --bundle report",
+    ),
     "goldens": ("docs/reference/cases.md", "jaxexport goldens list"),
     "goldens list": ("docs/reference/cases.md", "jaxexport goldens list"),
     "goldens show": ("docs/reference/artifacts.md", "jaxexport goldens show tests.test_model.test_attention/0.9.2-cpu"),

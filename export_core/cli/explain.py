@@ -1,0 +1,68 @@
+"""`jaxexport explain`: why a cell fails, what to do, and a bundle that shows it to somebody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from export_core.cli.choosing import choosing_options
+from export_core.cli.help import HelpfulCommand
+from export_core.cli.output import echo, echo_json
+
+if TYPE_CHECKING:
+    from export_core.why.choice import Choice
+    from export_core.why.explanation import Explanation
+
+
+@click.command(cls=HelpfulCommand)
+@choosing_options
+@click.option(
+    "--bundle",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Write a folder that shows the failure to somebody else: a script with the artifact in it, which needs jax "
+    "alone, and the text of an issue.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON.")
+def explain(choice: Choice, bundle: Path | None, as_json: bool) -> None:
+    """Say why a cell fails, what shows it, what to do now, and what would have shown it earlier.
+
+    CELL is one as findings print it. A cell that no stored run has is run here.
+
+    Exit codes: 0 it is explained, 2 bad input, also a cell that works.
+    """
+    import msgspec
+
+    from export_core.why.bundle import write_bundle
+    from export_core.why.explanation import explain as explanation_of
+    from export_core.why.explanation import result_of
+
+    result = result_of(choice, lambda text: echo(text, err=True))
+    explanation = explanation_of(choice, result)
+    written = write_bundle(bundle, choice, result, explanation) if bundle else []
+    if as_json:
+        echo_json(msgspec.to_builtins(explanation))
+    else:
+        _show(explanation)
+        if bundle:
+            echo(f"\nBundle: {', '.join(map(str, written))}")
+
+
+def _show(explanation: Explanation) -> None:
+    from export_core.report.wording import labelled_lines
+
+    echo(explanation.sentence)
+    echo(f"Cause: {explanation.cause}. {explanation.because}\n")
+    echo("Evidence")
+    for line in labelled_lines(explanation.evidence):
+        echo(line)
+    if len(explanation.releases) > 1:
+        echo("\nThe same golden in other releases")
+        for row in explanation.releases:
+            echo(f"  {row.reader.built}  jaxlib {row.reader.jaxlib:<10} {row.verdict}")
+    for title, texts in (("What to do", explanation.steps), ("What would have shown it earlier", explanation.earlier)):
+        echo(f"\n{title}")
+        for text in texts:
+            echo(f"  - {text}")

@@ -1,0 +1,185 @@
+"""A folder that shows a failing cell to somebody who has only uv: a script, the artifact, the text of an issue."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import tempfile
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from export_core.environments.environment import requirements
+from export_core.environments.interpreters import python_for
+from export_core.escaping import safe_json
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
+from export_core.judge import Result
+from export_core.judge.result import release_name
+from export_core.matrix import Verdict
+from export_core.phrases import plural
+from export_core.report.wording import VERDICT_PHRASES
+from export_core.why.choice import Choice
+from export_core.why.errors import WhyError
+from export_core.why.explanation import Explanation, Row
+
+PROGRAM = Path(__file__).with_name("reproduce.py")
+SCRIPT = "reproduce.py"
+ISSUE = "issue.md"
+EXPLANATION = "explanation.json"
+_CELL = f"# --- the cell {'-' * 105}\n"
+"""The line of the program after which what it needs of the cell follows."""
+_WIDTH = 100
+_TRACKER = "https://github.com/jax-ml/jax/issues"
+
+
+def write_bundle(folder: Path, choice: Choice, result: Result, explanation: Explanation) -> list[Path]:
+    """Write the folder, all or nothing, and return its files.
+
+    Raises:
+        WhyError: it exists, or cannot be written; or the cell needs what a script with jax alone lacks.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise WhyError(f"--bundle {folder}: exists. Name a new folder.")
+    manifest = choice.cell.golden.manifest
+    if manifest.options.register:
+        names = ", ".join(manifest.options.register)
+        raise WhyError(
+            f"--bundle: the golden registers {names}, which a script with jax alone lacks. Reduce the cell first: "
+            "`jaxexport reduce` writes one without."
+        )
+    contents = {
+        SCRIPT: script(choice, result),
+        ARTIFACT: choice.cell.golden.content(ARTIFACT),
+        EXPLANATION: safe_json(explanation, indent=2) + b"\n",
+        ISSUE: issue(choice, result, explanation).encode(),
+    }
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            for name, content in contents.items():
+                (beside / name).write_bytes(content)
+            beside.chmod(0o755)
+            os.rename(beside, folder)  # noqa: PTH104 - Path.rename says the same
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise WhyError(f"--bundle {folder}: cannot be written: {error.strerror or error}.") from error
+    return [folder / name for name in contents]
+
+
+def script(choice: Choice, result: Result) -> bytes:
+    """A Python program with the artifact and its inputs in it, which needs jax and nothing else.
+
+    Its first lines are those by which `uv run` makes an environment of the failing reader.
+    """
+    golden = choice.cell.golden
+    envelope = golden.read_artifact().envelope
+    values = {
+        "ARTIFACT": golden.content(ARTIFACT),
+        "INPUTS": golden.content(INPUTS),
+        # Of a cell that does not run, the outputs say nothing.
+        "OUTPUTS": golden.content(OUTPUTS) if result.verdict is Verdict.NUMERICS else b"",
+    }
+    program = PROGRAM.read_text(encoding="utf-8").partition(_CELL)[0]
+    settings = {
+        "DEVICES": envelope.nr_devices if envelope else 1,
+        "X64": bool(golden.manifest.flags.get("jax_enable_x64")),
+        "EXPECTED": f"jaxlib {result.reader.jaxlib} {VERDICT_PHRASES[result.verdict]}",
+        "MEASURED": result.max_abs_error,
+    }
+    parts = (
+        _environment(choice),
+        f"{program}{_CELL}",
+        *(f"{name} = {value!r}" for name, value in settings.items()),
+        *(f"{name} = (\n{_encoded(value)})" for name, value in values.items()),
+        "",
+        'if __name__ == "__main__":',
+        "    main()",
+    )
+    return "\n".join((*parts, "")).encode()
+
+
+def _environment(choice: Choice) -> str:
+    """The reader as inline metadata of a script (PEP 723)."""
+    calendar, reader = choice.plan.calendar, choice.cell.reader
+    python = python_for(calendar.pythons(reader.jaxlib))
+    wanted = requirements(reader, calendar, choice.plan.sources)
+    lines = [f'requires-python = "=={python}.*"', "dependencies = [", *(f"    {json.dumps(x)}," for x in wanted), "]"]
+    return "\n".join(("# /// script", *(f"# {line}" for line in lines), "# ///"))
+
+
+def _encoded(data: bytes) -> str:
+    """Bytes as base64 in Python's literals, one on each line."""
+    text = base64.b64encode(data).decode()
+    lines = [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)] or [""]
+    return "".join(f'    "{line}"\n' for line in lines)
+
+
+def uv_lines(choice: Choice, rows: Sequence[Row]) -> list[str]:
+    """The commands that run the script: in the failing reader, and in the newest release that works."""
+    lines = [f"uv run {SCRIPT}"]
+    working = [row.reader for row in rows if row.verdict is Verdict.PASS]
+    if working:
+        reader = working[-1]
+        python = python_for(choice.plan.calendar.pythons(reader.jaxlib))
+        packages = f"--with jax=={reader.jax} --with jaxlib=={reader.jaxlib} --with numpy"
+        lines.append(f"uv run --no-project --python {python} {packages} python {SCRIPT}   # works")
+    return lines
+
+
+def issue(choice: Choice, result: Result, explanation: Explanation) -> str:
+    """The text of an issue for JAX's tracker, by its template: a description, and the system."""
+    inputs = choice.cell.golden.manifest.signature.inputs
+    message = textwrap.indent(result.message.strip() or str(result.verdict), "    ")
+    rows = [
+        "| reader | built | result |",
+        "| - | - | - |",
+        *(
+            f"| jax {x.reader.jax}, jaxlib {x.reader.jaxlib} | {x.reader.built} | {x.verdict} |"
+            for x in explanation.releases
+        ),
+    ]
+    commands = textwrap.indent("\n".join(uv_lines(choice, explanation.releases)), "    ")
+    promise = (
+        f"The reader is inside the window of JAX's promise ({result.direction}, {result.days} days)."
+        if result.promised
+        else "The reader is outside the window of JAX's promise, so this may be as it should be."
+    )
+    python = python_for(choice.plan.calendar.pythons(result.reader.jaxlib))
+    return "\n".join(
+        (
+            f"<!-- Title: a serialized jax.export artifact of jaxlib {result.writer.jaxlib} "
+            f"{VERDICT_PHRASES[result.verdict]} in jaxlib {result.reader.jaxlib} -->",
+            f"<!-- Look for the same issue first: {_TRACKER} -->",
+            "",
+            "### Description",
+            "",
+            f"A function exported by jax {result.writer.jax} with jaxlib {result.writer.jaxlib} "
+            f"{VERDICT_PHRASES[result.verdict]} when it is read by {release_name(result.reader)} on {result.platform}, "
+            f"in stage {result.stage}:",
+            "",
+            message,
+            "",
+            promise,
+            "",
+            f"`{SCRIPT}` has the artifact and its inputs ({plural(len(inputs), 'array')}) in it, and needs jax alone:",
+            "",
+            commands,
+            "",
+            "The same artifact in other releases:",
+            "",
+            *rows,
+            "",
+            f"What is known: {explanation.because}",
+            "",
+            "### System info (python version, jaxlib version, accelerator, etc.)",
+            "",
+            f"jax {result.reader.jax}, jaxlib {result.reader.jaxlib}, CPython {python}, {result.platform}"
+            f"{f' ({result.device})' if result.device else ''}. `uv run {SCRIPT} --info` prints the rest.",
+            "",
+        )
+    )

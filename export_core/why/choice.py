@@ -1,0 +1,288 @@
+"""The one cell that a person asks about: named in words, by options, or found among the results of a run."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.dates import check_dates
+from export_core.judge import Result
+from export_core.matrix import Cell, Plan, Selection, Verdict
+from export_core.matrix.cell import WORKS
+from export_core.matrix.comparisons import under_policy
+from export_core.matrix.limits import Limits, ReplayOptions
+from export_core.matrix.plan import make_plan
+from export_core.phrases import did_you_mean, few
+from export_core.policy import Policy
+from export_core.policy.patterns import matches
+from export_core.run_options import RESULTS
+from export_core.runs.journal import SUMMARY
+from export_core.runs.plan_record import hash_of
+from export_core.runs.results import RecordedRun, read_run
+from export_core.why.errors import WhyError
+
+_WORDS = re.compile(r"(?P<golden>.+) in (?:jaxlib )?(?P<reader>\S+)(?: on (?P<platform>\S+))?")
+"""A cell as messages and plans name it: ``CASE/WRITER in 0.10.2-jax0.10.2 on cpu``."""
+_COMMAND = "jaxexport matrix "
+_SHOWN = 10
+"""How many cells a message lists."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a person said of the cell. What is empty was not said; each word narrows the choice."""
+
+    cell: str = ""
+    """``GOLDEN in READER on PLATFORM``, a golden, a case, the id of a cause, or a command that reproduces a cell."""
+    case: str = ""
+    """The case, or a glob."""
+    writer: str = ""
+    """The jaxlib that wrote the golden, or the name of its folder, such as 0.9.2-cpu."""
+    reader: str = ""
+    """A jaxlib, one with its jax (0.11.2-jax0.12.0.1), or the path of its wheel."""
+    platform: str = ""
+    """A platform, also with a mode: cuda:run."""
+    results: Path | None = None
+    """The folder of a finished run; None is the usual one, if there is one."""
+    goldens: Path | None = None
+    """The folder of goldens; None is that of the policy."""
+    wheels: tuple[str, ...] = ()
+    """Folders with releases that are not published."""
+    indexes: tuple[str, ...] = ()
+    """Package indexes with releases that are not published."""
+    targets: tuple[str, ...] = ()
+    """Other devices to compile for than the usual ones: cuda=a100."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The cell that was meant, and how it is replayed.
+
+    `plan` is of this cell alone: its calendar has the releases that wheels and indexes add. `result` is what a stored
+    run says of the cell; None where none has it, or had another golden of this name.
+    """
+
+    cell: Cell
+    plan: Plan
+    options: ReplayOptions
+    result: Result | None = None
+    run: RecordedRun | None = None
+    """The stored run that was looked into, whether or not it has the cell."""
+
+    def cell_in(self, jaxlib: str) -> Cell:
+        """The same golden and platform in another release. Raises `ReleaseError` for one that does not exist."""
+        reader = self.plan.calendar.release(jaxlib)
+        return replace(self.cell, reader=reader, promised=False, deployed=())
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A cell that may be meant: `reader` as a selection takes it, `result` what a run says of it."""
+
+    golden: Golden
+    reader: str
+    platform: str
+    result: Result | None = None
+
+    @property
+    def fails(self) -> bool:
+        return self.result is not None and self.result.verdict not in (*WORKS, Verdict.NOT_RUN)
+
+    def __str__(self) -> str:
+        verdict = f": {self.result.verdict}" if self.result else ""
+        return f"{self.golden.id} in {self.reader} on {self.platform}{verdict}"
+
+
+def choose(asked: Asked, policy: Policy, as_of: datetime.date, limits: Limits, *, cache: bool = True) -> Choice:
+    """The cell that is meant.
+
+    Among several, the one that fails in the results is meant; results need not be of this machine, since the golden is
+    enough to run a cell.
+
+    Raises:
+        WhyError: no cell is meant, or several are, which the message lists.
+        RunError: the results were named and are not those of a finished run.
+        GoldenError: the golden is damaged.
+        ReleaseError, MatrixError, PlacementError: a reader or a platform that does not exist.
+    """
+    asked = _with_words_of_command(asked)
+    run = _run_in(asked.results)
+    asked = _with_words(asked, run)
+    calendar = policy.calendar()
+    store = asked.goldens or Path(policy.goldens)
+    stored = GoldenStore(store).goldens()
+    if not stored:
+        raise WhyError(f"{store}: expected goldens, found none. Name their folder with --goldens.")
+    check_dates(stored, calendar, all_known=False)
+    goldens = under_policy(_goldens_named(asked, stored, store), policy)
+    candidate = _only_one(_candidates(asked, goldens, run), asked, run)
+    candidate.golden.verify()
+    selection = Selection(
+        candidate.reader, (candidate.platform,), wheels=asked.wheels, indexes=asked.indexes, targets=asked.targets
+    )
+    plan = make_plan([candidate.golden], calendar, policy.window_lengths(), selection, as_of)
+    (cell,) = plan.cells
+    options = ReplayOptions(plan.calendar, policy, limits, plan.sources, cache)
+    return Choice(cell, plan, options, _result_of(cell, candidate, run), run)
+
+
+def _with_words_of_command(asked: Asked) -> Asked:
+    """The same with what a command says that reproduces a cell, as findings print it: it names everything."""
+    if not asked.cell.startswith(_COMMAND):
+        return asked
+    try:
+        words = shlex.split(asked.cell)
+    except ValueError as error:
+        raise WhyError(f"{asked.cell}: expected a command as `reproduce` of a finding has it: {error}.") from None
+    values: dict[str, list[str]] = {}
+    for option, value in itertools.pairwise(words):
+        values.setdefault(option, []).append(value)
+    goldens = values.get("--goldens", [])
+    return replace(
+        asked,
+        cell="",
+        case="".join(values.get("--cases", ())),
+        writer="".join(values.get("--writers", ())),
+        reader="".join(values.get("--readers", ())),
+        platform="".join(values.get("--platforms", ())),
+        goldens=asked.goldens or (Path(goldens[0]) if goldens else None),
+        wheels=asked.wheels or tuple(values.get("--wheels", ())),
+        indexes=asked.indexes or tuple(values.get("--index", ())),
+        targets=asked.targets or tuple(values.get("--target", ())),
+    )
+
+
+def _with_words(asked: Asked, run: RecordedRun | None) -> Asked:
+    """The same with the parts of a cell in words: an option that was given too has to say the same."""
+    if not asked.cell:
+        return asked
+    if run and (cause := next((cause for cause in run.summary.causes if cause.id == asked.cell), None)):
+        key = cause.example
+        words = {"golden": key.golden, "reader": f"{key.jaxlib}-jax{key.jax}", "platform": key.platform}
+    elif match := _WORDS.fullmatch(asked.cell):
+        words = {name: value or "" for name, value in match.groupdict().items()}
+    else:
+        words = {"golden": asked.cell}
+    for name in ("reader", "platform"):
+        word, option = words.get(name, ""), getattr(asked, name)
+        if word and option and word != option:
+            raise WhyError(f"--{name} {option}: the cell already says {word}. Leave out one of them.")
+    return replace(
+        asked,
+        cell=words["golden"],
+        reader=asked.reader or words.get("reader", ""),
+        platform=asked.platform or words.get("platform", ""),
+    )
+
+
+def _run_in(folder: Path | None) -> RecordedRun | None:
+    """The run of a folder; without one that of the usual folder, which need not have one."""
+    if folder is None and not (RESULTS / SUMMARY).exists():
+        return None
+    return read_run(folder or RESULTS)
+
+
+def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[Golden]:
+    """The goldens that may be meant. Raises `WhyError` if there is none."""
+    goldens = list(stored)
+    if asked.cell:
+        goldens = [golden for golden in goldens if _is_named(golden, asked.cell)]
+    if asked.case:
+        goldens = [golden for golden in goldens if matches(golden.manifest.case, asked.case)]
+    if asked.writer:
+        goldens = [golden for golden in goldens if asked.writer in _names_of_writer(golden)]
+    if goldens:
+        return goldens
+    wanted = " ".join(filter(None, (asked.cell, asked.case and f"--case {asked.case}")))
+    cases = dict.fromkeys(golden.manifest.case for golden in stored)
+    of_case = [golden for golden in stored if matches(golden.manifest.case, asked.case or asked.cell)]
+    if asked.writer and of_case:
+        writers = dict.fromkeys(golden.manifest.writer.id for golden in of_case)
+        raise WhyError(f"--writer {asked.writer}: {wanted} has no golden by it. It has some by {few(list(writers))}.")
+    raise WhyError(
+        f"{wanted or f'--writer {asked.writer}'}: expected a golden of {store}, found none of this name."
+        f"{did_you_mean(asked.case or asked.cell, cases)} `jaxexport goldens list` shows all."
+    )
+
+
+def _is_named(golden: Golden, name: str) -> bool:
+    return matches(golden.id, name) or matches(golden.manifest.case, name)
+
+
+def _names_of_writer(golden: Golden) -> tuple[str, str]:
+    return golden.manifest.writer.jaxlib, golden.manifest.writer.id
+
+
+def _candidates(asked: Asked, goldens: Sequence[Golden], run: RecordedRun | None) -> list[_Candidate]:
+    """The cells that may be meant: those of the run, and where a reader is named, its cells with all these goldens."""
+    by_id = {golden.id: golden for golden in goldens}
+    platform = asked.platform.partition(":")[0]
+    found = [
+        _Candidate(by_id[result.golden], *_spelled(asked, result), result)
+        for result in (run.results if run else ())
+        if result.golden in by_id
+        and (not platform or result.platform == platform)
+        and (not asked.reader or asked.reader in _names_of_reader(result))
+    ]
+    if asked.reader:
+        known = {(each.golden.id, each.platform.partition(":")[0]) for each in found}
+        for golden in goldens:
+            usual = asked.platform or _usual_platform(golden)
+            if (golden.id, usual.partition(":")[0]) not in known:
+                found.append(_Candidate(golden, asked.reader, usual))
+    return found
+
+
+def _names_of_reader(result: Result) -> tuple[str, str]:
+    return result.reader.jaxlib, f"{result.reader.jaxlib}-jax{result.reader.jax}"
+
+
+def _spelled(asked: Asked, result: Result) -> tuple[str, str]:
+    """The reader and the platform of a result as a selection takes them, in the mode in which it was run."""
+    platform = result.platform if result.platform == "cpu" else f"{result.platform}:{result.mode}"
+    return _names_of_reader(result)[1], asked.platform if ":" in asked.platform else platform
+
+
+def _usual_platform(golden: Golden) -> str:
+    platforms = golden.manifest.replayed_on
+    return "cpu" if "cpu" in platforms else platforms[0]
+
+
+def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: RecordedRun | None) -> _Candidate:
+    failing = [candidate for candidate in candidates if candidate.fails]
+    # Who names no reader asks about what fails; who names one may ask about any cell.
+    meant = failing if failing or not asked.reader else list(candidates)
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        raise WhyError(
+            f"Expected one cell, found {len(meant)}: {_listed(meant)}. Name one, in quotes, or narrow them by --case, "
+            "--writer, --reader and --platform."
+        )
+    if candidates:
+        raise WhyError(
+            f"No cell that was asked for fails in the results ({len(candidates)} work or were not run). Name one with "
+            "--reader all the same, to ask about it."
+        )
+    where = "the results have no such cell" if run else f"no finished run is in {RESULTS}"
+    raise WhyError(f"Expected a reader, found none: {where}. Name one with --reader, or other results with --results.")
+
+
+def _listed(candidates: Sequence[_Candidate]) -> str:
+    more = f"; and {len(candidates) - _SHOWN} more" if len(candidates) > _SHOWN else ""
+    return "; ".join(map(str, candidates[:_SHOWN])) + more
+
+
+def _result_of(cell: Cell, candidate: _Candidate, run: RecordedRun | None) -> Result | None:
+    """What the run says of the cell, if its golden is the one that is here, judged by the same comparison."""
+    result = candidate.result
+    if result is None or run is None or result.mode is not cell.mode:
+        return None
+    same = run.plan.goldens.get(result.golden) == hash_of(cell.golden.manifest)
+    return result if same else None

@@ -1,0 +1,123 @@
+"""A bundle: its script runs with jax alone, and its issue has what a maintainer asks for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import jax.numpy as jnp
+import msgspec
+import numpy as np
+import pytest
+from test_explanation import CHOLESKY, ROOT, choice_of, judged
+
+from export_core.comparing.compare import Difference
+from export_core.environments.build import uv_command
+from export_core.environments.interpreters import find_python
+from export_core.goldens.store import ARTIFACT
+from export_core.matrix import Verdict
+from export_core.why import reproduce
+from export_core.why.bundle import SCRIPT, write_bundle
+from export_core.why.choice import Choice
+from export_core.why.errors import WhyError
+from export_core.why.explanation import explain
+from export_core.worker.protocol import Stage
+
+CASE = "tests.compat.test_dtypes.test_dtype[bfloat16]"
+
+
+def bundle(folder: Path, choice: Choice, verdict: Verdict = Verdict.CRASH, **changes: object) -> Path:
+    result = judged(choice, verdict, **{"stage": Stage.COMPILE, "message": "died by signal 11 (SIGSEGV)", **changes})
+    write_bundle(folder, choice, result, explain(choice, result))
+    return folder
+
+
+@pytest.fixture
+def choice() -> Choice:
+    return choice_of(CASE, "0.9.2", "0.12.0.1")
+
+
+def run(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The script, where this package cannot be imported."""
+    command = [sys.executable, "-P", SCRIPT]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_the_script_runs_with_jax_alone(choice, tmp_path):
+    difference = Difference(False, max_abs_error=1e-3)
+    folder = bundle(tmp_path / "b", choice, Verdict.NUMERICS, stage=Stage.COMPARE, difference=difference)
+    assert "export_core" not in (folder / SCRIPT).read_text()
+    done = run(folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "expected: jaxlib 0.12.0.1 ran with different numbers"
+    assert done.stdout.splitlines()[-1] == "its numbers are those that its writer saw"
+
+
+@pytest.mark.parametrize(
+    ("measured", "off", "expected"),
+    [(0.5, 0.5, True), (0.5, 0.3, True), (0.5, 0.1, False), (None, np.nan, True), (None, 0.5, False)],
+)
+def test_numbers_differ_by_what_was_measured(measured, off, expected, monkeypatch):
+    monkeypatch.setattr(reproduce, "MEASURED", measured)
+    assert reproduce.differs([jnp.array([1.0, 2.0 + off])], [np.array([1.0, 2.0], np.float32)]) is expected
+
+
+def test_the_environment_of_the_script_is_the_reader(choice, tmp_path):
+    head = (bundle(tmp_path / "b", choice) / SCRIPT).read_text().partition('"""')[0]
+    assert head.splitlines()[:2] == ["# /// script", '# requires-python = "==3.12.*"']
+    assert '#     "jax==0.12.0.1",' in head
+    assert '#     "jaxlib==0.12.0.1",' in head
+
+
+def test_the_issue_has_what_jax_asks_for(choice, tmp_path):
+    text = (bundle(tmp_path / "b", choice) / "issue.md").read_text()
+    assert "### Description" in text
+    assert "### System info" in text
+    assert "    died by signal 11 (SIGSEGV)\n" in text
+    assert "    uv run reproduce.py\n" in text
+    assert "| jax 0.12.0.1, jaxlib 0.12.0.1 |" in text
+    assert str(ROOT) not in text
+
+
+def test_the_artifact_is_beside_the_script(choice, tmp_path):
+    folder = bundle(tmp_path / "b", choice)
+    assert (folder / ARTIFACT).read_bytes() == choice.cell.golden.content(ARTIFACT)
+
+
+def test_a_folder_that_exists_is_not_touched(choice, tmp_path):
+    with pytest.raises(WhyError, match=r"exists\. Name a new folder."):
+        bundle(tmp_path, choice)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_golden_that_registers_modules_is_refused(choice, tmp_path):
+    golden = choice.cell.golden
+    options = msgspec.structs.replace(golden.manifest.options, register=("my_nodes",))
+    golden = replace(golden, manifest=msgspec.structs.replace(golden.manifest, options=options))
+    other = replace(choice, cell=replace(choice.cell, golden=golden))
+    with pytest.raises(WhyError, match="registers my_nodes, which a script with jax alone lacks"):
+        bundle(tmp_path / "b", other)
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.matrix
+def test_a_bundle_of_a_real_crash_runs_by_uv_alone(tmp_path):
+    """Cholesky in a cold process, which jaxlib up to 0.9.2 dies of."""
+    choice = choice_of(CHOLESKY, "0.6.2", "0.9.2")
+    folder = bundle(tmp_path / "b", choice, stage=Stage.RUN)
+    uv = uv_command()
+    # Where no such Python is found, uv downloads one, which not every machine can reach.
+    command = [uv, "run", "--no-project", "--python", find_python("3.12", uv), SCRIPT]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=bare())
+    assert done.returncode in (-11, 139), done.stderr
+    assert done.stdout.splitlines()[-1] == "compiled"
+
+
+def bare() -> dict[str, str]:
+    """The environment variables that uv needs to find a Python and the registry, and no other."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "JAX", "XLA", "VIRTUAL"))
+    }

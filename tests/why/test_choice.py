@@ -1,0 +1,156 @@
+"""How a person names one cell: by words, by options, by the results of a run; and the errors where it is not one."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import finished
+from making import manifest, result, write_golden
+
+from export_core.environments.placement import Mode
+from export_core.errors import ExportCompatError
+from export_core.goldens import GoldenStore, Options
+from export_core.goldens.store import ARTIFACT
+from export_core.judge import Result, judge_again
+from export_core.judge.causes import with_causes
+from export_core.matrix import Limits, Verdict
+from export_core.policy import Policy
+from export_core.runs.plan_record import hash_of
+from export_core.why.choice import Asked, Choice, choose
+
+CASE, OTHER = "tests.test_a.test_f", "tests.test_b.test_g"
+CELL = f"{CASE}/0.9.2-cpu in 0.10.2-jax0.10.2 on cpu"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    """Two goldens of a case and one of another."""
+    monkeypatch.chdir(tmp_path)
+    for case, writer in ((CASE, "0.9.1"), (CASE, "0.9.2"), (OTHER, "0.9.2")):
+        write_golden(GoldenStore(tmp_path / "golden"), manifest(case, writer))
+    return tmp_path
+
+
+def chosen(**asked: Any) -> Choice:
+    return choose(Asked(**asked), Policy(), datetime.date(2026, 11, 21), Limits())
+
+
+def stored(*results: Result, folder: str = ".jaxexport") -> list[Result]:
+    """A finished run with these results of the goldens here."""
+    goldens = {golden.id: hash_of(golden.manifest) for golden in GoldenStore(Path("golden")).goldens()}
+    judged = with_causes(judge_again(each, Policy()) for each in results)
+    finished(Path(folder), *judged, plan={"goldens": {each.golden: goldens[each.golden] for each in judged}})
+    return judged
+
+
+def failing(reader: str = "0.10.2", verdict: Verdict = Verdict.CRASH, **changes: Any) -> Result:
+    return result(verdict, reader=reader, message="died by signal 11 (SIGSEGV)", **changes)
+
+
+def refusal(**asked: Any) -> str:
+    with pytest.raises(ExportCompatError) as refused:
+        chosen(**asked)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_options_name_a_cell_without_any_results(project):
+    choice = chosen(case="*test_f", writer="0.9.2", reader="0.10.2")
+    assert (str(choice.cell.key), choice.cell.mode, choice.result) == (CELL, Mode.RUN, None)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        CELL,
+        f"{CASE}/0.9.2-cpu in 0.10.2",
+        f"{CASE}/0.9.2-cpu in jaxlib 0.10.2 on cpu",
+        f"jaxexport matrix --cases {CASE} --writers 0.9.2 --readers 0.10.2 --platforms cpu --no-cache --results x/y",
+    ],
+)
+def test_words_that_a_report_prints_name_a_cell(words, project):
+    assert str(chosen(cell=words).cell.key) == CELL
+
+
+def test_a_golden_or_a_case_needs_a_reader_beside_it(project):
+    assert str(chosen(cell=f"{CASE}/0.9.2-cpu", reader="0.10.2-jax0.10.2").cell.key) == CELL
+    assert str(chosen(cell=CASE, writer="0.9.2-cpu", reader="0.10.2").cell.key) == CELL
+    assert "no finished run is in .jaxexport. Name one with --reader" in refusal(cell=CASE)
+
+
+def test_the_one_cell_that_fails_in_the_results_is_meant(project):
+    stored(result(reader="0.9.2"), failing(), result(case=OTHER, writer="0.9.2"), folder="ci")
+    choice = chosen(results=Path("ci"))
+    assert str(choice.cell.key) == CELL
+    assert choice.result
+    assert choice.result.verdict is Verdict.CRASH
+    assert str(chosen(case=CASE, results=Path("ci")).cell.key) == CELL
+
+
+def test_the_id_of_a_cause_means_its_example(project):
+    judged = stored(failing(), failing("0.11.0", Verdict.ERROR), failing("0.11.1", Verdict.ERROR))
+    assert str(chosen(cell=judged[0].cause).cell.key) == CELL
+    assert chosen(cell=judged[1].cause).cell.reader.jaxlib == "0.11.0"
+
+
+def test_a_cell_that_works_is_chosen_when_its_reader_is_named(project):
+    stored(result(), failing("0.11.0"))
+    choice = chosen(case=CASE, writer="0.9.2", reader="0.10.2")
+    assert choice.result
+    assert choice.result.verdict is Verdict.PASS
+    assert "No cell that was asked for fails" in refusal(case=CASE, platform="cpu", results=passed())
+
+
+def passed() -> Path:
+    stored(result(), folder="passed")
+    return Path("passed")
+
+
+def test_the_results_of_another_golden_do_not_count(project):
+    judged = stored(failing())
+    assert chosen(cell=CELL).result
+    finished(Path(".jaxexport"), *judged, plan={"goldens": {judged[0].golden: "another"}})
+    assert chosen(cell=CELL).result is None
+
+
+def test_a_result_gives_the_mode_unless_another_one_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_golden(GoldenStore(tmp_path / "golden"), manifest(CASE, "0.9.2", options=Options(platforms=("cuda",))))
+    stored(failing(platform="cuda", mode=Mode.COMPILE))
+    assert (chosen().cell.platform, chosen().cell.mode) == ("cuda", Mode.COMPILE)
+    other = chosen(platform="cuda:run")
+    assert (other.cell.mode, other.result) == (Mode.RUN, None)
+    assert chosen(reader="0.9.2").cell.platform == "cuda", "the golden runs nowhere else"
+
+
+def test_several_cells_are_listed(project):
+    assert "Expected one cell, found 2: " in refusal(case=CASE, reader="0.10.2")
+    stored(failing(), failing("0.11.0"), result(reader="0.11.1"))
+    told = refusal()
+    assert f"{CELL}: crash; {CASE}/0.9.2-cpu in 0.11.0-jax0.11.0 on cpu: crash. Name one" in told
+    assert "0.11.1" not in told, "it works"
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ({"case": "tests.test_a.test_ff", "reader": "0.9.2"}, "Did you mean 'tests.test_a.test_f'?"),
+        ({"case": CASE, "writer": "0.8.0", "reader": "0.9.2"}, "It has some by 0.9.1-cpu, 0.9.2-cpu."),
+        ({"cell": CELL, "reader": "0.11.0"}, "--reader 0.11.0: the cell already says 0.10.2-jax0.10.2."),
+        ({"cell": f"{CASE}/0.9.2-cpu in 0.10.9"}, "jaxlib 0.10.9 is not in the release calendar"),
+        ({"cell": f"{CASE}/0.9.2-cpu", "reader": "0.10.2", "platform": "cuda"}, "none for cuda"),
+        ({"cell": "jaxexport matrix --cases 'x"}, "expected a command as `reproduce` of a finding has it"),
+        ({"goldens": Path("other")}, "other: expected goldens, found none."),
+        ({"results": Path("other")}, "expected the summary of a finished matrix run, found none"),
+    ],
+)
+def test_what_is_not_there_is_one_clear_error(asked, text, project):
+    assert text in refusal(**asked)
+
+
+def test_a_damaged_golden_is_refused(project):
+    (project / "golden" / CASE / "0.9.2-cpu" / ARTIFACT).write_bytes(b"x")
+    assert "damaged: expected SHA-256" in refusal(cell=CELL)

@@ -12,13 +12,14 @@ from export_core.phrases import plural
 from export_core.report.terminal.paragraphs import wrapped
 from export_core.why.bisection.bisected import FOUND, NOT_REPRODUCED, Bisection, Tried
 from export_core.why.bisection.blame import BOTH, EITHER, JAX, JAXLIB
+from export_core.why.bisection.changes import Change
 from export_core.why.bisection.likeness import By
 
 _LABEL = 10
 _ANSWERS = {True: "fails alike", False: "does not fail like that", None: "no answer"}
 _BLAMED = {
-    JAX: "jax, not jaxlib",
-    JAXLIB: "jaxlib, not jax",
+    JAX: "jax",
+    JAXLIB: "jaxlib",
     EITHER: "jax and jaxlib: each alone is enough",
     BOTH: "jax and jaxlib together: none of them alone is enough",
     "": "not known: jax, jaxlib or both",
@@ -75,13 +76,16 @@ def _size(found: Bisection, size: float) -> str:
 def _answer(found: Bisection) -> Iterator[tuple[str, str]]:
     """Labels with texts: the edge, what changed, what is to blame, links, doubts."""
     if found.first_bad and found.last_good:
-        bad, good = _sides(found)
+        bad, good = _sides(found, found.last_good)
         yield bad, release_name(found.first_bad)
-        yield good, f"{release_name(found.last_good)}{_otherwise(found, found.last_good)}"
-        yield "changed", ", ".join(f"{each.name} {each.good or '?'} → {each.bad or '?'}" for each in found.changes)
-        yield "blame", _BLAMED[found.blame]
+        yield good, release_name(found.last_good)
+        yield "changed", ", ".join(f"{each.name} {_from_to(found, each)}" for each in found.changes)
+        if found.pairs or found.blame:
+            silent = found.blame and any(pair.is_bad is None for pair in found.pairs)
+            yield "blame", f"{_BLAMED[found.blame]}{', by the one pair that answers' if silent else ''}"
         for pair in found.pairs:
-            yield "", f"jax {pair.jax} on jaxlib {pair.jaxlib}: {_ANSWERS[pair.is_bad]} ({pair.why})"
+            why = next(iter(pair.why.strip().splitlines()), "")
+            yield "", f"jax {pair.jax} on jaxlib {pair.jaxlib}: {_ANSWERS[pair.is_bad]} ({why})"
         for each in found.commits:
             yield "commits", f"{each.name}: {each.link}"
     if found.message:
@@ -94,17 +98,24 @@ def _answer(found: Bisection) -> Iterator[tuple[str, str]]:
         )
 
 
-def _sides(found: Bisection) -> tuple[str, str]:
-    """How both sides of the edge are called: where the good one is younger, the failure has ended."""
+def _sides(found: Bisection, good: ReaderOf) -> tuple[str, str]:
+    """How the bad side of the edge is called, and the other one, which may fail in another way."""
+    works = not any(tried.reader == good and tried.verdict not in WORKS for tried in found.tried)
+    if _began(found):
+        return "first bad", "last good" if works else "before it"
+    return "last bad", "first good" if works else "after it"
+
+
+def _began(found: Bisection) -> bool:
+    """Whether the failure begins at the edge; where the good side is younger, it has ended there."""
     assert found.first_bad
     assert found.last_good
-    began = found.last_good.date_order < found.first_bad.date_order
-    return ("first bad", "last good") if began else ("last bad", "first good")
+    return found.last_good.date_order < found.first_bad.date_order
 
 
-def _otherwise(found: Bisection, good: ReaderOf) -> str:
-    tried = next((tried for tried in found.tried if tried.reader == good), None)
-    return "" if tried is None or tried.verdict in WORKS else f", where it fails otherwise: {tried.verdict}"
+def _from_to(found: Bisection, change: Change) -> str:
+    versions = (change.good, change.bad) if _began(found) else (change.bad, change.good)
+    return " → ".join(version or "?" for version in versions)
 
 
 def _headline(found: Bisection) -> str:
@@ -112,5 +123,5 @@ def _headline(found: Bisection) -> str:
     word = {FOUND: "FOUND", NOT_REPRODUCED: "NOT REPRODUCED"}.get(found.exit_code, "NO ANSWER")
     edge = ""
     if found.first_bad and found.last_good:
-        edge = f": {_sides(found)[0]} is jaxlib {found.first_bad.jaxlib}"
+        edge = f": {_sides(found, found.last_good)[0]} is jaxlib {found.first_bad.jaxlib}"
     return plain_text(f"{word}{edge}. Exit code {found.exit_code}.")

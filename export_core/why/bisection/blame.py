@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from export_core.judge import judge
-from export_core.matrix import Cell, Outcome
+from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.cell import WORKS
 from export_core.matrix.limits import ReplayOptions
 from export_core.releases import Release
@@ -45,7 +45,8 @@ def mixed_pairs(
         if answer is False and like.threshold is None and result.verdict not in WORKS:
             # A third way to fail is that of two parts that do not fit, unless the good release fails in this way.
             answer = False if measure.label(result) == good_label else None
-        pairs.append(Pair(jax_of.jax, jaxlib_of.jaxlib, answer, happened(result)))
+        why = result.message if result.verdict is Verdict.NOT_RUN else happened(result)
+        pairs.append(Pair(jax_of.jax, jaxlib_of.jaxlib, answer, why))
     return tuple(pairs)
 
 

@@ -46,7 +46,7 @@ try:
     importlib.import_module("jax.export" if importlib.util.find_spec("jax.export") else "jax.experimental.export")
     problem = ""
 except Exception as error:
-    problem = f"{type(error).__name__}: {error}"
+    problem = f"{type(error).__name__}: {error}".replace(f" ({getattr(error, 'path', None)})", "")
 print(json.dumps(problem))
 """
 

@@ -27,10 +27,15 @@ from export_core.policy.json_schema import TITLE, policy_schema, titled
 from export_core.releases.release_list import DatedCalendar
 from export_core.report.baseline_report import BaselineReport
 from export_core.report.terminal.plan_report import PlanReport
+from export_core.why.bisection.bisected import Bisection
 from tools.field_docs import field_docs, types_in
 
 KINDS: dict[str, tuple[type, str]] = {
     "artifacts": (ArtifactList, "artifacts.yaml: what belongs to each artifact of an archive"),
+    "bisection": (
+        Bisection,
+        "what `jaxexport bisect --json` prints: since which release a cell fails, and what brought that",
+    ),
     "comparison": (
         BaselineReport,
         "what `jaxexport judge NEW --baseline OLD --json` prints: what is different from an earlier run",

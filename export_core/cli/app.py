@@ -11,6 +11,7 @@ import click
 from export_core.cli.artifacts import audit, diff, inspect
 from export_core.cli.backfill import backfill
 from export_core.cli.badge import badge
+from export_core.cli.bisect import bisect
 from export_core.cli.convert import convert
 from export_core.cli.deploy import can_i_deploy
 from export_core.cli.environments import environments_group
@@ -31,8 +32,8 @@ from export_core.cli.version import show_version
 from export_core.errors import PREFIX, ExportCompatError
 
 _COMMANDS = (
-    *(inspect, audit, diff, convert, matrix, plan, merge, judge, explain, policy_group, forecast, can_i_deploy),
-    *(report, badge, trend),
+    *(inspect, audit, diff, convert, matrix, plan, merge, judge, policy_group, forecast, can_i_deploy),
+    *(report, badge, trend, explain, bisect),
     *(environments_group, backfill, goldens_group, releases),
 )
 

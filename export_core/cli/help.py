@@ -68,6 +68,11 @@ EXAMPLES = {
     "report": ("docs/reference/reports.md", "jaxexport report --html report.html --junit junit.xml"),
     "badge": ("docs/reference/reports.md", "jaxexport badge --output badge.svg"),
     "trend": ("docs/reference/reports.md", "jaxexport trend --numbers --cases '*.test_fft'"),
+    "bisect": (
+        "docs/how-to/bisect.md",
+        "jaxexport bisect --case tests.test_model.test_attention --writer 0.9.2 --reader 0.11.0",
+        "jaxexport bisect 'tests.test_model.test_attention/0.9.2-cpu in 0.11.0 on cpu' --good 0.10.2",
+    ),
     "releases": ("docs/reference/policy.md", "jaxexport releases list"),
     "releases list": ("docs/reference/policy.md", "jaxexport releases list --as-of 2026-10-25"),
     "releases refresh": ("docs/reference/policy.md", "jaxexport releases refresh --measure"),

@@ -34,6 +34,12 @@ def hash_of_installed(folder: Path) -> str:
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
+def metadata_of(folder: Path, package: str) -> Path | None:
+    """The folder with the metadata of a package that is installed in an environment; None where it is not."""
+    infos = (record.parent for record in _records(folder))
+    return next((info for info in infos if info.name.partition("-")[0] == package), None)
+
+
 def lines_of_packages(record: Path) -> list[str]:
     """The lines of a RECORD for the files that a package came with, without its metadata: path, hash, size."""
     return [line for line in _recorded_files(record) if ".dist-info/" not in line]

@@ -35,10 +35,10 @@ def own_requirement(package: Distribution | None = None) -> str:
         return f"-e{url2pathname(urlparse(origin['url']).path)}"
     name = f"{package.metadata['Name'].replace('-', '_')}-{package.version}"
     try:
-        files = dict(_installed_files(package))
+        files = dict(installed_files(package))
         if not files:
             raise OSError(f"{name} has no RECORD of its files")
-        wheel = _wheel(f"{name}.dist-info/RECORD", files)
+        wheel = wheel_of(f"{name}.dist-info/RECORD", files)
     except OSError as error:
         raise EnvironmentFailed(
             f"backfill installs a copy of this pytest-jaxexport, and one of its files cannot be read: {error}. Install "
@@ -51,7 +51,7 @@ def own_requirement(package: Distribution | None = None) -> str:
     return str(path)
 
 
-def _installed_files(package: Distribution) -> Iterator[tuple[str, bytes]]:
+def installed_files(package: Distribution) -> Iterator[tuple[str, bytes]]:
     """The files that a wheel had, as they are now: not the commands, which name an interpreter, and no bytecode."""
     # Not `package.files`, which leaves out what is lost since CPython 3.12.
     for name in sorted(row[0] for row in csv.reader((package.read_text("RECORD") or "").splitlines()) if row):
@@ -62,7 +62,7 @@ def _installed_files(package: Distribution) -> Iterator[tuple[str, bytes]]:
         yield name, Path(str(package.locate_file(name))).read_bytes()
 
 
-def _wheel(record: str, files: dict[str, bytes]) -> bytes:
+def wheel_of(record: str, files: dict[str, bytes]) -> bytes:
     """A wheel of these files. Its RECORD, of the form in PEP 427, is the last of them."""
     lines = [
         f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"

@@ -126,11 +126,11 @@ def likeness(result: Result) -> tuple[str, ...]:
     """What failing cells have in common that fail alike, as far as a cell alone shows it."""
     if result.upstream:
         return ("upstream", result.upstream)
-    message = "" if result.verdict is Verdict.NUMERICS else _normalized(result.message)
+    message = "" if result.verdict is Verdict.NUMERICS else message_class(result.message)
     return result.platform, result.device, result.verdict, result.stage, message
 
 
-def _normalized(message: str) -> str:
+def message_class(message: str) -> str:
     """The first line without quoted names, figures and the name of the function: what differs between cases."""
     line = message.strip().splitlines()[0] if message.strip() else ""
     return re.sub(r"'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+", "_", line)

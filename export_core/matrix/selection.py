@@ -155,8 +155,7 @@ def choose_readers(
 
     def single(text: str) -> Release:
         jaxlib, jax = _split_pair(text)
-        version = files[text].version if text in files else jaxlib
-        return existing.pair(version, jax) if jax else existing.release(version)
+        return _release(files[text].version if text in files else jaxlib, jax, existing)
 
     spelled: dict[Release, str] = {}
     for text in (newest if name == NEWEST else name for name in selection.named):
@@ -184,6 +183,11 @@ def choose_readers(
     return Readers(tuple(chosen), touching, existing, sources, spelled, frozenset(for_places) - {touching})
 
 
+def release_named(text: str, calendar: Calendar) -> Release:
+    """The release that a jaxlib, or one with its jax (`0.11.2-jax0.12.0.1`), names. Raises `ReleaseError` for none."""
+    return _release(*_split_pair(text), calendar)
+
+
 def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows: Windows) -> list[str]:
     """What ``--readers window`` means for goldens written on these build dates.
 
@@ -201,6 +205,10 @@ def window_readers(writers: Iterable[datetime.date], calendar: Calendar, windows
         if following is not None and any(built < date <= following for date in dates):
             chosen.add(version)
     return [version for version in versions if version in chosen]
+
+
+def _release(jaxlib: str, jax: str | None, calendar: Calendar) -> Release:
+    return calendar.pair(jaxlib, jax) if jax else calendar.release(jaxlib)
 
 
 def _split_pair(text: str) -> tuple[str, str | None]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from export_core.environments.hardware import resolve_mode
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.dates import check_dates
 from export_core.judge import Result
@@ -18,9 +19,11 @@ from export_core.matrix.cell import WORKS
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.limits import Limits, ReplayOptions
 from export_core.matrix.plan import make_plan
+from export_core.matrix.selection import release_named
 from export_core.phrases import did_you_mean, few
 from export_core.policy import Policy
 from export_core.policy.patterns import matches
+from export_core.releases import Release
 from export_core.run_options import RESULTS
 from export_core.runs.journal import SUMMARY
 from export_core.runs.plan_record import hash_of
@@ -64,20 +67,26 @@ class Asked:
 class Choice:
     """The cell that was meant, and how it is replayed.
 
-    `plan` is of this cell alone: its calendar has the releases that wheels and indexes add. `result` is what a stored
-    run says of the cell; None where none has it, or had another golden of this name.
+    `plan` is of this cell alone: its calendar has the releases that wheels and indexes add. `stored` is what a run says
+    of the golden on this platform, in all its readers; nothing where it had another golden of this name.
     """
 
     cell: Cell
     plan: Plan
     options: ReplayOptions
-    result: Result | None = None
-    run: RecordedRun | None = None
-    """The stored run that was looked into, whether or not it has the cell."""
+    stored: tuple[Result, ...] = ()
 
-    def cell_in(self, jaxlib: str) -> Cell:
-        """The same golden and platform in another release. Raises `ReleaseError` for one that does not exist."""
-        reader = self.plan.calendar.release(jaxlib)
+    @property
+    def result(self) -> Result | None:
+        """What the run says of the cell; None where it does not have it."""
+        return next((result for result in self.stored if result.key == self.cell.key), None)
+
+    def release(self, name: str) -> Release:
+        """A jaxlib, or one with its jax. Raises `ReleaseError` for one that does not exist."""
+        return release_named(name, self.plan.calendar)
+
+    def cell_in(self, reader: Release) -> Cell:
+        """The same golden and platform in another release."""
         return replace(self.cell, reader=reader, promised=False, deployed=())
 
 
@@ -127,9 +136,10 @@ def choose(asked: Asked, policy: Policy, as_of: datetime.date, limits: Limits, *
         candidate.reader, (candidate.platform,), wheels=asked.wheels, indexes=asked.indexes, targets=asked.targets
     )
     plan = make_plan([candidate.golden], calendar, policy.window_lengths(), selection, as_of)
-    (cell,) = plan.cells
+    (planned,) = plan.cells
+    cell = replace(planned, mode=resolve_mode(planned.mode, planned.platform))
     options = ReplayOptions(plan.calendar, policy, limits, plan.sources, cache)
-    return Choice(cell, plan, options, _result_of(cell, candidate, run), run)
+    return Choice(cell, plan, options, _stored(cell, run))
 
 
 def _with_words_of_command(asked: Asked) -> Asked:
@@ -279,10 +289,10 @@ def _listed(candidates: Sequence[_Candidate]) -> str:
     return "; ".join(map(str, candidates[:_SHOWN])) + more
 
 
-def _result_of(cell: Cell, candidate: _Candidate, run: RecordedRun | None) -> Result | None:
-    """What the run says of the cell, if its golden is the one that is here, judged by the same comparison."""
-    result = candidate.result
-    if result is None or run is None or result.mode is not cell.mode:
-        return None
-    same = run.plan.goldens.get(result.golden) == hash_of(cell.golden.manifest)
-    return result if same else None
+def _stored(cell: Cell, run: RecordedRun | None) -> tuple[Result, ...]:
+    """What the run says of the golden of a cell, if it is the one that is here, compared in the same way."""
+    golden = cell.golden
+    if run is None or run.plan.goldens.get(golden.id) != hash_of(golden.manifest):
+        return ()
+    place = golden.id, cell.platform, cell.mode
+    return tuple(result for result in run.results if (result.golden, result.platform, result.mode) == place)

@@ -184,11 +184,10 @@ def _evidence(result: Result, load: Load, calls: Sequence[str], issue: KnownIssu
 
 def _rows(choice: Choice, result: Result) -> tuple[Row, ...]:
     """The same golden and platform in the releases of the stored run."""
-    results = choice.run.results if choice.run and choice.result else [result]
-    same = [each for each in results if (each.golden, each.platform) == (result.golden, result.platform)]
+    results = {each.key: each for each in (*choice.stored, result)}.values()
     return tuple(
         Row(each.reader, each.verdict, each.message.strip().partition("\n")[0])
-        for each in sorted(same, key=lambda each: each.reader.date_order)
+        for each in sorted(results, key=lambda each: each.reader.date_order)
     )
 
 

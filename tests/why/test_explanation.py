@@ -103,4 +103,4 @@ def test_a_cell_that_does_not_fail_is_not_explained(verdict, text):
     choice = choice_of(CHOLESKY, "0.11.0", "0.12.0.1")
     stored = judged(choice, verdict, message="no disk")
     with pytest.raises(WhyError, match=text):
-        result_of(replace(choice, result=stored), print)
+        result_of(replace(choice, stored=(stored,)), print)

@@ -14,7 +14,18 @@ from tools.reference.schema_tables import fields, nested, whole
 from tools.schemas import KINDS, schema
 
 FILES = ("manifest", "artifacts", "result", "summary", "plan.json", "export_releases.yaml")
-OUTPUT = ("inspect", "inventory", "converted", "plan", "comparison", "deploy", "forecast", "releases", "trend")
+OUTPUT = (
+    "inspect",
+    "inventory",
+    "converted",
+    "plan",
+    "comparison",
+    "bisection",
+    "deploy",
+    "forecast",
+    "releases",
+    "trend",
+)
 WITHOUT_SCHEMA: dict[str, type] = {"plan.json": PlanRecord, "export_releases.yaml": CalendarFile}
 """Files that only this tool reads, or that a policy's schema describes."""
 

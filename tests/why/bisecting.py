@@ -1,0 +1,60 @@
+"""A replay that runs nothing: what happens in each release is what a test says."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from export_core.comparing.compare import Difference
+from export_core.matrix import Cell, Outcome, Verdict
+from export_core.worker.protocol import Cost, Stage
+
+Ending = dict[str, Any]
+"""What an outcome has beside its cell."""
+
+PASS: Ending = {"stage": Stage.COMPARE, "verdict": Verdict.PASS}
+CRASH: Ending = {
+    "stage": Stage.RUN,
+    "verdict": Verdict.CRASH,
+    "message": "died by signal 11 (SIGSEGV)",
+    "signal": 11,
+}
+REFUSED: Ending = {
+    "stage": Stage.DESERIALIZE,
+    "verdict": Verdict.REFUSED,
+    "message": "ValueError: version 10 is not supported",
+}
+NOT_RUN: Ending = {"stage": Stage.ENVIRONMENT, "verdict": Verdict.NOT_RUN, "message": "the index does not answer"}
+
+
+def error(message: str) -> Ending:
+    return {"stage": Stage.RUN, "verdict": Verdict.ERROR, "message": message}
+
+
+def off(noise: float, verdict: Verdict = Verdict.PASS) -> Ending:
+    difference = Difference(verdict is Verdict.PASS, max_noise_error=noise)
+    return {"stage": Stage.COMPARE, "verdict": verdict, "difference": difference}
+
+
+def costing(temp_bytes: int | None) -> Ending:
+    return {**PASS, "cost": Cost(temp_bytes=temp_bytes)}
+
+
+@dataclasses.dataclass
+class FakeReplay:
+    """Ends every cell by its jaxlib and jax, and remembers what was run. `pair` ends those of mixed pairs."""
+
+    ending: Callable[[str], Ending]
+    pair: Callable[[str, str], Ending] = lambda jax, jaxlib: NOT_RUN
+    ran: list[str] = dataclasses.field(default_factory=list)
+    pairs: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+
+    def __call__(self, cells: Sequence[Cell], options: Any, **_: Any) -> Generator[Outcome, None, None]:
+        for cell in cells:
+            self.ran.append(cell.reader.jaxlib)
+            yield Outcome(cell, **self.ending(cell.reader.jaxlib))
+
+    def run_pair(self, cell: Cell, *_: Any, **__: Any) -> Outcome:
+        self.pairs.append((cell.reader.jax, cell.reader.jaxlib))
+        return Outcome(cell, **self.pair(*self.pairs[-1]))

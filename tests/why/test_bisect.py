@@ -1,0 +1,313 @@
+"""`jaxexport bisect`: since which release a cell fails, with releases that end as each test says."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from bisecting import CRASH, NOT_RUN, PASS, REFUSED, Ending, FakeReplay, costing, error, off
+from commands import Ended, assert_bad_input, finished
+from making import manifest, result, write_golden
+
+from export_core.environments.environment import Environment, this_interpreter
+from export_core.environments.placement import Placement
+from export_core.goldens import GoldenStore
+from export_core.judge import Result, judge_again
+from export_core.judge.causes import with_causes
+from export_core.matrix import Verdict, local_replay
+from export_core.policy import Policy
+from export_core.releases import load_calendar
+from export_core.runs.plan_record import hash_of
+from export_core.why.bisection import pairs
+from export_core.why.bisection.bisected import Bisection
+
+CASE = "tests.test_a.test_f"
+GOLDEN = f"{CASE}/0.9.2-cpu"
+DAY = ("--as-of", "2026-11-21")
+built = load_calendar().built
+
+
+def since(version: str, then: Ending = CRASH, before: Ending = PASS) -> Callable[[str], Ending]:
+    return lambda jaxlib: then if built(jaxlib) >= built(version) else before
+
+
+def among(endings: dict[str, Ending], others: Ending = PASS) -> Callable[[str], Ending]:
+    return lambda jaxlib: endings.get(jaxlib, others)
+
+
+@pytest.fixture
+def bisect(jaxexport, tmp_path, monkeypatch) -> Callable[..., Ended]:
+    """Runs `jaxexport bisect WORDS` in a project with a golden by 0.9.2, with a fake replay."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JAXEXPORT_CACHE", str(tmp_path / "cache"))
+    write_golden(GoldenStore(tmp_path / "golden"), manifest(CASE, "0.9.2"))
+
+    def run(replay: FakeReplay, *words: str) -> Ended:
+        monkeypatch.setattr(local_replay, "replay_here", replay)
+        monkeypatch.setattr(pairs, "replay_pair", replay.run_pair)
+        return jaxexport("bisect", GOLDEN, *DAY, *words)
+
+    return run
+
+
+def found(ended: Ended) -> Bisection:
+    told = msgspec.json.decode(ended.out, type=Bisection)
+    assert told.exit_code == ended.code
+    return told
+
+
+def edge(told: Bisection) -> tuple[str, str]:
+    assert told.last_good
+    assert told.first_bad
+    return told.last_good.jaxlib, told.first_bad.jaxlib
+
+
+def stored(*results: Result) -> None:
+    judged = with_causes(judge_again(each, Policy()) for each in results)
+    (golden,) = GoldenStore(Path("golden")).goldens()
+    finished(Path(".jaxexport"), *judged, plan={"goldens": {golden.id: hash_of(golden.manifest)}})
+
+
+def test_all_releases_of_a_short_window_are_run_and_the_edge_is_told(bisect):
+    replay = FakeReplay(
+        since("0.11.1"),
+        pair=lambda jax, jaxlib: CRASH if jaxlib == "0.11.1" else PASS,
+    )
+    ended = bisect(replay, "--reader", "0.12.0.1")
+    assert ended.code == 0
+    assert ended.out.splitlines() == [
+        f"{GOLDEN} on cpu, by message, as of 2026-11-21",
+        "",
+        "  0.9.2 to 0.11.0 (5)     2026-03-18 to 2026-07-16  pass",
+        "  0.11.1 to 0.12.0.1 (4)  2026-08-17 to 2026-10-20  crash in stage run: died by signal 11 (SIGSEGV)",
+        "",
+        "first bad  jaxlib 0.11.1 (built 2026-08-17)",
+        "last good  jaxlib 0.11.0 (built 2026-07-16)",
+        "changed    jax 0.11.0 → 0.11.1, jaxlib 0.11.0 → 0.11.1, StableHLO 1.18.0 → 1.19.0",
+        "blame      jaxlib",
+        "           jax 0.11.1 on jaxlib 0.11.0: does not fail like that (pass)",
+        "           jax 0.11.0 on jaxlib 0.11.1: fails alike (crash in stage run: died by signal 11 (SIGSEGV))",
+        "commits    jax and jaxlib: https://github.com/jax-ml/jax/compare/jax-v0.11.0...jax-v0.11.1",
+        "FOUND: first bad is jaxlib 0.11.1. Exit code 0.",
+    ]
+    assert sorted(replay.ran) == sorted({*replay.ran}), "each release once"
+    assert "jaxlib 0.11.0 (built 2026-07-16): pass" in ended.err.splitlines()
+
+
+def test_a_failure_that_comes_and_goes_is_shown_as_runs(bisect):
+    history = {"0.8.1": REFUSED, "0.8.2": REFUSED} | dict.fromkeys(
+        ("0.9.0", "0.8.3", "0.9.0.1", "0.9.1", "0.9.2"), CRASH
+    )
+    ended = bisect(FakeReplay(among(history)), "--reader", "0.8.1", "--good", "0.10.2")
+    assert [line.split()[0] for line in ended.out.splitlines()[2:5]] == ["0.8.1", "0.9.0", "0.10.0"]
+    assert "last bad   jaxlib 0.8.2 with jax 0.8.3 (built 2025-12-18)" in ended.out
+    assert "after it   jaxlib 0.9.0 (built 2026-01-20)" in ended.out, "which crashes"
+
+
+def test_a_long_window_is_searched_unless_all_are_wanted(bisect):
+    replay = FakeReplay(since("0.6.1"))
+    words = ("--reader", "0.12.0.1", "--good", "0.5.0", "--no-pairs")
+    ended = bisect(replay, *words, "--json")
+    told = found(ended)
+    assert edge(told) == ("0.6.0", "0.6.1")
+    assert (told.releases, len(told.tried)) == (25, len(replay.ran))
+    assert len(replay.ran) <= 2 + 5, "both ends, and the logarithm of 25"
+    told_in_words = " ".join(bisect(FakeReplay(since("0.6.1")), *words).out.split())
+    assert f"{len(replay.ran)} of 25 releases were run, by binary search" in told_in_words
+    assert len(found(bisect(FakeReplay(since("0.6.1")), *words, "--all", "--json")).tried) == 25
+
+
+def test_a_younger_good_release_says_when_the_failure_ended(bisect):
+    ended = bisect(FakeReplay(since("0.10.0", PASS, CRASH)), "--reader", "0.9.2", "--no-pairs")
+    assert "last bad   jaxlib 0.9.2 (built 2026-03-18)" in ended.out, "its writer fails too: the newest works"
+    assert "first good jaxlib 0.10.0 (built 2026-04-16)" in ended.out
+    assert "compare/jax-v0.9.2...jax-v0.10.0" in ended.out, "from the older to the younger"
+
+
+def test_an_older_reader_is_bisected_towards_its_writer(bisect):
+    told = found(bisect(FakeReplay(since("0.8.2", PASS, REFUSED)), "--reader", "0.7.2", "--no-pairs", "--json"))
+    assert edge(told) == ("0.8.2", "0.8.1")
+
+
+def test_the_nearest_release_that_works_in_the_results_is_the_good_end(bisect):
+    reader = {"case": CASE, "writer": "0.9.2"}
+    stored(
+        *(result(reader=version, **reader) for version in ("0.9.2", "0.10.0", "0.10.2")),
+        result(Verdict.CRASH, reader="0.11.1", message="died by signal 11 (SIGSEGV)", **reader),
+        result(reader="0.11.2", **reader),
+    )
+    replay = FakeReplay(among({"0.11.0": CRASH, "0.11.1": CRASH}))
+    assert edge(found(bisect(replay, "--no-pairs", "--json"))) == ("0.10.2", "0.11.0")
+    assert sorted(replay.ran) == ["0.10.2", "0.11.0", "0.11.1"], "on the side of the writer"
+
+
+def test_a_good_release_of_the_results_that_fails_here_is_passed_over(bisect):
+    stored(result(reader="0.10.2"), result(Verdict.CRASH, reader="0.11.0"))
+    told = found(bisect(FakeReplay(since("0.10.1")), "--no-pairs", "--json"))
+    assert edge(told) == ("0.10.0", "0.10.1")
+
+
+def test_what_does_not_fail_here_is_not_reproduced(bisect):
+    stored(result(Verdict.CRASH, reader="0.11.0", message="died by signal 11"))
+    ended = bisect(FakeReplay(among({})))
+    assert ended.code == 1
+    assert "it does not fail here in jaxlib 0.11.0: pass. The results say crash in stage compare" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("endings", "said"),
+    [
+        ({"0.11.0": NOT_RUN}, "jaxlib 0.11.0 could not be run: the index does not answer"),
+        (
+            dict.fromkeys(load_calendar().versions(), CRASH),
+            "tried: 0.9.2 (crash), 0.12.0.1 (crash). Name one with --good",
+        ),
+    ],
+)
+def test_without_two_ends_there_is_no_answer(endings, said, bisect):
+    told = found(bisect(FakeReplay(among(endings)), "--reader", "0.11.0", "--json"))
+    assert told.exit_code == 3
+    assert said in told.message
+    assert told.first_bad is None
+
+
+def test_releases_that_cannot_be_run_leave_the_edge_open(bisect):
+    replay = FakeReplay(among({"0.10.2": NOT_RUN, "0.11.0": CRASH}))
+    told = found(bisect(replay, "--reader", "0.11.0", "--no-pairs", "--json"))
+    assert (told.exit_code, edge(told)) == (3, ("0.10.1", "0.11.0"))
+    assert told.message == "not narrowed down further: no answer from jaxlib 0.10.2"
+
+
+def test_by_verdict_errors_are_alike_whatever_they_say(bisect):
+    endings = {"0.10.2": error("KeyError: 1"), "0.11.0": error("TypeError: no")}
+    words = ("--reader", "0.11.0", "--no-pairs", "--json")
+    assert edge(found(bisect(FakeReplay(among(endings)), *words))) == ("0.10.2", "0.11.0")
+    assert edge(found(bisect(FakeReplay(among(endings)), *words, "--by", "verdict"))) == ("0.10.1", "0.10.2")
+
+
+def test_messages_are_alike_but_for_numbers_and_addresses(bisect):
+    endings = {"0.10.2": error("bad pointer 0x7f01 of 12"), "0.11.0": error("bad pointer 0xab of 9")}
+    told = found(bisect(FakeReplay(among(endings)), "--reader", "0.11.0", "--no-pairs", "--json"))
+    assert edge(told) == ("0.10.1", "0.10.2")
+
+
+def test_numbers_are_bisected_in_units_of_noise(bisect):
+    sizes = {
+        "0.9.2": off(0.0),
+        "0.10.0": off(0.5),
+        "0.10.1": off(3.0),
+        "0.10.2": off(9.0),
+        "0.11.0": off(10, Verdict.NUMERICS),
+    }
+    words = ("--reader", "0.11.0", "--no-pairs", "--by", "numbers")
+    replay = FakeReplay(among(sizes))
+    told = found(bisect(replay, *words, "--json"))
+    assert (edge(told), told.threshold) == (("0.10.1", "0.10.2"), 5.0), "the middle between both ends"
+    assert edge(found(bisect(replay, *words, "--threshold", "1", "--json"))) == ("0.10.0", "0.10.1")
+    assert "numerics in stage compare, 10 x noise" in bisect(replay, *words).out
+    alike = bisect(replay, *words, "--threshold", "20")
+    assert alike.code == 1
+    assert "0.9.2 and 0.11.0 are alike by numbers: 0 and 10, where more than 20 is bad" in alike.out
+
+
+def test_numbers_without_noise_are_bad_input_with_what_to_do(bisect):
+    ended = bisect(FakeReplay(among({})), "--reader", "0.11.0", "--by", "numbers", "--quiet")
+    assert_bad_input(ended, "no error in units of noise", f"`jaxexport goldens noise {GOLDEN}` measures it")
+    ended = bisect(FakeReplay(among({"0.11.0": CRASH}, off(0))), "--reader", "0.11.0", "--by", "numbers", "--quiet")
+    assert_bad_input(ended, "in jaxlib 0.11.0 on cpu ended in crash, and gave no numbers")
+
+
+def test_costs_are_bisected_by_a_factor(bisect):
+    sizes = {"0.10.2": costing(108), "0.10.1": costing(None), "0.11.0": costing(150)}
+    words = ("--reader", "0.11.0", "--no-pairs", "--by", "cost", "--json")
+    told = found(bisect(FakeReplay(among(sizes, costing(100))), *words))
+    assert (edge(told), told.figure) == (("0.10.2", "0.11.0"), "temp_bytes")
+    told = found(bisect(FakeReplay(among(sizes, costing(100))), *words, "--factor", "1.05"))
+    assert (edge(told), told.exit_code) == (("0.10.0", "0.10.2"), 3), "0.10.1 does not say it"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--good", "0.10.0"), "--good 0.10.0: it fails there as in 0.11.0: crash in stage run"),
+        (("--good", "0.10.9"), "jaxlib 0.10.9 is not in the release calendar"),
+        (("--threshold", "1"), "--threshold is for --by numbers, found --by message"),
+        (("--figure", "flop"), "--figure: expected one of temp_bytes"),
+        (("--by", "cost", "--figure", "flops"), "ended in crash and says no flops. Name another --figure"),
+    ],
+)
+def test_what_cannot_be_asked_is_bad_input(words, said, bisect):
+    assert_bad_input(bisect(FakeReplay(since("0.10.0")), "--reader", "0.11.0", "--quiet", *words), said)
+
+
+def test_an_error_of_the_pair_itself_is_no_answer(bisect):
+    replay = FakeReplay(
+        since("0.11.0", error("ValueError: no")), pair=lambda jax, jaxlib: error("AttributeError: jaxlib has no x")
+    )
+    told = found(bisect(replay, "--reader", "0.11.0", "--by", "verdict", "--json"))
+    assert (told.blame, [pair.is_bad for pair in told.pairs]) == ("", [None, None])
+    assert told.exit_code == 0
+    assert replay.pairs == [("0.11.0", "0.10.2"), ("0.10.2", "0.11.0")]
+    assert "no answer (error in stage run: AttributeError: jaxlib has no x)" in bisect(replay, "--reader", "0.11.0").out
+
+
+def test_where_one_jax_goes_with_both_jaxlibs_it_is_not_to_blame(bisect):
+    told = found(bisect(FakeReplay(since("0.10.2")), "--reader", "0.10.2", "--json"))
+    assert [(each.name, each.good, each.bad) for each in told.changes] == [("jaxlib", "0.10.1", "0.10.2")]
+    assert (told.blame, told.pairs) == ("jaxlib", ())
+
+
+def test_nightlies_of_an_index_are_searched_around_the_edge_alone(bisect, tmp_path):
+    days = [f"0.13.0.dev202611{day:02}" for day in range(1, 21)]
+    old = "0.12.1.dev20261001"
+    folder = tmp_path / "index"
+    for name, tags in (("jax", "py3-none-any"), ("jaxlib", "cp312-cp312-manylinux_2_27_x86_64")):
+        (folder / name).mkdir(parents=True)
+        files = [f"{name}-{version}-{tags}.whl" for version in (*days, old)]
+        (folder / name / "index.html").write_text("".join(f'<a href="{file}">{file}</a>' for file in files))
+    bad = dict.fromkeys(days[6:], CRASH)
+    replay = FakeReplay(among(bad), pair=lambda jax, jaxlib: CRASH if jax == days[6] else PASS)
+    ended = bisect(replay, "--reader", days[-1], "--index", str(folder), "--json")
+    told = found(ended)
+    assert edge(told) == (days[5], days[6])
+    assert (told.first_bad and told.first_bad.jax, told.blame) == (days[6], "jax")
+    assert old not in replay.ran
+    assert len([version for version in replay.ran if "dev" in version]) <= 6
+    assert told.commits == (), "nightlies have no tags"
+
+
+def test_an_interrupted_bisection_runs_no_cell_twice(bisect, jaxexport, monkeypatch):
+    """With the cache of outcomes as it is: only what runs the cells is a fake, and Ctrl-C comes in its middle."""
+    fake, most = FakeReplay(since("0.11.0")), 3
+
+    def replay(cells, environment_for, options, **_):
+        for cell in cells:
+            if len(fake.ran) == most:
+                signal.raise_signal(signal.SIGINT)
+            environment_for(cell.placement)  # its content is a part of the key in the cache
+            yield from fake([cell], options)
+
+    class Environments(contextlib.nullcontext[Any]):
+        def __init__(self, *_: Any, **__: Any) -> None:
+            super().__init__(self)
+
+        def find(self, placement: Placement) -> Environment:
+            return dataclasses.replace(this_interpreter(placement.reader), content_hash=placement.reader.jaxlib)
+
+        build = find
+
+    monkeypatch.setattr(local_replay, "replay", replay)
+    monkeypatch.setattr(local_replay, "ReaderEnvironments", Environments)
+    words = ("bisect", GOLDEN, *DAY, "--reader", "0.12.0.1", "--no-pairs", "--json")
+    stopped = jaxexport(*words)
+    assert (stopped.code, stopped.out, len(fake.ran)) == (130, "", most)
+    assert "the same command continues" in stopped.err
+    most = 100
+    assert edge(found(jaxexport(*words))) == ("0.10.2", "0.11.0")
+    assert len(fake.ran) == len({*fake.ran}) == 9

@@ -220,6 +220,13 @@ def convert_check(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def why(session: nox.Session) -> None:
+    """Ask why of ten real breaks: bisect, reduce, bundles. -- --docs docs/explanation/ten-breaks.md: the page."""
+    session.install("-e", ".")
+    session.run("python", "tests/why/ten_breaks.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
 def every_release(session: nox.Session) -> None:
     """Every release since 0.4.24 as writer and as reader: a table. -- --writers V,V --readers V,V for some of them."""
     session.install("-e", ".")

@@ -131,9 +131,9 @@ def likeness(result: Result) -> tuple[str, ...]:
 
 
 def message_class(message: str) -> str:
-    """The first line without quoted names, figures and the name of the function: what differs between cases."""
+    """The first line without links, quoted names, figures and the name of the function: what cases do not share."""
     line = message.strip().splitlines()[0] if message.strip() else ""
-    return re.sub(r"'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+", "_", line)
+    return re.sub(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+", "_", line)
 
 
 def _id(result: Result, changes: dict[CellKey, FailingStretch], unfit: bool) -> str:

@@ -39,8 +39,8 @@ def ends(choice: Choice, good: str, measure: Measure, trials: Trials) -> tuple[R
     if bad.verdict is Verdict.NOT_RUN:
         raise NoEdge(NO_ANSWER, f"jaxlib {reader.jaxlib} could not be run: {bad.message}")
     if by_class and bad.verdict in WORKS:
-        then = f" The results say {happened(choice.result)}." if choice.result else ""
-        raise NoEdge(NOT_REPRODUCED, f"it does not fail here in jaxlib {reader.jaxlib}: {bad.verdict}.{then}")
+        then = f". The results say {happened(choice.result)}" if choice.result else ""
+        raise NoEdge(NOT_REPRODUCED, f"it does not fail here in jaxlib {reader.jaxlib}: {bad.verdict}{then}")
     if not by_class:
         known_size(measure, bad)
     for candidate in wanted:

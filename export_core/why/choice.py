@@ -273,7 +273,7 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: RecordedRun |
     if meant:
         raise WhyError(
             f"Expected one cell, found {len(meant)}: {_listed(meant)}. Name one, in quotes, or narrow them by --case, "
-            "--writer, --reader and --platform."
+            f"--writer, --reader and --platform.{_cause_hint(meant)}"
         )
     if candidates:
         raise WhyError(
@@ -282,6 +282,12 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: RecordedRun |
         )
     where = "the results have no such cell" if run else f"no finished run is in {RESULTS}"
     raise WhyError(f"Expected a reader, found none: {where}. Name one with --reader, or other results with --results.")
+
+
+def _cause_hint(candidates: Sequence[_Candidate]) -> str:
+    """That a cause can be named, where all cells have one; empty where they do not."""
+    causes = {candidate.result.cause if candidate.result else "" for candidate in candidates}
+    return f" All have one cause: {causes.pop()} names its example." if len(causes) == 1 and "" not in causes else ""
 
 
 def _listed(candidates: Sequence[_Candidate]) -> str:

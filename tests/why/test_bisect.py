@@ -105,7 +105,7 @@ def test_a_failure_that_comes_and_goes_is_shown_as_runs(bisect):
         ("0.9.0", "0.8.3", "0.9.0.1", "0.9.1", "0.9.2"), CRASH
     )
     ended = bisect(FakeReplay(among(history)), "--reader", "0.8.1", "--good", "0.10.2")
-    assert [line.split()[0] for line in ended.out.splitlines()[2:5]] == ["0.8.1", "0.9.0", "0.10.0"]
+    assert [line.split()[0] for line in ended.out.splitlines()[2:5]] == ["0.8.1,", "0.9.0", "0.10.0"]
     assert "last bad   jaxlib 0.8.2 with jax 0.8.3 (built 2025-12-18)" in ended.out
     assert "after it   jaxlib 0.9.0 (built 2026-01-20)" in ended.out, "which crashes"
 

@@ -56,8 +56,9 @@ def _runs(found: Bisection) -> Iterator[str]:
 def _row(found: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, str]:
     first, last = run[0], run[-1]
     names = [each.reader.jaxlib for each in run]
-    releases = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]} ({len(names)})"
-    days = " to ".join(dict.fromkeys(str(each.reader.built) for each in (first, last)))
+    releases = ", ".join(names) if len(names) < 3 else f"{names[0]} to {names[-1]} ({len(names)})"
+    separator = " to " if len(names) > 2 else ", "
+    days = separator.join(dict.fromkeys(str(each.reader.built) for each in (first, last)))
     text = str(first.verdict)
     if first.label != text:
         message = "".join(f": {line}" for line in first.message.strip().splitlines()[:1])
@@ -89,7 +90,7 @@ def _answer(found: Bisection) -> Iterator[tuple[str, str]]:
         for each in found.commits:
             yield "commits", f"{each.name}: {each.link}"
     if found.message:
-        yield "note", f"{found.message}."
+        yield "note", f"{found.message.removesuffix('.')}."
     if found.first_bad and len(found.tried) < found.releases:
         yield (
             "note",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from export_core.judge import Result
 from export_core.matrix import Verdict
 from export_core.matrix.cell import WORKS
 from export_core.matrix.selection import release_named
 from export_core.releases import Calendar, Release, ReleaseError
-from export_core.releases.calendar import date_in_version, version_key
+from export_core.releases.calendar import version_key
 from export_core.why.bisection.bisected import NO_ANSWER, NOT_REPRODUCED
 from export_core.why.bisection.likeness import Likeness, Measure, known_size, likeness
 from export_core.why.bisection.trials import Trials, happened
@@ -68,8 +69,12 @@ def between(first: Release, second: Release, calendar: Calendar) -> list[Release
 
 
 def _release(jaxlib: str, calendar: Calendar) -> Release:
-    # A jax that goes with the nightly of one day goes with those of others too, by its number.
-    return calendar.pair(jaxlib, jaxlib) if date_in_version(jaxlib) else calendar.release(jaxlib)
+    """A jaxlib with the jax that was published with it."""
+    # By its number, a candidate or a nightly of jax goes with other jaxlibs too: it would hide what jax changed.
+    if version_key(jaxlib).is_prerelease:
+        return calendar.pair(jaxlib, jaxlib) if jaxlib in calendar.jax else calendar.release(jaxlib)
+    final = {version: jax for version, jax in calendar.jax.items() if not version_key(version).is_prerelease}
+    return replace(calendar, jax=final).release(jaxlib)
 
 
 def _candidates(choice: Choice, measure: Measure) -> Iterator[Release]:

@@ -87,9 +87,9 @@ def bisect(
     from export_core.cli.signals import Interrupted, interruptible
     from export_core.why.bisection.bisect import Wanted
     from export_core.why.bisection.bisect_text import bisect_lines
-    from export_core.why.bisection.likeness import By, Measure
+    from export_core.why.bisection.likeness import BisectBy, Measure
 
-    measure = Measure(By(by), _figure(figure, by), _least(by, threshold, factor))
+    measure = Measure(BisectBy(by), _figure(figure, by), _least(by, threshold, factor))
     wanted = Wanted(good, measure, every, pairs)
     try:
         with interruptible():

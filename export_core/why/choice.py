@@ -202,31 +202,25 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
     """The goldens that may be meant. Raises `WhyError` if there is none."""
     goldens = list(stored)
     if asked.cell:
-        goldens = [golden for golden in goldens if _is_named(golden, asked.cell)]
+        named = asked.cell
+        goldens = [each for each in goldens if matches(each.id, named) or matches(each.manifest.case, named)]
     if asked.case:
         goldens = [golden for golden in goldens if matches(golden.manifest.case, asked.case)]
     if asked.writer:
-        goldens = [golden for golden in goldens if asked.writer in _names_of_writer(golden)]
+        writers = [(golden.manifest.writer, golden) for golden in goldens]
+        goldens = [golden for writer, golden in writers if asked.writer in (writer.jaxlib, writer.id)]
     if goldens:
         return goldens
     wanted = " ".join(filter(None, (asked.cell, asked.case and f"--case {asked.case}")))
     cases = dict.fromkeys(golden.manifest.case for golden in stored)
     of_case = [golden for golden in stored if matches(golden.manifest.case, asked.case or asked.cell)]
     if asked.writer and of_case:
-        writers = dict.fromkeys(golden.manifest.writer.id for golden in of_case)
-        raise WhyError(f"--writer {asked.writer}: {wanted} has no golden by it. It has some by {few(list(writers))}.")
+        by = few(list(dict.fromkeys(golden.manifest.writer.id for golden in of_case)))
+        raise WhyError(f"--writer {asked.writer}: {wanted} has no golden by it. It has some by {by}.")
     raise WhyError(
         f"{wanted or f'--writer {asked.writer}'}: expected a golden of {store}, found none of this name."
         f"{did_you_mean(asked.case or asked.cell, cases)} `jaxexport goldens list` shows all."
     )
-
-
-def _is_named(golden: Golden, name: str) -> bool:
-    return matches(golden.id, name) or matches(golden.manifest.case, name)
-
-
-def _names_of_writer(golden: Golden) -> tuple[str, str]:
-    return golden.manifest.writer.jaxlib, golden.manifest.writer.id
 
 
 def _candidates(asked: Asked, goldens: Sequence[Golden], run: RecordedRun | None) -> list[_Candidate]:
@@ -273,7 +267,7 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: RecordedRun |
     if meant:
         raise WhyError(
             f"Expected one cell, found {len(meant)}: {_listed(meant)}. Name one, in quotes, or narrow them by --case, "
-            "--writer, --reader and --platform."
+            f"--writer, --reader and --platform.{_cause_hint(meant)}"
         )
     if candidates:
         raise WhyError(
@@ -282,6 +276,12 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: RecordedRun |
         )
     where = "the results have no such cell" if run else f"no finished run is in {RESULTS}"
     raise WhyError(f"Expected a reader, found none: {where}. Name one with --reader, or other results with --results.")
+
+
+def _cause_hint(candidates: Sequence[_Candidate]) -> str:
+    """That a cause can be named, where all cells have one; empty where they do not."""
+    causes = {candidate.result.cause if candidate.result else "" for candidate in candidates}
+    return f" All have one cause: {causes.pop()} names its example." if len(causes) == 1 and "" not in causes else ""
 
 
 def _listed(candidates: Sequence[_Candidate]) -> str:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from bisecting import CRASH, NOT_RUN, PASS, REFUSED, Ending, FakeReplay, costing, error, off
 from commands import Ended, assert_bad_input, finished
-from making import manifest, result, write_golden
+from making import make_wheel, manifest, result, write_golden
 
 from export_core.environments.environment import Environment, this_interpreter
 from export_core.environments.placement import Placement
@@ -105,7 +105,7 @@ def test_a_failure_that_comes_and_goes_is_shown_as_runs(bisect):
         ("0.9.0", "0.8.3", "0.9.0.1", "0.9.1", "0.9.2"), CRASH
     )
     ended = bisect(FakeReplay(among(history)), "--reader", "0.8.1", "--good", "0.10.2")
-    assert [line.split()[0] for line in ended.out.splitlines()[2:5]] == ["0.8.1", "0.9.0", "0.10.0"]
+    assert [line.split()[0] for line in ended.out.splitlines()[2:5]] == ["0.8.1,", "0.9.0", "0.10.0"]
     assert "last bad   jaxlib 0.8.2 with jax 0.8.3 (built 2025-12-18)" in ended.out
     assert "after it   jaxlib 0.9.0 (built 2026-01-20)" in ended.out, "which crashes"
 
@@ -261,6 +261,18 @@ def test_where_one_jax_goes_with_both_jaxlibs_it_is_not_to_blame(bisect):
     told = found(bisect(FakeReplay(since("0.10.2")), "--reader", "0.10.2", "--json"))
     assert [(each.name, each.good, each.bad) for each in told.changes] == [("jaxlib", "0.10.1", "0.10.2")]
     assert (told.blame, told.pairs) == ("jaxlib", ())
+
+
+def test_candidates_of_a_folder_are_among_the_releases(bisect, tmp_path):
+    for version, day in (("0.13.0rc0", "2026-11-10"), ("0.13.0rc1", "2026-11-17")):
+        make_wheel(tmp_path, "jaxlib", version, stamps=(day,))
+        make_wheel(tmp_path, "jax", version, stamps=(day,), needs=f"jaxlib>=0.12.0,<={version}")
+    bad = {"0.13.0rc0": CRASH, "0.13.0rc1": CRASH}
+    told = found(bisect(FakeReplay(among(bad)), "--reader", "0.13.0rc1", "--wheels", str(tmp_path), "--json"))
+    assert edge(told) == ("0.12.0.1", "0.13.0rc0")
+    assert [(each.name, each.good, each.bad) for each in told.changes][:1] == [("jax", "0.12.0.1", "0.13.0rc0")]
+    assert told.first_bad
+    assert str(told.first_bad.built) == "2026-11-10"
 
 
 def test_nightlies_of_an_index_are_searched_around_the_edge_alone(bisect, tmp_path):

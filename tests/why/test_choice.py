@@ -128,8 +128,9 @@ def test_a_result_gives_the_mode_unless_another_one_is_named(tmp_path, monkeypat
 
 def test_several_cells_are_listed(project):
     assert "Expected one cell, found 2: " in refusal(case=CASE, reader="0.10.2")
-    stored(failing(), failing("0.11.0"), result(reader="0.11.1"))
+    judged = stored(failing(), failing("0.11.0"), result(reader="0.11.1"))
     told = refusal()
+    assert told.endswith(f"All have one cause: {judged[0].cause} names its example.")
     assert f"{CELL}: crash; {CASE}/0.9.2-cpu in 0.11.0-jax0.11.0 on cpu: crash. Name one" in told
     assert "0.11.1" not in told, "it works"
 

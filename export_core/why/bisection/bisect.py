@@ -12,11 +12,11 @@ from export_core.environments.environment import ReaderEnvironments
 from export_core.judge.result import reader_of, writer_of
 from export_core.releases import Release
 from export_core.releases.nightlies import with_nightlies_of
-from export_core.why.bisection.bisected import FOUND, NO_ANSWER, Bisection, Tried
+from export_core.why.bisection.bisected import FOUND, NO_ANSWER, Bisection, TriedRelease
 from export_core.why.bisection.blame import ReplayPair, blamed, mixed_pairs
-from export_core.why.bisection.changes import Commits, changes_between, commits_between
+from export_core.why.bisection.changes import CommitsLink, changes_between, commits_between
 from export_core.why.bisection.ends import NoEdge, between, ends
-from export_core.why.bisection.likeness import By, Likeness, Measure
+from export_core.why.bisection.likeness import BisectBy, Likeness, Measure
 from export_core.why.bisection.search import Edge, edge_in, find_edge
 from export_core.why.bisection.trials import Replay, Trials
 from export_core.why.choice import Choice
@@ -101,7 +101,7 @@ def _of(choice: Choice, measure: Measure) -> Bisection:
         as_of=choice.plan.as_of,
         exit_code=NO_ANSWER,
         message="",
-        figure=measure.figure if measure.by is By.COST else "",
+        figure=measure.figure if measure.by is BisectBy.COST else "",
     )
 
 
@@ -112,11 +112,11 @@ def _edge(row: Sequence[Release], trials: Trials, like: Likeness, *, every: bool
     return find_edge(len(row), lambda place: like.is_bad(trials[row[place]]))
 
 
-def _tried(trials: Trials, measure: Measure, like: Likeness | None) -> tuple[Tried, ...]:
+def _tried(trials: Trials, measure: Measure, like: Likeness | None) -> tuple[TriedRelease, ...]:
     """The releases that were run, by build date."""
     results = sorted(trials.results.values(), key=lambda result: result.reader.date_order)
     return tuple(
-        Tried(
+        TriedRelease(
             *(result.reader, result.stage, result.verdict, result.message),
             label=measure.label(result),
             size=measure.size(result),
@@ -126,7 +126,7 @@ def _tried(trials: Trials, measure: Measure, like: Likeness | None) -> tuple[Tri
     )
 
 
-def _commits(choice: Choice, good: Release, bad: Release, trials: Trials) -> tuple[Commits, ...]:
+def _commits(choice: Choice, good: Release, bad: Release, trials: Trials) -> tuple[CommitsLink, ...]:
     options = trials.options
     environments = ReaderEnvironments(options.calendar, options.sources, packages=options.policy.reader_packages)
 

@@ -10,10 +10,10 @@ from export_core.judge.result import ReaderOf, release_name
 from export_core.matrix.cell import WORKS
 from export_core.phrases import plural
 from export_core.report.terminal.paragraphs import wrapped
-from export_core.why.bisection.bisected import FOUND, NOT_REPRODUCED, Bisection, Tried
+from export_core.why.bisection.bisected import FOUND, NOT_REPRODUCED, Bisection, TriedRelease
 from export_core.why.bisection.blame import BOTH, EITHER, JAX, JAXLIB
-from export_core.why.bisection.changes import Change
-from export_core.why.bisection.likeness import By
+from export_core.why.bisection.changes import ChangedPart
+from export_core.why.bisection.likeness import BisectBy
 
 _LABEL = 10
 _ANSWERS = {True: "fails alike", False: "does not fail like that", None: "no answer"}
@@ -53,11 +53,12 @@ def _runs(found: Bisection) -> Iterator[str]:
         yield f"  {releases:<{widths[0]}}  {days:<{widths[1]}}  {text}"
 
 
-def _row(found: Bisection, run: Sequence[Tried]) -> tuple[str, str, str]:
+def _row(found: Bisection, run: Sequence[TriedRelease]) -> tuple[str, str, str]:
     first, last = run[0], run[-1]
     names = [each.reader.jaxlib for each in run]
-    releases = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]} ({len(names)})"
-    days = " to ".join(dict.fromkeys(str(each.reader.built) for each in (first, last)))
+    releases = ", ".join(names) if len(names) < 3 else f"{names[0]} to {names[-1]} ({len(names)})"
+    separator = " to " if len(names) > 2 else ", "
+    days = separator.join(dict.fromkeys(str(each.reader.built) for each in (first, last)))
     text = str(first.verdict)
     if first.label != text:
         message = "".join(f": {line}" for line in first.message.strip().splitlines()[:1])
@@ -70,7 +71,7 @@ def _row(found: Bisection, run: Sequence[Tried]) -> tuple[str, str, str]:
 
 
 def _size(found: Bisection, size: float) -> str:
-    return f"{size:,.0f}" if found.by is By.COST else f"{size:.3g}"
+    return f"{size:,.0f}" if found.by is BisectBy.COST else f"{size:.3g}"
 
 
 def _answer(found: Bisection) -> Iterator[tuple[str, str]]:
@@ -89,7 +90,7 @@ def _answer(found: Bisection) -> Iterator[tuple[str, str]]:
         for each in found.commits:
             yield "commits", f"{each.name}: {each.link}"
     if found.message:
-        yield "note", f"{found.message}."
+        yield "note", f"{found.message.removesuffix('.')}."
     if found.first_bad and len(found.tried) < found.releases:
         yield (
             "note",
@@ -113,7 +114,7 @@ def _began(found: Bisection) -> bool:
     return found.last_good.date_order < found.first_bad.date_order
 
 
-def _from_to(found: Bisection, change: Change) -> str:
+def _from_to(found: Bisection, change: ChangedPart) -> str:
     versions = (change.good, change.bad) if _began(found) else (change.bad, change.good)
     return " → ".join(version or "?" for version in versions)
 

@@ -9,8 +9,8 @@ import msgspec
 from export_core.environments.placement import Mode
 from export_core.judge.result import ReaderOf, WriterOf
 from export_core.matrix import Verdict
-from export_core.why.bisection.changes import Change, Commits
-from export_core.why.bisection.likeness import By
+from export_core.why.bisection.changes import ChangedPart, CommitsLink
+from export_core.why.bisection.likeness import BisectBy
 from export_core.why.bisection.search import Answer
 from export_core.worker.protocol import Stage
 
@@ -18,7 +18,7 @@ FOUND, NOT_REPRODUCED, NO_ANSWER = 0, 1, 3
 """Exit codes; 2 is bad input."""
 
 
-class Tried(msgspec.Struct, frozen=True):
+class TriedRelease(msgspec.Struct, frozen=True):
     """A release in which the cell was run."""
 
     reader: ReaderOf
@@ -37,7 +37,7 @@ class Tried(msgspec.Struct, frozen=True):
     """Whether it is like the reader that was asked about; null where it says nothing."""
 
 
-class Pair(msgspec.Struct, frozen=True):
+class MixedPair(msgspec.Struct, frozen=True):
     """A jax on a jaxlib that it was not released for."""
 
     jax: str
@@ -65,7 +65,7 @@ class Bisection(msgspec.Struct, frozen=True):
     """The platform of the cells."""
     mode: Mode
     """run; or compile, where only that was done."""
-    by: By
+    by: BisectBy
     """By what results are alike."""
     as_of: datetime.date
     """The day: later releases are ignored."""
@@ -79,17 +79,17 @@ class Bisection(msgspec.Struct, frozen=True):
     """The size above which a release is bad, where it was bisected by numbers or cost."""
     releases: int = 0
     """How many releases there are between the two ends, with them."""
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[TriedRelease, ...] = ()
     """The releases in which the cell was run, by build date."""
     last_good: ReaderOf | None = None
     """The last release on the good side of the edge."""
     first_bad: ReaderOf | None = None
     """The first release on the bad side of it. Where it is the older one, the failure ended with `last_good`."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ChangedPart, ...] = ()
     """What is not the same in these two."""
     blame: str = ""
     """Which of jax and jaxlib brings the failure: jax, jaxlib, either, both; empty where that is not known."""
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[MixedPair, ...] = ()
     """What the two mixed pairs say of that."""
-    commits: tuple[Commits, ...] = ()
+    commits: tuple[CommitsLink, ...] = ()
     """Links to the commits in between."""

@@ -11,8 +11,8 @@ from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.cell import WORKS
 from export_core.matrix.limits import ReplayOptions
 from export_core.releases import Release
-from export_core.why.bisection.bisected import Pair
-from export_core.why.bisection.likeness import By, Likeness
+from export_core.why.bisection.bisected import MixedPair
+from export_core.why.bisection.likeness import BisectBy, Likeness
 from export_core.why.bisection.search import Answer
 from export_core.why.bisection.trials import Trials, happened
 from export_core.why.choice import Choice
@@ -29,12 +29,12 @@ class ReplayPair(Protocol):
 
 def mixed_pairs(
     choice: Choice, good: Release, bad: Release, like: Likeness, trials: Trials, replay_pair: ReplayPair
-) -> tuple[Pair, ...]:
+) -> tuple[MixedPair, ...]:
     """What the pairs of two releases say; nothing where only one of jax and jaxlib differs."""
     if good.jax == bad.jax or good.jaxlib == bad.jaxlib:
         return ()
     # By the message also where the search went by the verdict: an error of the pair itself is an error too.
-    measure = replace(like.measure, by=By.MESSAGE) if like.measure.by is By.VERDICT else like.measure
+    measure = replace(like.measure, by=BisectBy.MESSAGE) if like.measure.by is BisectBy.VERDICT else like.measure
     like = replace(like, measure=measure, bad=trials[bad])
     good_label = measure.label(trials[good])
     pairs = []
@@ -46,11 +46,11 @@ def mixed_pairs(
             # A third way to fail is that of two parts that do not fit, unless the good release fails in this way.
             answer = False if measure.label(result) == good_label else None
         why = result.message if result.verdict is Verdict.NOT_RUN else happened(result)
-        pairs.append(Pair(jax_of.jax, jaxlib_of.jaxlib, answer, why))
+        pairs.append(MixedPair(jax_of.jax, jaxlib_of.jaxlib, answer, why))
     return tuple(pairs)
 
 
-def blamed(good: Release, bad: Release, pairs: Sequence[Pair]) -> str:
+def blamed(good: Release, bad: Release, pairs: Sequence[MixedPair]) -> str:
     """Which part brings the failure; empty where that is not known."""
     if good.jax == bad.jax or good.jaxlib == bad.jaxlib:
         return JAXLIB if good.jax == bad.jax else JAX

@@ -16,7 +16,7 @@ REPOSITORY = "https://github.com/jax-ml/jax"
 _COMMIT = re.compile(r"^_git_hash: .* = '([0-9a-f]{40})'$", re.MULTILINE)
 
 
-class Change(msgspec.Struct, frozen=True):
+class ChangedPart(msgspec.Struct, frozen=True):
     """A part of a release that is not the same in two of them."""
 
     name: str
@@ -27,7 +27,7 @@ class Change(msgspec.Struct, frozen=True):
     """Its version in the first bad release."""
 
 
-class Commits(msgspec.Struct, frozen=True):
+class CommitsLink(msgspec.Struct, frozen=True):
     """Where to read what changed."""
 
     name: str
@@ -40,17 +40,17 @@ Installed = Callable[[Release], Path | None]
 """The folder of the environment of a release, if it is built here."""
 
 
-def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[Change, ...]:
+def changes_between(good: Release, bad: Release, calendar: Calendar) -> tuple[ChangedPart, ...]:
     """The parts that are not the same. `good` may be the younger of both."""
     parts = (
         ("jax", good.jax, bad.jax),
         ("jaxlib", good.jaxlib, bad.jaxlib),
         ("StableHLO", _stablehlo(good, calendar), _stablehlo(bad, calendar)),
     )
-    return tuple(Change(*part) for part in parts if part[1] != part[2])
+    return tuple(ChangedPart(*part) for part in parts if part[1] != part[2])
 
 
-def commits_between(good: Release, bad: Release, installed: Installed) -> tuple[Commits, ...]:
+def commits_between(good: Release, bad: Release, installed: Installed) -> tuple[CommitsLink, ...]:
     """Links to the commits from the older release to the younger one.
 
     Tags name the commits of releases; a jaxlib says itself from which commit of the same repository it was built, and
@@ -78,8 +78,8 @@ def _comparison(older: str, younger: str) -> str:
     return f"{REPOSITORY}/compare/{older}...{younger}" if older and younger and older != younger else ""
 
 
-def _links(names: Mapping[str, Sequence[str]]) -> tuple[Commits, ...]:
-    return tuple(Commits(" and ".join(parts), link) for link, parts in names.items() if link)
+def _links(names: Mapping[str, Sequence[str]]) -> tuple[CommitsLink, ...]:
+    return tuple(CommitsLink(" and ".join(parts), link) for link, parts in names.items() if link)
 
 
 def _stablehlo(release: Release, calendar: Calendar) -> str:

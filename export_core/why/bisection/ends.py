@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from export_core.judge import Result
 from export_core.matrix import Verdict
 from export_core.matrix.cell import WORKS
 from export_core.matrix.selection import release_named
 from export_core.releases import Calendar, Release, ReleaseError
-from export_core.releases.calendar import date_in_version, version_key
+from export_core.releases.calendar import version_key
 from export_core.why.bisection.bisected import NO_ANSWER, NOT_REPRODUCED
-from export_core.why.bisection.likeness import By, Likeness, Measure, known_size, likeness
+from export_core.why.bisection.likeness import Likeness, Measure, known_size, likeness
 from export_core.why.bisection.trials import Trials, happened
 from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
@@ -35,20 +36,19 @@ def ends(choice: Choice, good: str, measure: Measure, trials: Trials) -> tuple[R
     wanted = [release_named(good, trials.options.calendar)] if good else list(_candidates(choice, measure))
     trials.run([reader, *wanted[:1]])
     bad = trials[reader]
-    by_class = measure.by in (By.VERDICT, By.MESSAGE)
     if bad.verdict is Verdict.NOT_RUN:
         raise NoEdge(NO_ANSWER, f"jaxlib {reader.jaxlib} could not be run: {bad.message}")
-    if by_class and bad.verdict in WORKS:
+    if not measure.is_size and bad.verdict in WORKS:
         then = f". The results say {happened(choice.result)}" if choice.result else ""
         raise NoEdge(NOT_REPRODUCED, f"it does not fail here in jaxlib {reader.jaxlib}: {bad.verdict}{then}")
-    if not by_class:
+    if measure.is_size:
         known_size(measure, bad)
     for candidate in wanted:
         result = trials[candidate]
         if result.verdict is Verdict.NOT_RUN or not (good or _is_good(result, measure)):
             continue
         like = likeness(measure, bad, result)
-        if by_class and like.is_bad(result):
+        if not measure.is_size and like.is_bad(result):
             raise WhyError(f"--good {good}: it fails there as in {reader.jaxlib}: {happened(result)}. Name another.")
         if like.is_bad(result) or not like.is_bad(bad):
             raise NoEdge(NOT_REPRODUCED, _alike(like, result, bad))
@@ -69,8 +69,12 @@ def between(first: Release, second: Release, calendar: Calendar) -> list[Release
 
 
 def _release(jaxlib: str, calendar: Calendar) -> Release:
-    # A jax that goes with the nightly of one day goes with those of others too, by its number.
-    return calendar.pair(jaxlib, jaxlib) if date_in_version(jaxlib) else calendar.release(jaxlib)
+    """A jaxlib with the jax that was published with it."""
+    # By its number, a candidate or a nightly of jax goes with other jaxlibs too: it would hide what jax changed.
+    if version_key(jaxlib).is_prerelease:
+        return calendar.pair(jaxlib, jaxlib) if jaxlib in calendar.jax else calendar.release(jaxlib)
+    final = {version: jax for version, jax in calendar.jax.items() if not version_key(version).is_prerelease}
+    return replace(calendar, jax=final).release(jaxlib)
 
 
 def _candidates(choice: Choice, measure: Measure) -> Iterator[Release]:
@@ -96,7 +100,7 @@ def _names(choice: Choice, measure: Measure) -> Iterator[str]:
         is_beyond = (result.reader.built < built) != (writer.built < built)
         return is_beyond, abs((result.reader.built - built).days)
 
-    if measure.by in (By.VERDICT, By.MESSAGE):
+    if not measure.is_size:
         works = [result for result in choice.stored if result.verdict in WORKS]
         yield from (f"{near.reader.jaxlib}-jax{near.reader.jax}" for near in sorted(works, key=distance))
     yield f"{writer.jaxlib}-jax{writer.jax}"
@@ -104,7 +108,7 @@ def _names(choice: Choice, measure: Measure) -> Iterator[str]:
 
 
 def _is_good(result: Result, measure: Measure) -> bool:
-    return result.verdict in WORKS if measure.by in (By.VERDICT, By.MESSAGE) else measure.size(result) is not None
+    return measure.size(result) is not None if measure.is_size else result.verdict in WORKS
 
 
 def _alike(like: Likeness, good: Result, bad: Result) -> str:

@@ -11,6 +11,7 @@ from export_core.judge.causes import message_class
 from export_core.judge.cost import cost_of
 from export_core.matrix import Verdict
 from export_core.matrix.cell import WORKS
+from export_core.phrases import signal_name
 from export_core.why.bisection.search import Answer
 from export_core.why.errors import WhyError
 
@@ -20,7 +21,7 @@ COMPARED = (Verdict.PASS, Verdict.CONVERTED, Verdict.NUMERICS)
 """The verdicts of cells whose outputs were compared."""
 
 
-class By(StrEnum):
+class BisectBy(StrEnum):
     """By what results are alike."""
 
     VERDICT = "verdict"
@@ -41,15 +42,20 @@ class Measure:
     both ends, or `FACTOR`.
     """
 
-    by: By = By.MESSAGE
+    by: BisectBy = BisectBy.MESSAGE
     figure: str = "temp_bytes"
     least: float | None = None
 
+    @property
+    def is_size(self) -> bool:
+        """Whether results are compared by a size, and not by what happened."""
+        return self.by in (BisectBy.NUMBERS, BisectBy.COST)
+
     def size(self, result: Result) -> float | None:
         """What is measured of a result; None where it has no such figure, or nothing is measured."""
-        if self.by is By.COST:
+        if self.by is BisectBy.COST:
             return cost_of(result, self.figure)
-        if self.by is not By.NUMBERS or result.verdict not in COMPARED:
+        if self.by is not BisectBy.NUMBERS or result.verdict not in COMPARED:
             return None
         # A result has no number that JSON has not: infinity, and an error where there must be none.
         error = result.max_noise_error
@@ -57,10 +63,13 @@ class Measure:
 
     def label(self, result: Result) -> str:
         """The class of a result in words, the same for results that are alike by verdict and message."""
-        if result.verdict in WORKS or self.by is By.VERDICT:
+        if result.verdict in WORKS or self.by is BisectBy.VERDICT:
             return str(result.verdict)
+        signal = signal_name(result.signal) if result.signal else ""
         message = "" if result.verdict is Verdict.NUMERICS else message_class(result.message)
-        return f"{result.verdict} in stage {result.stage}{f': {message}' if message else ''}"
+        # Most messages of a crash name the signal, and those of another limit do not.
+        parts = [message, signal if signal not in result.message else ""]
+        return ": ".join(filter(None, (f"{result.verdict} in stage {result.stage}", *parts)))
 
 
 @dataclass(frozen=True)
@@ -83,10 +92,10 @@ class Likeness:
 
 def likeness(measure: Measure, bad: Result, good: Result) -> Likeness:
     """What tells the bad result from the good one. Raises `WhyError` where one of both has no such figure."""
-    if measure.by in (By.VERDICT, By.MESSAGE):
+    if not measure.is_size:
         return Likeness(measure, bad)
     sizes = [known_size(measure, result) for result in (good, bad)]
-    if measure.by is By.COST:
+    if measure.by is BisectBy.COST:
         threshold = sizes[0] * (FACTOR if measure.least is None else measure.least)
     else:
         middle = sum(sizes) / 2 if math.isfinite(sizes[1]) else 2 * sizes[0] + 1
@@ -103,7 +112,7 @@ def known_size(measure: Measure, result: Result) -> float:
 
 def _no_size(measure: Measure, result: Result) -> str:
     where = f"{result.golden} in jaxlib {result.reader.jaxlib} on {result.platform}"
-    if measure.by is By.COST:
+    if measure.by is BisectBy.COST:
         return f"--by cost: {where} ended in {result.verdict} and says no {measure.figure}. Name another --figure."
     if result.verdict not in COMPARED:
         return f"--by numbers: {where} ended in {result.verdict}, and gave no numbers. Bisect it by message."

@@ -73,7 +73,8 @@ def _show(reduced: Reduced, output: Path) -> None:
         f"{last.seconds:g} s"
     )
     counts = Counter(reduced.program.names)
-    echo("  " + ", ".join(f"{name} × {count}" if count > 1 else name for name, count in counts.items()))
+    names = [f"{name} × {count}" if count > 1 else name for name, count in counts.items()]
+    echo(f"  {', '.join(names) or 'none is left: not the module fails, but what is around it'}")
     if reduction.units:
         echo(
             f"its outputs and those of jaxlib {reduction.second} are {reduction.units:.3g} units in the last place of "

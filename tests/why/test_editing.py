@@ -168,8 +168,8 @@ def test_text_that_is_not_utf8_is_kept(edited):
       }
     """
     summary, changed = edited(text, ("end", 1))
-    assert summary.names == ("stablehlo.custom_call",)
-    assert "\\xffb" in summary.results[0].text
+    assert summary.names == ("stablehlo.custom_call @a\\xffb",)
+    assert summary.results[0].text == f"{summary.names[0]} : (tensor<2xf32>) -> (tensor<2xf32>)"
     assert '"\\FE\\00\\FF"' in changed
 
 

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxlib.mlir import ir
-from program_parts import Program, RefusedError, attributes, text_of  # type: ignore[import-not-found]  # beside this file
+from program_parts import Program, RefusedError, attributes, name_of  # type: ignore[import-not-found]  # beside this file
 
 Edit = list[Any]
 
@@ -214,15 +214,8 @@ def _type(value: Any) -> list[Any] | None:
 def _source(number: int, place: int, value: Any) -> dict[str, Any]:
     operation = value.owner
     taken, given = (", ".join(str(one.type) for one in side) for side in (operation.operands, operation.results))
-    text = f"{operation.name}{_target(operation)} : ({taken}) -> ({given})"
+    text = f"{name_of(operation)} : ({taken}) -> ({given})"
     return {"operation": number, "result": place, "type": _type(value), "text": text[:LONGEST_TEXT]}
-
-
-def _target(operation: Any) -> str:
-    """Which custom call it is, for one that is a custom call."""
-    if operation.name != "stablehlo.custom_call":
-        return ""
-    return f" @{text_of(operation.attributes['call_target_name'])}"
 
 
 def _same_typed(operation: Any, result: Any) -> Any:

@@ -9,7 +9,7 @@ from jaxlib.mlir import ir
 ALIAS = "tf.aliasing_output"
 """Of an argument of main: the number of the result that gets its memory."""
 
-_UNCOUNTED = ("func.func", "func.return", "stablehlo.return")
+_UNCOUNTED = ("func.func", "func.return", "stablehlo.return", "sdy.mesh", "sdy.return")
 
 Source = dict[str, Any]
 """What an argument or result of the changed main is: see program.py."""
@@ -68,7 +68,7 @@ class Program:
     def signature(self) -> dict[str, Any]:
         """How many operations there are and what main takes and returns."""
         operations = self.operations()
-        counted = [one.name for one in operations if one.name not in _UNCOUNTED]
+        counted = [name_of(one) for one in operations if one.name not in _UNCOUNTED]
         return {"operations": len(counted), "names": counted, "arguments": self.sources, "results": self.given}
 
     def add_argument(self, value: Any, source: Source) -> None:
@@ -191,6 +191,14 @@ def has_effects(operation: Any) -> bool:
 def attributes(operation: Any) -> dict[str, Any]:
     """The attributes of an operation by name."""
     return {named.name: named.attr for named in map(operation.attributes.__getitem__, range(len(operation.attributes)))}
+
+
+def name_of(operation: Any) -> str:
+    """What an operation is called; a custom call with its target."""
+    name: str = operation.name
+    if name != "stablehlo.custom_call":
+        return name
+    return f"{name} @{text_of(operation.attributes['call_target_name'])}"
 
 
 def text_of(attribute: Any) -> str:

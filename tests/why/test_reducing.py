@@ -15,7 +15,7 @@ from making import manifest, write_golden
 
 from export_core.artifact import read_bytes
 from export_core.environments.environment import this_interpreter
-from export_core.goldens import Golden, GoldenStore, Leaf, Options, Writer
+from export_core.goldens import Check, Golden, GoldenStore, Leaf, Options, Writer
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest_file import load_manifest
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
@@ -45,14 +45,23 @@ def loses_digits(x):
 
 @pytest.fixture
 def golden_of(tmp_path, here) -> Callable[..., Golden]:
-    def golden_of(function: Callable[..., Any], *args: Any, outputs: Sequence[Leaf] | None = None) -> Golden:
+    def golden_of(
+        function: Callable[..., Any], *args: Any, outputs: Sequence[Leaf] | None = None, vjp_inputs: Sequence[Any] = ()
+    ) -> Golden:
         unchecked = [jax.export.DisabledSafetyCheck.custom_call(TARGET)]
-        data = bytes(jax.export.export(jax.jit(function), disabled_checks=unchecked)(*args).serialize())
+        exported = jax.export.export(jax.jit(function), disabled_checks=unchecked)(*args)
         inputs = [leaf_of(array) for array in args]
-        content = {ARTIFACT: data, INPUTS: to_npz(inputs), OUTPUTS: to_npz(outputs or inputs)}
+        content = {INPUTS: to_npz(inputs), OUTPUTS: to_npz(outputs or inputs)}
+        content[ARTIFACT] = bytes(exported.serialize(vjp_order=1 if vjp_inputs else 0))
+        checks: tuple[Check, ...] = ()
+        if vjp_inputs:
+            content["vjp1.inputs.npz"] = to_npz(map(leaf_of, vjp_inputs))
+            content["vjp1.outputs.npz"] = to_npz(inputs)
+            checks = (Check("vjp1", vjp=1, inputs="vjp1.inputs.npz", outputs="vjp1.outputs.npz"),)
         made = manifest(
             writer=Writer(jax=here.jax, jaxlib=here.jaxlib, built=here.built, python="3.12.0", platform="cpu"),
-            options=Options(platforms=("cpu",), allow={TARGET: "it is what fails"}),
+            options=Options(platforms=("cpu",), allow={TARGET: "it is what fails"}, vjp_order=len(checks)),
+            checks=checks,
         )
         return write_golden(GoldenStore(tmp_path / "golden"), made, content)
 
@@ -107,6 +116,26 @@ def test_what_is_left_is_the_call_alone_also_after_an_interruption(golden_of, re
     assert [call.target for call in read_bytes(artifact).custom_calls] == [TARGET]
     with pytest.raises(Exception, match=TARGET):
         jax.jit(jax.export.deserialize(bytearray(artifact)).call)(argument.numpy())
+
+
+@jax.custom_vjp
+def fails_backwards(x):
+    return x * 2
+
+
+fails_backwards.defvjp(
+    lambda x: (x * 2, None),
+    lambda _, cotangent: (jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct((2,), np.float32))(cotangent),),
+)
+
+
+def test_a_derivative_that_fails_is_a_program_of_its_own(golden_of, reduced):
+    x = np.ones(2, np.float32)
+    golden = golden_of(fails_backwards, x, outputs=[leaf_of(x * 2)], vjp_inputs=[x, x])
+    done = reduced(golden)
+    assert done.reduction.call == "vjp1"
+    assert done.program.names == (f"stablehlo.custom_call @{TARGET}",)
+    assert done.program.envelope.vjp is None
 
 
 def test_what_works_here_is_not_reduced(golden_of, reduced, tmp_path):

@@ -9,20 +9,20 @@ from export_core.goldens import Leaf
 from export_core.tolerances import FLOATS
 from export_core.why.reduction.editor import ModuleEditor
 from export_core.why.reduction.failure import divergence
-from export_core.why.reduction.passes import traced_program
+from export_core.why.reduction.passes import edited_program, traced_program
 from export_core.why.reduction.reduced_program import ReducedProgram
 from export_core.why.reduction.trial import Reader
 
 
 class DivergingOperation(msgspec.Struct, frozen=True):
-    """An operation of main whose outputs differ, though those of all operations before it are equal."""
+    """An operation whose outputs differ, though those of all operations before it are equal."""
 
     operation: str
     """Its name, with the types of its operands and results."""
     place: int
-    """Which of the values of main it computes, from 1."""
+    """Which of the values that are computed outside of regions it gives, from 1."""
     values: int
-    """How many values main computes."""
+    """How many such values there are."""
     ulp: int | None
     """The largest difference in units in the last place; null for values that are no floats."""
 
@@ -30,12 +30,14 @@ class DivergingOperation(msgspec.Struct, frozen=True):
 def first_diverging(
     program: ReducedProgram, editor: ModuleEditor, failing: Reader, second: Reader
 ) -> DivergingOperation | None:
-    """The first operation of main whose outputs differ; None where no value does, or the readers do not run it so.
+    """The first operation whose outputs differ, in main and what it calls.
+
+    None where no value does, or the readers do not run the program that returns all of them.
 
     Every value is a result of the program that is run, which keeps XLA from computing some of them together: a
     difference that comes from that alone is not seen.
     """
-    traced = traced_program(program, editor)
+    traced = traced_program(edited_program(program, editor, [("inline",)], {}) or program, editor)
     if traced is None:
         return None
     everything, sources = traced

@@ -113,7 +113,7 @@ class Passes:
 
         def programs() -> Iterator[ReducedProgram | None]:
             for edits in candidates:
-                made.append(self._edited(base, edits, values))
+                made.append(edited_program(base, self.editor, edits, values))
                 yield made[-1]
 
         place = self.oracle.first(programs())
@@ -121,20 +121,6 @@ class Passes:
             self.program = program
             self.keep(program, kind)
         return place
-
-    def _edited(self, base: ReducedProgram, edits: tuple[Edit, ...], values: Values) -> ReducedProgram | None:
-        """The program after these edits; None where there is none."""
-        summary, code, text = self.editor.edited(base.module, edits)
-        if summary.refused:
-            return None
-        if edits and edits[0][0] == "size":
-            _, size, to = edits[0]
-            assert isinstance(size, int)
-            assert isinstance(to, int)
-            return base.with_size(summary, code, text, size, to)
-        if any(source.was is None and (source.operation, source.result) not in values for source in summary.arguments):
-            return None
-        return base.edited(summary, code, text, values)
 
     def _values(self) -> Values:
         """What every operation of main gives in the second reader; made values where nobody can say it."""
@@ -177,6 +163,23 @@ class Passes:
             self.program = programs[place]
             self.keep(self.program, "input")
         return place
+
+
+def edited_program(
+    program: ReducedProgram, editor: ModuleEditor, edits: Sequence[Edit], values: Values
+) -> ReducedProgram | None:
+    """The program after these edits; None where there is none. `values` are those that may become arguments."""
+    summary, code, text = editor.edited(program.module, edits)
+    if summary.refused:
+        return None
+    if edits and edits[0][0] == "size":
+        _, size, to = edits[0]
+        assert isinstance(size, int)
+        assert isinstance(to, int)
+        return program.with_size(summary, code, text, size, to)
+    if any(source.was is None and (source.operation, source.result) not in values for source in summary.arguments):
+        return None
+    return program.edited(summary, code, text, values)
 
 
 def traced_program(program: ReducedProgram, editor: ModuleEditor) -> tuple[ReducedProgram, tuple[Source, ...]] | None:

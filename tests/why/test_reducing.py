@@ -57,10 +57,16 @@ def golden_of(tmp_path, here) -> Callable[..., Golden]:
         if vjp_inputs:
             content["vjp1.inputs.npz"] = to_npz(map(leaf_of, vjp_inputs))
             content["vjp1.outputs.npz"] = to_npz(inputs)
+            content["some_nodes.register.py"] = b"nodes = 1\n"
             checks = (Check("vjp1", vjp=1, inputs="vjp1.inputs.npz", outputs="vjp1.outputs.npz"),)
         made = manifest(
             writer=Writer(jax=here.jax, jaxlib=here.jaxlib, built=here.built, python="3.12.0", platform="cpu"),
-            options=Options(platforms=("cpu",), allow={TARGET: "it is what fails"}, vjp_order=len(checks)),
+            options=Options(
+                platforms=("cpu",),
+                allow={TARGET: "it is what fails"},
+                vjp_order=len(checks),
+                register=("some_nodes",) if checks else (),
+            ),
             checks=checks,
         )
         return write_golden(GoldenStore(tmp_path / "golden"), made, content)
@@ -129,13 +135,15 @@ fails_backwards.defvjp(
 )
 
 
-def test_a_derivative_that_fails_is_a_program_of_its_own(golden_of, reduced):
+def test_a_derivative_that_fails_is_a_program_of_its_own(golden_of, reduced, tmp_path):
+    """It has flat arguments, and needs no module that registers nodes."""
     x = np.ones(2, np.float32)
     golden = golden_of(fails_backwards, x, outputs=[leaf_of(x * 2)], vjp_inputs=[x, x])
     done = reduced(golden)
     assert done.reduction.call == "vjp1"
     assert done.program.names == (f"stablehlo.custom_call @{TARGET}",)
     assert done.program.envelope.vjp is None
+    assert not list((tmp_path / "reduced").glob("*.register.py"))
 
 
 def test_what_works_here_is_not_reduced(golden_of, reduced, tmp_path):

@@ -151,6 +151,8 @@ class _Run:
             raise WhyError(f"{golden.artifact}: its module cannot be changed: {summary.refused}")
         self.program = program.edited(summary, code, text, {})
         self.failure = Failure.of(outcome)
+        if golden.manifest.options.register:
+            self._leave_out_modules()
         wanted = self._divergence() if outcome.verdict is Verdict.NUMERICS else self._checked_failure()
         self.oracle = Oracle(self.failing, self.second, self.failure, wanted)
         if not self.oracle.fails_alike(self.program):
@@ -171,6 +173,22 @@ class _Run:
             units=wanted.units or None,
             first_diverging=first,
         )
+
+    def _leave_out_modules(self) -> None:
+        """Do without the modules that the golden registers, if it fails without them: they are for trees, mostly."""
+        golden = self.cell.golden
+        options = structs.replace(golden.manifest.options, register=())
+        without = replace(golden, manifest=structs.replace(golden.manifest, options=options))
+        readers = [reader for reader in (self.failing, self.second) if reader]
+        for reader in readers:
+            reader.cell = replace(reader.cell, golden=without)
+        failing, *others = (reader.run([self.program])[0] for reader in readers)
+        is_numerics = self.failure.verdict is Verdict.NUMERICS
+        if not (failing.works if is_numerics else Failure.of(failing.outcome) == self.failure) or not all(
+            tried.works for tried in others
+        ):
+            for reader in readers:
+                reader.cell = replace(reader.cell, golden=golden)
 
     def resume(self, reduction: Reduction, steps: list[Step], program: ReducedProgram) -> None:
         """Continue with the program of an earlier reduction of the same cell."""
@@ -223,7 +241,7 @@ class _Run:
         seconds = round(self.earlier_seconds + time.monotonic() - self.started, 1)
         tried = self.earlier_tried + self.oracle.tried
         self.steps.append(Step(done, program.operations, tried, seconds))
-        manifest = manifest_of(self.cell.golden.manifest, program)
+        manifest = manifest_of(self.failing.cell.golden.manifest, program)
         relative = self.oracle.wanted.relative
         if 0 < relative < 1:
             # A quarter of what is left at least, so that the reduced golden fails by its own tolerance.

@@ -45,6 +45,9 @@ JAX = {
     "export_core.conversion.rewriting.shardy",
     "export_core.conversion.rewriting.export_again",
     "export_core.why.reproduce",
+    "export_core.why.editing.program",
+    "export_core.why.editing.program_parts",
+    "export_core.why.editing.edits",
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
 

@@ -25,6 +25,7 @@ from export_core.cli.merge import merge
 from export_core.cli.output import accept_any_text, echo
 from export_core.cli.plan import plan
 from export_core.cli.policy import policy_group
+from export_core.cli.reduce import reduce
 from export_core.cli.releases import releases
 from export_core.cli.report import report
 from export_core.cli.trend import trend
@@ -33,7 +34,7 @@ from export_core.errors import PREFIX, ExportCompatError
 
 _COMMANDS = (
     *(inspect, audit, diff, convert, matrix, plan, merge, judge, policy_group, forecast, can_i_deploy),
-    *(report, badge, trend, explain, bisect),
+    *(report, badge, trend, explain, bisect, reduce),
     *(environments_group, backfill, goldens_group, releases),
 )
 

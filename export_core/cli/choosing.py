@@ -82,17 +82,22 @@ _OPTIONS = (
         show_default=True,
         help="Memory limit of one cell, in GiB; 0 is no limit.",
     ),
-    click.option(
-        "--cache/--no-cache",
-        default=True,
-        show_default=True,
-        help="Reuse the outcomes of earlier runs for cells whose whole content is the same.",
-    ),
+)
+_cache_option = click.option(
+    "--cache/--no-cache",
+    default=True,
+    show_default=True,
+    help="Reuse the outcomes of earlier runs for cells whose whole content is the same.",
 )
 
 
 def choosing_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that name one cell to a command, and pass it the `Choice` that they make."""
+    return _cache_option(choosing_uncached(command))
+
+
+def choosing_uncached(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for a command that takes no outcomes of earlier runs."""
 
     @functools.wraps(command)
     def with_choice(
@@ -117,7 +122,7 @@ def choosing_options(command: Callable[..., None]) -> Callable[..., None]:
             *(tuple(wheels), tuple(index), tuple(target)),
         )
         limits = _limits(values.pop("jobs"), values.pop("timeout"), values.pop("memory"))
-        chosen: Choice = choose(asked, policy_of(policy_file), day_of(as_of), limits, cache=values.pop("cache"))
+        chosen: Choice = choose(asked, policy_of(policy_file), day_of(as_of), limits, cache=values.pop("cache", False))
         command(chosen, **values)
 
     decorated: Callable[..., None] = with_choice

@@ -73,6 +73,11 @@ EXAMPLES = {
         "jaxexport bisect --case tests.test_model.test_attention --writer 0.9.2 --reader 0.11.0",
         "jaxexport bisect 'tests.test_model.test_attention/0.9.2-cpu in 0.11.0 on cpu' --good 0.10.2",
     ),
+    "reduce": (
+        "docs/how-to/reduce.md",
+        "jaxexport reduce --case tests.test_model.test_attention --reader 0.9.2 -o reduced",
+        "jaxexport reduce --results from-ci --goldens golden --reader 0.9.2 -o reduced",
+    ),
     "releases": ("docs/reference/policy.md", "jaxexport releases list"),
     "releases list": ("docs/reference/policy.md", "jaxexport releases list --as-of 2026-10-25"),
     "releases refresh": ("docs/reference/policy.md", "jaxexport releases refresh --measure"),

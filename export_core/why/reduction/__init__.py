@@ -1,0 +1,1 @@
+"""The smallest module that still fails in the same way."""

@@ -1,0 +1,117 @@
+"""The folder of a reduction: the program as a golden, its module as text, and the steps that led to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from export_core.artifact.errors import ArtifactError
+from export_core.goldens import Golden, GoldenError, Leaf
+from export_core.goldens.arrays import from_npz, to_npz
+from export_core.goldens.manifest_file import dump_manifest
+from export_core.goldens.staging import put_folder
+from export_core.goldens.store import ARTIFACT, INPUTS, MANIFEST, MODULE_TEXT, OUTPUTS, sha256
+from export_core.untrusted import decode_json, read_regular
+from export_core.why.errors import WhyError
+from export_core.why.reduction.diverging import DivergingOperation
+from export_core.why.reduction.reduced_program import ReducedProgram, read_program
+
+STEPS = "steps.jsonl"
+FORMAT = 1
+STARTED, FINISHED = "started", "finished"
+
+
+class Reduction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What was reduced: the first line of steps.jsonl."""
+
+    cell: str
+    """The name of the cell."""
+    call: str
+    """Which call of the golden fails: empty for the plain one."""
+    artifact: str
+    """The SHA-256 of the original artifact."""
+    failure: str
+    """How it fails."""
+    second: str
+    """The jaxlib that says what is right; empty for none."""
+    operations: int
+    """How many operations the original has."""
+    units: float | None = None
+    """How far the outputs of the two readers are apart, in units in the last place of the largest element."""
+    first_diverging: DivergingOperation | None = None
+    """The first operation whose outputs differ, where numbers do."""
+    format: int = FORMAT
+    """The version of this form."""
+
+
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A smaller program that still fails: a further line of steps.jsonl."""
+
+    done: str
+    """The pass that found it; `started` for the original, `finished` where no pass finds a smaller one."""
+    operations: int
+    """How many operations it has."""
+    tried: int
+    """How many cells were run until then."""
+    seconds: float
+    """How long that took."""
+
+
+class ReductionFolder:
+    """A folder that always holds the smallest program so far; replaced all or nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def check_is_free(self) -> None:
+        """Raise `WhyError` where something is there: it would be lost."""
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise WhyError(
+                f"{self.path}: expected no folder or an empty one, found something. Name another one with --output, or "
+                "continue a reduction that is in it with --resume."
+            )
+
+    def write(
+        self, program: ReducedProgram, golden: Golden, outputs: Sequence[Leaf] | None, lines: Sequence[msgspec.Struct]
+    ) -> None:
+        """Replace what is in the folder.
+
+        Args:
+            program: the smallest one.
+            golden: its golden; the manifest is without outputs, and its folder has the files beside the program's.
+            outputs: those of the second reader; None where there are none.
+            lines: those of steps.jsonl.
+        """
+        others = [name for name in golden.manifest.files if name not in (ARTIFACT, INPUTS)]
+        files = {ARTIFACT: program.artifact, INPUTS: program.arrays, MODULE_TEXT: program.text}
+        files |= {name: golden.content(name) for name in others}
+        files[STEPS] = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+        if outputs:
+            files[OUTPUTS] = to_npz(outputs)
+            hashes = {name: sha256(content) for name, content in files.items()}
+            options = structs.replace(golden.manifest.options, without_outputs="")
+            manifest = structs.replace(golden.manifest, options=options, files=hashes)
+            files[MANIFEST] = dump_manifest(manifest)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            put_folder(self.path, files)
+        except OSError as error:
+            raise WhyError(f"{self.path}: cannot write this folder: {error.strerror or error}.") from None
+
+    def read(self) -> tuple[Reduction, list[Step], ReducedProgram]:
+        """What an earlier reduction has left. Raises `WhyError` where there is none that can be read."""
+        try:
+            first, *others = read_regular(self.path / STEPS).splitlines()
+            reduction = decode_json(first, Reduction)
+            steps = [decode_json(line, Step) for line in others]
+            data, text = (read_regular(self.path / name) for name in (ARTIFACT, MODULE_TEXT))
+            program = read_program(data, str(self.path / ARTIFACT), from_npz(self.path / INPUTS), text)
+        except (OSError, ValueError, msgspec.MsgspecError, ArtifactError, GoldenError, WhyError) as error:
+            raise WhyError(
+                f"{self.path}: expected a reduction to continue, found none that can be read: {error}. "
+                "Leave out --resume and name an empty folder."
+            ) from None
+        return reduction, steps, program

@@ -1,0 +1,77 @@
+"""Delta debugging against brute force: what is left is interesting, and no smaller part of it is."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from export_core.why.reduction.ddmin import earliest, minimize
+
+ITEMS = 8
+SUBSETS = st.frozensets(st.integers(0, ITEMS - 1))
+
+
+def first_by(is_interesting: Callable[[frozenset[int]], bool], asked: list[tuple[int, ...]]):
+    """The first interesting subset, as a reducer asks for it."""
+
+    def first(subsets: Sequence[tuple[int, ...]]) -> int | None:
+        for place, subset in enumerate(subsets):
+            asked.append(subset)
+            if is_interesting(frozenset(subset)):
+                return place
+        return None
+
+    return first
+
+
+@given(st.lists(SUBSETS, min_size=1, max_size=3))
+def test_what_is_left_is_a_smallest_part_where_more_never_helps(needed):
+    def is_interesting(subset):
+        return any(part <= subset for part in needed)
+
+    asked: list[tuple[int, ...]] = []
+    left = minimize(range(ITEMS), first_by(is_interesting, asked))
+    assert is_interesting(frozenset(left))
+    smaller = (part for size in range(len(left)) for part in itertools.combinations(left, size))
+    assert not any(is_interesting(frozenset(part)) for part in smaller)
+    assert len(set(asked)) == len(asked)
+    assert list(left) == sorted(left)
+
+
+@given(st.sets(SUBSETS))
+def test_no_single_item_can_be_left_out_whatever_is_interesting(interesting):
+    interesting = {*interesting, frozenset(range(ITEMS))}
+    left = minimize(range(ITEMS), first_by(interesting.__contains__, []))
+    assert frozenset(left) in interesting
+    assert not any(frozenset(left) - {item} in interesting for item in left)
+
+
+def test_nothing_is_asked_of_nothing():
+    assert minimize((), first_by(lambda subset: False, [])) == ()
+
+
+def test_one_item_of_a_thousand_is_found_by_few_questions():
+    asked: list[tuple[int, ...]] = []
+    assert minimize(range(1000), first_by(lambda subset: 617 in subset, asked)) == (617,)
+    assert len(asked) <= 25
+
+
+@given(
+    st.integers(1, 200).flatmap(lambda count: st.tuples(st.just(count), st.integers(0, count - 1))), st.integers(1, 5)
+)
+def test_the_earliest_place_is_found_with_any_number_at_a_time(count_and_place, at_once):
+    count, wanted = count_and_place
+    asked: list[int] = []
+
+    def first(places: Sequence[int]) -> int | None:
+        assert list(places) == sorted(set(places))
+        assert len(places) <= at_once
+        assert count - 1 not in places
+        asked.extend(places)
+        return next((index for index, place in enumerate(places) if place >= wanted), None)
+
+    assert earliest(count, at_once, first) == wanted
+    assert len(set(asked)) == len(asked)

@@ -1,0 +1,180 @@
+"""The changes that a reduction tries on a module, by the text of the module before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from jax._src.interpreters import mlir
+from jaxlib import _jax
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from export_core.environments.environment import this_interpreter
+from export_core.why.reduction.editor import ModuleEditor, ModuleParts, ModuleSummary
+
+VERSION = stablehlo.get_current_version()
+BRANCH = """
+  func.func public @main(%arg0: tensor<4xf32> {tf.aliasing_output = 1 : i32}, %arg1: tensor<i32>)
+      -> (tensor<4xf32> {jax.result_info = "a"}, tensor<4xf32> {jax.result_info = "b"}) {
+    %0 = stablehlo.sine %arg0 : tensor<4xf32>
+    %1 = call @twice(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = "stablehlo.case"(%arg1) ({
+      %5 = stablehlo.exponential %1 : tensor<4xf32>
+      stablehlo.return %5 : tensor<4xf32>
+    }, {
+      stablehlo.return %0 : tensor<4xf32>
+    }) : (tensor<i32>) -> tensor<4xf32>
+    %3 = stablehlo.slice %2 [0:2] : (tensor<4xf32>) -> tensor<2xf32>
+    %4 = stablehlo.concatenate %3, %3, dim = 0 : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>
+    return %4, %2 : tensor<4xf32>, tensor<4xf32>
+  }
+  func.func private @twice(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+"""
+
+
+def parts_of(text: str) -> ModuleParts:
+    with mlir.make_ir_context():
+        module = ir.Module.parse("module {" + text + "}")
+        return ModuleParts(_jax.mlir.serialize_portable_artifact(module, VERSION), VERSION)
+
+
+@pytest.fixture(scope="module")
+def editor(here, tmp_path_factory) -> Iterator[ModuleEditor]:
+    with ModuleEditor(this_interpreter(here), tmp_path_factory.mktemp("editing")) as made:
+        yield made
+
+
+@pytest.fixture
+def edited(editor) -> Callable[..., tuple[ModuleSummary, str]]:
+    def edited(text: str, *edits: Any) -> tuple[ModuleSummary, str]:
+        summary, _, changed = editor.edited(parts_of(text), edits)
+        assert not summary.refused, summary.refused
+        return summary, changed.decode()
+
+    return edited
+
+
+def test_all_functions_are_inlined(edited):
+    summary, text = edited(BRANCH, ("inline",))
+    assert "call" not in text
+    assert "@twice" not in text
+    assert sorted(summary.names) == [
+        *("stablehlo.add", "stablehlo.case", "stablehlo.concatenate", "stablehlo.exponential"),
+        *("stablehlo.sine", "stablehlo.slice"),
+    ]
+
+
+def test_a_branch_takes_the_place_of_its_operation(editor, edited):
+    regions = editor.summary(parts_of(BRANCH)).edits["region"]
+    summary, text = edited(BRANCH, regions[0])
+    assert "stablehlo.case" not in text
+    assert "stablehlo.exponential" in text
+    assert [source.was for source in summary.arguments] == [0]
+    assert "stablehlo.exponential" not in edited(BRANCH, regions[1])[1]
+
+
+def test_main_ends_early_and_returns_what_was_used_behind(editor, edited):
+    end = editor.summary(parts_of(BRANCH)).edits["end"]
+    summary, text = edited(BRANCH, end[1])
+    assert summary.names == ("stablehlo.sine", "func.call", "stablehlo.add")
+    assert [source.type for source in summary.results] == [((4,), "f32")] * 2
+    assert summary.results[0].text == "stablehlo.sine : (tensor<4xf32>) -> (tensor<4xf32>)"
+    assert "tf.aliasing_output" not in text
+
+
+def test_values_become_arguments_and_what_computed_them_goes(editor, edited):
+    case = editor.summary(parts_of(BRANCH)).edits["value"][2]
+    summary, _ = edited(BRANCH, case)
+    assert summary.names == ("stablehlo.slice", "stablehlo.concatenate")
+    assert [(source.operation, source.type) for source in summary.arguments] == [(case[1], ((4,), "f32"))]
+
+
+def test_a_result_is_dropped_with_what_only_it_needs(edited):
+    summary, text = edited(BRANCH, ("result", 0))
+    assert [source.was for source in summary.results] == [1]
+    assert "concatenate" not in text
+    assert 'jax.result_info = "b"' in text
+    assert "tf.aliasing_output = 0 : i32" in text
+
+
+def test_operations_are_replaced_by_constants_and_operands(editor, edited):
+    edits = editor.summary(parts_of(BRANCH)).edits
+    summary, text = edited(BRANCH, *edits["constant"])
+    assert set(summary.names) == {"stablehlo.constant"}
+    assert "dense<1.000000e+00>" in text
+    summary, _ = edited(BRANCH, *edits["operand"])
+    assert "stablehlo.sine" not in summary.names
+    assert "stablehlo.exponential" not in summary.names
+
+
+SINES = """
+  func.func public @main(%arg0: tensor<4x3xf32>) -> tensor<3x4xf32> {
+    %0 = stablehlo.sine %arg0 : tensor<4x3xf32>
+    %1 = stablehlo.slice %0 [0:4, 0:3] : (tensor<4x3xf32>) -> tensor<4x3xf32>
+    %2 = stablehlo.transpose %1, dims = [1, 0] : (tensor<4x3xf32>) -> tensor<3x4xf32>
+    return %2 : tensor<3x4xf32>
+  }
+"""
+
+
+def test_a_size_changes_everywhere_or_nowhere(editor, edited):
+    assert ("size", 4, 2) in editor.summary(parts_of(SINES)).edits["size"]
+    _, text = edited(SINES, ("size", 4, 2))
+    assert "4" not in text
+    assert "slice %0 [0:2, 0:3]" in text
+    refused, code, _ = editor.edited(parts_of(BRANCH), [("size", 4, 1)])
+    assert refused.refused == "what has the size 4 cannot have the size 1"
+    assert code == b""
+
+
+LOOP = """
+  func.func public @main(%arg0: tensor<i32>, %arg1: tensor<2xf32>) -> tensor<2xf32> {
+    %0:2 = stablehlo.while(%i = %arg0, %x = %arg1) : tensor<i32>, tensor<2xf32>
+    cond {
+      %c = stablehlo.constant dense<3> : tensor<i32>
+      %1 = stablehlo.compare LT, %i, %c : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    } do {
+      %c = stablehlo.constant dense<1> : tensor<i32>
+      %1 = stablehlo.add %i, %c : tensor<i32>
+      %2 = stablehlo.tanh %x : tensor<2xf32>
+      stablehlo.return %1, %2 : tensor<i32>, tensor<2xf32>
+    }
+    return %0#1 : tensor<2xf32>
+  }
+"""
+
+
+def test_a_loop_runs_once_or_not_at_all(editor, edited):
+    edits = editor.summary(parts_of(LOOP)).edits
+    (body,) = edits["region"]
+    summary, _ = edited(LOOP, body)
+    assert summary.names == ("stablehlo.tanh",)
+    summary, _ = edited(LOOP, edits["operand"][0])
+    assert summary.names == ()
+
+
+def test_text_that_is_not_utf8_is_kept(edited):
+    text = """
+      func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+        %0 = stablehlo.custom_call @"a\\FFb"(%arg0) {backend_config = "\\FE\\00\\FF"} : (tensor<2xf32>) -> tensor<2xf32>
+        %1 = stablehlo.sine %0 : tensor<2xf32>
+        return %1 : tensor<2xf32>
+      }
+    """
+    summary, changed = edited(text, ("end", 1))
+    assert summary.names == ("stablehlo.custom_call @a\\xffb",)
+    assert summary.results[0].text == f"{summary.names[0]} : (tensor<2xf32>) -> (tensor<2xf32>)"
+    assert '"\\FE\\00\\FF"' in changed
+
+
+def test_the_process_is_started_anew_where_a_module_ends_it(editor, edited):
+    assert editor.summary(ModuleParts(b"no module", VERSION)).refused
+    editor._process.kill()
+    assert "died" in editor.summary(parts_of(LOOP)).refused
+    assert edited(LOOP)[0].operations == 6

@@ -1,0 +1,219 @@
+"""A reduction in the release that is installed, where an artifact calls a function that nobody has registered."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from making import manifest, write_golden
+
+from export_core.artifact import read_bytes
+from export_core.environments.environment import this_interpreter
+from export_core.goldens import Check, Golden, GoldenStore, Leaf, Options, Writer
+from export_core.goldens.arrays import from_npz, leaf_of, to_npz
+from export_core.goldens.manifest_file import load_manifest
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
+from export_core.matrix import Cell, Limits
+from export_core.matrix.limits import ReplayOptions
+from export_core.releases import load_calendar
+from export_core.why.errors import WhyError
+from export_core.why.reduction.failure import Divergence, divergence
+from export_core.why.reduction.record import STEPS, ReductionFolder
+from export_core.why.reduction.reduce import Environments, NotReproducedError, Reduced, reduce_cell
+
+TARGET = "nobody_has_registered_this"
+
+
+def uses_an_unknown_call(x, n):
+    y = jax.jit(lambda x: jnp.sin(x) * 2)(x)
+    call = jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct((2,), np.float32))
+    y = jax.lax.cond(n > 0, lambda y: call(y) + 1, lambda y: y - 1, y)
+    return {"a": jnp.cos(y) + x, "b": x - 1}
+
+
+def loses_digits(x):
+    y = jnp.sin(x) * 2
+    z = (y + 1e8) - 1e8
+    return jnp.tanh(z) + y, x * 3
+
+
+@pytest.fixture
+def golden_of(tmp_path, here) -> Callable[..., Golden]:
+    def golden_of(
+        function: Callable[..., Any], *args: Any, outputs: Sequence[Leaf] | None = None, vjp_inputs: Sequence[Any] = ()
+    ) -> Golden:
+        unchecked = [jax.export.DisabledSafetyCheck.custom_call(TARGET)]
+        exported = jax.export.export(jax.jit(function), disabled_checks=unchecked)(*args)
+        inputs = [leaf_of(array) for array in args]
+        content = {INPUTS: to_npz(inputs), OUTPUTS: to_npz(outputs or inputs)}
+        content[ARTIFACT] = bytes(exported.serialize(vjp_order=1 if vjp_inputs else 0))
+        checks: tuple[Check, ...] = ()
+        if vjp_inputs:
+            content["vjp1.inputs.npz"] = to_npz(map(leaf_of, vjp_inputs))
+            content["vjp1.outputs.npz"] = to_npz(inputs)
+            content["some_nodes.register.py"] = b"nodes = 1\n"
+            checks = (Check("vjp1", vjp=1, inputs="vjp1.inputs.npz", outputs="vjp1.outputs.npz"),)
+        made = manifest(
+            writer=Writer(jax=here.jax, jaxlib=here.jaxlib, built=here.built, python="3.12.0", platform="cpu"),
+            options=Options(
+                platforms=("cpu",),
+                allow={TARGET: "it is what fails"},
+                vjp_order=len(checks),
+                register=("some_nodes",) if checks else (),
+            ),
+            checks=checks,
+        )
+        return write_golden(GoldenStore(tmp_path / "golden"), made, content)
+
+    return golden_of
+
+
+@pytest.fixture
+def reduced(here, kept, forked_workers, tmp_path) -> Callable[..., Reduced]:
+    def reduced(golden: Golden, **options: Any) -> Reduced:
+        environment = this_interpreter(here)
+        return reduce_cell(
+            Cell(golden, here, "cpu"),
+            Environments(environment, None, environment),
+            ReplayOptions(load_calendar(), limits=Limits(jobs=2, timeout=60.0)),
+            ReductionFolder(tmp_path / "reduced"),
+            start=kept.start,
+            **options,
+        )
+
+    return reduced
+
+
+def test_what_is_left_is_the_call_alone_also_after_an_interruption(golden_of, reduced, tmp_path):
+    golden = golden_of(uses_an_unknown_call, np.arange(2, dtype=np.float32), np.int32(1))
+    seen: list[str] = []
+
+    def interrupt(text: str) -> None:
+        seen.append(text)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reduced(golden, notify=interrupt)
+    _, steps, _ = ReductionFolder(tmp_path / "reduced").read()
+    assert [step.done for step in steps][:2] == ["started", "inline"]
+    assert 1 < steps[-1].operations <= steps[0].operations + 1
+
+    with pytest.raises(WhyError, match="continue a reduction that is in it with --resume"):
+        reduced(golden)
+    done = reduced(golden, resume=True)
+    assert done.program.names == (f"stablehlo.custom_call @{TARGET}",)
+    assert done.steps[: len(steps)] == tuple(steps)
+    assert done.reduction.failure.startswith("error in stage")
+
+    folder = tmp_path / "reduced"
+    (argument,) = from_npz(folder / INPUTS)
+    assert str(argument) == "float32[1]"
+    assert TARGET.encode() in (folder / "module.mlir").read_bytes()
+    assert (folder / STEPS).read_bytes().count(b"\n") == 1 + len(done.steps)
+    assert not (folder / "golden.yaml").exists()  # nobody has said which outputs are right
+    artifact = (folder / ARTIFACT).read_bytes()
+    assert [call.target for call in read_bytes(artifact).custom_calls] == [TARGET]
+    with pytest.raises(Exception, match=TARGET):
+        jax.jit(jax.export.deserialize(bytearray(artifact)).call)(argument.numpy())
+
+
+@jax.custom_vjp
+def fails_backwards(x):
+    return x * 2
+
+
+fails_backwards.defvjp(
+    lambda x: (x * 2, None),
+    lambda _, cotangent: (jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct((2,), np.float32))(cotangent),),
+)
+
+
+def test_a_derivative_that_fails_is_a_program_of_its_own(golden_of, reduced, tmp_path):
+    """It has flat arguments, and needs no module that registers nodes."""
+    x = np.ones(2, np.float32)
+    golden = golden_of(fails_backwards, x, outputs=[leaf_of(x * 2)], vjp_inputs=[x, x])
+    done = reduced(golden)
+    assert done.reduction.call == "vjp1"
+    assert done.program.names == (f"stablehlo.custom_call @{TARGET}",)
+    assert done.program.envelope.vjp is None
+    assert not list((tmp_path / "reduced").glob("*.register.py"))
+
+
+def test_what_works_here_is_not_reduced(golden_of, reduced, tmp_path):
+    x = np.arange(4, dtype=np.float32)
+    golden = golden_of(lambda x: x + 1, x, outputs=[leaf_of(x + 1)])
+    with pytest.raises(NotReproducedError, match="works here: pass") as error:
+        reduced(golden)
+    assert error.value.exit_code == 3
+    assert not (tmp_path / "reduced").exists()
+
+
+def test_numbers_need_a_second_reader(golden_of, reduced):
+    x = np.arange(4, dtype=np.float32)
+    with pytest.raises(WhyError, match="name a release that gives other numbers with --good"):
+        reduced(golden_of(lambda x: x + 1, x, outputs=[leaf_of(x + 2)]))
+
+
+@pytest.mark.matrix  # two workers of their own
+def test_numbers_are_followed_to_the_operation_that_differs(golden_of, here, tmp_path):
+    """XLA leaves out what is added and subtracted again, and the digits that this would lose stay."""
+    x = np.linspace(1, 2, 4, dtype=np.float32)
+    golden = golden_of(loses_digits, x, outputs=[leaf_of(np.sin(x) * 2), leaf_of(x * 3)])
+    wrong = this_interpreter(here)
+    right = dataclasses.replace(wrong, variables={**wrong.variables, "XLA_FLAGS": "--xla_disable_hlo_passes=algsimp"})
+    done = reduce_cell(
+        Cell(golden, here, "cpu"),
+        Environments(wrong, right, right),
+        ReplayOptions(load_calendar(), limits=Limits(jobs=2, timeout=60.0)),
+        ReductionFolder(tmp_path / "reduced"),
+    )
+    assert done.reduction.failure.startswith("numerics in stage compare")
+    assert sorted({*done.program.names} - {"stablehlo.constant", "stablehlo.broadcast_in_dim"}) == [
+        "stablehlo.add",
+        "stablehlo.subtract",
+    ]
+    assert done.reduction.first_diverging is not None
+    assert done.reduction.first_diverging.operation.startswith("stablehlo.subtract : (tensor<4xf32>,")
+    folder = tmp_path / "reduced"
+    loaded = Golden(load_manifest(folder / "golden.yaml"), folder)
+    loaded.verify()
+    assert len(loaded.outputs()) == len(done.program.envelope.out_avals)
+
+
+@pytest.mark.parametrize("lines", [b"", b"{}\n", b'{"cell": 1}\n', b"\xff\xfe\n", b"[" * 100_000 + b"\n"])
+def test_a_folder_that_is_no_reduction_is_not_continued(lines, golden_of, reduced, tmp_path):
+    folder = tmp_path / "reduced"
+    folder.mkdir()
+    (folder / STEPS).write_bytes(lines)
+    with pytest.raises(WhyError, match="expected a reduction to continue"):
+        reduced(golden_of(lambda x: x, np.ones(2, np.float32)), resume=True)
+    assert (folder / STEPS).read_bytes() == lines
+
+
+def leaves(*arrays: Any) -> list[Leaf]:
+    return [leaf_of(np.asarray(array)) for array in arrays]
+
+
+def test_a_divergence_is_measured_by_the_largest_element():
+    one = np.array([1.0, 1e-6], np.float32)
+    other = np.array([1.0 + 2**-22, 1e-6], np.float32)
+    assert divergence(leaves(one), leaves(other)).units == 2
+    assert divergence(leaves(one), leaves(np.array([np.nan, 1e-6], np.float32))).units == np.inf
+    assert divergence(leaves([1, 2]), leaves([1, 3])) == Divergence(unequal=True)
+    nothing = np.zeros((0,), np.float32)
+    assert divergence(leaves(nothing), leaves(nothing)) == Divergence()
+
+
+def test_half_of_a_difference_has_to_be_left():
+    assert Divergence(4.0).is_enough_for(Divergence(8.0))
+    assert not Divergence(3.0).is_enough_for(Divergence(8.0))
+    assert not Divergence(0.6).is_enough_for(Divergence(1.0))
+    assert not Divergence(unequal=True).is_enough_for(Divergence(8.0))
+    assert Divergence(unequal=True).is_enough_for(Divergence(unequal=True))

@@ -25,8 +25,14 @@ if TYPE_CHECKING:
     help="Write a folder that shows the failure to somebody else: a script with the artifact in it, which needs jax "
     "alone, and the text of an issue.",
 )
+@click.option(
+    "--reduced",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="What `jaxexport reduce` has left of this cell: the bundle has this program in place of the golden's.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON.")
-def explain(choice: Choice, bundle: Path | None, as_json: bool) -> None:
+def explain(choice: Choice, bundle: Path | None, reduced: Path | None, as_json: bool) -> None:
     """Say why a cell fails, what shows it, what to do now, and what would have shown it earlier.
 
     CELL is one as findings print it. A cell that no stored run has is run here.
@@ -35,13 +41,18 @@ def explain(choice: Choice, bundle: Path | None, as_json: bool) -> None:
     """
     import msgspec
 
-    from export_core.why.bundle import write_bundle
+    from export_core.why.bundle import program_of, reduced_program, write_bundle
     from export_core.why.explanation import explain as explanation_of
     from export_core.why.explanation import result_of
 
+    if reduced and not bundle:
+        raise click.UsageError("--reduced is for --bundle, which is missing.")
     result = result_of(choice, lambda text: echo(text, err=True))
     explanation = explanation_of(choice, result)
-    written = write_bundle(bundle, choice, result, explanation) if bundle else []
+    written = []
+    if bundle:
+        program = reduced_program(choice, result, reduced) if reduced else program_of(choice, result)
+        written = write_bundle(bundle, choice, result, explanation, program)
     if as_json:
         echo_json(msgspec.to_builtins(explanation))
     else:

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import shutil
-import tempfile
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from export_core.artifact import read_bytes
+from export_core.comparing.algebra import to_double
 from export_core.environments.environment import requirements
 from export_core.environments.interpreters import python_for
 from export_core.escaping import safe_json
+from export_core.goldens.arrays import Leaf, from_npz
+from export_core.goldens.staging import put_folder
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.judge import Result
 from export_core.judge.result import release_name
 from export_core.matrix import Verdict
-from export_core.phrases import plural
 from export_core.report.wording import VERDICT_PHRASES
+from export_core.tolerances import FLOATS
+from export_core.untrusted import read_regular
 from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
 from export_core.why.explanation import Explanation, Row
+from export_core.why.reduction.failure import KEPT_SHARE
+from export_core.why.reduction.record import ReductionFolder
 
 PROGRAM = Path(__file__).with_name("reproduce.py")
 SCRIPT = "reproduce.py"
@@ -34,66 +41,109 @@ _WIDTH = 100
 _TRACKER = "https://github.com/jax-ml/jax/issues"
 
 
-def write_bundle(folder: Path, choice: Choice, result: Result, explanation: Explanation) -> list[Path]:
+@dataclass(frozen=True)
+class Program:
+    """What the script of a bundle runs: an artifact with its inputs, as files; of numbers also the outputs.
+
+    `measured` is the largest absolute difference that was seen, None where it is infinite or there are no outputs.
+    `text` is the module, where it is short enough to be read.
+    """
+
+    artifact: bytes
+    inputs: bytes
+    outputs: bytes = b""
+    measured: float | None = None
+    text: str = ""
+
+
+def program_of(choice: Choice, result: Result) -> Program:
+    """The golden's own program. Raises `WhyError` where it needs modules that a script with jax alone lacks."""
+    golden = choice.cell.golden
+    if golden.manifest.options.register:
+        names = ", ".join(golden.manifest.options.register)
+        raise WhyError(
+            f"--bundle: the golden registers {names}, which a script with jax alone lacks. Reduce the cell first, and "
+            "name the folder with --reduced."
+        )
+    artifact, inputs = golden.content(ARTIFACT), golden.content(INPUTS)
+    if result.verdict is not Verdict.NUMERICS:  # of a cell that does not run, outputs say nothing
+        return Program(artifact, inputs)
+    return Program(artifact, inputs, golden.content(OUTPUTS), result.max_abs_error)
+
+
+def reduced_program(choice: Choice, result: Result, folder: Path) -> Program:
+    """The program that `jaxexport reduce` has left in a folder.
+
+    Raises:
+        WhyError: there is none, or it is that of another cell.
+    """
+    reduction, _, program = ReductionFolder(folder).read()
+    if reduction.cell != str(choice.cell.key):
+        raise WhyError(
+            f"--reduced {folder}: expected the program of {choice.cell.key}, found that of {reduction.cell}."
+        )
+    text = program.text.decode(errors="replace")
+    outputs = folder / OUTPUTS
+    if result.verdict is not Verdict.NUMERICS or not outputs.exists():
+        return Program(program.artifact, program.arrays, text=text)
+    measured = _least_difference(from_npz(outputs), reduction.units)
+    return Program(program.artifact, program.arrays, read_regular(outputs), measured, text)
+
+
+def _least_difference(outputs: Iterable[Leaf], units: float | None) -> float:
+    """The least absolute difference that the outputs of a reduced program have; 1 for those that are no floats."""
+    if units is None:
+        return 1.0
+    import ml_dtypes  # it comes with jax, which NumPy's narrow floats need
+
+    floats = [leaf.numpy() for leaf in outputs if leaf.dtype in FLOATS]
+    steps = [
+        float(ml_dtypes.finfo(array.dtype).eps) * float(np.abs(to_double(array)).max(initial=0.0)) for array in floats
+    ]
+    return KEPT_SHARE * units * min(steps, default=0.0)
+
+
+def write_bundle(
+    folder: Path, choice: Choice, result: Result, explanation: Explanation, program: Program
+) -> list[Path]:
     """Write the folder, all or nothing, and return its files.
 
     Raises:
-        WhyError: it exists, or cannot be written; or the cell needs what a script with jax alone lacks.
+        WhyError: it exists, or cannot be written.
     """
     if folder.exists() or folder.is_symlink():
         raise WhyError(f"--bundle {folder}: exists. Name a new folder.")
-    manifest = choice.cell.golden.manifest
-    if manifest.options.register:
-        names = ", ".join(manifest.options.register)
-        raise WhyError(
-            f"--bundle: the golden registers {names}, which a script with jax alone lacks. Reduce the cell first: "
-            "`jaxexport reduce` writes one without."
-        )
     contents = {
-        SCRIPT: script(choice, result),
-        ARTIFACT: choice.cell.golden.content(ARTIFACT),
+        SCRIPT: script(choice, result, program),
+        ARTIFACT: program.artifact,
         EXPLANATION: safe_json(explanation, indent=2) + b"\n",
-        ISSUE: issue(choice, result, explanation).encode(),
+        ISSUE: issue(choice, result, explanation, program).encode(),
     }
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        try:
-            for name, content in contents.items():
-                (beside / name).write_bytes(content)
-            beside.chmod(0o755)
-            os.rename(beside, folder)  # noqa: PTH104 - Path.rename says the same
-        except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
-            raise
+        put_folder(folder, contents)
     except OSError as error:
         raise WhyError(f"--bundle {folder}: cannot be written: {error.strerror or error}.") from error
     return [folder / name for name in contents]
 
 
-def script(choice: Choice, result: Result) -> bytes:
+def script(choice: Choice, result: Result, program: Program) -> bytes:
     """A Python program with the artifact and its inputs in it, which needs jax and nothing else.
 
     Its first lines are those by which `uv run` makes an environment of the failing reader.
     """
-    golden = choice.cell.golden
-    envelope = golden.read_artifact().envelope
-    values = {
-        "ARTIFACT": golden.content(ARTIFACT),
-        "INPUTS": golden.content(INPUTS),
-        # Of a cell that does not run, the outputs say nothing.
-        "OUTPUTS": golden.content(OUTPUTS) if result.verdict is Verdict.NUMERICS else b"",
-    }
-    program = PROGRAM.read_text(encoding="utf-8").partition(_CELL)[0]
+    envelope = read_bytes(program.artifact).envelope
     settings = {
         "DEVICES": envelope.nr_devices if envelope else 1,
-        "X64": bool(golden.manifest.flags.get("jax_enable_x64")),
+        "X64": bool(choice.cell.golden.manifest.flags.get("jax_enable_x64")),
         "EXPECTED": f"jaxlib {result.reader.jaxlib} {VERDICT_PHRASES[result.verdict]}",
-        "MEASURED": result.max_abs_error,
+        "MEASURED": program.measured,
     }
+    values = {"ARTIFACT": program.artifact, "INPUTS": program.inputs, "OUTPUTS": program.outputs}
+    code = PROGRAM.read_text(encoding="utf-8").partition(_CELL)[0]
     parts = (
         _environment(choice),
-        f"{program}{_CELL}",
+        f"{code}{_CELL}",
         *(f"{name} = {value!r}" for name, value in settings.items()),
         *(f"{name} = (\n{_encoded(value)})" for name, value in values.items()),
         "",
@@ -131,9 +181,8 @@ def uv_lines(choice: Choice, rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def issue(choice: Choice, result: Result, explanation: Explanation) -> str:
+def issue(choice: Choice, result: Result, explanation: Explanation, program: Program) -> str:
     """The text of an issue for JAX's tracker, by its template: a description, and the system."""
-    inputs = choice.cell.golden.manifest.signature.inputs
     message = textwrap.indent(result.message.strip() or str(result.verdict), "    ")
     rows = [
         "| reader | built | result |",
@@ -166,10 +215,11 @@ def issue(choice: Choice, result: Result, explanation: Explanation) -> str:
             "",
             promise,
             "",
-            f"`{SCRIPT}` has the artifact and its inputs ({plural(len(inputs), 'array')}) in it, and needs jax alone:",
+            f"`{SCRIPT}` has the artifact and its inputs in it, and needs jax alone:",
             "",
             commands,
             "",
+            *(("Its module, reduced:", "", "```mlir", program.text.strip(), "```", "") if program.text else ()),
             "The same artifact in other releases:",
             "",
             *rows,

@@ -14,16 +14,20 @@ import numpy as np
 import pytest
 from test_explanation import CHOLESKY, ROOT, choice_of, judged
 
+from export_core.comparing.algebra import to_double
 from export_core.comparing.compare import Difference
 from export_core.environments.build import uv_command
 from export_core.environments.interpreters import find_python
 from export_core.goldens.store import ARTIFACT
 from export_core.matrix import Verdict
 from export_core.why import reproduce
-from export_core.why.bundle import SCRIPT, write_bundle
+from export_core.why.bundle import SCRIPT, program_of, reduced_program, write_bundle
 from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
 from export_core.why.explanation import explain
+from export_core.why.reduction.failure import KEPT_SHARE
+from export_core.why.reduction.record import Reduction, ReductionFolder, Step
+from export_core.why.reduction.reduced_program import read_program
 from export_core.worker.protocol import Stage
 
 CASE = "tests.compat.test_dtypes.test_dtype[bfloat16]"
@@ -31,7 +35,7 @@ CASE = "tests.compat.test_dtypes.test_dtype[bfloat16]"
 
 def bundle(folder: Path, choice: Choice, verdict: Verdict = Verdict.CRASH, **changes: object) -> Path:
     result = judged(choice, verdict, **{"stage": Stage.COMPILE, "message": "died by signal 11 (SIGSEGV)", **changes})
-    write_bundle(folder, choice, result, explain(choice, result))
+    write_bundle(folder, choice, result, explain(choice, result), program_of(choice, result))
     return folder
 
 
@@ -101,6 +105,36 @@ def test_a_golden_that_registers_modules_is_refused(choice, tmp_path):
     with pytest.raises(WhyError, match="registers my_nodes, which a script with jax alone lacks"):
         bundle(tmp_path / "b", other)
     assert not (tmp_path / "b").exists()
+
+
+def reduced(folder: Path, choice: Choice, **changes: object) -> Path:
+    """A folder as `jaxexport reduce` leaves it, with the golden's own program."""
+    golden = choice.cell.golden
+    text = b"module {  // \xff\n}"
+    program = read_program(golden.content(ARTIFACT), "artifact", golden.inputs(), text)
+    values = {"cell": str(choice.cell.key), "call": "", "artifact": "", "failure": "crash", "second": "", **changes}
+    outputs = golden.outputs()
+    left = Reduction(operations=12, **values)  # type: ignore[arg-type]
+    golden = replace(golden, manifest=msgspec.structs.replace(golden.manifest, files={}))  # as `reduce` makes it
+    ReductionFolder(folder).write(program, golden, outputs, [left, Step("finished", 1, 3, 0.5)])
+    return folder
+
+
+def test_a_bundle_has_the_reduced_program(choice, tmp_path):
+    result = judged(choice, Verdict.NUMERICS, stage=Stage.COMPARE, difference=Difference(False, max_abs_error=9.0))
+    program = reduced_program(choice, result, reduced(tmp_path / "reduced", choice, units=64.0))
+    folder = tmp_path / "b"
+    write_bundle(folder, choice, result, explain(choice, result), program)
+    assert "```mlir\nmodule {  // \N{REPLACEMENT CHARACTER}\n}\n```" in (folder / "issue.md").read_text()
+    steps = [2.0**-7 * float(np.abs(to_double(leaf.numpy())).max()) for leaf in choice.cell.golden.outputs()]
+    assert program.measured == KEPT_SHARE * 64 * min(steps), "2^-7 is the unit of bfloat16"
+    assert run(folder).returncode == 0
+
+
+def test_the_program_of_another_cell_is_refused(choice, tmp_path):
+    folder = reduced(tmp_path / "reduced", choice, cell="another in 0.9.2-jax0.9.2 on cpu")
+    with pytest.raises(WhyError, match="found that of another"):
+        reduced_program(choice, judged(choice, Verdict.CRASH), folder)
 
 
 @pytest.mark.matrix

@@ -82,6 +82,6 @@ def _show(reduced: Reduced, output: Path) -> None:
         )
     if first := reduction.first_diverging:
         ulp = "" if first.ulp is None else f", by up to {first.ulp} ulp"
-        echo(f"first operation whose outputs differ, value {first.place} of {first.values}{ulp}:")
+        echo(f"first operation whose outputs differ (value {first.place} of {first.values}{ulp}):")
         echo(f"  {first.operation}")
     echo(f"written: {output}")

@@ -214,6 +214,6 @@ def test_a_divergence_is_measured_by_the_largest_element():
 def test_half_of_a_difference_has_to_be_left():
     assert Divergence(4.0).is_enough_for(Divergence(8.0))
     assert not Divergence(3.0).is_enough_for(Divergence(8.0))
-    assert not Divergence(0.6).is_enough_for(Divergence(1.0))
+    assert not Divergence().is_enough_for(Divergence(0.1))
     assert not Divergence(unequal=True).is_enough_for(Divergence(8.0))
     assert Divergence(unequal=True).is_enough_for(Divergence(unequal=True))

@@ -33,6 +33,8 @@ def reduce_chosen(
         ReleaseError: there is no release `good`.
         EnvironmentFailed: a reader has no environment.
     """
+    if not resume:
+        folder.check_is_free()  # before an environment is built
     cell = replace(choice.cell, mode=resolve_mode(choice.cell.mode, choice.cell.platform))
     if cell.mode is Mode.RUN and (problem := missing_hardware(cell.platform)):
         raise NotReproducedError(f"{cell.platform} cannot run here: {problem}. --platform {cell.platform}:compile may.")

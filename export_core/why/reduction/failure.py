@@ -65,7 +65,7 @@ class Divergence:
     def is_enough_for(self, original: Divergence) -> bool:
         """Whether a smaller program still shows the difference that the original has."""
         if original.units:
-            return self.units >= max(1.0, KEPT_SHARE * original.units)
+            return self.units >= KEPT_SHARE * original.units
         return self.unequal
 
 

@@ -25,8 +25,7 @@ class Oracle:
     second: Reader | None
     failure: Failure
     wanted: Divergence = field(default_factory=Divergence)
-    outputs: dict[bytes, tuple[Leaf, ...]] = field(default_factory=dict)
-    """What the second reader gave for each program that fails in the same way, by its key."""
+    _outputs: dict[bytes, tuple[Leaf, ...]] = field(default_factory=dict)
     _known: dict[bytes, bool] = field(default_factory=dict)
 
     @property
@@ -55,6 +54,12 @@ class Oracle:
         """Whether one program fails in the same way."""
         return self.first(iter([program])) == 0
 
+    def outputs_of(self, program: ReducedProgram) -> tuple[Leaf, ...]:
+        """What the second reader gives for a program; empty without one, and where it does not run it."""
+        if program.key not in self._outputs and self.second:
+            return self.second.run([program])[0].outputs
+        return self._outputs.get(program.key, ())
+
     def _first(self, numbered: Sequence[tuple[int, ReducedProgram]]) -> int | None:
         new = {program.key: program for _, program in numbered if program.key not in self._known}
         self._known.update(zip(new, self._judged(list(new.values())), strict=True))
@@ -77,9 +82,12 @@ class Oracle:
             right = self._run_those(self.second, programs, alike)
             if self.second:
                 alike = [bool(one and one.works) for one in right]
-        for program, one, is_alike in zip(programs, right, alike, strict=True):
-            if is_alike and one:
-                self.outputs[program.key] = one.outputs
+        # Of these alone: the outputs of all programs would fill the memory.
+        self._outputs = {
+            program.key: one.outputs
+            for program, one, is_alike in zip(programs, right, alike, strict=True)
+            if is_alike and one
+        } or self._outputs
         return alike
 
     def _is_enough(self, one: Tried, other: Tried) -> bool:

@@ -75,14 +75,14 @@ class ReductionFolder:
             )
 
     def write(
-        self, program: ReducedProgram, golden: Golden, outputs: Sequence[Leaf] | None, lines: Sequence[msgspec.Struct]
+        self, program: ReducedProgram, golden: Golden, outputs: Sequence[Leaf], lines: Sequence[msgspec.Struct]
     ) -> None:
         """Replace what is in the folder.
 
         Args:
             program: the smallest one.
             golden: its golden; the manifest is without outputs, and its folder has the files beside the program's.
-            outputs: those of the second reader; None where there are none.
+            outputs: those of the second reader; empty where there are none.
             lines: those of steps.jsonl.
         """
         others = [name for name in golden.manifest.files if name not in (ARTIFACT, INPUTS)]

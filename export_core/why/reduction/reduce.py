@@ -247,7 +247,7 @@ class _Run:
             # A quarter of what is left at least, so that the reduced golden fails by its own tolerance.
             manifest = structs.replace(manifest, comparison=Comparison(rtol=KEPT_SHARE / 4 * relative))
         golden = replace(self.cell.golden, manifest=manifest)
-        outputs = self.oracle.outputs.get(program.key)
+        outputs = self.oracle.outputs_of(program)
         self.folder.write(program, golden, outputs, [self.reduction, *self.steps])
         if done in KINDS:
             self.notify(f"{program.operations} operations: {KINDS[done]}; {tried} cells run in {seconds:.0f} s")

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     "--reduced",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="What `jaxexport reduce` has left of this cell: the bundle has this program in place of the golden's.",
+    help="What `jaxexport reduce` has left of this cell: it is shown, and the bundle has this program in place of the "
+    "golden's.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON.")
 def explain(choice: Choice, bundle: Path | None, reduced: Path | None, as_json: bool) -> None:
@@ -44,14 +45,14 @@ def explain(choice: Choice, bundle: Path | None, reduced: Path | None, as_json: 
     from export_core.why.bundle import program_of, reduced_program, write_bundle
     from export_core.why.explanation import explain as explanation_of
     from export_core.why.explanation import result_of
+    from export_core.why.reduction.record import ReductionFolder
 
-    if reduced and not bundle:
-        raise click.UsageError("--reduced is for --bundle, which is missing.")
     result = result_of(choice, lambda text: echo(text, err=True))
-    explanation = explanation_of(choice, result)
+    left = ReductionFolder(reduced) if reduced else None
+    explanation = explanation_of(choice, result, left)
     written = []
     if bundle:
-        program = reduced_program(choice, result, reduced) if reduced else program_of(choice, result)
+        program = reduced_program(choice, result, left) if left else program_of(choice, result)
         written = write_bundle(bundle, choice, result, explanation, program)
     if as_json:
         echo_json(msgspec.to_builtins(explanation))

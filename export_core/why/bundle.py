@@ -71,19 +71,15 @@ def program_of(choice: Choice, result: Result) -> Program:
     return Program(artifact, inputs, golden.content(OUTPUTS), result.max_abs_error)
 
 
-def reduced_program(choice: Choice, result: Result, folder: Path) -> Program:
+def reduced_program(choice: Choice, result: Result, folder: ReductionFolder) -> Program:
     """The program that `jaxexport reduce` has left in a folder.
 
     Raises:
         WhyError: there is none, or it is that of another cell.
     """
-    reduction, _, program = ReductionFolder(folder).read()
-    if reduction.cell != str(choice.cell.key):
-        raise WhyError(
-            f"--reduced {folder}: expected the program of {choice.cell.key}, found that of {reduction.cell}."
-        )
+    reduction, _, program = folder.read_of(str(choice.cell.key))
     text = program.text.decode(errors="replace")
-    outputs = folder / OUTPUTS
+    outputs = folder.path / OUTPUTS
     if result.verdict is not Verdict.NUMERICS or not outputs.exists():
         return Program(program.artifact, program.arrays, text=text)
     measured = _least_difference(from_npz(outputs), reduction.units)

@@ -22,12 +22,14 @@ from export_core.judge.result import ReaderOf
 from export_core.matrix import Verdict
 from export_core.matrix.cell import WORKS
 from export_core.matrix.local_replay import replay_here
+from export_core.phrases import plural
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.releases import Direction
 from export_core.report.wording import cell_sentence, evidence, ranges
 from export_core.run_options import reproduce_command
 from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
+from export_core.why.reduction.record import ReductionFolder
 
 _REGISTRATION = re.compile(
     r"no registered implementation|custom call target .* (?:not found|was not found)|unregistered|not registered"
@@ -109,11 +111,14 @@ def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
     return result
 
 
-def explain(choice: Choice, result: Result) -> Explanation:
+def explain(choice: Choice, result: Result, reduced: ReductionFolder | None = None) -> Explanation:
     """The explanation of a failing cell, from its result and its golden alone: nothing is run.
+
+    `reduced` is what `jaxexport reduce` has left of the cell: it is evidence too.
 
     Raises:
         ArtifactError: the artifact cannot be read.
+        WhyError: the folder is that of another cell.
     """
     issues = known_issues(choice.options.policy.known_issues)
     issue = next((each for each in issues if each.id == result.upstream), None)
@@ -122,12 +127,13 @@ def explain(choice: Choice, result: Result) -> Explanation:
     calls = _calls_not_promised(choice)
     cause, because = _cause(result, load, calls, issue)
     rows = _rows(choice, result)
+    shown = [*_evidence(result, load, calls, issue), *(_reduced(choice, reduced) if reduced else ())]
     return Explanation(
         cell=str(choice.cell.key),
         sentence=cell_sentence(result),
         cause=cause,
         because=because,
-        evidence=tuple((label, text) for label, text in _evidence(result, load, calls, issue) if text),
+        evidence=tuple((label, text) for label, text in shown if text),
         releases=rows,
         steps=tuple(_steps(choice, result, cause, issue, rows)),
         earlier=tuple(_earlier(choice, result, cause, load)),
@@ -180,6 +186,15 @@ def _evidence(result: Result, load: Load, calls: Sequence[str], issue: KnownIssu
     yield "artifact", "" if load.ok else "\n".join(load.reasons)
     yield "audit", "\n".join(calls)
     yield "reproduce", result.reproduce
+
+
+def _reduced(choice: Choice, folder: ReductionFolder) -> Iterator[tuple[str, str]]:
+    """What is left of the program, and where its numbers begin to differ."""
+    reduction, steps, _ = folder.read_of(str(choice.cell.key))
+    yield "reduced to", f"{plural(steps[-1].operations, 'operation')} of {reduction.operations}, in {folder.path}"
+    if first := reduction.first_diverging:
+        ulp = "" if first.ulp is None else f" (by up to {first.ulp} ulp)"
+        yield "differs at", f"{first.operation}{ulp}"
 
 
 def _rows(choice: Choice, result: Result) -> tuple[Row, ...]:

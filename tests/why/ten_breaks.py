@@ -59,8 +59,8 @@ BREAKS = (
     Break("int4", "*.test_transposed_int4", WRITER, "0.8.1", "0.8.2", "0.8.1"),
     Break("GSPMD reduction", "*.test_sum_over_four_devices", "0.6.2", "0.7.0", "0.6.2", "0.7.0", "tpu"),
     Break("Triton payload", "*.test_pallas_on_cuda", "0.9.2", "0.11.0", "0.9.2", "0.10.0", "cuda", reduce=False),
-    Break("result on the host", "*.test_result_on_the_host", "0.12.0.1", "0.10.1", "0.10.2", "0.10.1"),
-    Break("composite_v2", "*.test_top_k", "0.12.0.1", "0.9.0", "0.9.1", "0.9.0"),
+    Break("custom_call_v2", "*.test_result_on_the_host", "0.12.0.1", "0.10.1", "0.11.0", "0.10.2"),
+    Break("composite_v2", "*.test_top_k", "0.12.0.1", "0.9.0", "0.9.2", "0.9.1"),
     Break(
         *("bf16 accumulation", "*.test_bf16_accumulation", WRITER, "0.11.2", "0.11.1", "0.11.2"),
         words=("--by", "numbers"),

@@ -25,6 +25,7 @@ from export_core.why.bundle import SCRIPT, program_of, reduced_program, write_bu
 from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
 from export_core.why.explanation import explain
+from export_core.why.reduction.diverging import DivergingOperation
 from export_core.why.reduction.failure import KEPT_SHARE
 from export_core.why.reduction.record import Reduction, ReductionFolder, Step
 from export_core.why.reduction.reduced_program import read_program
@@ -122,7 +123,7 @@ def reduced(folder: Path, choice: Choice, **changes: object) -> Path:
 
 def test_a_bundle_has_the_reduced_program(choice, tmp_path):
     result = judged(choice, Verdict.NUMERICS, stage=Stage.COMPARE, difference=Difference(False, max_abs_error=9.0))
-    program = reduced_program(choice, result, reduced(tmp_path / "reduced", choice, units=64.0))
+    program = reduced_program(choice, result, ReductionFolder(reduced(tmp_path / "reduced", choice, units=64.0)))
     folder = tmp_path / "b"
     write_bundle(folder, choice, result, explain(choice, result), program)
     assert "```mlir\nmodule {  // \N{REPLACEMENT CHARACTER}\n}\n```" in (folder / "issue.md").read_text()
@@ -134,7 +135,15 @@ def test_a_bundle_has_the_reduced_program(choice, tmp_path):
 def test_the_program_of_another_cell_is_refused(choice, tmp_path):
     folder = reduced(tmp_path / "reduced", choice, cell="another in 0.9.2-jax0.9.2 on cpu")
     with pytest.raises(WhyError, match="found that of another"):
-        reduced_program(choice, judged(choice, Verdict.CRASH), folder)
+        explain(choice, judged(choice, Verdict.CRASH), ReductionFolder(folder))
+
+
+def test_what_is_left_of_the_program_is_evidence(choice, tmp_path):
+    first = DivergingOperation("stablehlo.add %0, %1 : tensor<6xbf16>", 2, 3, 5)
+    folder = reduced(tmp_path / "reduced", choice, units=64.0, first_diverging=first)
+    evidence = dict(explain(choice, judged(choice, Verdict.NUMERICS), ReductionFolder(folder)).evidence)
+    assert evidence["reduced to"] == f"1 operation of 12, in {folder}"
+    assert evidence["differs at"] == "stablehlo.add %0, %1 : tensor<6xbf16> (by up to 5 ulp)"
 
 
 @pytest.mark.matrix

@@ -101,6 +101,13 @@ class ReductionFolder:
         except OSError as error:
             raise WhyError(f"{self.path}: cannot write this folder: {error.strerror or error}.") from None
 
+    def read_of(self, cell: str) -> tuple[Reduction, list[Step], ReducedProgram]:
+        """The same of one cell. Raises `WhyError` where it is that of another one too."""
+        found = self.read()
+        if found[0].cell != cell:
+            raise WhyError(f"{self.path}: expected what is left of {cell}, found that of {found[0].cell}.")
+        return found
+
     def read(self) -> tuple[Reduction, list[Step], ReducedProgram]:
         """What an earlier reduction has left. Raises `WhyError` where there is none that can be read."""
         try:

@@ -25,7 +25,7 @@ from export_core.matrix.local_replay import replay_here
 from export_core.phrases import plural
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.releases import Direction
-from export_core.report.wording import cell_sentence, evidence, ranges
+from export_core.report.wording import cell_sentence, evidence, first_line, ranges
 from export_core.run_options import reproduce_command
 from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
@@ -141,12 +141,8 @@ def explain(choice: Choice, result: Result, reduced: ReductionFolder | None = No
 
 
 def _cause(result: Result, load: Load, calls: Sequence[str], issue: KnownIssue | None) -> tuple[Cause, str]:
-    """The kind of cause, and the cause in words. What is certain comes before what is likely."""
+    """The kind of cause, and the cause in words. What the artifact itself shows comes before what looks alike."""
     jaxlib = result.reader.jaxlib
-    if issue:
-        return Cause.UPSTREAM, f"{issue.title}{f' ({issue.issue})' if issue.issue else ''}."
-    if is_own_writer(result):
-        return Cause.OWN_WRITER, "The release that wrote the golden cannot replay it either: look at the test first."
     if load.ok is False:
         reasons = "; ".join(load.reasons)
         if "expired" in reasons:
@@ -154,6 +150,10 @@ def _cause(result: Result, load: Load, calls: Sequence[str], issue: KnownIssue |
         if "StableHLO" in reasons:
             return Cause.STABLEHLO, f"{reasons}."
         return Cause.FORMAT, f"{reasons}."
+    if issue:
+        return Cause.UPSTREAM, f"{issue.title}{f' ({issue.issue})' if issue.issue else ''}."
+    if is_own_writer(result):
+        return Cause.OWN_WRITER, "The release that wrote the golden cannot replay it either: look at the test first."
     if result.verdict is Verdict.NUMERICS:
         return Cause.NUMBERS, (
             f"It runs, and its numbers are not those of the writer: {result.message.strip().splitlines()[0]}"
@@ -180,7 +180,9 @@ def _evidence(result: Result, load: Load, calls: Sequence[str], issue: KnownIssu
     if issue:
         yield "known as", f"{issue.id}: readers {issue.readers}" if issue.readers else issue.id
     for label, text in evidence(result):
-        if label not in ("foreseen", "reproduce"):
+        if label == "message":
+            yield label, first_line(text)
+        elif label not in ("foreseen", "reproduce"):
             yield label, text
     yield "allowed", result.allowed
     yield "artifact", "" if load.ok else "\n".join(load.reasons)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import msgspec
 import numpy as np
 import pytest
-from test_explanation import CHOLESKY, ROOT, choice_of, judged
+from test_explanation import CHOLESKY, ROOT, choice_of, judged, without_results
 
 from export_core.comparing.algebra import to_double
 from export_core.comparing.compare import Difference
@@ -30,6 +30,8 @@ from export_core.why.reduction.failure import KEPT_SHARE
 from export_core.why.reduction.record import Reduction, ReductionFolder, Step
 from export_core.why.reduction.reduced_program import read_program
 from export_core.worker.protocol import Stage
+
+__all__ = ["without_results"]  # a fixture of each test here too
 
 CASE = "tests.compat.test_dtypes.test_dtype[bfloat16]"
 

@@ -24,6 +24,12 @@ DERIVATIVE = "tests.compat.test_derivatives.test_first_order"
 CHOLESKY = "tests.compat.test_linear_algebra.test_cholesky"
 
 
+@pytest.fixture(autouse=True)
+def without_results(tmp_path, monkeypatch):
+    """No run of a matrix is stored here, whatever was run in the folder of the tests."""
+    monkeypatch.chdir(tmp_path)
+
+
 def choice_of(case: str, writer: str, reader: str, platform: str = "cpu") -> Choice:
     asked = Asked(case=case, writer=writer, reader=reader, platform=platform, goldens=ROOT / "golden")
     policy = load_policy(ROOT / "export_compat.yaml")

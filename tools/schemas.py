@@ -28,6 +28,7 @@ from export_core.releases.release_list import DatedCalendar
 from export_core.report.baseline_report import BaselineReport
 from export_core.report.terminal.plan_report import PlanReport
 from export_core.why.bisection.bisected import Bisection
+from export_core.why.explanation import Explanation
 from tools.field_docs import field_docs, types_in
 
 KINDS: dict[str, tuple[type, str]] = {
@@ -47,6 +48,10 @@ KINDS: dict[str, tuple[type, str]] = {
     "deploy": (
         Deployability,
         "what `jaxexport can-i-deploy --json` prints: whether artifacts run in the places of the policy",
+    ),
+    "explanation": (
+        Explanation,
+        "what `jaxexport explain --json` prints, and explanation.json in a bundle: why a cell fails, and what to do",
     ),
     "forecast": (
         Forecast,

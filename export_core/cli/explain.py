@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     help="What `jaxexport reduce` has left of this cell: it is shown, and the bundle has this program in place of the "
     "golden's.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/explanation.schema.json).")
 def explain(choice: Choice, bundle: Path | None, reduced: Path | None, as_json: bool) -> None:
     """Say why a cell fails, what shows it, what to do now, and what would have shown it earlier.
 

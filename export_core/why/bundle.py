@@ -27,7 +27,7 @@ from export_core.tolerances import FLOATS
 from export_core.untrusted import read_regular
 from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
-from export_core.why.explanation import Explanation, Row
+from export_core.why.explanation import Explanation, InRelease
 from export_core.why.reduction.failure import KEPT_SHARE
 from export_core.why.reduction.record import ReductionFolder
 
@@ -165,7 +165,7 @@ def _encoded(data: bytes) -> str:
     return "".join(f'    "{line}"\n' for line in lines)
 
 
-def uv_lines(choice: Choice, rows: Sequence[Row]) -> list[str]:
+def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
     """The commands that run the script: in the failing reader, and in the newest release that works."""
     lines = [f"uv run {SCRIPT}"]
     working = [row.reader for row in rows if row.verdict is Verdict.PASS]

@@ -39,7 +39,7 @@ _REGISTRATION = re.compile(
 """What jax and XLA say where a process lacks a custom call's target, a pytree node or an FFI handler."""
 
 
-class Cause(StrEnum):
+class FailureCause(StrEnum):
     """What is behind a failing cell, as far as is known without running anything else."""
 
     OWN_WRITER = "fails in its own writer"
@@ -62,7 +62,7 @@ class Cause(StrEnum):
     """None of these."""
 
 
-class Row(msgspec.Struct, frozen=True):
+class InRelease(msgspec.Struct, frozen=True):
     """What became of the same golden in one release."""
 
     reader: ReaderOf
@@ -80,13 +80,13 @@ class Explanation(msgspec.Struct, frozen=True):
     """The cell, as `bisect` and `reduce` take it."""
     sentence: str
     """What happened, with both releases and their dates."""
-    cause: Cause
+    cause: FailureCause
     """The kind of cause."""
     because: str
     """The cause in a sentence or two."""
     evidence: tuple[tuple[str, str], ...]
     """What shows it: labels and texts."""
-    releases: tuple[Row, ...]
+    releases: tuple[InRelease, ...]
     """The same golden in all releases of the stored run, by build date; empty where there is none."""
     steps: tuple[str, ...]
     """What to do now."""
@@ -140,29 +140,32 @@ def explain(choice: Choice, result: Result, reduced: ReductionFolder | None = No
     )
 
 
-def _cause(result: Result, load: Load, calls: Sequence[str], issue: KnownIssue | None) -> tuple[Cause, str]:
+def _cause(result: Result, load: Load, calls: Sequence[str], issue: KnownIssue | None) -> tuple[FailureCause, str]:
     """The kind of cause, and the cause in words. What the artifact itself shows comes before what looks alike."""
     jaxlib = result.reader.jaxlib
     if load.ok is False:
         reasons = "; ".join(load.reasons)
         if "expired" in reasons:
-            return Cause.EXPIRED, f"jaxlib {jaxlib} refuses it for its age: {reasons}."
+            return FailureCause.EXPIRED, f"jaxlib {jaxlib} refuses it for its age: {reasons}."
         if "StableHLO" in reasons:
-            return Cause.STABLEHLO, f"{reasons}."
-        return Cause.FORMAT, f"{reasons}."
+            return FailureCause.STABLEHLO, f"{reasons}."
+        return FailureCause.FORMAT, f"{reasons}."
     if issue:
-        return Cause.UPSTREAM, f"{issue.title}{f' ({issue.issue})' if issue.issue else ''}."
+        return FailureCause.UPSTREAM, f"{issue.title}{f' ({issue.issue})' if issue.issue else ''}."
     if is_own_writer(result):
-        return Cause.OWN_WRITER, "The release that wrote the golden cannot replay it either: look at the test first."
+        return (
+            FailureCause.OWN_WRITER,
+            "The release that wrote the golden cannot replay it either: look at the test first.",
+        )
     if result.verdict is Verdict.NUMERICS:
-        return Cause.NUMBERS, (
+        return FailureCause.NUMBERS, (
             f"It runs, and its numbers are not those of the writer: {result.message.strip().splitlines()[0]}"
         )
     if _REGISTRATION.search(f"{result.message}\n{result.stderr}"):
-        return Cause.REGISTRATION, "The reader lacks what a library registers when it is imported."
+        return FailureCause.REGISTRATION, "The reader lacks what a library registers when it is imported."
     if calls:
-        return Cause.CUSTOM_CALL, " ".join(calls)
-    return Cause.UNKNOWN, "Nothing in the artifact foretells it, and no known issue looks like it."
+        return FailureCause.CUSTOM_CALL, " ".join(calls)
+    return FailureCause.UNKNOWN, "Nothing in the artifact foretells it, and no known issue looks like it."
 
 
 def _calls_not_promised(choice: Choice) -> list[str]:
@@ -199,27 +202,27 @@ def _reduced(choice: Choice, folder: ReductionFolder) -> Iterator[tuple[str, str
         yield "differs at", f"{first.operation}{ulp}"
 
 
-def _rows(choice: Choice, result: Result) -> tuple[Row, ...]:
+def _rows(choice: Choice, result: Result) -> tuple[InRelease, ...]:
     """The same golden and platform in the releases of the stored run."""
     results = {each.key: each for each in (*choice.stored, result)}.values()
     return tuple(
-        Row(each.reader, each.verdict, each.message.strip().partition("\n")[0])
+        InRelease(each.reader, each.verdict, each.message.strip().partition("\n")[0])
         for each in sorted(results, key=lambda each: each.reader.date_order)
     )
 
 
 def _steps(
-    choice: Choice, result: Result, cause: Cause, issue: KnownIssue | None, rows: Sequence[Row]
+    choice: Choice, result: Result, cause: FailureCause, issue: KnownIssue | None, rows: Sequence[InRelease]
 ) -> Iterator[str]:
     cell = shlex.quote(str(choice.cell.key))
     if issue:
         yield issue.todo
     if works := _working(rows):
         yield f"Pin: it works in jaxlib {works}."
-    if cause is Cause.OWN_WRITER:
+    if cause is FailureCause.OWN_WRITER:
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are whole."
         return
-    if cause is Cause.NUMBERS:
+    if cause is FailureCause.NUMBERS:
         yield f"Find the first operation that differs: `jaxexport reduce {cell} -o reduced`."
         yield (
             "Tolerate, if the new numbers are as good: a rule in `numbers` of the policy, or rtol and atol in the "
@@ -227,16 +230,16 @@ def _steps(
         )
     else:
         yield _conversion(choice)
-    if cause is Cause.REGISTRATION:
+    if cause is FailureCause.REGISTRATION:
         yield "Register: name the module that registers it in the marker (`register=`), or import it in the reader."
-    if cause is Cause.CUSTOM_CALL:
+    if cause is FailureCause.CUSTOM_CALL:
         yield "Replace the operation by one without that custom call, or export for a release that promises it."
-    if cause in (Cause.UNKNOWN, Cause.NUMBERS, Cause.CUSTOM_CALL):
+    if cause in (FailureCause.UNKNOWN, FailureCause.NUMBERS, FailureCause.CUSTOM_CALL):
         yield f"Find the release in which it began: `jaxexport bisect {cell}`."
         yield f"Report it to JAX: `jaxexport explain {cell} --bundle DIR` writes a script and the text of an issue."
 
 
-def _working(rows: Sequence[Row]) -> str:
+def _working(rows: Sequence[InRelease]) -> str:
     """The releases in which the golden works, as ranges; empty where none is known."""
     working = [row.reader.jaxlib for row in rows if row.verdict in WORKS]
     return ranges(working, [row.reader.jaxlib for row in rows])
@@ -267,11 +270,11 @@ def _conversion(choice: Choice) -> str:
     return f"Convert it, and verify it there: `{command} -o OUT` (its envelope alone is rewritten)."
 
 
-def _earlier(choice: Choice, result: Result, cause: Cause, load: Load) -> Iterator[str]:
+def _earlier(choice: Choice, result: Result, cause: FailureCause, load: Load) -> Iterator[str]:
     file = shlex.quote(str(choice.cell.golden.artifact))
     reader = result.reader
     was_known = result.direction is Direction.FORWARD
-    if cause is Cause.OWN_WRITER:
+    if cause is FailureCause.OWN_WRITER:
         yield "`pytest --update-goldens` replays each golden in its own writer when it writes it."
         return
     if load.ok is False:
@@ -279,9 +282,9 @@ def _earlier(choice: Choice, result: Result, cause: Cause, load: Load) -> Iterat
             "on the day it was written" if was_known else f"since {reader.built}, when jaxlib {reader.jaxlib} was built"
         )
         yield f"`jaxexport inspect {file} --reader {reader.jaxlib}`, without a run, {since}."
-    if cause is Cause.EXPIRED:
+    if cause is FailureCause.EXPIRED:
         yield f"`jaxexport forecast`: the last promised day was {result.promised_until}."
-    if cause is Cause.CUSTOM_CALL:
+    if cause is FailureCause.CUSTOM_CALL:
         yield f"`jaxexport audit {file}`, on the day it was written: a marked test fails there."
     if was_known:
         yield (

@@ -16,7 +16,7 @@ from export_core.matrix.cell import Outcome
 from export_core.policy import load_policy
 from export_core.why.choice import Asked, Choice, choose
 from export_core.why.errors import WhyError
-from export_core.why.explanation import Cause, Explanation, explain, result_of
+from export_core.why.explanation import Explanation, FailureCause, explain, result_of
 from export_core.worker.protocol import Stage
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ def judged(choice: Choice, verdict: Verdict, **changes: Any) -> Result:
 
 def test_an_artifact_that_is_too_old_has_expired():
     found = explained(CHOLESKY, "0.6.2", "0.12.0.1", Verdict.REFUSED)
-    assert found.cause is Cause.EXPIRED
+    assert found.cause is FailureCause.EXPIRED
     assert "written before 0.8.2" in found.because
     assert any("jaxexport forecast" in text for text in found.earlier)
     assert any("--reader 0.12.0.1`, without a run, since " in text for text in found.earlier)
@@ -57,7 +57,7 @@ def test_an_artifact_that_is_too_old_has_expired():
 
 def test_an_older_reader_does_not_know_the_format():
     found = explained(DERIVATIVE, "0.12.0.1", "0.8.1")
-    assert found.cause is Cause.FORMAT
+    assert found.cause is FailureCause.FORMAT
     assert "reads 0 devices" in found.because
     assert any("`deployed:`" in text for text in found.earlier)
     assert not any("jaxexport forecast" in text for text in found.earlier)
@@ -66,7 +66,7 @@ def test_an_older_reader_does_not_know_the_format():
 def test_different_numbers_are_reduced_or_tolerated():
     difference = Difference(False, max_abs_error=0.5, max_noise_error=30.0)
     found = explained(CHOLESKY, "0.11.0", "0.12.0.1", Verdict.NUMERICS, stage=Stage.COMPARE, difference=difference)
-    assert found.cause is Cause.NUMBERS
+    assert found.cause is FailureCause.NUMBERS
     assert any("jaxexport reduce" in text for text in found.steps)
     assert any("`numbers` of the policy" in text for text in found.steps)
     assert not any("jaxexport convert" in text for text in found.steps), "another artifact gives the same numbers"
@@ -75,13 +75,13 @@ def test_different_numbers_are_reduced_or_tolerated():
 def test_a_missing_registration_is_told_by_its_message():
     message = "UNIMPLEMENTED: No registered implementation for custom call to my_kernel for Host"
     found = explained(CHOLESKY, "0.11.0", "0.12.0.1", message=message, stage=Stage.COMPILE)
-    assert found.cause is Cause.REGISTRATION
+    assert found.cause is FailureCause.REGISTRATION
     assert any("register=" in text for text in found.steps)
 
 
 def test_a_crash_that_nothing_foretells_is_bisected_and_reported():
     found = explained(CHOLESKY, "0.11.0", "0.12.0.1", Verdict.CRASH, stage=Stage.COMPILE, signal=11)
-    assert found.cause is Cause.UNKNOWN
+    assert found.cause is FailureCause.UNKNOWN
     assert any("jaxexport bisect" in text for text in found.steps)
     assert any("--bundle" in text for text in found.steps)
     assert "the reader takes the artifact as it is" in " ".join(found.steps)
@@ -90,15 +90,15 @@ def test_a_crash_that_nothing_foretells_is_bisected_and_reported():
 def test_a_known_issue_comes_first():
     message = "died by signal 11 (SIGSEGV) in stage run"
     found = explained(CHOLESKY, "0.9.2", "0.9.2", Verdict.CRASH, stage=Stage.RUN, signal=11, message=message)
-    assert found.cause in (Cause.UPSTREAM, Cause.OWN_WRITER)
+    assert found.cause in (FailureCause.UPSTREAM, FailureCause.OWN_WRITER)
     upstream = explained(CHOLESKY, "0.6.2", "0.9.2", Verdict.CRASH, stage=Stage.RUN, signal=11, message=message)
-    assert upstream.cause is Cause.UPSTREAM
+    assert upstream.cause is FailureCause.UPSTREAM
     assert any(label == "known as" for label, _ in upstream.evidence)
 
 
 def test_a_golden_that_its_own_writer_cannot_replay_blames_no_release():
     found = explained(CHOLESKY, "0.11.0", "0.11.0", Verdict.ERROR)
-    assert found.cause is Cause.OWN_WRITER
+    assert found.cause is FailureCause.OWN_WRITER
     assert found.steps == ("`jaxexport goldens verify` checks the golden's files; export it again if they are whole.",)
 
 

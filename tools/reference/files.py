@@ -21,6 +21,7 @@ OUTPUT = (
     "plan",
     "comparison",
     "bisection",
+    "explanation",
     "deploy",
     "forecast",
     "releases",

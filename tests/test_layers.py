@@ -48,6 +48,9 @@ JAX = {
     "export_core.why.editing.program",
     "export_core.why.editing.program_parts",
     "export_core.why.editing.edits",
+    "export_core.why.editing.literals",
+    "export_core.why.editing.source",
+    "export_core.why.editing.source_lines",
 }
 """Modules that import jax or jaxlib beside export/: the programs that run in readers, and what prints a module."""
 

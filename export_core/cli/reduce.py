@@ -84,4 +84,6 @@ def _show(reduced: Reduced, output: Path) -> None:
         ulp = "" if first.ulp is None else f", by up to {first.ulp} ulp"
         echo(f"first operation whose outputs differ (value {first.place} of {first.values}{ulp}):")
         echo(f"  {first.operation}")
+    if reduced.no_source:
+        echo(f"no source: {reduced.no_source}")
     echo(f"written: {output}")

@@ -60,7 +60,7 @@ def described(program: Program) -> dict[str, Any]:
         if is_own and not is_constant:
             if operation != last:
                 edits["end"].append(["end", number])
-            if all(map(_type, used)):
+            if all(map(type_of, used)):
                 edits["value"].append(["value", number])
         if not is_constant and all(_same_typed(operation, result) is not None for result in used):
             edits["operand"].append(["operand", number])
@@ -69,8 +69,8 @@ def described(program: Program) -> dict[str, Any]:
         edits["region"] += [
             ["region", number, place] for place in range(len(operation.regions)) if _fits(operation, place)
         ]
-    sizes = {size for one in operations for value in one.results for size in (_type(value) or ([], ""))[0]}
-    sizes |= {size for value in program.body.arguments for size in (_type(value) or ([], ""))[0]}
+    sizes = {size for one in operations for value in one.results for size in (type_of(value) or ([], ""))[0]}
+    sizes |= {size for value in program.body.arguments for size in (type_of(value) or ([], ""))[0]}
     for size in sorted(sizes, reverse=True):
         edits["size"] += [["size", size, to] for to in dict.fromkeys((1, 2, 3, 4, size // 2)) if 0 < to < size]
     return {**program.signature(), "edits": edits}
@@ -132,7 +132,7 @@ def _end_after(program: Program, operations: list[Any], number: int) -> None:
     for operation in before:
         for place, result in enumerate(operation.results):
             users = [_in_block(use.owner, program.body) for use in result.uses]
-            if _type(result) and operation.name != "stablehlo.constant" and any(user not in inside for user in users):
+            if type_of(result) and operation.name != "stablehlo.constant" and any(user not in inside for user in users):
                 live.append((result, _source(numbers[operation], place, result)))
     program.set_results(live)
     for operation in own[len(before) :]:
@@ -144,7 +144,7 @@ def _return_all_values(program: Program, operations: list[Any]) -> None:
     values = []
     for operation in program.own_operations():
         for place, result in enumerate(operation.results):
-            if _type(result) and operation.name != "stablehlo.constant":
+            if type_of(result) and operation.name != "stablehlo.constant":
                 values.append((result, _source(numbers[operation], place, result)))
     program.set_results(values)
 
@@ -203,7 +203,7 @@ _BY_KIND: dict[str, Callable[..., None]] = {
 # --- values and their types -------------------------------------------------------------------------------------------
 
 
-def _type(value: Any) -> list[Any] | None:
+def type_of(value: Any) -> list[Any] | None:
     """The shape and element type of a value that main may take or return; None for any other."""
     if not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
         return None
@@ -215,7 +215,7 @@ def _source(number: int, place: int, value: Any) -> dict[str, Any]:
     operation = value.owner
     taken, given = (", ".join(str(one.type) for one in side) for side in (operation.operands, operation.results))
     text = f"{name_of(operation)} : ({taken}) -> ({given})"
-    return {"operation": number, "result": place, "type": _type(value), "text": text[:LONGEST_TEXT]}
+    return {"operation": number, "result": place, "type": type_of(value), "text": text[:LONGEST_TEXT]}
 
 
 def _same_typed(operation: Any, result: Any) -> Any:
@@ -259,7 +259,7 @@ def _is_simple(operation: Any) -> bool:
         return not list(operation.operands)
     if operation.name != "stablehlo.constant":
         return False
-    value = operation.attributes["value"]
+    value = attributes(operation).get("value")
     return not isinstance(value, ir.DenseElementsAttr) or value.is_splat
 
 

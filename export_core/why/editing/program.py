@@ -8,13 +8,17 @@
     {"module": PATH, "leading": 1, "tokens": 0, "apply": [EDIT, …], "stablehlo": "1.13.3", "out": PATH, "text": PATH}
     {"operations": 9, "arguments": [SOURCE, …], "results": [SOURCE, …], "names": [NAME, …]}   or   {"refused": "why"}
 
+    {"module": PATH, "leading": 1, "tokens": 0, "inputs": PATH, "source": PATH}
+    {}   or   {"refused": "why"}
+
+The last writes the module as a program of JAX (see source.py), which has the arrays of an .npz as its arguments.
 `leading` is how many arguments of main come before those of the envelope, `tokens` how many results do: they are never
 touched. What an EDIT is, says edits.py. A SOURCE says what an argument or result of the changed main is:
 
     {"was": 3}   the one with that number   or   {"operation": 7, "result": 0, "type": [[4, 8], "f32"]}   a value in it
 
 Operations are numbered in the order in which they are written, those in regions too. Nothing is compiled and nothing is
-run. The module is not believed: whatever MLIR says of it ends the request, and where MLIR dies, its user starts anew.
+run; a source is traced. The module is not believed: whatever MLIR says of it ends the request, and where MLIR dies, its user starts anew.
 """
 
 from __future__ import annotations
@@ -25,7 +29,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import edits  # type: ignore[import-not-found]  # beside this file, as the next one
+import edits  # type: ignore[import-not-found]  # beside this file, as the next ones
+import source  # type: ignore[import-not-found]
 from jaxlib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
@@ -57,6 +62,10 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             dialect.register_dialect(context)
         module = stablehlo.deserialize_portable_artifact(context, Path(request["module"]).read_bytes())
         program = Program(module, request["leading"], request["tokens"])
+        if "source" in request:
+            text = source.source_of(program, Path(request["inputs"]))
+            Path(request["source"]).write_bytes(text.encode())
+            return {}
         if "apply" not in request:
             description: dict[str, Any] = edits.described(program)
             return description

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -161,7 +162,8 @@ def merge_constants(operation: Any) -> None:
             for inner in block.operations:
                 if inner.operation.name == "stablehlo.constant":
                     (result,) = inner.operation.results
-                    first = seen.setdefault(inner.operation.attributes["value"], result)
+                    value = attributes(inner.operation).get("value", result)
+                    first = seen.setdefault(value, result)
                     if first is not result:  # else MLIR would replace it by itself for ever
                         result.replace_all_uses_with(first)
                 else:
@@ -189,8 +191,13 @@ def has_effects(operation: Any) -> bool:
 
 
 def attributes(operation: Any) -> dict[str, Any]:
-    """The attributes of an operation by name."""
-    return {named.name: named.attr for named in map(operation.attributes.__getitem__, range(len(operation.attributes)))}
+    """The attributes of an operation by name, but for those that MLIR for Python has no class for."""
+    found = {}
+    for number in range(len(operation.attributes)):
+        name = operation.attributes[number].name
+        with contextlib.suppress(TypeError):  # of complex numbers; asked for by number, it would end the process
+            found[name] = operation.attributes[name]
+    return found
 
 
 def name_of(operation: Any) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Self
 import msgspec
 
 from export_core.environments.environment import Environment
+from export_core.goldens.store import INPUTS
 from export_core.process_groups import kill_group
 
 PROGRAM = Path(__file__).parents[1] / "editing" / "program.py"
@@ -83,6 +84,13 @@ class ModuleEditor:
         if summary.refused:
             return summary, b"", b""
         return summary, code.read_bytes(), text.read_bytes()
+
+    def source(self, module: ModuleParts, inputs: bytes) -> tuple[bytes, str]:
+        """A module as a program of JAX that is called with the arrays of an .npz; or why there is none."""
+        arrays, text = self._scratch / INPUTS, self._scratch / "source.py"
+        arrays.write_bytes(inputs)
+        summary = self._ask({**self._request(module), "inputs": str(arrays), "source": str(text)})
+        return (b"" if summary.refused else text.read_bytes()), summary.refused
 
     def _request(self, module: ModuleParts) -> dict[str, Any]:
         path = self._scratch / "module.bc"

@@ -20,6 +20,7 @@ from export_core.why.reduction.diverging import DivergingOperation
 from export_core.why.reduction.reduced_program import ReducedProgram, read_program
 
 STEPS = "steps.jsonl"
+SOURCE = "source.py"
 FORMAT = 1
 STARTED, FINISHED = "started", "finished"
 
@@ -75,7 +76,12 @@ class ReductionFolder:
             )
 
     def write(
-        self, program: ReducedProgram, golden: Golden, outputs: Sequence[Leaf], lines: Sequence[msgspec.Struct]
+        self,
+        program: ReducedProgram,
+        golden: Golden,
+        outputs: Sequence[Leaf],
+        lines: Sequence[msgspec.Struct],
+        source: bytes = b"",
     ) -> None:
         """Replace what is in the folder.
 
@@ -84,11 +90,14 @@ class ReductionFolder:
             golden: its golden; the manifest is without outputs, and its folder has the files beside the program's.
             outputs: those of the second reader; empty where there are none.
             lines: those of steps.jsonl.
+            source: the program in JAX; empty where there is none.
         """
         others = [name for name in golden.manifest.files if name not in (ARTIFACT, INPUTS)]
         files = {ARTIFACT: program.artifact, INPUTS: program.arrays, MODULE_TEXT: program.text}
         files |= {name: golden.content(name) for name in others}
         files[STEPS] = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+        if source:
+            files[SOURCE] = source
         if outputs:
             files[OUTPUTS] = to_npz(outputs)
             hashes = {name: sha256(content) for name, content in files.items()}

@@ -53,6 +53,8 @@ class Reduced:
     reduction: Reduction
     program: ReducedProgram
     steps: tuple[Step, ...]
+    no_source: str = ""
+    """Why the folder has no source; empty where it has one."""
 
 
 class NotReproducedError(WhyError):
@@ -212,7 +214,7 @@ class _Run:
         passes = Passes(self.program, self.editor, self.oracle, self._keep)
         passes.run()
         self._keep(passes.program, FINISHED)
-        return Reduced(self.reduction, passes.program, tuple(self.steps))
+        return Reduced(self.reduction, passes.program, tuple(self.steps), self.no_source)
 
     def _divergence(self) -> Divergence:
         """How far the outputs of the two readers are apart."""
@@ -248,7 +250,8 @@ class _Run:
             manifest = structs.replace(manifest, comparison=Comparison(rtol=KEPT_SHARE / 4 * relative))
         golden = replace(self.cell.golden, manifest=manifest)
         outputs = self.oracle.outputs_of(program)
-        self.folder.write(program, golden, outputs, [self.reduction, *self.steps])
+        source, self.no_source = self.editor.source(program.module, program.arrays)
+        self.folder.write(program, golden, outputs, [self.reduction, *self.steps], source)
         if done in KINDS:
             self.notify(f"{program.operations} operations: {KINDS[done]}; {tried} cells run in {seconds:.0f} s")
 

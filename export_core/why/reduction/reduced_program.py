@@ -15,6 +15,7 @@ from export_core.artifact import read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import Aval, ByteSpan, Tree
 from export_core.goldens.arrays import Leaf, to_npz
+from export_core.why.editing.element_types import dtype_of
 from export_core.why.errors import WhyError
 from export_core.why.reduction.editor import ModuleParts
 
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
     from export_core.artifact import Artifact, Envelope
     from export_core.artifact.envelope.fields import Sharding
     from export_core.why.reduction.editor import ModuleSummary, Source
-
-_DTYPES = {
-    "i1": "bool",
-    "bf16": "bfloat16",
-    "complex<f32>": "complex64",
-    "complex<f64>": "complex128",
-    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
-    **{f"{sign}i{bits}": f"{word}int{bits}" for sign, word in (("", ""), ("u", "u")) for bits in (2, 4, 8, 16, 32, 64)},
-}
 
 
 @dataclass(frozen=True)
@@ -112,15 +104,6 @@ class ReducedProgram:
         shape, element = source.type
         spaces = {aval.memory_space for aval in (*self.envelope.in_avals, *self.envelope.out_avals)}
         return Aval(dtype_of(element), shape, "device" if spaces - {None} else None)
-
-
-def dtype_of(element: str) -> str:
-    """JAX's name of an element type of MLIR: the narrow floats by their letters, such as f8E4M3FN."""
-    if element in _DTYPES:
-        return _DTYPES[element]
-    letters = element.lstrip("f").lower()
-    bits, _, form = letters.partition("e")
-    return f"float{bits}_e{form}"
 
 
 def flat_program(artifact: Artifact, order: int, inputs: Sequence[Leaf]) -> ReducedProgram:

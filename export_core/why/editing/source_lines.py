@@ -1,0 +1,231 @@
+"""The operations that jax.lax has a function for: what a source says for each."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable
+from typing import Any
+
+from edits import type_of  # type: ignore[import-not-found]  # beside this file, as the next ones
+from element_types import dtype_of  # type: ignore[import-not-found]
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+from literals import SMALL, array_text, dense_elements, dtype_text  # type: ignore[import-not-found]
+from program_parts import RefusedError, attributes, name_of, text_of  # type: ignore[import-not-found]
+
+SHAPE, DTYPE = "=shape", "=dtype"
+
+_PLAIN: dict[str, tuple[str, ...]] = {
+    **{
+        name: (name,)
+        for name in (
+            "abs add atan2 cbrt ceil clamp complex floor imag is_finite log logistic real rsqrt select shift_left "
+            "shift_right_arithmetic shift_right_logical sign sqrt tan tanh"
+        ).split()
+    },
+    **{"and": ("bitwise_and",), "or": ("bitwise_or",), "xor": ("bitwise_xor",), "not": ("bitwise_not",)},
+    **{"subtract": ("sub",), "multiply": ("mul",), "divide": ("div",), "remainder": ("rem",), "power": ("pow",)},
+    **{"exponential": ("exp",), "exponential_minus_one": ("expm1",), "log_plus_one": ("log1p",), "negate": ("neg",)},
+    **{"sine": ("sin",), "cosine": ("cos",), "maximum": ("max",), "minimum": ("min",)},
+    **{"popcnt": ("population_count",), "count_leading_zeros": ("clz",)},
+    "bitcast_convert": ("bitcast_convert_type", DTYPE),
+    "broadcast_in_dim": ("broadcast_in_dim", SHAPE, "broadcast_dimensions"),
+    "convert": ("convert_element_type", DTYPE),
+    "iota": ("broadcasted_iota", DTYPE, SHAPE, "iota_dimension"),
+    "reduce_precision": ("reduce_precision", "exponent_bits", "mantissa_bits"),
+    "reshape": ("reshape", SHAPE),
+    "reverse": ("rev", "dimensions"),
+    "round_nearest_afz": ("round", "lax.RoundingMethod.AWAY_FROM_ZERO"),
+    "round_nearest_even": ("round", "lax.RoundingMethod.TO_NEAREST_EVEN"),
+    "slice": ("slice", "start_indices", "limit_indices", "strides"),
+    "transpose": ("transpose", "permutation"),
+}
+"""Functions of jax.lax that take the operands of an operation of StableHLO and then these: its attributes, by name."""
+
+_COMPOSITES = "acos acosh asin asinh atan atanh cosh digamma erf erfc erf_inv lgamma sinh square top_k".split()
+"""Those that take the operands of a composite of CHLO, and then its attributes."""
+
+_OF_SHARDINGS = {"num_batch_dims", "xla.sdy.sharding_rule"}
+"""The attributes of a custom call for XLA that say how it may be sharded."""
+
+
+class Line:
+    """The line of one operation. `left` are the attributes that it does not say yet."""
+
+    def __init__(self, operation: Any, names: dict[Any, str]) -> None:
+        self.operation = operation
+        self.left = attributes(operation)
+        self.operands = [names[value] for value in operation.operands]
+        self.results = [kind_of(value) for value in operation.results]
+        self.shape, self.dtype = self.results[0] if self.results else ((), "")
+
+    def expression(self) -> str:
+        """What computes the results. Raises `RefusedError` where jax has no plain function for it."""
+        name = self.operation.name.removeprefix("stablehlo.")
+        if name in _PLAIN:
+            function, *further = _PLAIN[name]
+            text = self.call(f"lax.{function}", *map(self.further, further))
+        elif name in _SPECIAL:
+            text = _SPECIAL[name](self)
+        else:
+            raise self.refused()
+        if self.left:
+            raise self.refused(f" with {min(self.left)}")
+        return text
+
+    def further(self, name: str) -> object:
+        """An argument behind the operands."""
+        if name in (SHAPE, DTYPE):
+            return self.shape if name == SHAPE else dtype_text(self.dtype)
+        if name.startswith("lax."):
+            return name
+        value = self.left.pop(name)
+        return ir.IntegerAttr(value).value if isinstance(value, ir.IntegerAttr) else tuple(ir.DenseI64ArrayAttr(value))
+
+    def call(self, function: str, *further: object) -> str:
+        """A call with the operands."""
+        return f"{function}({', '.join((*self.operands, *map(str, further)))})"
+
+    def refused(self, why: str = "") -> RefusedError:
+        """The error of an operation that has no line."""
+        return RefusedError(f"{name_of(self.operation)}{why} has no line of its own")
+
+
+def kind_of(value: Any) -> tuple[tuple[int, ...], str]:
+    """The shape and dtype of a value. Raises `RefusedError` where it is no array of known size."""
+    found = type_of(value)
+    if found is None:
+        raise RefusedError(f"{value.type} is no array of known size")
+    return tuple(found[0]), dtype_of(found[1])
+
+
+def _composite(line: Line) -> str:
+    name = text_of(line.left.pop("name")).removeprefix("chlo.")
+    if name not in _COMPOSITES:
+        raise line.refused(f" {name}")
+    del line.left["decomposition"]
+    line.left.pop("version", None)
+    further = [ir.IntegerAttr(each.attr).value for each in line.left.pop("composite_attributes", ())]
+    return line.call(f"lax.{name}", *further)
+
+
+def _constant(line: Line) -> str:
+    line.left.pop("value", None)  # MLIR for Python has no complex ones, so that all are read as they are printed
+    dense = re.search(r" dense<(.*)> : ", line.operation.get_asm(large_elements_limit=SMALL))
+    text = array_text(dense_elements(dense[1], line.dtype, line.shape)) if dense else ""
+    if not text:
+        raise line.refused(f" of {line.operation.result.type}")
+    return text
+
+
+def _dot_general(line: Line) -> str:
+    numbers = stablehlo.DotDimensionNumbers(line.left.pop("dot_dimension_numbers"))
+    contracting, batching = (
+        tuple(tuple(getattr(numbers, f"{side}_{kind}_dimensions")) for side in ("lhs", "rhs"))
+        for kind in ("contracting", "batching")
+    )
+    further = [f"({contracting}, {batching})"]
+    precisions = [f"lax.Precision.{_word(each)}" for each in line.left.pop("precision_config", ())]
+    if set(precisions) - {"lax.Precision.DEFAULT"}:
+        further.append(f"precision=({', '.join(precisions)})")
+    return line.call("lax.dot_general", *further, f"preferred_element_type={dtype_text(line.dtype)}")
+
+
+def _reduce(line: Line) -> str:
+    (block,) = line.operation.regions[0].blocks
+    inner, *end = [each.operation for each in block.operations]
+    function = _PLAIN.get(inner.name.removeprefix("stablehlo."), ())
+    is_simple = len(line.operands) == 2 and len(function) == len(end) == 1 and not attributes(inner)
+    if not is_simple or list(inner.operands) != list(block.arguments) or list(end[0].operands) != list(inner.results):
+        raise line.refused(" by more than one function")
+    return line.call("lax.reduce", f"lax.{function[0]}", line.further("dimensions"))
+
+
+def _compare(line: Line) -> str:
+    if _word(line.left.pop("compare_type", "")) == "TOTALORDER":
+        raise line.refused(" in a total order")
+    return line.call(f"lax.{_word(line.left.pop('comparison_direction')).lower()}")
+
+
+def _pad(line: Line) -> str:
+    sides = [line.left.pop(name) for name in ("edge_padding_low", "edge_padding_high", "interior_padding")]
+    return line.call("lax.pad", list(zip(*map(ir.DenseI64ArrayAttr, sides), strict=True)))
+
+
+def _listed(line: Line, first: int, function: str, *further: object) -> str:
+    """A call whose operands from `first` on are a list."""
+    line.operands[first:] = [f"[{', '.join(line.operands[first:])}]"]
+    return line.call(function, *further)
+
+
+def _custom_call(line: Line) -> str:
+    """A call by the FFI, without what is for shardings alone."""
+    left = line.left
+    left.pop("sdy.sharding_rule", None)
+    if {each.name for each in left.get("mhlo.frontend_attributes", ())} <= _OF_SHARDINGS:
+        left.pop("mhlo.frontend_attributes", None)
+    if "mhlo.backend_config" not in left:
+        raise line.refused(", which is no call of the FFI,")
+    kinds = [f"jax.ShapeDtypeStruct({shape}, {dtype_text(dtype)})" for shape, dtype in line.results]
+    head = [_text(line, left.pop("call_target_name")), kinds[0] if len(kinds) == 1 else f"[{', '.join(kinds)}]"]
+    if str(left.pop("has_side_effect", "false")) == "true":
+        head.append("has_side_effect=True")
+    for name, given in (("input_layouts", "operand_layouts"), ("output_layouts", "result_layouts")):
+        layouts = [[*map(int, re.findall(r"\d+", str(each).partition(":")[0]))] for each in left.pop(given, ())]
+        if any(layout != sorted(layout, reverse=True) for layout in layouts):
+            head.append(f"{name}={[tuple(reversed(layout)) for layout in layouts]}")  # from major to minor
+    aliases = [stablehlo.OutputOperandAlias(each) for each in left.pop("output_operand_aliases", ())]
+    if aliases:
+        pairs = {each.operand_index: [*each.output_tuple_indices, 0][0] for each in aliases}
+        head.append(f"input_output_aliases={pairs}")
+    config = [_named(line, each.name, each.attr) for each in left.pop("mhlo.backend_config")]
+    return line.call(f"jax.ffi.ffi_call({', '.join(head)})", *config)
+
+
+def _named(line: Line, name: str, value: Any) -> str:
+    """An attribute of a call by the FFI, as a value of which jax makes the same attribute."""
+    if name.isidentifier() and not keyword.iskeyword(name):
+        if isinstance(value, ir.StringAttr):
+            return f"{name}={_text(line, value)}"
+        if str(value) in ("true", "false"):
+            return f"{name}={str(value).capitalize()}"
+        if isinstance(value, ir.IntegerAttr):
+            return f"{name}={dtype_text(dtype_of(str(value.type)))}({value.value})"
+    raise line.refused(f" with {name}")
+
+
+def _text(line: Line, value: Any) -> str:
+    """A text of the module as a literal; refused where it is not UTF-8, since jax takes no other."""
+    try:
+        return repr(ir.StringAttr(value).value_bytes.decode())
+    except ValueError:
+        raise line.refused() from None
+
+
+def _word(attribute: Any) -> str:
+    """A value of an enumeration, such as GT of `#stablehlo<comparison_direction GT>`."""
+    return str(attribute).rpartition(" ")[2].rstrip(">")
+
+
+_SPECIAL: dict[str, Callable[[Line], str]] = {
+    "compare": _compare,
+    "composite": _composite,
+    "concatenate": lambda line: _listed(line, 0, "lax.concatenate", line.further("dimension")),
+    "constant": _constant,
+    "custom_call": _custom_call,
+    "dot_general": _dot_general,
+    "dynamic_slice": lambda line: _listed(
+        line, 1, "lax.dynamic_slice", line.further("slice_sizes"), "allow_negative_indices=False"
+    ),
+    "dynamic_update_slice": lambda line: _listed(
+        line, 2, "lax.dynamic_update_slice", "allow_negative_indices=False"
+    ),
+    "optimization_barrier": lambda line: (
+        line.call("lax.optimization_barrier")
+        if len(line.operands) == 1
+        else _listed(line, 0, "lax.optimization_barrier")
+    ),
+    "pad": _pad,
+    "reduce": _reduce,
+}

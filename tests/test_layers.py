@@ -48,7 +48,6 @@ JAX = {
     "export_core.why.editing.program",
     "export_core.why.editing.program_parts",
     "export_core.why.editing.edits",
-    "export_core.why.editing.literals",
     "export_core.why.editing.source",
     "export_core.why.editing.source_lines",
 }

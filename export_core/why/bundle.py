@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +31,7 @@ from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
 from export_core.why.explanation import Explanation, InRelease
 from export_core.why.reduction.failure import KEPT_SHARE
-from export_core.why.reduction.record import ReductionFolder
+from export_core.why.reduction.record import SOURCE, ReductionFolder
 
 PROGRAM = Path(__file__).with_name("reproduce.py")
 SCRIPT = "reproduce.py"
@@ -46,7 +48,8 @@ class Program:
     """What the script of a bundle runs: an artifact with its inputs, as files; of numbers also the outputs.
 
     `measured` is the largest absolute difference that was seen, None where it is infinite or there are no outputs.
-    `text` is the module, where it is short enough to be read.
+    `text` is the module, where it is short enough to be read; `source` is the same as a program of JAX, where it can be
+    written.
     """
 
     artifact: bytes
@@ -54,6 +57,7 @@ class Program:
     outputs: bytes = b""
     measured: float | None = None
     text: str = ""
+    source: str = ""
 
 
 def program_of(choice: Choice, result: Result) -> Program:
@@ -78,12 +82,14 @@ def reduced_program(choice: Choice, result: Result, folder: ReductionFolder) -> 
         WhyError: there is none, or it is that of another cell.
     """
     reduction, _, program = folder.read_of(str(choice.cell.key))
-    text = program.text.decode(errors="replace")
-    outputs = folder.path / OUTPUTS
+    outputs, source = folder.path / OUTPUTS, ""
+    with contextlib.suppress(OSError):  # not every module has one
+        source = read_regular(folder.path / SOURCE).decode(errors="replace")
+    read = Program(program.artifact, program.arrays, text=program.text.decode(errors="replace"), source=source)
     if result.verdict is not Verdict.NUMERICS or not outputs.exists():
-        return Program(program.artifact, program.arrays, text=text)
+        return read
     measured = _least_difference(from_npz(outputs), reduction.units)
-    return Program(program.artifact, program.arrays, read_regular(outputs), measured, text)
+    return replace(read, outputs=read_regular(outputs), measured=measured)
 
 
 def _least_difference(outputs: Iterable[Leaf], units: float | None) -> float:
@@ -115,6 +121,9 @@ def write_bundle(
         EXPLANATION: safe_json(explanation, indent=2) + b"\n",
         ISSUE: issue(choice, result, explanation, program).encode(),
     }
+    if program.source:
+        contents[SOURCE] = program.source.encode()
+        contents |= {INPUTS: program.inputs} if INPUTS in program.source else {}
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         put_folder(folder, contents)
@@ -215,7 +224,8 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
             "",
             commands,
             "",
-            *(("Its module, reduced:", "", "```mlir", program.text.strip(), "```", "") if program.text else ()),
+            *_block("Reduced, as a program of JAX:", "python", program.source),
+            *_block("Its module, reduced:", "mlir", program.text),
             "The same artifact in other releases:",
             "",
             *rows,
@@ -229,3 +239,9 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
             "",
         )
     )
+
+
+def _block(title: str, language: str, text: str) -> tuple[str, ...]:
+    """A text between fences longer than any in it; nothing where there is no text."""
+    fence = "`" * (1 + max((len(run) for run in re.findall("`{3,}", text)), default=2))
+    return (title, "", f"{fence}{language}", text.strip(), fence, "") if text else ()

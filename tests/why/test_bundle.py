@@ -18,7 +18,7 @@ from export_core.comparing.algebra import to_double
 from export_core.comparing.compare import Difference
 from export_core.environments.build import uv_command
 from export_core.environments.interpreters import find_python
-from export_core.goldens.store import ARTIFACT
+from export_core.goldens.store import ARTIFACT, INPUTS
 from export_core.matrix import Verdict
 from export_core.why import reproduce
 from export_core.why.bundle import SCRIPT, program_of, reduced_program, write_bundle
@@ -27,7 +27,7 @@ from export_core.why.errors import WhyError
 from export_core.why.explanation import explain
 from export_core.why.reduction.diverging import DivergingOperation
 from export_core.why.reduction.failure import KEPT_SHARE
-from export_core.why.reduction.record import Reduction, ReductionFolder, Step
+from export_core.why.reduction.record import SOURCE, Reduction, ReductionFolder, Step
 from export_core.why.reduction.reduced_program import read_program
 from export_core.worker.protocol import Stage
 
@@ -110,7 +110,7 @@ def test_a_golden_that_registers_modules_is_refused(choice, tmp_path):
     assert not (tmp_path / "b").exists()
 
 
-def reduced(folder: Path, choice: Choice, **changes: object) -> Path:
+def reduced(folder: Path, choice: Choice, source: bytes = b"", **changes: object) -> Path:
     """A folder as `jaxexport reduce` leaves it, with the golden's own program."""
     golden = choice.cell.golden
     text = b"module {  // \xff\n}"
@@ -119,7 +119,7 @@ def reduced(folder: Path, choice: Choice, **changes: object) -> Path:
     outputs = golden.outputs()
     left = Reduction(operations=12, **values)  # type: ignore[arg-type]
     golden = replace(golden, manifest=msgspec.structs.replace(golden.manifest, files={}))  # as `reduce` makes it
-    ReductionFolder(folder).write(program, golden, outputs, [left, Step("finished", 1, 3, 0.5)])
+    ReductionFolder(folder).write(program, golden, outputs, [left, Step("finished", 1, 3, 0.5)], source)
     return folder
 
 
@@ -132,6 +132,21 @@ def test_a_bundle_has_the_reduced_program(choice, tmp_path):
     steps = [2.0**-7 * float(np.abs(to_double(leaf.numpy())).max()) for leaf in choice.cell.golden.outputs()]
     assert program.measured == KEPT_SHARE * 64 * min(steps), "2^-7 is the unit of bfloat16"
     assert run(folder).returncode == 0
+
+
+@pytest.mark.parametrize("source", ['x = "```"', "x = np.load('inputs.npz')", ""])
+def test_a_bundle_has_the_source_of_the_reduced_program(source, choice, tmp_path):
+    result = judged(choice, Verdict.CRASH)
+    program = reduced_program(choice, result, reduced(tmp_path / "reduced", choice, source.encode()))
+    folder = tmp_path / "b"
+    write_bundle(folder, choice, result, explain(choice, result), program)
+    fence = "`" * (4 if "`" in source else 3)
+    issue = (folder / "issue.md").read_text()
+    assert (f"{fence}python\n{source}\n{fence}\n\nIts module, reduced:" in issue) is bool(source)
+    assert (folder / SOURCE).exists() is bool(source)
+    assert (folder / INPUTS).exists() is ("inputs.npz" in source)
+    if source:
+        assert (folder / SOURCE).read_text() == source
 
 
 def test_the_program_of_another_cell_is_refused(choice, tmp_path):

@@ -24,7 +24,7 @@ from export_core.matrix.limits import ReplayOptions
 from export_core.releases import load_calendar
 from export_core.why.errors import WhyError
 from export_core.why.reduction.failure import Divergence, divergence
-from export_core.why.reduction.record import STEPS, ReductionFolder
+from export_core.why.reduction.record import SOURCE, STEPS, ReductionFolder
 from export_core.why.reduction.reduce import Environments, NotReproducedError, Reduced, reduce_cell
 
 TARGET = "nobody_has_registered_this"
@@ -117,6 +117,9 @@ def test_what_is_left_is_the_call_alone_also_after_an_interruption(golden_of, re
     assert str(argument) == "float32[1]"
     assert TARGET.encode() in (folder / "module.mlir").read_bytes()
     assert (folder / STEPS).read_bytes().count(b"\n") == 1 + len(done.steps)
+    assert done.no_source == ""
+    source = (folder / SOURCE).read_text()
+    assert f"ffi_call('{TARGET}', jax.ShapeDtypeStruct((1,), np.float32))(x0)" in source
     assert not (folder / "golden.yaml").exists()  # nobody has said which outputs are right
     artifact = (folder / ARTIFACT).read_bytes()
     assert [call.target for call in read_bytes(artifact).custom_calls] == [TARGET]

@@ -18,7 +18,8 @@ touched. What an EDIT is, says edits.py. A SOURCE says what an argument or resul
     {"was": 3}   the one with that number   or   {"operation": 7, "result": 0, "type": [[4, 8], "f32"]}   a value in it
 
 Operations are numbered in the order in which they are written, those in regions too. Nothing is compiled and nothing is
-run; a source is traced. The module is not believed: whatever MLIR says of it ends the request, and where MLIR dies, its user starts anew.
+run; a source is traced. The module is not believed: whatever MLIR says of it ends the request, and where MLIR dies, its
+user starts anew.
 """
 
 from __future__ import annotations

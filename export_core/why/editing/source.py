@@ -81,7 +81,7 @@ def _check_is_plain(program: Program) -> None:
     declared = attributes(program.main)
     for side in ("arg_attrs", "res_attrs"):
         for entry in (entry for each in ir.ArrayAttr(declared[side]) for entry in each) if side in declared else ():
-            if entry.name != "jax.result_info":
+            if entry.name not in ("jax.result_info", "jax.global_constant"):
                 raise RefusedError(f"{entry.name} has no line of its own")
 
 

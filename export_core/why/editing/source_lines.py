@@ -16,19 +16,18 @@ from program_parts import RefusedError, attributes, name_of, text_of  # type: ig
 
 SHAPE, DTYPE = "=shape", "=dtype"
 
+_SAME = (
+    "abs add atan2 cbrt ceil clamp complex floor imag is_finite log logistic real rsqrt select shift_left "
+    "shift_right_arithmetic shift_right_logical sign sqrt tan tanh"
+)
+_OTHER = (
+    "and=bitwise_and or=bitwise_or xor=bitwise_xor not=bitwise_not subtract=sub multiply=mul divide=div remainder=rem "
+    "power=pow negate=neg exponential=exp exponential_minus_one=expm1 log_plus_one=log1p sine=sin cosine=cos "
+    "maximum=max minimum=min popcnt=population_count count_leading_zeros=clz"
+)
 _PLAIN: dict[str, tuple[str, ...]] = {
-    **{
-        name: (name,)
-        for name in (
-            "abs add atan2 cbrt ceil clamp complex floor imag is_finite log logistic real rsqrt select shift_left "
-            "shift_right_arithmetic shift_right_logical sign sqrt tan tanh"
-        ).split()
-    },
-    **{"and": ("bitwise_and",), "or": ("bitwise_or",), "xor": ("bitwise_xor",), "not": ("bitwise_not",)},
-    **{"subtract": ("sub",), "multiply": ("mul",), "divide": ("div",), "remainder": ("rem",), "power": ("pow",)},
-    **{"exponential": ("exp",), "exponential_minus_one": ("expm1",), "log_plus_one": ("log1p",), "negate": ("neg",)},
-    **{"sine": ("sin",), "cosine": ("cos",), "maximum": ("max",), "minimum": ("min",)},
-    **{"popcnt": ("population_count",), "count_leading_zeros": ("clz",)},
+    **{name: (name,) for name in _SAME.split()},
+    **{name: (function,) for name, function in (pair.split("=") for pair in _OTHER.split())},
     "bitcast_convert": ("bitcast_convert_type", DTYPE),
     "broadcast_in_dim": ("broadcast_in_dim", SHAPE, "broadcast_dimensions"),
     "convert": ("convert_element_type", DTYPE),
@@ -43,11 +42,11 @@ _PLAIN: dict[str, tuple[str, ...]] = {
 }
 """Functions of jax.lax that take the operands of an operation of StableHLO and then these: its attributes, by name."""
 
-_COMPOSITES = "acos acosh asin asinh atan atanh cosh digamma erf erfc erf_inv lgamma sinh square top_k".split()
+_COMPOSITES = "acos acosh asin asinh atan atanh cosh digamma erf erfc erf_inv lgamma sinh square top_k"
 """Those that take the operands of a composite of CHLO, and then its attributes."""
 
 _OF_SHARDINGS = {"num_batch_dims", "xla.sdy.sharding_rule"}
-"""The attributes of a custom call for XLA that say how it may be sharded."""
+"""Those attributes of a custom call for XLA that say how it may be sharded."""
 
 
 class Line:
@@ -102,7 +101,7 @@ def kind_of(value: Any) -> tuple[tuple[int, ...], str]:
 
 def _composite(line: Line) -> str:
     name = text_of(line.left.pop("name")).removeprefix("chlo.")
-    if name not in _COMPOSITES:
+    if name not in _COMPOSITES.split():
         raise line.refused(f" {name}")
     del line.left["decomposition"]
     line.left.pop("version", None)
@@ -174,7 +173,9 @@ def _custom_call(line: Line) -> str:
     for name, given in (("input_layouts", "operand_layouts"), ("output_layouts", "result_layouts")):
         layouts = [[*map(int, re.findall(r"\d+", str(each).partition(":")[0]))] for each in left.pop(given, ())]
         if any(layout != sorted(layout, reverse=True) for layout in layouts):
-            head.append(f"{name}={[tuple(reversed(layout)) for layout in layouts]}")  # from major to minor
+            orders = [tuple(reversed(layout)) for layout in layouts]  # from major to minor
+            is_one = given == "result_layouts" and len(orders) == 1
+            head.append(f"{name}={orders[0] if is_one else orders}")
     aliases = [stablehlo.OutputOperandAlias(each) for each in left.pop("output_operand_aliases", ())]
     if aliases:
         pairs = {each.operand_index: [*each.output_tuple_indices, 0][0] for each in aliases}
@@ -218,9 +219,7 @@ _SPECIAL: dict[str, Callable[[Line], str]] = {
     "dynamic_slice": lambda line: _listed(
         line, 1, "lax.dynamic_slice", line.further("slice_sizes"), "allow_negative_indices=False"
     ),
-    "dynamic_update_slice": lambda line: _listed(
-        line, 2, "lax.dynamic_update_slice", "allow_negative_indices=False"
-    ),
+    "dynamic_update_slice": lambda line: _listed(line, 2, "lax.dynamic_update_slice", "allow_negative_indices=False"),
     "optimization_barrier": lambda line: (
         line.call("lax.optimization_barrier")
         if len(line.operands) == 1

@@ -137,7 +137,8 @@ def test_a_bundle_has_the_reduced_program(choice, tmp_path):
 @pytest.mark.parametrize("source", ['x = "```"', "x = np.load('inputs.npz')", ""])
 def test_a_bundle_has_the_source_of_the_reduced_program(source, choice, tmp_path):
     result = judged(choice, Verdict.CRASH)
-    program = reduced_program(choice, result, reduced(tmp_path / "reduced", choice, source.encode()))
+    left = ReductionFolder(reduced(tmp_path / "reduced", choice, source.encode()))
+    program = reduced_program(choice, result, left)
     folder = tmp_path / "b"
     write_bundle(folder, choice, result, explain(choice, result), program)
     fence = "`" * (4 if "`" in source else 3)

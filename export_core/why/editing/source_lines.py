@@ -105,8 +105,11 @@ def _composite(line: Line) -> str:
         raise line.refused(f" {name}")
     del line.left["decomposition"]
     line.left.pop("version", None)
-    further = [ir.IntegerAttr(each.attr).value for each in line.left.pop("composite_attributes", ())]
-    return line.call(f"lax.{name}", *further)
+    attributes = {each.name: each.attr for each in line.left.pop("composite_attributes", ())}
+    # Since 0.12 top_k says that it is stable, which it is without a word.
+    if "is_stable" in attributes and not ir.BoolAttr(attributes.pop("is_stable")).value:
+        raise line.refused(f" {name} that is not stable")
+    return line.call(f"lax.{name}", *(ir.IntegerAttr(attribute).value for attribute in attributes.values()))
 
 
 def _constant(line: Line) -> str:

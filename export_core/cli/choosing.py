@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_core.cli.options import (
-    FiniteRange,
     as_of_option,
+    cache_option,
     day_of,
     goldens_option,
     index_option,
+    memory_option,
     policy_of,
     policy_option,
+    target_option,
+    timeout_option,
     wheels_option,
 )
 
@@ -54,46 +57,21 @@ _OPTIONS = (
     as_of_option,
     wheels_option,
     index_option,
-    click.option(
-        "--target",
-        metavar="P=DEVICE",
-        multiple=True,
-        help="Another device to compile for: tpu=v6e, cuda=a100 or cuda=cuda13/b200. [default: v5e, cuda12/h100]",
-    ),
+    target_option,
     click.option(
         "--jobs",
         metavar="N",
         type=click.IntRange(min=1),
         help="Number of cells at a time. [default: the number of cores]",
     ),
-    click.option(
-        "--timeout",
-        metavar="SECONDS",
-        type=FiniteRange(min=0.1),
-        default=120.0,
-        show_default=True,
-        help="Time limit of one cell, in seconds.",
-    ),
-    click.option(
-        "--memory",
-        metavar="GIB",
-        type=FiniteRange(min=0, max=2**20),
-        default=8.0,
-        show_default=True,
-        help="Memory limit of one cell, in GiB; 0 is no limit.",
-    ),
-)
-_cache_option = click.option(
-    "--cache/--no-cache",
-    default=True,
-    show_default=True,
-    help="Reuse the outcomes of earlier runs for cells whose whole content is the same.",
+    timeout_option,
+    memory_option,
 )
 
 
 def choosing_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that name one cell to a command, and pass it the `Choice` that they make."""
-    return _cache_option(choosing_uncached(command))
+    return cache_option(choosing_uncached(command))
 
 
 def choosing_uncached(command: Callable[..., None]) -> Callable[..., None]:

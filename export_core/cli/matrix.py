@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from export_core.cli.help import HelpfulCommand
-from export_core.cli.options import FiniteRange, console, policy_of, with_fail_on
+from export_core.cli.options import (
+    cache_option,
+    console,
+    memory_option,
+    policy_of,
+    timeout_option,
+    with_fail_on,
+)
 from export_core.cli.plan import run_options, selecting_options, selection_of
 
 if TYPE_CHECKING:
@@ -56,22 +63,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="Number of cells at a time on an accelerator.",
 )
-@click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=FiniteRange(min=0.1),
-    default=120.0,
-    show_default=True,
-    help="Time limit of one cell, in seconds.",
-)
-@click.option(
-    "--memory",
-    metavar="GIB",
-    type=FiniteRange(min=0, max=2**20),
-    default=8.0,
-    show_default=True,
-    help="Memory limit of one cell, in GiB; 0 is no limit.",
-)
+@timeout_option
+@memory_option
 @click.option(
     "--repeat",
     metavar="N",
@@ -81,12 +74,7 @@ if TYPE_CHECKING:
     help="Make the call of each cell N more times, and record the seconds of each.",
 )
 @click.option("--resume", is_flag=True, help="Continue the last run in --results, which was interrupted or killed.")
-@click.option(
-    "--cache/--no-cache",
-    default=True,
-    show_default=True,
-    help="Reuse the outcomes of earlier runs for cells whose whole content is the same.",
-)
+@cache_option
 @click.option(
     "--dump-ir",
     metavar="DIR",

@@ -91,6 +91,37 @@ class FiniteRange(click.FloatRange):
         return super().convert(value, param, ctx)
 
 
+timeout_option = click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=FiniteRange(min=0.1),
+    default=120.0,
+    show_default=True,
+    help="Time limit of one cell, in seconds.",
+)
+memory_option = click.option(
+    "--memory",
+    metavar="GIB",
+    type=FiniteRange(min=0, max=2**20),
+    default=8.0,
+    show_default=True,
+    help="Memory limit of one cell, in GiB; 0 is no limit.",
+)
+cache_option = click.option(
+    "--cache/--no-cache",
+    default=True,
+    show_default=True,
+    help="Reuse the outcomes of earlier runs for cells whose whole content is the same.",
+)
+target_option = click.option(
+    "--target",
+    metavar="P=DEVICE",
+    multiple=True,
+    help="Another device to compile for: tpu=v6e, cuda=a100 or cuda=cuda13/b200; may be given several times. "
+    "[default: v5e, cuda12/h100]",
+)
+
+
 def policy_of(named: str | None) -> Policy:
     """The policy that was named, or that of the project here."""
     from export_core.policy import find_policy

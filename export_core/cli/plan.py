@@ -19,6 +19,7 @@ from export_core.cli.options import (
     index_option,
     policy_of,
     policy_option,
+    target_option,
     wheels_option,
 )
 from export_core.cli.output import echo_json
@@ -49,13 +50,7 @@ _OPTIONS = (
         "cuda:compile for one of the two. "
         "[default: the policy's, else cpu]",
     ),
-    click.option(
-        "--target",
-        metavar="P=DEVICE",
-        multiple=True,
-        help="Another device to compile for: tpu=v6e, cuda=a100 or cuda=cuda13/b200; may be given several times. "
-        "[default: v5e, cuda12/h100]",
-    ),
+    target_option,
     click.option(
         "--touching",
         metavar="READER",

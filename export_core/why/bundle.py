@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import re
 import textwrap
@@ -82,9 +81,9 @@ def reduced_program(choice: Choice, result: Result, folder: ReductionFolder) -> 
         WhyError: there is none, or it is that of another cell.
     """
     reduction, _, program = folder.read_of(str(choice.cell.key))
-    outputs, source = folder.path / OUTPUTS, ""
-    with contextlib.suppress(OSError):  # not every module has one
-        source = read_regular(folder.path / SOURCE).decode(errors="replace")
+    outputs, source_file = folder.path / OUTPUTS, folder.path / SOURCE
+    # Not every module has a source.
+    source = read_regular(source_file).decode(errors="replace") if source_file.exists() else ""
     read = Program(program.artifact, program.arrays, text=program.text.decode(errors="replace"), source=source)
     if result.verdict is not Verdict.NUMERICS or not outputs.exists():
         return read

@@ -218,7 +218,7 @@ def _goldens_named(asked: Asked, stored: Sequence[Golden], store: Path) -> list[
         by = few(list(dict.fromkeys(golden.manifest.writer.id for golden in of_case)))
         raise WhyError(f"--writer {asked.writer}: {wanted} has no golden by it. It has some by {by}.")
     raise WhyError(
-        f"{wanted or f'--writer {asked.writer}'}: expected a golden of {store}, found none of this name."
+        f"{wanted or f'--writer {asked.writer}'}: expected a golden in {store}, found none of this name."
         f"{did_you_mean(asked.case or asked.cell, cases)} `jaxexport goldens list` shows all."
     )
 

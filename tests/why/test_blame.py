@@ -27,7 +27,7 @@ def test_the_part_that_is_needed_is_to_blame(needed):
     """A failure that needs the new version of these parts, in each pair that may or may not answer."""
     for known in itertools.product([True, False], repeat=2):
         truth = (needed <= {"jax"}, needed <= {"jaxlib"})
-        blamed = part_to_blame(*(fails if told else None for fails, told in zip(truth, known, strict=True)))
+        blamed = part_to_blame(*(fails if answers else None for fails, answers in zip(truth, known, strict=True)))
         right = needed.copy().pop() if len(needed) == 1 else "both"
         # With one answer it is said which part is needed at least.
         assert blamed in {right} if all(known) else {right, *needed, ""}, (needed, known)

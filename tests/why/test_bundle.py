@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import msgspec
@@ -110,14 +111,21 @@ def test_a_golden_that_registers_modules_is_refused(choice, tmp_path):
     assert not (tmp_path / "b").exists()
 
 
-def reduced(folder: Path, choice: Choice, source: bytes = b"", **changes: object) -> Path:
+def reduced(folder: Path, choice: Choice, source: bytes = b"", **changes: Any) -> Path:
     """A folder as `jaxexport reduce` leaves it, with the golden's own program."""
     golden = choice.cell.golden
     text = b"module {  // \xff\n}"
     program = read_program(golden.content(ARTIFACT), "artifact", golden.inputs(), text)
-    values = {"cell": str(choice.cell.key), "call": "", "artifact": "", "failure": "crash", "second": "", **changes}
+    values: dict[str, Any] = {
+        "cell": str(choice.cell.key),
+        "call": "",
+        "artifact": "",
+        "failure": "crash",
+        "second": "",
+        **changes,
+    }
     outputs = golden.outputs()
-    left = Reduction(operations=12, **values)  # type: ignore[arg-type]
+    left = Reduction(operations=12, **values)
     golden = replace(golden, manifest=msgspec.structs.replace(golden.manifest, files={}))  # as `reduce` makes it
     ReductionFolder(folder).write(program, golden, outputs, [left, Step("finished", 1, 3, 0.5)], source)
     return folder

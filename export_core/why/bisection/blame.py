@@ -43,7 +43,7 @@ def mixed_pairs(
         result = judge(replay_pair(cell, jax_of, jaxlib_of, trials.options), trials.options.policy)
         answer = like.is_bad(result)
         if answer is False and like.threshold is None and result.verdict not in WORKS:
-            # A third way to fail is that of two parts that do not fit, unless the good release fails in this way.
+            # A failure that neither release has shows that the two parts do not fit, and says nothing of the break.
             answer = False if measure.label(result) == good_label else None
         why = result.message if result.verdict is Verdict.NOT_RUN else happened(result)
         pairs.append(MixedPair(jax_of.jax, jaxlib_of.jaxlib, answer, why))

@@ -98,7 +98,7 @@ class Oracle:
     def _run_those(
         self, reader: Reader | None, programs: Sequence[ReducedProgram], chosen: Sequence[bool]
     ) -> list[Tried | None]:
-        """What came of the chosen programs in a reader; None for the others."""
+        """The outcomes of the chosen programs in a reader; None for the others."""
         some = [program for program, is_chosen in zip(programs, chosen, strict=True) if is_chosen]
         tried = iter(reader.run(some) if reader and some else [])
         return [next(tried, None) if is_chosen else None for is_chosen in chosen]

@@ -191,7 +191,7 @@ def traced_program(program: ReducedProgram, editor: ModuleEditor) -> tuple[Reduc
 
 
 def _made(aval: Aval) -> Leaf:
-    """What stands for a value that nobody has computed: 1 everywhere, 0 for integers and for dtypes NumPy lacks."""
+    """The placeholder for a value that was not computed: all ones; zeros for integers and for dtypes NumPy lacks."""
     dtype = np.dtype(aval.dtype) if aval.dtype in PLAIN else np.dtype(f"u{_BYTES.get(aval.dtype, 1)}")
     shape = tuple(map(int, aval.shape))
     return Leaf(aval.dtype, np.ones(shape, dtype) if dtype.kind in "fc" else np.zeros(shape, dtype))

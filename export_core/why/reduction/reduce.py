@@ -12,7 +12,7 @@ from msgspec import structs
 from export_core.environments.environment import Environment
 from export_core.goldens import Check, Comparison, Golden
 from export_core.goldens.arrays import from_npz
-from export_core.goldens.store import INPUTS
+from export_core.goldens.store import ARTIFACT, INPUTS
 from export_core.matrix import Cell, Outcome, Verdict
 from export_core.matrix.cell_audit import audit_problem
 from export_core.matrix.limits import ReplayOptions
@@ -168,7 +168,7 @@ class _Run:
         self.reduction = Reduction(
             cell=str(self.cell.key),
             call=call.name,
-            artifact=golden.manifest.files["artifact.jaxexport"],
+            artifact=golden.manifest.files[ARTIFACT],
             failure=_in_words(outcome),
             second=self.second.cell.reader.jaxlib if self.second else "",
             operations=original.operations,

@@ -33,7 +33,7 @@ _NOT_COMPARED = "the outputs of a reduced program are compared with those of a s
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of a program in one reader; `outputs` are empty unless it ran."""
+    """The outcome of a program in one reader; `outputs` are empty unless it ran."""
 
     outcome: Outcome
     outputs: tuple[Leaf, ...] = ()
@@ -45,7 +45,7 @@ class Tried:
 
 
 def manifest_of(original: Manifest, program: ReducedProgram) -> Manifest:
-    """The manifest of a reduced program's golden, without outputs: it adopts an artifact whose source nobody has."""
+    """The manifest of a reduced program's golden, without outputs: that of an adopted artifact."""
     kept = ("mesh", "register", "allow", "platforms", "disabled_checks")
     options = {name: getattr(original.options, name) for name in kept}
     return Manifest(

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 
 @pytest.mark.export_compat
@@ -21,3 +23,12 @@ def test_bf16_accumulation(export_golden):
     a, b = (numbers.normal(size=shape).astype(np.float32) for shape in ((64, 512), (512, 32)))
     product = jax.jit(lambda a, b: jnp.dot(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16)).astype(jnp.float32))
     export_golden(product, a, b)
+
+
+@pytest.mark.export_compat
+def test_constraint_on_another_mesh(export_golden):
+    """An argument on one axis, a result held in 2 x 2 parts: since 0.9.1, jax looks for those parts on the one axis."""
+    devices = np.array(jax.devices()[:4])
+    line, grid = Mesh(devices, ("a",)), Mesh(devices.reshape(2, 2), ("x", "y"))
+    in_parts = jax.jit(lambda x: jax.lax.with_sharding_constraint(x * 2, NamedSharding(grid, P("x", "y"))))
+    export_golden(in_parts, jax.device_put(np.arange(4, dtype=np.float32).reshape(2, 2), NamedSharding(line, P())))

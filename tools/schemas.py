@@ -28,7 +28,7 @@ from export_core.releases.release_list import DatedCalendar
 from export_core.report.baseline_report import BaselineReport
 from export_core.report.terminal.plan_report import PlanReport
 from export_core.why.bisection.bisected import Bisection
-from export_core.why.explanation import Explanation
+from export_core.why.explained import Explanation
 from tools.field_docs import field_docs, types_in
 
 KINDS: dict[str, tuple[type, str]] = {

@@ -93,7 +93,7 @@ def bisect(
     wanted = Wanted(good, measure, every, pairs)
     try:
         with interruptible():
-            found = _run(choice, wanted, quiet=quiet)
+            found = run_bisection(choice, wanted, quiet=quiet)
     except Interrupted as stop:
         echo("Interrupted: the releases that were run are stored, and the same command continues.", err=True)
         raise click.exceptions.Exit(stop.exit_code) from None
@@ -105,7 +105,8 @@ def bisect(
     context.exit(found.exit_code)
 
 
-def _run(choice: Choice, wanted: Wanted, *, quiet: bool) -> Bisection:
+def run_bisection(choice: Choice, wanted: Wanted, *, quiet: bool) -> Bisection:
+    """The bisection of a cell by replays on this machine, with a line of progress for each release."""
     from export_core.matrix import local_replay
     from export_core.why.bisection import pairs
     from export_core.why.bisection.bisect import bisect as run_bisect

@@ -12,8 +12,9 @@ from export_core.cli.help import HelpfulCommand
 from export_core.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
+    from export_core.why.bisection.bisected import Bisection
     from export_core.why.choice import Choice
-    from export_core.why.explanation import Explanation
+    from export_core.why.explained import Explanation
 
 
 @click.command(cls=HelpfulCommand)
@@ -32,8 +33,14 @@ if TYPE_CHECKING:
     help="What `jaxexport reduce` has left of this cell: it is shown, and the bundle has this program in place of the "
     "golden's.",
 )
+@click.option(
+    "--bisect/--no-bisect",
+    "is_bisected",
+    default=None,
+    help="Run `jaxexport bisect` first, and say since which release it fails. [default: with --bundle]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/explanation.schema.json).")
-def explain(choice: Choice, bundle: Path | None, reduced: Path | None, as_json: bool) -> None:
+def explain(choice: Choice, bundle: Path | None, reduced: Path | None, is_bisected: bool | None, as_json: bool) -> None:
     """Say why a cell fails, what shows it, what to do now, and what would have shown it earlier.
 
     CELL is one as findings print it. A cell that no stored run has is run here.
@@ -49,7 +56,8 @@ def explain(choice: Choice, bundle: Path | None, reduced: Path | None, as_json: 
 
     result = result_of(choice, lambda text: echo(text, err=True))
     left = ReductionFolder(reduced) if reduced else None
-    explanation = explanation_of(choice, result, left)
+    bisection = _bisect(choice) if is_bisected or (is_bisected is None and bundle) else None
+    explanation = explanation_of(choice, result, left, bisection)
     written = []
     if bundle:
         program = reduced_program(choice, result, left) if left else program_of(choice, result)
@@ -60,6 +68,13 @@ def explain(choice: Choice, bundle: Path | None, reduced: Path | None, as_json: 
         _show(explanation)
         if bundle:
             echo(f"\nBundle: {', '.join(map(str, written))}")
+
+
+def _bisect(choice: Choice) -> Bisection:
+    from export_core.cli.bisect import run_bisection
+    from export_core.why.bisection.bisect import Wanted
+
+    return run_bisection(choice, Wanted(), quiet=False)
 
 
 def _show(explanation: Explanation) -> None:

@@ -16,7 +16,7 @@ from export_core.artifact import read_bytes
 from export_core.comparing.algebra import to_double
 from export_core.environments.environment import requirements
 from export_core.environments.interpreters import python_for
-from export_core.escaping import safe_json
+from export_core.escaping import for_markdown, safe_json
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.staging import put_folder
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
@@ -26,9 +26,10 @@ from export_core.matrix import Verdict
 from export_core.report.wording import VERDICT_PHRASES
 from export_core.tolerances import FLOATS
 from export_core.untrusted import read_regular
+from export_core.why.bisection.bisect_text import answer
 from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
-from export_core.why.explanation import Explanation, InRelease
+from export_core.why.explained import Explanation, InRelease
 from export_core.why.reduction.failure import KEPT_SHARE
 from export_core.why.reduction.record import SOURCE, ReductionFolder
 
@@ -229,6 +230,7 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
             "",
             *rows,
             "",
+            *_bisected(explanation),
             f"What is known: {explanation.because}",
             "",
             "### System info (python version, jaxlib version, accelerator, etc.)",
@@ -238,6 +240,15 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
             "",
         )
     )
+
+
+def _bisected(explanation: Explanation) -> list[str]:
+    """The edge among these releases, what changed there, and links to the commits; nothing where there is none."""
+    found = explanation.bisection
+    if not found or not found.first_bad:
+        return []
+    lines = ((label, text if label == "commits" else for_markdown(text)) for label, text in answer(found))
+    return [*(f"- {label}: {text}" if label else f"  - {text}" for label, text in lines), ""]
 
 
 def _block(title: str, language: str, text: str) -> tuple[str, ...]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from enum import StrEnum
-
-import msgspec
 
 from export_core.artifact.audit import DISABLED
 from export_core.artifact.readers import Load, loads
@@ -18,7 +15,6 @@ from export_core.inspection.describe import audit_calls, find_writer
 from export_core.inspection.terms import terms_of
 from export_core.judge import Result, judge
 from export_core.judge.causes import is_own_writer
-from export_core.judge.result import ReaderOf
 from export_core.matrix import Verdict
 from export_core.matrix.cell import WORKS
 from export_core.matrix.local_replay import replay_here
@@ -27,8 +23,11 @@ from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.releases import Direction
 from export_core.report.wording import cell_sentence, evidence, first_line, ranges
 from export_core.run_options import reproduce_command
+from export_core.why.bisection.bisect_text import answer
+from export_core.why.bisection.bisected import Bisection, TriedRelease
 from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
+from export_core.why.explained import Explanation, FailureCause, InRelease
 from export_core.why.reduction.record import ReductionFolder
 
 _REGISTRATION = re.compile(
@@ -37,61 +36,6 @@ _REGISTRATION = re.compile(
     re.IGNORECASE,
 )
 """What jax and XLA say where a process lacks a custom call's target, a pytree node or an FFI handler."""
-
-
-class FailureCause(StrEnum):
-    """What is behind a failing cell, as far as is known without running anything else."""
-
-    OWN_WRITER = "fails in its own writer"
-    """No release is to blame."""
-    UPSTREAM = "known upstream issue"
-    """One of the table of known issues (`jaxexport policy known`)."""
-    EXPIRED = "expired"
-    """The reader refuses artifacts of this age by what is in them."""
-    STABLEHLO = "newer StableHLO"
-    """The module has what the reader's StableHLO does not know."""
-    FORMAT = "another format"
-    """The reader does not read the envelope as it was written."""
-    CUSTOM_CALL = "a custom call that is not promised"
-    """The writer or the reader does not promise one of its custom calls."""
-    REGISTRATION = "missing registration"
-    """The process lacks a custom call's target or a pytree node, which a library registers."""
-    NUMBERS = "different numbers"
-    """It runs, and the outputs differ by more than the writer's noise allows."""
-    UNKNOWN = "not known"
-    """None of these."""
-
-
-class InRelease(msgspec.Struct, frozen=True):
-    """What became of the same golden in one release."""
-
-    reader: ReaderOf
-    """The release."""
-    verdict: Verdict
-    """What happened."""
-    message: str
-    """The first line of its message."""
-
-
-class Explanation(msgspec.Struct, frozen=True):
-    """Why a cell fails."""
-
-    cell: str
-    """The cell, as `bisect` and `reduce` take it."""
-    sentence: str
-    """What happened, with both releases and their dates."""
-    cause: FailureCause
-    """The kind of cause."""
-    because: str
-    """The cause in a sentence or two."""
-    evidence: tuple[tuple[str, str], ...]
-    """What shows it: labels and texts."""
-    releases: tuple[InRelease, ...]
-    """The same golden in all releases of the stored run, by build date; empty where there is none."""
-    steps: tuple[str, ...]
-    """What to do now."""
-    earlier: tuple[str, ...]
-    """What would have shown it earlier."""
 
 
 def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
@@ -111,10 +55,13 @@ def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
     return result
 
 
-def explain(choice: Choice, result: Result, reduced: ReductionFolder | None = None) -> Explanation:
+def explain(
+    choice: Choice, result: Result, reduced: ReductionFolder | None = None, bisection: Bisection | None = None
+) -> Explanation:
     """The explanation of a failing cell, from its result and its golden alone: nothing is run.
 
-    `reduced` is what `jaxexport reduce` has left of the cell: it is evidence too.
+    `reduced` is what `jaxexport reduce` has left of the cell, and `bisection` what `jaxexport bisect` has found: they
+    are evidence too.
 
     Raises:
         ArtifactError: the artifact cannot be read.
@@ -126,8 +73,12 @@ def explain(choice: Choice, result: Result, reduced: ReductionFolder | None = No
     (load,) = loads(choice.cell.golden.read_artifact(), [reader])
     calls = _calls_not_promised(choice)
     cause, because = _cause(result, load, calls, issue)
-    rows = _rows(choice, result)
-    shown = [*_evidence(result, load, calls, issue), *(_reduced(choice, reduced) if reduced else ())]
+    rows = _rows(choice, result, bisection)
+    shown = [
+        *_evidence(result, load, calls, issue),
+        *(answer(bisection) if bisection else ()),
+        *(_reduced(choice, reduced) if reduced else ()),
+    ]
     return Explanation(
         cell=str(choice.cell.key),
         sentence=cell_sentence(result),
@@ -135,8 +86,9 @@ def explain(choice: Choice, result: Result, reduced: ReductionFolder | None = No
         because=because,
         evidence=tuple((label, text) for label, text in shown if text),
         releases=rows,
-        steps=tuple(_steps(choice, result, cause, issue, rows)),
+        steps=tuple(_steps(choice, result, cause, issue, rows, is_bisected=bool(bisection and bisection.first_bad))),
         earlier=tuple(_earlier(choice, result, cause, load)),
+        bisection=bisection,
     )
 
 
@@ -202,17 +154,21 @@ def _reduced(choice: Choice, folder: ReductionFolder) -> Iterator[tuple[str, str
         yield "differs at", f"{first.operation}{ulp}"
 
 
-def _rows(choice: Choice, result: Result) -> tuple[InRelease, ...]:
-    """The same golden and platform in the releases of the stored run."""
-    results = {each.key: each for each in (*choice.stored, result)}.values()
-    return tuple(
-        InRelease(each.reader, each.verdict, each.message.strip().partition("\n")[0])
-        for each in sorted(results, key=lambda each: each.reader.date_order)
-    )
+def _rows(choice: Choice, result: Result, bisection: Bisection | None) -> tuple[InRelease, ...]:
+    """The same golden and platform in the releases of a bisection and of the stored run."""
+    found: list[TriedRelease | Result] = [*(bisection.tried if bisection else ()), *choice.stored, result]
+    rows = {each.reader: InRelease(each.reader, each.verdict, first_line(each.message)) for each in found}
+    return tuple(sorted(rows.values(), key=lambda row: row.reader.date_order))
 
 
 def _steps(
-    choice: Choice, result: Result, cause: FailureCause, issue: KnownIssue | None, rows: Sequence[InRelease]
+    choice: Choice,
+    result: Result,
+    cause: FailureCause,
+    issue: KnownIssue | None,
+    rows: Sequence[InRelease],
+    *,
+    is_bisected: bool,
 ) -> Iterator[str]:
     cell = shlex.quote(str(choice.cell.key))
     if issue:
@@ -235,7 +191,8 @@ def _steps(
     if cause is FailureCause.CUSTOM_CALL:
         yield "Replace the operation by one without that custom call, or export for a release that promises it."
     if cause in (FailureCause.UNKNOWN, FailureCause.NUMBERS, FailureCause.CUSTOM_CALL):
-        yield f"Find the release in which it began: `jaxexport bisect {cell}`."
+        if not is_bisected:
+            yield f"Find the release in which it began: `jaxexport bisect {cell}`."
         yield f"Report it to JAX: `jaxexport explain {cell} --bundle DIR` writes a script and the text of an issue."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import msgspec
 import numpy as np
 import pytest
+from bisecting import CRASH, PASS, FakeReplay
 from test_explanation import CHOLESKY, ROOT, choice_of, judged, without_results
 
 from export_core.comparing.algebra import to_double
@@ -22,6 +24,7 @@ from export_core.environments.interpreters import find_python
 from export_core.goldens.store import ARTIFACT, INPUTS
 from export_core.matrix import Verdict
 from export_core.why import reproduce
+from export_core.why.bisection.bisect import Wanted, bisect
 from export_core.why.bundle import SCRIPT, program_of, reduced_program, write_bundle
 from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
@@ -88,6 +91,25 @@ def test_the_issue_has_what_jax_asks_for(choice, tmp_path):
     assert "    uv run reproduce.py\n" in text
     assert "| jax 0.12.0.1, jaxlib 0.12.0.1 |" in text
     assert str(ROOT) not in text
+
+
+def test_the_issue_has_the_edge_and_the_releases_around_it(choice, tmp_path):
+    choice = choice_of(CASE, "0.9.2", "0.10.2")
+    replay = FakeReplay(lambda jaxlib: PASS if jaxlib in ("0.9.2", "0.10.0") else CRASH)
+    bisection = bisect(choice, Wanted(pairs=False), replay, replay.run_pair, print)
+    result = judged(choice, Verdict.CRASH, stage=Stage.RUN, message="died by signal 11 (SIGSEGV)")
+    explanation = explain(choice, result, bisection=bisection)
+    write_bundle(tmp_path / "b", choice, result, explanation, program_of(choice, result))
+    text = (tmp_path / "b" / "issue.md").read_text()
+    assert re.findall(r"^\| jax \S+, jaxlib (\S+) \| \S+ \| (\w+) \|", text, re.MULTILINE) == [
+        *(("0.9.2", "pass"), ("0.10.0", "pass"), ("0.10.1", "crash"), ("0.10.2", "crash")),
+    ]
+    assert "\n- first bad: jaxlib 0.10.1 " in text.replace("\\", "")
+    assert "\n- last good: jaxlib 0.10.0 " in text.replace("\\", "")
+    assert "\n- commits: jax: https://github.com/jax-ml/jax/compare/jax-v0.10.0...jax-v0.10.2\n" in text
+    assert dict(explanation.evidence)["first bad"].startswith("jaxlib 0.10.1 ")
+    assert not any("jaxexport bisect" in step for step in explanation.steps)
+    assert "Pin: it works in jaxlib 0.9.2, 0.10.0." in explanation.steps
 
 
 def test_the_artifact_is_beside_the_script(choice, tmp_path):

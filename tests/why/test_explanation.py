@@ -16,7 +16,8 @@ from export_core.matrix.cell import Outcome
 from export_core.policy import load_policy
 from export_core.why.choice import Asked, Choice, choose
 from export_core.why.errors import WhyError
-from export_core.why.explanation import Explanation, FailureCause, explain, result_of
+from export_core.why.explained import Explanation, FailureCause
+from export_core.why.explanation import explain, result_of
 from export_core.worker.protocol import Stage
 
 ROOT = Path(__file__).parents[2]

@@ -32,7 +32,7 @@ def bisect_lines(found: Bisection, width: int) -> Iterator[str]:
         yield plain_text(line)
     if found.tried:
         yield ""
-    for label, text in _answer(found):
+    for label, text in answer(found):
         first, text = f"{label:<{_LABEL}} ", plain_text(text)
         # A link stays on one line: it is copied as it is.
         yield from [f"{first}{text}"] if "://" in text else wrapped(text, width, first, _LABEL + 1)
@@ -74,7 +74,7 @@ def _size(found: Bisection, size: float) -> str:
     return f"{size:,.0f}" if found.by is BisectBy.COST else f"{size:.3g}"
 
 
-def _answer(found: Bisection) -> Iterator[tuple[str, str]]:
+def answer(found: Bisection) -> Iterator[tuple[str, str]]:
     """Labels with texts: the edge, what changed, what is to blame, links, doubts."""
     if found.first_bad and found.last_good:
         bad, good = _sides(found, found.last_good)

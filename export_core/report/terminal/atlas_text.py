@@ -1,0 +1,94 @@
+"""What `jaxexport atlas` says to people: a line for each release, as a reader and as a writer; also as Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from export_core.escaping import for_markdown, plain_text
+from export_core.judge.atlas import Atlas, EndOfLife, Lifetimes, ReleaseScore
+from export_core.phrases import plural
+from export_core.report.wording import first_line
+
+READER_HEAD = ("reader", "built", "promised", "kept", "outside", "work", "wrong", "new bits", "more memory")
+WRITER_HEAD = ("writer", "built", "goldens", "run by all", "days: least", "median", "the others ended with")
+END_HEAD = ("ended", "goldens", "verdict", "message")
+_MOST_ENDS = 3
+_NUMBER = re.compile(r"[\d.]+( %)?|-")
+_Row = tuple[str, ...]
+
+
+def score_row(score: ReleaseScore) -> _Row:
+    """A release as a reader, a cell of the table for each column of `READER_HEAD`."""
+    share = "-" if score.share is None else f"{percent(score.kept, score.promised)} %"
+    numbers = (score.outside, score.working, score.wrong, score.moved, score.grown)
+    return score.reader.jaxlib, str(score.reader.built), str(score.promised), share, *map(str, numbers)
+
+
+def percent(part: int, whole: int) -> str:
+    """A share with one digit after the point; 100.0 for nothing less than all."""
+    tenths = part * 1000 // whole if part < whole else 1000
+    return f"{tenths / 10:.1f}"
+
+
+def lifetime_row(row: Lifetimes) -> _Row:
+    """A release as a writer, a cell of the table for each column of `WRITER_HEAD`."""
+    shown = [f"{end.reader.jaxlib} ({end.goldens} {end.verdict})" for end in row.ends[:_MOST_ENDS]]
+    more = sum(end.goldens for end in row.ends[_MOST_ENDS:])
+    shown += [f"others ({more})"] if more else []
+    numbers = str(row.goldens), str(row.alive), str(row.shortest), f"{row.median:g}"
+    return row.writer.jaxlib, str(row.writer.built), *numbers, ", ".join(shown) or "-"
+
+
+def end_row(end: EndOfLife) -> _Row:
+    """What ended goldens, a cell of the table for each column of `END_HEAD`."""
+    return end.reader.jaxlib, str(end.goldens), str(end.verdict), first_line(end.message) or "-"
+
+
+def atlas_lines(atlas: Atlas) -> Iterator[str]:
+    """The tables for a terminal."""
+    yield title(atlas)
+    for head, rows in _tables(atlas):
+        yield ""
+        yield from _aligned(head, rows)
+
+
+def atlas_markdown(atlas: Atlas) -> Iterator[str]:
+    """The tables as Markdown."""
+    yield title(atlas)
+    for head, rows in _tables(atlas):
+        yield ""
+        yield f"| {' | '.join(head)} |"
+        yield f"|{' - |' * len(head)}"
+        yield from (f"| {' | '.join(map(for_markdown, row))} |" for row in rows)
+
+
+def title(atlas: Atlas) -> str:
+    """How much the atlas rests on."""
+    return (
+        f"{plural(atlas.cells, 'cell')} of {plural(atlas.goldens, 'golden')} of {plural(atlas.cases, 'case')}, in "
+        f"{plural(len(atlas.readers), 'reader')}, as of {atlas.as_of}"
+    )
+
+
+def _tables(atlas: Atlas) -> Iterator[tuple[_Row, list[_Row]]]:
+    yield READER_HEAD, [score_row(score) for score in atlas.readers]
+    if atlas.writers:
+        yield WRITER_HEAD, [lifetime_row(row) for row in atlas.writers]
+    if atlas.ends:
+        yield END_HEAD, [end_row(end) for end in atlas.ends]
+
+
+def _aligned(head: _Row, rows: Sequence[_Row]) -> Iterator[str]:
+    """A table in columns: numbers to the right, all else to the left."""
+    table = [[plain_text(cell) for cell in row] for row in rows]
+    columns = list(zip(head, *table, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    right = [place > 0 and _is_numbers(column[1:]) for place, column in enumerate(columns)]
+    for row in (head, *table):
+        cells = zip(row, widths, right, strict=True)
+        yield "  ".join(cell.rjust(width) if number else cell.ljust(width) for cell, width, number in cells).rstrip()
+
+
+def _is_numbers(column: Sequence[str]) -> bool:
+    return all(map(_NUMBER.fullmatch, column)) and set(column) != {"-"}

@@ -227,6 +227,13 @@ def why(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def atlas(session: nox.Session) -> None:
+    """The corpus by many writers in every reader since 0.4.30. -- --docs docs/atlas: data, page, tables."""
+    session.install("-e", ".")
+    session.run("python", "tests/corpus/atlas.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
 def every_release(session: nox.Session) -> None:
     """Every release since 0.4.24 as writer and as reader: a table. -- --writers V,V --readers V,V for some of them."""
     session.install("-e", ".")

@@ -1,0 +1,164 @@
+"""The atlas: every part of the corpus by many writers, in every reader since 0.4.30.
+
+`nox -s atlas [-- --parts own,programs --writers V,V --readers V,V --docs docs/atlas] [-- MATRIX OPTIONS]`
+
+Goldens are in .nox/atlas/golden and results in .nox/atlas/results, so every other command can be asked about them:
+`jaxexport explain --results .nox/atlas/results --goldens .nox/atlas/golden CAUSE`. A part that a writer has written is
+not written again, unless its files have changed; cells whose outcome is known are not run again. So an interrupted
+session continues where it was, and one more writer costs its own cells.
+
+Options that it does not have go to `jaxexport matrix`: `--shard 2/8`, `--executor dask:tcp://…`, `--resume`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from atlas_pages import write_pages
+
+from export_core.goldens import GoldenStore
+from export_core.policy import load_policy
+from export_core.releases import load_calendar
+
+ROOT = Path(__file__).parents[2]
+WORK = ROOT / ".nox" / "atlas"
+GOLDENS = WORK / "golden"
+RESULTS = WORK / "results"
+WRITTEN = WORK / "written"
+POLICY = Path(__file__).with_name("atlas_policy.yaml")
+FIRST = "0.4.30"
+WRITERS = "0.4.30,0.4.35,0.5.3,0.6.2,0.7.2,0.8.2,0.9.0.1,0.9.2,0.10.2,0.11.1,0.12.0.1"
+"""About two a year until 2025, and each that began a serialization version or brought numbers that people noticed."""
+OWN, JAX = "own", "jax"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Marked tests that releases write goldens with: files, packages beside jax, variables, and the writers.
+
+    `writers` None takes those of the run.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    install: tuple[str, ...] = ()
+    variables: dict[str, str] = field(default_factory=dict)
+    writers: tuple[str, ...] | None = None
+
+
+PARTS = (
+    Part("regressions", ("tests/corpus/regressions",)),
+    Part("programs", ("tests/corpus/programs",)),
+    Part(
+        "harnesses",
+        ("tests/corpus/harnesses/harnesses.py",),
+        variables={"HARNESSES_SAMPLE": "150"},
+        writers=("0.8.2", "0.9.2", "0.10.2", "0.11.1"),
+    ),
+)
+
+
+def main() -> None:
+    """Write what is missing, replay all, print the tables."""
+    names = (OWN, JAX, *(part.name for part in PARTS))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", default=",".join(names), help="some parts of the corpus, with commas")
+    parser.add_argument("--writers", default=WRITERS, help="jaxlib releases that write them")
+    parser.add_argument("--readers", default="", help="jaxlib releases. All since 0.4.30 unless given")
+    parser.add_argument("--docs", type=Path, help="write data, page and tables into this folder")
+    parser.add_argument("--only", choices=["write", "replay", "pages"], help="one of the three steps alone")
+    options, matrix = parser.parse_known_args()
+    parts = options.parts.split(",")
+    if unknown := set(parts) - set(names):
+        parser.error(f"--parts: expected some of {', '.join(names)}; found {', '.join(sorted(unknown))}")
+    if options.only in (None, "write"):
+        write(parts, options.writers.split(","))
+    if options.only in (None, "replay"):
+        replay(options.readers or ",".join(readers()), matrix)
+    if options.only in (None, "pages"):
+        jaxexport("atlas", str(RESULTS), good=(0,))
+        if options.docs:
+            write_pages(RESULTS, options.docs)
+
+
+def readers() -> list[str]:
+    """Every jaxlib of the calendar from the first one on, by build date."""
+    calendar = load_calendar()
+    return [version for version in calendar.versions() if calendar.built(version) >= calendar.built(FIRST)]
+
+
+def write(parts: Sequence[str], writers: Sequence[str]) -> None:
+    """Goldens of these parts, by these writers, where they are not there yet."""
+    GOLDENS.mkdir(parents=True, exist_ok=True)
+    WRITTEN.mkdir(exist_ok=True)
+    if OWN in parts:
+        for folder in sorted((ROOT / "golden").iterdir()):
+            if folder.is_dir():
+                shutil.copytree(folder, GOLDENS / folder.name, dirs_exist_ok=True)
+    if JAX in parts and not (stamp := WRITTEN / JAX).exists():
+        # 2: some of JAX's goldens are refused, which it lists.
+        jaxexport("goldens", "import", "--from-jax", readers()[-1], "--goldens", str(GOLDENS), good=(0, 2))
+        stamp.touch()
+    for part in PARTS:
+        if part.name in parts:
+            for writer in part.writers or writers:
+                write_part(part, writer)
+
+
+def write_part(part: Part, writer: str) -> None:
+    """The goldens of one part by one writer. Raises `SystemExit` where it wrote none."""
+    stamp, digest = WRITTEN / f"{part.name}-{writer}", digest_of(part)
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    started, before = time.monotonic(), count()
+    install = [word for package in (".", *part.install) for word in ("--install", package)]
+    # 1: a release that lacks a function, or cannot export it, writes no golden of it.
+    jaxexport(
+        *("backfill", "--policy", str(POLICY), "--writers", writer, *install, "--"),
+        *("-p", "no:cacheprovider", "-q", "--tb=no", f"--goldens={GOLDENS}", *part.paths),
+        good=(0, 1),
+        variables=part.variables,
+    )
+    print(f"== {part.name} by {writer}: {count() - before} goldens, {time.monotonic() - started:.0f} s", flush=True)
+    if not any(golden.manifest.writer.jaxlib == writer for golden in GoldenStore(GOLDENS).goldens()):
+        raise SystemExit(f"{part.name} by {writer}: expected goldens, found none")
+    stamp.write_text(digest)
+
+
+def digest_of(part: Part) -> str:
+    """SHA-256 of the files and variables of a part."""
+    named = [ROOT / path for path in part.paths]
+    files = sorted(file for path in named for file in (path.rglob("*.py") if path.is_dir() else [path]))
+    text = "".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files)
+    return hashlib.sha256(f"{text}{part.install}{sorted(part.variables.items())}".encode()).hexdigest()
+
+
+def count() -> int:
+    return sum(1 for _ in GOLDENS.glob("*/*/golden.yaml"))
+
+
+def replay(named: str, options: Sequence[str]) -> None:
+    """Replay all goldens, and judge without a list of known failures."""
+    load_policy(POLICY)
+    words = ["--goldens", str(GOLDENS), "--policy", str(POLICY), "--readers", named, "--results", str(RESULTS)]
+    jaxexport("matrix", *words, *options, good=(0, 1, 3))
+
+
+def jaxexport(*words: str, good: tuple[int, ...], variables: dict[str, str] | None = None) -> None:
+    command = [sys.executable, "-m", "export_core", *words]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **(variables or {})}, check=False)
+    if done.returncode not in good:
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}")
+
+
+if __name__ == "__main__":
+    main()

@@ -93,11 +93,12 @@ def choosing_uncached(command: Callable[..., None]) -> Callable[..., None]:
         target: Sequence[str],
         **values: Any,
     ) -> None:
-        from export_core.why.choice import Asked, choose
+        from export_core.why.asked import Asked
+        from export_core.why.choice import choose
 
         asked = Asked(
             *(cell, case, writer, reader, platform, results, Path(goldens) if goldens else None),
-            *(tuple(wheels), tuple(index), tuple(target)),
+            *(tuple(wheels), tuple(index), tuple(target), policy_file),
         )
         limits = _limits(values.pop("jobs"), values.pop("timeout"), values.pop("memory"))
         chosen: Choice = choose(asked, policy_of(policy_file), day_of(as_of), limits, cache=values.pop("cache", False))

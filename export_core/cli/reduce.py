@@ -62,6 +62,7 @@ def reduce(choice: Choice, output: Path, good: str, resume: bool, quiet: bool) -
         echo(f"Interrupted. The same command with --resume continues with what is in {output}.", err=True)
         raise click.exceptions.Exit(stop.exit_code) from None
     _show(reduced, output)
+    echo(f"to report it: {choice.command('explain', '--reduced', str(output), '--bundle', 'DIR')}")
 
 
 def _show(reduced: Reduced, output: Path) -> None:

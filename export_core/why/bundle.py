@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import math
 import re
+import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,20 +19,21 @@ from export_core.artifact import read_bytes
 from export_core.comparing.algebra import to_double
 from export_core.environments.environment import requirements
 from export_core.environments.interpreters import python_for
-from export_core.escaping import for_markdown, safe_json
+from export_core.escaping import for_markdown, plain_text, safe_json
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.staging import put_folder
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.judge import Result
-from export_core.judge.result import release_name
+from export_core.judge.result import reader_of, release_name
 from export_core.matrix import Verdict
+from export_core.releases import Release, ReleaseError
 from export_core.report.wording import VERDICT_PHRASES
 from export_core.tolerances import FLOATS
 from export_core.untrusted import read_regular
 from export_core.why.bisection.bisect_text import answer
 from export_core.why.choice import Choice
 from export_core.why.errors import WhyError
-from export_core.why.explained import Explanation, InRelease
+from export_core.why.explained import Explanation, FailureCause, InRelease
 from export_core.why.reduction.failure import KEPT_SHARE
 from export_core.why.reduction.record import SOURCE, ReductionFolder
 
@@ -82,14 +86,13 @@ def reduced_program(choice: Choice, result: Result, folder: ReductionFolder) -> 
         WhyError: there is none, or it is that of another cell.
     """
     reduction, _, program = folder.read_of(str(choice.cell.key))
-    outputs, source_file = folder.path / OUTPUTS, folder.path / SOURCE
-    # Not every module has a source.
-    source = read_regular(source_file).decode(errors="replace") if source_file.exists() else ""
-    read = Program(program.artifact, program.arrays, text=program.text.decode(errors="replace"), source=source)
+    outputs = folder.path / OUTPUTS
+    text = program.text.decode(errors="replace")
+    read = Program(program.artifact, program.arrays, text=text, source=folder.source())
     if result.verdict is not Verdict.NUMERICS or not outputs.exists():
         return read
     measured = _least_difference(from_npz(outputs), reduction.units)
-    return replace(read, outputs=read_regular(outputs), measured=measured)
+    return replace(read, outputs=read_regular(outputs), measured=measured if math.isfinite(measured) else None)
 
 
 def _least_difference(outputs: Iterable[Leaf], units: float | None) -> float:
@@ -141,7 +144,7 @@ def script(choice: Choice, result: Result, program: Program) -> bytes:
     settings = {
         "DEVICES": envelope.nr_devices if envelope else 1,
         "X64": bool(choice.cell.golden.manifest.flags.get("jax_enable_x64")),
-        "EXPECTED": f"jaxlib {result.reader.jaxlib} {VERDICT_PHRASES[result.verdict]}",
+        "REPORTED": f"{VERDICT_PHRASES[result.verdict]} in jaxlib {choice.cell.reader.jaxlib}",
         "MEASURED": program.measured,
     }
     values = {"ARTIFACT": program.artifact, "INPUTS": program.inputs, "OUTPUTS": program.outputs}
@@ -160,11 +163,14 @@ def script(choice: Choice, result: Result, program: Program) -> bytes:
 
 def _environment(choice: Choice) -> str:
     """The reader as inline metadata of a script (PEP 723)."""
-    calendar, reader = choice.plan.calendar, choice.cell.reader
-    python = python_for(calendar.pythons(reader.jaxlib))
-    wanted = requirements(reader, calendar, choice.plan.sources)
+    python, wanted = _python_and_packages(choice, choice.cell.reader)
     lines = [f'requires-python = "=={python}.*"', "dependencies = [", *(f"    {json.dumps(x)}," for x in wanted), "]"]
     return "\n".join(("# /// script", *(f"# {line}" for line in lines), "# ///"))
+
+
+def _python_and_packages(choice: Choice, reader: Release) -> tuple[str, tuple[str, ...]]:
+    calendar = choice.plan.calendar
+    return python_for(calendar.pythons(reader.jaxlib)), requirements(reader, calendar, choice.plan.sources)
 
 
 def _encoded(data: bytes) -> str:
@@ -177,23 +183,24 @@ def _encoded(data: bytes) -> str:
 def uv_lines(choice: Choice, rows: Sequence[InRelease]) -> list[str]:
     """The commands that run the script: in the failing reader, and in the newest release that works."""
     lines = [f"uv run {SCRIPT}"]
-    working = [row.reader for row in rows if row.verdict is Verdict.PASS]
-    if working:
-        reader = working[-1]
-        python = python_for(choice.plan.calendar.pythons(reader.jaxlib))
-        packages = f"--with jax=={reader.jax} --with jaxlib=={reader.jaxlib} --with numpy"
-        lines.append(f"uv run --no-project --python {python} {packages} python {SCRIPT}   # works")
+    for row in reversed(rows):
+        if row.verdict is Verdict.PASS:
+            with contextlib.suppress(ReleaseError):  # the results are of another calendar, or were changed
+                reader = choice.release(f"{row.reader.jaxlib}-jax{row.reader.jax}")
+                python, wanted = _python_and_packages(choice, reader)
+                packages = " ".join(f"--with {shlex.quote(package)}" for package in wanted)
+                return [*lines, f"uv run --no-project --python {python} {packages} python {SCRIPT}   # works"]
     return lines
 
 
 def issue(choice: Choice, result: Result, explanation: Explanation, program: Program) -> str:
     """The text of an issue for JAX's tracker, by its template: a description, and the system."""
-    message = textwrap.indent(result.message.strip() or str(result.verdict), "    ")
+    message = textwrap.indent(plain_text(result.message).strip() or str(result.verdict), "    ")
     rows = [
         "| reader | built | result |",
         "| - | - | - |",
         *(
-            f"| jax {x.reader.jax}, jaxlib {x.reader.jaxlib} | {x.reader.built} | {x.verdict} |"
+            f"| {for_markdown(f'jax {x.reader.jax}, jaxlib {x.reader.jaxlib}')} | {x.reader.built} | {x.verdict} |"
             for x in explanation.releases
         ),
     ]
@@ -203,17 +210,21 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
         if result.promised
         else "The reader is outside the window of JAX's promise, so this may be as it should be."
     )
-    python = python_for(choice.plan.calendar.pythons(result.reader.jaxlib))
+    reader, writer, platform = choice.cell.reader, choice.cell.golden.manifest.writer, choice.cell.platform
+    python, _ = _python_and_packages(choice, reader)
+    # The link to an issue that is known is this project's own; other causes quote what a library says.
+    is_known = explanation.cause is FailureCause.UPSTREAM
+    device = f" ({for_markdown(result.device)})" if result.device else ""
     return "\n".join(
         (
-            f"<!-- Title: a serialized jax.export artifact of jaxlib {result.writer.jaxlib} "
-            f"{VERDICT_PHRASES[result.verdict]} in jaxlib {result.reader.jaxlib} -->",
+            f"<!-- Title: a serialized jax.export artifact of jaxlib {writer.jaxlib} "
+            f"{VERDICT_PHRASES[result.verdict]} in jaxlib {reader.jaxlib} -->",
             f"<!-- Look for the same issue first: {_TRACKER} -->",
             "",
             "### Description",
             "",
-            f"A function exported by jax {result.writer.jax} with jaxlib {result.writer.jaxlib} "
-            f"{VERDICT_PHRASES[result.verdict]} when it is read by {release_name(result.reader)} on {result.platform}, "
+            f"A function exported by jax {writer.jax} with jaxlib {writer.jaxlib} "
+            f"{VERDICT_PHRASES[result.verdict]} when it was read by {release_name(reader_of(reader))} on {platform}, "
             f"in stage {result.stage}:",
             "",
             message,
@@ -231,12 +242,12 @@ def issue(choice: Choice, result: Result, explanation: Explanation, program: Pro
             *rows,
             "",
             *_bisected(explanation),
-            f"What is known: {explanation.because}",
+            f"What is known: {explanation.because if is_known else for_markdown(explanation.because)}",
             "",
             "### System info (python version, jaxlib version, accelerator, etc.)",
             "",
-            f"jax {result.reader.jax}, jaxlib {result.reader.jaxlib}, CPython {python}, {result.platform}"
-            f"{f' ({result.device})' if result.device else ''}. `uv run {SCRIPT} --info` prints the rest.",
+            f"jax {reader.jax}, jaxlib {reader.jaxlib}, CPython {python}, {platform}{device}. "
+            f"`uv run {SCRIPT} --info` prints the rest.",
             "",
         )
     )
@@ -253,5 +264,6 @@ def _bisected(explanation: Explanation) -> list[str]:
 
 def _block(title: str, language: str, text: str) -> tuple[str, ...]:
     """A text between fences longer than any in it; nothing where there is no text."""
+    text = plain_text(text)  # first: what is left out might have been in the middle of a fence
     fence = "`" * (1 + max((len(run) for run in re.findall("`{3,}", text)), default=2))
     return (title, "", f"{fence}{language}", text.strip(), fence, "") if text else ()

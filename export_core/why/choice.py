@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import itertools
-import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from export_core.environments.hardware import resolve_mode
@@ -24,43 +22,15 @@ from export_core.phrases import did_you_mean, few
 from export_core.policy import Policy
 from export_core.policy.patterns import matches
 from export_core.releases import Release
-from export_core.run_options import RESULTS
+from export_core.run_options import RESULTS, RunOptions, command_options, reproduce_command, reproduce_options
 from export_core.runs.journal import SUMMARY
 from export_core.runs.plan_record import hash_of
 from export_core.runs.results import RecordedRun, read_run
+from export_core.why.asked import Asked, in_options
 from export_core.why.errors import WhyError
 
-_WORDS = re.compile(r"(?P<golden>.+) in (?:jaxlib )?(?P<reader>\S+)(?: on (?P<platform>\S+))?")
-"""A cell as messages and plans name it: ``CASE/WRITER in 0.10.2-jax0.10.2 on cpu``."""
-_COMMAND = "jaxexport matrix "
 _SHOWN = 10
 """How many cells a message lists."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a person said of the cell. What is empty was not said; each word narrows the choice."""
-
-    cell: str = ""
-    """``GOLDEN in READER on PLATFORM``, a golden, a case, the id of a cause, or a command that reproduces a cell."""
-    case: str = ""
-    """The case, or a glob."""
-    writer: str = ""
-    """The jaxlib that wrote the golden, or the name of its folder, such as 0.9.2-cpu."""
-    reader: str = ""
-    """A jaxlib, one with its jax (0.11.2-jax0.12.0.1), or the path of its wheel."""
-    platform: str = ""
-    """A platform, also with a mode: cuda:run."""
-    results: Path | None = None
-    """The folder of a finished run; None is the usual one, if there is one."""
-    goldens: Path | None = None
-    """The folder of goldens; None is that of the policy."""
-    wheels: tuple[str, ...] = ()
-    """Folders with releases that are not published."""
-    indexes: tuple[str, ...] = ()
-    """Package indexes with releases that are not published."""
-    targets: tuple[str, ...] = ()
-    """Other devices to compile for than the usual ones: cuda=a100."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +38,25 @@ class Choice:
     """The cell that was meant, and how it is replayed.
 
     `plan` is of this cell alone: its calendar has the releases that wheels and indexes add. `stored` is what a run says
-    of the golden on this platform, in all its readers; nothing where it had another golden of this name.
+    of the golden on this platform, in all its readers; nothing where it had another golden of this name. `run` has the
+    options by which another command finds the same golden and releases.
     """
 
     cell: Cell
     plan: Plan
     options: ReplayOptions
     stored: tuple[Result, ...] = ()
+    run: RunOptions = field(default_factory=RunOptions)
+
+    def command(self, name: str, *words: str) -> str:
+        """A command about this cell, for a shell."""
+        options = command_options(self.plan.selection, self.run)
+        return shlex.join(["jaxexport", name, str(self.cell.key), *options, *words])
+
+    @property
+    def reproduce(self) -> str:
+        """The command that runs the cell again, with the goldens of this machine."""
+        return reproduce_command(self.plan, self.cell, reproduce_options(self.plan.selection, self.run))
 
     @property
     def result(self) -> Result | None:
@@ -120,9 +102,8 @@ def choose(asked: Asked, policy: Policy, as_of: datetime.date, limits: Limits, *
         GoldenError: the golden is damaged.
         ReleaseError, MatrixError, PlacementError: a reader or a platform that does not exist.
     """
-    asked = _with_words_of_command(asked)
     run = _run_in(asked.results)
-    asked = _with_words(asked, run)
+    asked = in_options(asked, run)
     calendar = policy.calendar()
     store = asked.goldens or Path(policy.goldens)
     stored = GoldenStore(store).goldens()
@@ -139,56 +120,8 @@ def choose(asked: Asked, policy: Policy, as_of: datetime.date, limits: Limits, *
     (planned,) = plan.cells
     cell = replace(planned, mode=resolve_mode(planned.mode, planned.platform))
     options = ReplayOptions(plan.calendar, policy, limits, plan.sources, cache)
-    return Choice(cell, plan, options, _stored(cell, run))
-
-
-def _with_words_of_command(asked: Asked) -> Asked:
-    """The same with what a command says that reproduces a cell, as findings print it: it names everything."""
-    if not asked.cell.startswith(_COMMAND):
-        return asked
-    try:
-        words = shlex.split(asked.cell)
-    except ValueError as error:
-        raise WhyError(f"{asked.cell}: expected a command as `reproduce` of a finding has it: {error}.") from None
-    values: dict[str, list[str]] = {}
-    for option, value in itertools.pairwise(words):
-        values.setdefault(option, []).append(value)
-    goldens = values.get("--goldens", [])
-    return replace(
-        asked,
-        cell="",
-        case="".join(values.get("--cases", ())),
-        writer="".join(values.get("--writers", ())),
-        reader="".join(values.get("--readers", ())),
-        platform="".join(values.get("--platforms", ())),
-        goldens=asked.goldens or (Path(goldens[0]) if goldens else None),
-        wheels=asked.wheels or tuple(values.get("--wheels", ())),
-        indexes=asked.indexes or tuple(values.get("--index", ())),
-        targets=asked.targets or tuple(values.get("--target", ())),
-    )
-
-
-def _with_words(asked: Asked, run: RecordedRun | None) -> Asked:
-    """The same with the parts of a cell in words: an option that was given too has to say the same."""
-    if not asked.cell:
-        return asked
-    if run and (cause := next((cause for cause in run.summary.causes if cause.id == asked.cell), None)):
-        key = cause.example
-        words = {"golden": key.golden, "reader": f"{key.jaxlib}-jax{key.jax}", "platform": key.platform}
-    elif match := _WORDS.fullmatch(asked.cell):
-        words = {name: value or "" for name, value in match.groupdict().items()}
-    else:
-        words = {"golden": asked.cell}
-    for name in ("reader", "platform"):
-        word, option = words.get(name, ""), getattr(asked, name)
-        if word and option and word != option:
-            raise WhyError(f"--{name} {option}: the cell already says {word}. Leave out one of them.")
-    return replace(
-        asked,
-        cell=words["golden"],
-        reader=asked.reader or words.get("reader", ""),
-        platform=asked.platform or words.get("platform", ""),
-    )
+    named = RunOptions(goldens=asked.goldens, policy_file=asked.policy_file)
+    return Choice(cell, plan, options, _stored(cell, run), named)
 
 
 def _run_in(folder: Path | None) -> RecordedRun | None:
@@ -281,7 +214,8 @@ def _only_one(candidates: Sequence[_Candidate], asked: Asked, run: RecordedRun |
 def _cause_hint(candidates: Sequence[_Candidate]) -> str:
     """That a cause can be named, where all cells have one; empty where they do not."""
     causes = {candidate.result.cause if candidate.result else "" for candidate in candidates}
-    return f" All have one cause: {causes.pop()} names its example." if len(causes) == 1 and "" not in causes else ""
+    is_one = len(causes) == 1 and "" not in causes
+    return f" They have one cause: its id, {causes.pop()}, names its example." if is_one else ""
 
 
 def _listed(candidates: Sequence[_Candidate]) -> str:

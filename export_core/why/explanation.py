@@ -22,7 +22,6 @@ from export_core.phrases import plural
 from export_core.policy.known_issues import KnownIssue, known_issues
 from export_core.releases import Direction
 from export_core.report.wording import cell_sentence, evidence, first_line, ranges
-from export_core.run_options import reproduce_command
 from export_core.why.bisection.bisect_text import answer
 from export_core.why.bisection.bisected import Bisection, TriedRelease
 from export_core.why.choice import Choice
@@ -47,7 +46,7 @@ def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
     result = choice.result
     if result is None:
         (outcome,) = replay_here([choice.cell], choice.options, notify=notify)
-        result = judge(outcome, choice.options.policy, reproduce_command(choice.plan, choice.cell, []))
+        result = judge(outcome, choice.options.policy)
     if result.verdict in WORKS:
         raise WhyError(f"{choice.cell.key}: expected a cell that fails, found {result.verdict}: nothing to explain.")
     if result.verdict is Verdict.NOT_RUN:
@@ -75,7 +74,7 @@ def explain(
     cause, because = _cause(result, load, calls, issue)
     rows = _rows(choice, result, bisection)
     shown = [
-        *_evidence(result, load, calls, issue),
+        *_evidence(result, load, calls, issue, choice.reproduce),  # that of the results may be of another machine
         *(answer(bisection) if bisection else ()),
         *(_reduced(choice, reduced) if reduced else ()),
     ]
@@ -131,7 +130,9 @@ def _calls_not_promised(choice: Choice) -> list[str]:
     return [finding.message for finding in findings if not finding.ok and finding.standing != DISABLED]
 
 
-def _evidence(result: Result, load: Load, calls: Sequence[str], issue: KnownIssue | None) -> Iterator[tuple[str, str]]:
+def _evidence(
+    result: Result, load: Load, calls: Sequence[str], issue: KnownIssue | None, reproduce: str
+) -> Iterator[tuple[str, str]]:
     if issue:
         yield "known as", f"{issue.id}: readers {issue.readers}" if issue.readers else issue.id
     for label, text in evidence(result):
@@ -142,7 +143,7 @@ def _evidence(result: Result, load: Load, calls: Sequence[str], issue: KnownIssu
     yield "allowed", result.allowed
     yield "artifact", "" if load.ok else "\n".join(load.reasons)
     yield "audit", "\n".join(calls)
-    yield "reproduce", result.reproduce
+    yield "reproduce", reproduce
 
 
 def _reduced(choice: Choice, folder: ReductionFolder) -> Iterator[tuple[str, str]]:
@@ -170,7 +171,6 @@ def _steps(
     *,
     is_bisected: bool,
 ) -> Iterator[str]:
-    cell = shlex.quote(str(choice.cell.key))
     if issue:
         yield issue.todo
     if works := _working(rows):
@@ -179,7 +179,7 @@ def _steps(
         yield "`jaxexport goldens verify` checks the golden's files; export it again if they are whole."
         return
     if cause is FailureCause.NUMBERS:
-        yield f"Find the first operation that differs: `jaxexport reduce {cell} -o reduced`."
+        yield f"Find the first operation that differs: `{choice.command('reduce', '-o', 'reduced')}`."
         yield (
             "Tolerate, if the new numbers are as good: a rule in `numbers` of the policy, or rtol and atol in the "
             "marker, with the reason."
@@ -192,8 +192,9 @@ def _steps(
         yield "Replace the operation by one without that custom call, or export for a release that promises it."
     if cause in (FailureCause.UNKNOWN, FailureCause.NUMBERS, FailureCause.CUSTOM_CALL):
         if not is_bisected:
-            yield f"Find the release in which it began: `jaxexport bisect {cell}`."
-        yield f"Report it to JAX: `jaxexport explain {cell} --bundle DIR` writes a script and the text of an issue."
+            yield f"Find the release in which it began: `{choice.command('bisect')}`."
+        bundle = choice.command("explain", "--bundle", "DIR")
+        yield f"Report it to JAX: `{bundle}` writes a script and the text of an issue."
 
 
 def _working(rows: Sequence[InRelease]) -> str:

@@ -63,7 +63,7 @@ def test_the_script_runs_with_jax_alone(choice, tmp_path):
     assert "export_core" not in (folder / SCRIPT).read_text()
     done = run(folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == "expected: jaxlib 0.12.0.1 ran with different numbers"
+    assert done.stdout.splitlines()[0] == "reported: ran with different numbers in jaxlib 0.12.0.1"
     assert done.stdout.splitlines()[-1] == "its numbers are those that its writer saw"
 
 

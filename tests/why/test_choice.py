@@ -19,7 +19,8 @@ from export_core.judge.causes import with_causes
 from export_core.matrix import Limits, Verdict
 from export_core.policy import Policy
 from export_core.runs.plan_record import hash_of
-from export_core.why.choice import Asked, Choice, choose
+from export_core.why.asked import Asked
+from export_core.why.choice import Choice, choose
 
 CASE, OTHER = "tests.test_a.test_f", "tests.test_b.test_g"
 CELL = f"{CASE}/0.9.2-cpu in 0.10.2-jax0.10.2 on cpu"
@@ -130,7 +131,7 @@ def test_several_cells_are_listed(project):
     assert "Expected one cell, found 2: " in refusal(case=CASE, reader="0.10.2")
     judged = stored(failing(), failing("0.11.0"), result(reader="0.11.1"))
     told = refusal()
-    assert told.endswith(f"All have one cause: {judged[0].cause} names its example.")
+    assert told.endswith(f"They have one cause: its id, {judged[0].cause}, names its example.")
     assert f"{CELL}: crash; {CASE}/0.9.2-cpu in 0.11.0-jax0.11.0 on cpu: crash. Name one" in told
     assert "0.11.1" not in told, "it works"
 

@@ -14,7 +14,8 @@ from export_core.judge import Result, judge
 from export_core.matrix import Limits, Verdict
 from export_core.matrix.cell import Outcome
 from export_core.policy import load_policy
-from export_core.why.choice import Asked, Choice, choose
+from export_core.why.asked import Asked
+from export_core.why.choice import Choice, choose
 from export_core.why.errors import WhyError
 from export_core.why.explained import Explanation, FailureCause
 from export_core.why.explanation import explain, result_of

@@ -76,13 +76,15 @@ def golden_of(tmp_path, here) -> Callable[..., Golden]:
 
 @pytest.fixture
 def reduced(here, kept, forked_workers, tmp_path) -> Callable[..., Reduced]:
-    def reduced(golden: Golden, **options: Any) -> Reduced:
+    def reduced(golden: Golden, *, resume: bool = False, **options: Any) -> Reduced:
         environment = this_interpreter(here)
+        folder = ReductionFolder(tmp_path / "reduced")
         return reduce_cell(
             Cell(golden, here, "cpu"),
             Environments(environment, None, environment),
             ReplayOptions(load_calendar(), limits=Limits(jobs=2, timeout=60.0)),
-            ReductionFolder(tmp_path / "reduced"),
+            folder,
+            folder.earlier(resume=resume),
             start=kept.start,
             **options,
         )
@@ -201,7 +203,7 @@ def test_a_folder_that_is_no_reduction_is_not_continued(lines, golden_of, reduce
     folder = tmp_path / "reduced"
     folder.mkdir()
     (folder / STEPS).write_bytes(lines)
-    with pytest.raises(WhyError, match="expected a reduction to continue"):
+    with pytest.raises(WhyError, match="expected what `jaxexport reduce` writes"):
         reduced(golden_of(lambda x: x, np.ones(2, np.float32)), resume=True)
     assert (folder / STEPS).read_bytes() == lines
 

@@ -33,8 +33,7 @@ def reduce_chosen(
         ReleaseError: there is no release `good`.
         EnvironmentFailed: a reader has no environment.
     """
-    if not resume:
-        folder.check_is_free()  # before an environment is built
+    earlier = folder.earlier(resume=resume)  # before an environment is built
     cell = replace(choice.cell, mode=resolve_mode(choice.cell.mode, choice.cell.platform))
     if cell.mode is Mode.RUN and (problem := missing_hardware(cell.platform)):
         raise NotReproducedError(f"{cell.platform} cannot run here: {problem}. --platform {cell.platform}:compile may.")
@@ -69,4 +68,4 @@ def reduce_chosen(
             second_environment(),
             environments.build(Placement(calendar.release(calendar.newest()))),
         )
-        return reduce_cell(cell, used, options, folder, resume=resume, notify=notify)
+        return reduce_cell(cell, used, options, folder, earlier, notify=notify)

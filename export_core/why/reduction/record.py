@@ -14,6 +14,7 @@ from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.manifest_file import dump_manifest
 from export_core.goldens.staging import put_folder
 from export_core.goldens.store import ARTIFACT, INPUTS, MANIFEST, MODULE_TEXT, OUTPUTS, sha256
+from export_core.phrases import few
 from export_core.untrusted import decode_json, read_regular
 from export_core.why.errors import WhyError
 from export_core.why.reduction.diverging import DivergingOperation
@@ -61,19 +62,34 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long that took."""
 
 
+Earlier = tuple[Reduction, list[Step], ReducedProgram]
+"""What a reduction has left: what was reduced, each step, the smallest program."""
+
+
 class ReductionFolder:
     """A folder that always holds the smallest program so far; replaced all or nothing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def check_is_free(self) -> None:
-        """Raise `WhyError` where something is there: it would be lost."""
+    def earlier(self, *, resume: bool) -> Earlier | None:
+        """The reduction to be continued; None to start one. Raises `WhyError` where something would be lost."""
+        if self.path.resolve() == Path.cwd():  # which is replaced with each smaller program
+            raise WhyError(f"{self.path}: is the current folder, which is not replaced. Name another one.")
+        if resume:
+            earlier = self.read()
+            if others := sorted(each.name for each in self.path.iterdir() if not _is_own(each.name)):
+                raise WhyError(
+                    f"{self.path}: expected what a reduction writes, found {few(others)} too, which would be lost. "
+                    "Move it away first."
+                )
+            return earlier
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise WhyError(
                 f"{self.path}: expected no folder or an empty one, found something. Name another one with --output, or "
                 "continue a reduction that is in it with --resume."
             )
+        return None
 
     def write(
         self,
@@ -106,28 +122,44 @@ class ReductionFolder:
             files[MANIFEST] = dump_manifest(manifest)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            put_folder(self.path, files)
+            put_folder(self.path.resolve(), files)  # of a link, the folder behind it
         except OSError as error:
             raise WhyError(f"{self.path}: cannot write this folder: {error.strerror or error}.") from None
 
-    def read_of(self, cell: str) -> tuple[Reduction, list[Step], ReducedProgram]:
+    def source(self) -> str:
+        """The program in JAX; empty where there is none."""
+        try:
+            return read_regular(self.path / SOURCE).decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise WhyError(f"{self.path / SOURCE}: cannot be read: {error.strerror or error}.") from None
+
+    def read_of(self, cell: str) -> Earlier:
         """The same of one cell. Raises `WhyError` where it is that of another one too."""
         found = self.read()
         if found[0].cell != cell:
             raise WhyError(f"{self.path}: expected what is left of {cell}, found that of {found[0].cell}.")
         return found
 
-    def read(self) -> tuple[Reduction, list[Step], ReducedProgram]:
+    def read(self) -> Earlier:
         """What an earlier reduction has left. Raises `WhyError` where there is none that can be read."""
         try:
             first, *others = read_regular(self.path / STEPS).splitlines()
             reduction = decode_json(first, Reduction)
             steps = [decode_json(line, Step) for line in others]
+            if not steps:
+                raise WhyError(f"{STEPS} has no step")
             data, text = (read_regular(self.path / name) for name in (ARTIFACT, MODULE_TEXT))
             program = read_program(data, str(self.path / ARTIFACT), from_npz(self.path / INPUTS), text)
         except (OSError, ValueError, msgspec.MsgspecError, ArtifactError, GoldenError, WhyError) as error:
             raise WhyError(
-                f"{self.path}: expected a reduction to continue, found none that can be read: {error}. "
-                "Leave out --resume and name an empty folder."
+                f"{self.path}: expected what `jaxexport reduce` writes, found nothing that can be read: {error}. Name "
+                "the folder of a reduction; to start one, leave out --resume and name an empty folder."
             ) from None
         return reduction, steps, program
+
+
+def _is_own(name: str) -> bool:
+    """Whether a reduction writes a file of this name."""
+    return name in (ARTIFACT, INPUTS, OUTPUTS, MANIFEST, MODULE_TEXT, STEPS, SOURCE) or name.endswith(".register.py")

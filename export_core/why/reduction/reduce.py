@@ -23,7 +23,7 @@ from export_core.why.reduction.editor import ModuleEditor
 from export_core.why.reduction.failure import KEPT_SHARE, Divergence, Failure, divergence
 from export_core.why.reduction.oracle import Oracle
 from export_core.why.reduction.passes import KINDS, Passes
-from export_core.why.reduction.record import FINISHED, STARTED, Reduction, ReductionFolder, Step
+from export_core.why.reduction.record import FINISHED, STARTED, Earlier, Reduction, ReductionFolder, Step
 from export_core.why.reduction.reduced_program import ReducedProgram, flat_program
 from export_core.why.reduction.trial import Reader, manifest_of
 from export_core.worker.client import start_worker
@@ -68,8 +68,8 @@ def reduce_cell(
     environments: Environments,
     options: ReplayOptions,
     folder: ReductionFolder,
+    earlier: Earlier | None = None,
     *,
-    resume: bool = False,
     notify: Notify = lambda text: None,
     start: WorkerStarter = start_worker,
 ) -> Reduced:
@@ -80,7 +80,7 @@ def reduce_cell(
         environments: where to run it and its smaller programs.
         options: limits of each cell, policy and calendar.
         folder: free, unless a reduction in it is continued.
-        resume: continue that one.
+        earlier: that one.
         notify: called with a line about what happens.
         start: starts workers.
 
@@ -88,9 +88,6 @@ def reduce_cell(
         WhyError: nothing can be reduced, with the reason; `NotReproducedError` where it does not fail here.
         InfrastructureFault: something around the cells failed.
     """
-    earlier = folder.read() if resume else None
-    if earlier is None:
-        folder.check_is_free()
     if problem := audit_problem(cell.golden, options.policy):
         raise WhyError(f"{cell.key} fails in its audit, before anything is run: {problem}")
     with contextlib.ExitStack() as stack:
@@ -200,6 +197,9 @@ class _Run:
                 f"{self.folder.path}: expected a reduction of {mine.cell}, found one of {reduction.cell}, or of "
                 "another golden of this name. Name another folder."
             )
+        # A folder may be from anywhere: nothing in it is compiled before its custom calls are known.
+        if problem := audit_problem(self.failing.cell_of(program).golden, self.failing.options.policy):
+            raise WhyError(f"{self.folder.path}: the program in it fails in its audit: {problem}")
         if not self.oracle.fails_alike(program):
             raise NotReproducedError(f"{self.folder.path}: the program in it does not fail here. Name another folder.")
         program = replace(program, names=self.editor.summary(program.module).names)

@@ -106,7 +106,7 @@ class Reader:
     def run(self, programs: Sequence[ReducedProgram]) -> list[Tried]:
         """Run programs, all at once. Raises `InfrastructureFault` where two workers in a row die, or the disk fails."""
         self.tried += len(programs)
-        cells = [self._cell(number, program) for number, program in enumerate(programs)]
+        cells = [self.cell_of(program, number) for number, program in enumerate(programs)]
         try:
             return self._run(cells)
         except WorkerDied:
@@ -118,7 +118,8 @@ class Reader:
         (tried,) = self._run([replace(self.cell, golden=golden)])
         return tried
 
-    def _cell(self, number: int, program: ReducedProgram) -> Cell:
+    def cell_of(self, program: ReducedProgram, number: int = 0) -> Cell:
+        """A program as a cell. Its golden is in the scratch folder of this number."""
         folder = self._scratch / str(number)
         folder.mkdir(exist_ok=True)
         (folder / ARTIFACT).write_bytes(program.artifact)

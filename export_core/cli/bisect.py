@@ -59,6 +59,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="Also run the two mixed pairs at the edge, jax of one release on jaxlib of the other.",
 )
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue a bisection that was interrupted or killed: what this command has run here before is not run again.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/bisection.schema.json).")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.pass_context
@@ -72,6 +77,7 @@ def bisect(
     factor: float | None,
     every: bool,
     pairs: bool,
+    resume: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -79,8 +85,7 @@ def bisect(
 
     CELL is a cell as reports print it (GOLDEN in READER on PLATFORM), the id of a cause, a golden, or a case. The
     releases between the reader and a good release are run by build date: all of them where there are at most twelve,
-    else by binary search. The good release may be younger: then it is said since when the failure is gone. Outcomes
-    are stored, so the same command continues one that was interrupted.
+    else by binary search. The good release may be younger: then it is said since when the failure is gone.
 
     Exit codes: 0 found, 1 the reader does not fail here, 2 bad input, 3 no answer. Ctrl-C ends it with 130.
     """
@@ -93,9 +98,9 @@ def bisect(
     wanted = Wanted(good, measure, every, pairs)
     try:
         with interruptible():
-            found = run_bisection(choice, wanted, quiet=quiet)
+            found = run_bisection(choice, wanted, resume=resume, quiet=quiet)
     except Interrupted as stop:
-        echo("Interrupted: the releases that were run are stored, and the same command continues.", err=True)
+        echo("Interrupted. The same command with --resume runs the releases that are left.", err=True)
         raise click.exceptions.Exit(stop.exit_code) from None
     if as_json:
         echo_json(found)
@@ -105,18 +110,22 @@ def bisect(
     context.exit(found.exit_code)
 
 
-def run_bisection(choice: Choice, wanted: Wanted, *, quiet: bool) -> Bisection:
+def run_bisection(choice: Choice, wanted: Wanted, *, resume: bool = False, quiet: bool) -> Bisection:
     """The bisection of a cell by replays on this machine, with a line of progress for each release."""
     from export_core.matrix import local_replay
+    from export_core.run_options import RESULTS
     from export_core.why.bisection import pairs
     from export_core.why.bisection.bisect import bisect as run_bisect
+    from export_core.why.bisection.resuming import BISECTED, StoredTrials
 
     def notify(text: str) -> None:
         if not quiet:
             echo(text, err=True)
 
     replay = functools.partial(local_replay.replay_here, notify=notify)
-    return run_bisect(choice, wanted, replay, functools.partial(pairs.replay_pair, notify=notify), notify)
+    replay_pair = functools.partial(pairs.replay_pair, notify=notify)
+    with StoredTrials(RESULTS / BISECTED, replay, replay_pair, resume=resume, notify=notify) as stored:
+        return run_bisect(choice, wanted, stored.replay, stored.replay_pair, notify)
 
 
 def _least(by: str, threshold: float | None, factor: float | None) -> float | None:

@@ -44,7 +44,7 @@ class Journal:
         self._folder = folder
         self._lock = filelock.FileLock(folder / LOCK)
         try:
-            _make_folder(folder)
+            make_folder(folder)
             # A lock of the system, which ends with the process: a run that was killed leaves nobody locked out.
             self._lock.acquire(blocking=False)
         except filelock.Timeout:
@@ -162,7 +162,7 @@ class Journal:
         return (self._folder / RESULTS).open("ab", buffering=0)
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Make the folder, and its parents. The outermost one that is new has a .gitignore: git then ignores all of it."""
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)

@@ -319,7 +319,37 @@ def test_an_interrupted_bisection_runs_no_cell_twice(bisect, jaxexport, monkeypa
     words = ("bisect", GOLDEN, *DAY, "--reader", "0.12.0.1", "--no-pairs", "--json")
     stopped = jaxexport(*words)
     assert (stopped.code, stopped.out, len(fake.ran)) == (130, "", most)
-    assert "the same command continues" in stopped.err
+    assert "The same command with --resume runs the releases that are left." in stopped.err
     most = 100
     assert edge(found(jaxexport(*words))) == ("0.10.2", "0.11.0")
     assert len(fake.ran) == len({*fake.ran}) == 9
+
+
+def test_what_was_run_is_resumed_without_any_cache(bisect):
+    """Outcomes are stored beside the results: no cache takes part here."""
+    words = ("--reader", "0.12.0.1", "--json")
+
+    def ending(jaxlib: str) -> Ending:
+        if len(first.ran) == 4:
+            signal.raise_signal(signal.SIGINT)
+        return since("0.11.1")(jaxlib)
+
+    first, second, third, fourth = (FakeReplay(since("0.11.1"), pair=lambda *_: CRASH) for _ in range(4))
+    first.ending = ending
+    assert bisect(first, *words).code == 130
+    assert edge(found(bisect(second, *words, "--resume"))) == ("0.11.0", "0.11.1")
+    assert sorted([*first.ran[:3], *second.ran]) == sorted({*first.ran, *second.ran})
+    assert (len(second.ran), len(second.pairs)) == (6, 2)
+    assert found(bisect(third, *words, "--resume")).blame == "either"
+    assert (third.ran, third.pairs) == ([], [])
+    bisect(fourth, *words, "--resume", "--timeout", "7")
+    assert len(fourth.ran) == 9, "it is another question"
+    bisect(third, *words)
+    assert len(third.ran) == 9, "only what is resumed"
+
+
+def test_a_folder_that_cannot_be_written_ends_no_bisection(bisect, tmp_path):
+    (tmp_path / ".jaxexport").write_text("a file")
+    ended = bisect(FakeReplay(since("0.11.0")), "--reader", "0.11.0", "--no-pairs", "--resume")
+    assert ended.code == 0
+    assert "nothing can be resumed" in ended.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import re
 import subprocess
@@ -21,7 +22,11 @@ from export_core.comparing.algebra import to_double
 from export_core.comparing.compare import Difference
 from export_core.environments.build import uv_command
 from export_core.environments.interpreters import find_python
-from export_core.goldens.store import ARTIFACT, INPUTS
+from export_core.errors import ExportCompatError
+from export_core.escaping import plain_text
+from export_core.goldens.arrays import leaf_of, to_npz
+from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
+from export_core.judge.result import ReaderOf, reader_of
 from export_core.matrix import Verdict
 from export_core.why import reproduce
 from export_core.why.bisection.bisect import Wanted, bisect
@@ -76,6 +81,13 @@ def test_numbers_differ_by_what_was_measured(measured, off, expected, monkeypatc
     assert reproduce.differs([jnp.array([1.0, 2.0 + off])], [np.array([1.0, 2.0], np.float32)]) is expected
 
 
+def test_numbers_that_are_infinite_or_missing_alike_do_not_differ(monkeypatch):
+    monkeypatch.setattr(reproduce, "MEASURED", 0.5)
+    writer = np.array([np.inf, -np.inf, np.nan, 1], np.float32)
+    assert not reproduce.differs([jnp.array(writer)], [writer])
+    assert reproduce.differs([-jnp.array(writer)], [writer])
+
+
 def test_the_environment_of_the_script_is_the_reader(choice, tmp_path):
     head = (bundle(tmp_path / "b", choice) / SCRIPT).read_text().partition('"""')[0]
     assert head.splitlines()[:2] == ["# /// script", '# requires-python = "==3.12.*"']
@@ -110,6 +122,39 @@ def test_the_issue_has_the_edge_and_the_releases_around_it(choice, tmp_path):
     assert dict(explanation.evidence)["first bad"].startswith("jaxlib 0.10.1 ")
     assert not any("jaxexport bisect" in step for step in explanation.steps)
     assert "Pin: it works in jaxlib 0.9.2, 0.10.0." in explanation.steps
+
+
+def test_the_newest_release_that_works_has_all_that_a_script_needs(choice, tmp_path):
+    works, crashes = judged(choice, Verdict.PASS, stage=Stage.COMPARE), judged(choice, Verdict.CRASH)
+    unknown = ReaderOf("0.1; ls | @all", "<img src=x>", datetime.date(2026, 9, 1))
+    readers = (*(reader_of(choice.release(name)) for name in ("0.10.2", "0.11.1")), unknown)
+    working = (msgspec.structs.replace(works, reader=reader) for reader in readers)
+    stored = replace(choice, stored=(*working, crashes))
+    text = (bundle(tmp_path / "b", stored) / "issue.md").read_text()
+    packages = "--with jax==0.11.1 --with jaxlib==0.11.1 --with numpy --with flatbuffers"
+    assert f"    uv run --no-project --python 3.12 {packages} python reproduce.py   # works\n" in text
+    assert "; ls |" not in text
+    assert r"jaxlib \<img src=x\> | 2026-09-01 | pass |" in text
+
+
+def test_what_a_library_or_a_folder_says_is_text_in_the_issue(choice, tmp_path):
+    message = "\x1b[2J[here](https://example.org) @all\r# Heading\n```\n</details>\N{RIGHT-TO-LEFT OVERRIDE}"
+    left = ReductionFolder(reduced(tmp_path / "reduced", choice, b"``\x1b[0m`\n# Heading"))
+    for verdict in (Verdict.CRASH, Verdict.NUMERICS):
+        result = judged(choice, verdict, message=message, device="<b>@all</b>")
+        folder = tmp_path / verdict
+        explanation = explain(choice, result, left)
+        write_bundle(folder, choice, result, explanation, reduced_program(choice, result, left))
+        text = (folder / "issue.md").read_text()
+        assert plain_text(text) == text, "no control characters"
+        assert "    [here](https://example.org) @all\n    # Heading\n    ```\n    </details>" in text, (
+            "indented, so code"
+        )
+        assert "````python\n```\n# Heading\n````" in text
+        outside = re.sub(r"(?m)^    .*$|````[^~]*?````", "", text)
+        assert "](https" not in outside
+        assert "@all" not in outside
+        assert r"(\<b\>@" in outside
 
 
 def test_the_artifact_is_beside_the_script(choice, tmp_path):
@@ -178,6 +223,33 @@ def test_a_bundle_has_the_source_of_the_reduced_program(source, choice, tmp_path
     assert (folder / INPUTS).exists() is ("inputs.npz" in source)
     if source:
         assert (folder / SOURCE).read_text() == source
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("source.py", None, "source.py: cannot be read: expected a regular file, found a symbolic link"),
+        ("steps.jsonl", b"", "expected what `jaxexport reduce` writes"),
+        ("outputs.npz", b"x", "expected arrays in an .npz"),
+    ],
+)
+def test_a_reduced_folder_is_not_believed(name, content, text, choice, tmp_path):
+    folder = reduced(tmp_path / "reduced", choice, units=1.0)
+    path = folder / name
+    first = path.read_bytes().partition(b"\n")[0] if name == "steps.jsonl" else b""
+    path.unlink(missing_ok=True)
+    if content is None:
+        path.symlink_to(__file__)
+    else:
+        path.write_bytes(first + content)
+    with pytest.raises(ExportCompatError, match=text):
+        reduced_program(choice, judged(choice, Verdict.NUMERICS), ReductionFolder(folder))
+
+
+def test_a_difference_that_no_number_says_is_infinite(choice, tmp_path):
+    folder = reduced(tmp_path / "reduced", choice, units=8.0)
+    (folder / OUTPUTS).write_bytes(to_npz([leaf_of(np.array([np.inf], np.float32))]))
+    assert reduced_program(choice, judged(choice, Verdict.NUMERICS), ReductionFolder(folder)).measured is None
 
 
 def test_the_program_of_another_cell_is_refused(choice, tmp_path):

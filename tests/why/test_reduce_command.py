@@ -33,6 +33,12 @@ def test_a_folder_of_something_else_is_not_overwritten(reduce, tmp_path):
     assert notes.read_text() == "mine"
 
 
+def test_the_current_folder_is_not_replaced(reduce, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    for name in (".", "link"):
+        assert_bad_input(reduce("-o", name), f"{name}: is the current folder, which is not replaced.")
+
+
 def test_the_second_reader_is_another_one(reduce):
     assert_bad_input(reduce("-o", "out", "--good", "0.10.2"), "--good 0.10.2: is the release in which the cell fails.")
     assert_bad_input(reduce("-o", "out", "--good", "0.10.3"), "0.10.3")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,21 +13,29 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from commands import finished
 from making import manifest, write_golden
 
 from export_core.artifact import read_bytes
-from export_core.environments.environment import this_interpreter
+from export_core.environments.environment import Environment, this_interpreter
+from export_core.environments.placement import Placement
 from export_core.goldens import Check, Golden, GoldenStore, Leaf, Options, Writer
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.manifest_file import load_manifest
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
-from export_core.matrix import Cell, Limits
+from export_core.judge import judge
+from export_core.judge.causes import with_causes
+from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.limits import ReplayOptions
+from export_core.policy import Policy
 from export_core.releases import load_calendar
+from export_core.runs.plan_record import hash_of
 from export_core.why.errors import WhyError
+from export_core.why.reduction import chosen
 from export_core.why.reduction.failure import Divergence, divergence
 from export_core.why.reduction.record import SOURCE, STEPS, ReductionFolder
 from export_core.why.reduction.reduce import Environments, NotReproducedError, Reduced, reduce_cell
+from export_core.worker.protocol import Stage
 
 TARGET = "nobody_has_registered_this"
 
@@ -206,6 +216,62 @@ def test_a_folder_that_is_no_reduction_is_not_continued(lines, golden_of, reduce
     with pytest.raises(WhyError, match="expected what `jaxexport reduce` writes"):
         reduced(golden_of(lambda x: x, np.ones(2, np.float32)), resume=True)
     assert (folder / STEPS).read_bytes() == lines
+
+
+def test_only_what_a_reduction_has_written_is_continued(golden_of, reduced, tmp_path):
+    """A folder may be of another machine: its program is audited, and what else is in it is not lost."""
+    folder = tmp_path / "reduced"
+    golden = golden_of(uses_an_unknown_call, np.arange(2, dtype=np.float32), np.int32(1))
+    with pytest.raises(KeyboardInterrupt):
+        reduced(golden, notify=interrupt)
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(WhyError, match=r"found notes\.txt too, which would be lost"):
+        reduced(golden, resume=True)
+    assert (folder / "notes.txt").read_text() == "mine"
+    (folder / "notes.txt").unlink()
+
+    call = jax.jit(jax.ffi.ffi_call("another_call", jax.ShapeDtypeStruct((2,), np.float32)))
+    unchecked = [jax.export.DisabledSafetyCheck.custom_call("another_call")]
+    x = np.ones(2, np.float32)
+    (folder / ARTIFACT).write_bytes(jax.export.export(call, disabled_checks=unchecked)(x).serialize())
+    (folder / INPUTS).write_bytes(to_npz([leaf_of(x)]))
+    with pytest.raises(WhyError, match=r"the program in it fails in its audit: .*another_call"):
+        reduced(golden, resume=True)
+
+
+def interrupt(_: str) -> None:
+    raise KeyboardInterrupt
+
+
+def test_the_results_of_another_machine_are_enough(golden_of, here, kept, forked_workers, jaxexport, monkeypatch):
+    """`jaxexport reduce` of the one failing cell of a folder, with its golden and nothing else."""
+    golden = golden_of(lambda x: jax.ffi.ffi_call(TARGET, x)(jnp.sin(x)), np.ones(2, np.float32))
+    elsewhere = golden.folder.parents[2]
+    monkeypatch.chdir(elsewhere)
+    crash = Outcome(Cell(golden, here, "cpu"), Stage.COMPILE, Verdict.ERROR, "no such call")
+    plan = {"goldens": {golden.id: hash_of(golden.manifest)}}
+    finished(elsewhere / "ci", *with_causes([judge(crash, Policy(), "a command of another machine")]), plan=plan)
+
+    class Environments(contextlib.nullcontext[Any]):
+        def __init__(self, *_: Any, **__: Any) -> None:
+            super().__init__(self)
+
+        def build(self, placement: Placement) -> Environment:
+            return this_interpreter(placement.reader)
+
+    monkeypatch.setattr(chosen, "ReaderEnvironments", Environments)
+    monkeypatch.setattr(chosen, "reduce_cell", functools.partial(reduce_cell, start=kept.start))
+    ended = jaxexport("reduce", "--results", "ci", "-o", "out", "--quiet")
+    assert ended.code == 0, ended.err
+    cell = f"{golden.id} in {here.jaxlib}-jax{here.jax} on cpu"
+    first, _, left, written, report = ended.out.splitlines()
+    assert first.startswith(f"{cell}: error in stage ")
+    assert left == f"  stablehlo.custom_call @{TARGET}"
+    assert written == "written: out"
+    assert report == f"to report it: jaxexport explain '{cell}' --reduced out --bundle DIR"
+    explained = jaxexport("explain", "--results", "ci", "--reduced", "out")
+    assert "  reduced to 1 operation of " in explained.out
+    assert "a command of another machine" not in explained.out
 
 
 def leaves(*arrays: Any) -> list[Leaf]:

@@ -152,7 +152,7 @@ def test_what_a_library_or_a_folder_says_is_text_in_the_issue(choice, tmp_path):
         )
         assert "````python\n```\n# Heading\n````" in text
         outside = re.sub(r"(?m)^    .*$|````[^~]*?````", "", text)
-        assert "](https" not in outside
+        assert "](https://" not in outside
         assert "@all" not in outside
         assert r"(\<b\>@" in outside
 

@@ -49,11 +49,13 @@ def explain(choice: Choice, bundle: Path | None, reduced: Path | None, is_bisect
     """
     import msgspec
 
-    from export_core.why.bundle import program_of, reduced_program, write_bundle
+    from export_core.why.bundle import check_new, program_of, reduced_program, write_bundle
     from export_core.why.explanation import explain as explanation_of
     from export_core.why.explanation import result_of
     from export_core.why.reduction.record import ReductionFolder
 
+    if bundle:
+        check_new(bundle)  # before anything is run
     result = result_of(choice, lambda text: echo(text, err=True))
     left = ReductionFolder(reduced) if reduced else None
     bisection = _bisect(choice) if is_bisected or (is_bisected is None and bundle) else None

@@ -108,6 +108,12 @@ def _least_difference(outputs: Iterable[Leaf], units: float | None) -> float:
     return KEPT_SHARE * units * min(steps, default=0.0)
 
 
+def check_new(folder: Path) -> None:
+    """Raise `WhyError` where a bundle cannot be made since the folder exists."""
+    if folder.exists() or folder.is_symlink():
+        raise WhyError(f"--bundle {folder}: exists. Name a new folder.")
+
+
 def write_bundle(
     folder: Path, choice: Choice, result: Result, explanation: Explanation, program: Program
 ) -> list[Path]:
@@ -116,8 +122,7 @@ def write_bundle(
     Raises:
         WhyError: it exists, or cannot be written.
     """
-    if folder.exists() or folder.is_symlink():
-        raise WhyError(f"--bundle {folder}: exists. Name a new folder.")
+    check_new(folder)
     contents = {
         SCRIPT: script(choice, result, program),
         ARTIFACT: program.artifact,

@@ -168,6 +168,10 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     ``0.11.2-jax0.12.0``."""
     seed: int | None = None
     """The seed of made inputs; null for others."""
+    source: str = ""
+    """Of a golden of JAX's own, its place: `jax 0.12.0.1: pallas/mosaic_matmul.py:35`. Empty for others."""
+    derived: dict[str, str] = {}
+    """What that place does not have, and how it was decided: `writer`, `envelope`, `comparison`."""
 
 
 class JaxprSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

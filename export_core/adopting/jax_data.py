@@ -1,0 +1,206 @@
+"""JAX's own goldens as its wheel has them: data files in Python, read as untrusted literals and never executed."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from export_core.goldens.arrays import PLAIN
+
+LARGEST = 1 << 24
+"""Bytes of a data file that is read. The largest of jax 0.12.0.1 has 139 kB."""
+
+_MARKS = {"testdata_version", "exported_serialized"}
+"""A ``dict(...)`` with one of these keywords is a golden: a bare module with arrays, or a whole `Exported`."""
+
+_NUMPY = ("np", "numpy")
+_VALUES = {"inf": np.inf, "nan": np.nan}
+
+
+@dataclass(frozen=True)
+class DataRecord:
+    """The ``dict(...)`` of one golden. `name` is its file and its variable with its keys, `place` its file and line."""
+
+    name: str
+    place: str
+    fields: Mapping[str, Any]
+
+    def get(self, key: str, *types: type) -> Any:
+        """The value of a field. Raises `UnreadableData` where it is missing or of none of these types."""
+        value = self.fields.get(key)
+        if type(value) not in types:
+            expected = " or ".join(kind.__name__ for kind in types)
+            found = type(value).__name__ if key in self.fields else "no such field"
+            raise UnreadableData(f"{key}: expected {expected}, found {found}")
+        return value
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What could not be read, with its file and line, and why."""
+
+    place: str
+    why: str
+
+
+class UnreadableData(Exception):
+    """A value that no data file of JAX has."""
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass
+class _Golden:
+    """A golden without its name."""
+
+    line: int
+    fields: Mapping[str, Any]
+
+
+def read_data(name: str, source: bytes) -> Iterator[DataRecord | Unread]:
+    """The goldens of one data file in their order, and each statement that is neither one nor an alias of a type.
+
+    `name` is the path of the file below the folder of all: ``pallas/mosaic_matmul.py``.
+    """
+    try:
+        if len(source) > LARGEST:
+            raise ValueError(f"expected a file of at most {LARGEST:,} bytes, found {len(source):,}")
+        statements = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        yield Unread(f"{name}:{getattr(error, 'lineno', None) or 1}", f"not a file of Python literals: {error}")
+        return
+    reader = _Reader()
+    for statement in statements:
+        try:
+            reader.execute(statement)
+        except (ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
+            yield Unread(f"{name}:{statement.lineno}", str(error) or type(error).__name__)
+        except UnreadableData as error:
+            yield Unread(f"{name}:{error.line or statement.lineno}", str(error))
+    stem = name.removesuffix(".py").replace("/", ".")
+    for path, golden in sorted(_goldens(reader.values, ()), key=lambda named: named[1].line):
+        yield DataRecord(".".join((stem, *path)), f"{name}:{golden.line}", golden.fields)
+
+
+def _goldens(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], _Golden]]:
+    if isinstance(value, _Golden):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, inside in value.items():
+            yield from _goldens(inside, (*path, str(key)))
+    elif isinstance(value, list):
+        for number, inside in enumerate(value):
+            yield from _goldens(inside, (*path, str(number)))
+
+
+@dataclass
+class _Reader:
+    """Reads assignments of literals. `types` are names of NumPy's: ``float32 = np.float32``."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+
+    def execute(self, statement: ast.stmt) -> None:
+        match statement:
+            case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
+                return
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() as value):
+                self.types[name] = self.of_numpy(value)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self.assign(self.values, name, value)
+            case ast.Assign(targets=[ast.Subscript(value=table, slice=key)], value=value):
+                self.assign(self.table(table), str(self.value(key)), value)
+            case _:
+                raise UnreadableData("expected an assignment of literals, found another statement", statement.lineno)
+
+    def assign(self, table: dict[str, Any], key: str, value: ast.expr) -> None:
+        if key in table:  # the first one would be lost
+            raise UnreadableData(f"expected a new name, found {key} a second time", value.lineno)
+        table[key] = self.value(value)
+
+    def table(self, node: ast.expr) -> dict[str, Any]:
+        """The dictionary that a subscript is of."""
+        match node:
+            case ast.Name(id=name):
+                found = self.values.get(name)
+            case ast.Subscript(value=outer, slice=key):
+                found = self.table(outer).get(str(self.value(key)))
+            case _:
+                found = None
+        if not isinstance(found, dict):
+            raise UnreadableData(f"expected a dict of this file, found {ast.unparse(node)[:80]}", node.lineno)
+        return found
+
+    def of_numpy(self, node: ast.expr) -> str:
+        """The name in NumPy that an expression stands for."""
+        match node:
+            case ast.Attribute(value=ast.Name(id=module), attr=name) if module in _NUMPY:
+                return name
+            case ast.Name(id=name):
+                return self.types.get(name, name)
+        raise UnreadableData(f"expected a name of NumPy, found {ast.unparse(node)[:80]}", node.lineno)
+
+    def value(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=value) if value is not Ellipsis:
+                return value
+            case ast.List(elts=items):
+                return [self.value(item) for item in items]
+            case ast.Tuple(elts=items):
+                return tuple(self.value(item) for item in items)
+            case ast.Dict(keys=keys, values=values) if None not in keys:
+                return {str(self.value(key)): self.value(value) for key, value in zip(keys, values, strict=True) if key}
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self.number(operand)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return self.number(left) + self.number(right)
+            case ast.BinOp(left=left, op=ast.Sub(), right=right):
+                return self.number(left) - self.number(right)
+            case ast.Name() | ast.Attribute() if (name := self.of_numpy(node)) in _VALUES:
+                return _VALUES[name]
+            case ast.Call(func=function, args=items, keywords=keywords) if all(word.arg for word in keywords):
+                return self.call(function, items, {word.arg or "": word.value for word in keywords}, node.lineno)
+        raise UnreadableData(f"expected a literal, found {ast.unparse(node)[:80]}", node.lineno)
+
+    def number(self, node: ast.expr) -> Any:
+        value = self.value(node)
+        if type(value) not in (int, float, complex):
+            raise UnreadableData(f"expected a number, found {ast.unparse(node)[:80]}", node.lineno)
+        return value
+
+    def call(self, function: ast.expr, items: list[ast.expr], words: dict[str, ast.expr], line: int) -> Any:
+        """The few calls that stand for a value."""
+        made: Callable[..., Any]
+        match ast.unparse(function):
+            case "dict" if not items:
+                fields = {name: self.value(value) for name, value in words.items()}
+                return _Golden(line, fields) if _MARKS & fields.keys() else fields
+            case "datetime.date" if not words:
+                made = datetime.date
+            case "bytearray" if not words and len(items) == 1 and isinstance(items[0], ast.Constant):
+                made = bytearray
+            case _ if self.of_numpy(function) == "array" and len(items) == 1 and words.keys() <= {"dtype"}:
+                dtype = self.dtype(words["dtype"]) if words else None
+                array = np.array(self.value(items[0]), dtype)
+                if array.dtype.name not in PLAIN:
+                    raise UnreadableData(f"expected an array of numbers, found one of {array.dtype.name}", line)
+                return array
+            case _:
+                raise UnreadableData(f"expected a literal, found a call of {ast.unparse(function)[:80]}", line)
+        values = [self.value(item) for item in items]
+        if made is bytearray and type(values[0]) is not bytes:  # bytearray(10**12) would be a terabyte
+            raise UnreadableData("bytearray: expected bytes", line)
+        return made(*values)
+
+    def dtype(self, node: ast.expr) -> Any:
+        name = self.of_numpy(node)
+        if name not in PLAIN:
+            raise UnreadableData(f"expected a dtype of NumPy, found {name}", node.lineno)
+        return np.dtype(name)

@@ -10,13 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from export_core.goldens import GoldenError
 from export_core.goldens.arrays import PLAIN
 
 LARGEST = 1 << 24
 """Bytes of a data file that is read. The largest of jax 0.12.0.1 has 139 kB."""
 
-_MARKS = {"testdata_version", "exported_serialized"}
-"""A ``dict(...)`` with one of these keywords is a golden: a bare module with arrays, or a whole `Exported`."""
+WHOLE = "exported_serialized"
+"""The field of a golden that is a whole `Exported`, without inputs and outputs."""
+
+_MARKS = {"testdata_version", WHOLE}
+"""A ``dict(...)`` with one of these keywords is a golden."""
 
 _NUMPY = ("np", "numpy")
 _VALUES = {"inf": np.inf, "nan": np.nan}
@@ -31,12 +35,12 @@ class DataRecord:
     fields: Mapping[str, Any]
 
     def get(self, key: str, *types: type) -> Any:
-        """The value of a field. Raises `UnreadableData` where it is missing or of none of these types."""
+        """The value of a field. Raises `DataError` where it is missing or of none of these types."""
         value = self.fields.get(key)
         if type(value) not in types:
             expected = " or ".join(kind.__name__ for kind in types)
             found = type(value).__name__ if key in self.fields else "no such field"
-            raise UnreadableData(f"{key}: expected {expected}, found {found}")
+            raise DataError(f"{key}: expected {expected}, found {found}")
         return value
 
 
@@ -48,7 +52,7 @@ class Unread:
     why: str
 
 
-class UnreadableData(Exception):
+class DataError(GoldenError):
     """A value that no data file of JAX has."""
 
     def __init__(self, message: str, line: int = 0) -> None:
@@ -82,7 +86,7 @@ def read_data(name: str, source: bytes) -> Iterator[DataRecord | Unread]:
             reader.execute(statement)
         except (ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
             yield Unread(f"{name}:{statement.lineno}", str(error) or type(error).__name__)
-        except UnreadableData as error:
+        except DataError as error:
             yield Unread(f"{name}:{error.line or statement.lineno}", str(error))
     stem = name.removesuffix(".py").replace("/", ".")
     for path, golden in sorted(_goldens(reader.values, ()), key=lambda named: named[1].line):
@@ -118,11 +122,11 @@ class _Reader:
             case ast.Assign(targets=[ast.Subscript(value=table, slice=key)], value=value):
                 self.assign(self.table(table), str(self.value(key)), value)
             case _:
-                raise UnreadableData("expected an assignment of literals, found another statement", statement.lineno)
+                raise DataError("expected an assignment of literals, found another statement", statement.lineno)
 
     def assign(self, table: dict[str, Any], key: str, value: ast.expr) -> None:
         if key in table:  # the first one would be lost
-            raise UnreadableData(f"expected a new name, found {key} a second time", value.lineno)
+            raise DataError(f"expected a new name, found {key} a second time", value.lineno)
         table[key] = self.value(value)
 
     def table(self, node: ast.expr) -> dict[str, Any]:
@@ -135,7 +139,7 @@ class _Reader:
             case _:
                 found = None
         if not isinstance(found, dict):
-            raise UnreadableData(f"expected a dict of this file, found {ast.unparse(node)[:80]}", node.lineno)
+            raise DataError(f"expected a dict of this file, found {ast.unparse(node)[:80]}", node.lineno)
         return found
 
     def of_numpy(self, node: ast.expr) -> str:
@@ -145,7 +149,7 @@ class _Reader:
                 return name
             case ast.Name(id=name):
                 return self.types.get(name, name)
-        raise UnreadableData(f"expected a name of NumPy, found {ast.unparse(node)[:80]}", node.lineno)
+        raise DataError(f"expected a name of NumPy, found {ast.unparse(node)[:80]}", node.lineno)
 
     def value(self, node: ast.expr) -> Any:
         match node:
@@ -167,12 +171,12 @@ class _Reader:
                 return _VALUES[name]
             case ast.Call(func=function, args=items, keywords=keywords) if all(word.arg for word in keywords):
                 return self.call(function, items, {word.arg or "": word.value for word in keywords}, node.lineno)
-        raise UnreadableData(f"expected a literal, found {ast.unparse(node)[:80]}", node.lineno)
+        raise DataError(f"expected a literal, found {ast.unparse(node)[:80]}", node.lineno)
 
     def number(self, node: ast.expr) -> Any:
         value = self.value(node)
         if type(value) not in (int, float, complex):
-            raise UnreadableData(f"expected a number, found {ast.unparse(node)[:80]}", node.lineno)
+            raise DataError(f"expected a number, found {ast.unparse(node)[:80]}", node.lineno)
         return value
 
     def call(self, function: ast.expr, items: list[ast.expr], words: dict[str, ast.expr], line: int) -> Any:
@@ -190,17 +194,17 @@ class _Reader:
                 dtype = self.dtype(words["dtype"]) if words else None
                 array = np.array(self.value(items[0]), dtype)
                 if array.dtype.name not in PLAIN:
-                    raise UnreadableData(f"expected an array of numbers, found one of {array.dtype.name}", line)
+                    raise DataError(f"expected an array of numbers, found one of {array.dtype.name}", line)
                 return array
             case _:
-                raise UnreadableData(f"expected a literal, found a call of {ast.unparse(function)[:80]}", line)
+                raise DataError(f"expected a literal, found a call of {ast.unparse(function)[:80]}", line)
         values = [self.value(item) for item in items]
         if made is bytearray and type(values[0]) is not bytes:  # bytearray(10**12) would be a terabyte
-            raise UnreadableData("bytearray: expected bytes", line)
+            raise DataError("bytearray: expected bytes", line)
         return made(*values)
 
     def dtype(self, node: ast.expr) -> Any:
         name = self.of_numpy(node)
         if name not in PLAIN:
-            raise UnreadableData(f"expected a dtype of NumPy, found {name}", node.lineno)
+            raise DataError(f"expected a dtype of NumPy, found {name}", node.lineno)
         return np.dtype(name)

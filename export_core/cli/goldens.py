@@ -1,4 +1,4 @@
-"""The commands on goldens: list, show, coverage, verify, add, noise, rename, prune."""
+"""The commands on goldens: list, show, coverage, verify, add, import, noise, rename, prune."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from export_core.cli.adding import add
 from export_core.cli.help import HelpfulGroup
+from export_core.cli.importing import import_goldens
 from export_core.cli.options import Project, as_of_option, day_of, project_options
 from export_core.cli.output import echo
 from export_core.phrases import plural
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group(name="goldens", cls=HelpfulGroup)
 def goldens_group() -> None:
-    """List, show, verify, add, rename and prune goldens; their coverage and their noise."""
+    """List, show, verify, add, import, rename and prune goldens; their coverage and their noise."""
 
 
 @goldens_group.command(name="list")
@@ -112,6 +113,7 @@ def verify(project: Project) -> None:
 
 
 goldens_group.add_command(add)
+goldens_group.add_command(import_goldens)
 
 
 @goldens_group.command()

@@ -52,6 +52,11 @@ EXAMPLES = {
         "jaxexport goldens add --artifact a.jaxexport --inputs in.npz --outputs out.npz --case attention",
         "jaxexport goldens add --from archive",
     ),
+    "goldens import": (
+        "docs/how-to/jax-goldens.md",
+        "jaxexport goldens import --from-jax",
+        "jaxexport goldens import --from-jax 0.12.0.1 --goldens jax-goldens",
+    ),
     "goldens noise": ("docs/explanation/comparing.md", "jaxexport goldens noise tests.test_model.test_attention"),
     "goldens rename": ("docs/reference/cases.md", "jaxexport goldens rename tests.test_a.test_f tests.test_b.test_f"),
     "goldens prune": ("docs/how-to/look-ahead.md", "jaxexport goldens prune --as-of 2026-10-25"),

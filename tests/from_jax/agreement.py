@@ -1,0 +1,129 @@
+"""JAX's own goldens by JAX's own test and by this project, golden by golden: `nox -s from_jax`.
+
+Adopts the goldens of a release's wheel, replays them in many readers, and runs JAX's test of each CPU golden in the
+release that they came with. Prints a row for each golden. Ends with 1 if a golden is refused, or where the two verdicts
+differ. `--docs FILE` writes the table into that page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from export_core.environments.environment import ReaderEnvironments
+from export_core.environments.placement import Placement
+from export_core.judge import Result
+from export_core.matrix import Verdict
+from export_core.phrases import signal_name
+from export_core.releases import load_calendar
+from export_core.runs.results import read_results
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = Path(__file__).with_name("jax_verdicts.py")
+MARKED = re.compile(r"(<!-- nox -s from_jax: begin -->\n).*?(<!-- nox -s from_jax: end -->)", re.DOTALL)
+HEAD = ("golden", "on", "JAX's own test", "here", "in all readers")
+SAME = {Verdict.REFUSED: "error"}
+"""What a verdict is where there is no list of the messages that a release is known to use."""
+
+
+def main() -> None:
+    """Adopt, replay, run JAX's tests, compare."""
+    calendar = load_calendar()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--release", default=calendar.newest(), help="the release whose goldens these are")
+    parser.add_argument("--readers", default="all", help="as of `jaxexport matrix`; the release is one of them")
+    parser.add_argument("--platforms", default="cpu,cuda,tpu", help="the two others are only compiled for")
+    parser.add_argument("--work", type=Path, default=ROOT / ".nox" / "from_jax-data", help="where goldens are kept")
+    parser.add_argument("--docs", type=Path, help="write the table into this page")
+    options = parser.parse_args()
+    goldens, folder = options.work / f"golden-{options.release}", options.work / f"results-{options.release}"
+    imported = jaxexport("goldens", "import", "--from-jax", options.release, "--goldens", str(goldens), "--quiet")
+    readers = options.readers if options.readers == "all" else f"{options.release},{options.readers}"
+    asked = ["--readers", readers, "--platforms", options.platforms, "--goldens", str(goldens)]
+    jaxexport("matrix", *asked, "--results", str(folder), "--quiet")
+    results: dict[str, list[Result]] = defaultdict(list)
+    for result in read_results(folder):
+        results[result.case.removeprefix("jax.")].append(result)
+    theirs = jax_verdicts(options.release)
+    rows, problems = table(results, theirs, options.release)
+    text = "\n".join((f"| {' | '.join(HEAD)} |", f"|{' - |' * len(HEAD)}", *rows))
+    print(text)
+    if options.docs:
+        page = options.docs.read_text()
+        options.docs.write_text(MARKED.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page))
+    if imported:
+        problems.append(f"jaxexport goldens import ended with {imported}")
+    agreed = f"{len(theirs)} CPU goldens of jax {options.release}: JAX's own test and this project agree on each"
+    print("\n".join(problems) or agreed)
+    sys.exit(1 if problems or not theirs else 0)
+
+
+def table(
+    results: Mapping[str, Sequence[Result]], theirs: Mapping[str, str], release: str
+) -> tuple[list[str], list[str]]:
+    """A row for each golden, and each difference."""
+    rows, problems = [], []
+    for name in sorted(results.keys() | theirs.keys()):
+        cells = results.get(name, ())
+        platform = cells[0].platform if cells else "cpu"
+        own = next((cell for cell in cells if cell.reader.jaxlib == release), None)
+        ours = "not run" if own is None else SAME.get(own.verdict, str(own.verdict))
+        said = theirs.get(name, "" if platform != "cpu" else "not run")
+        if platform == "cpu" and said.partition(":")[0] != ours:
+            problems.append(f"{name}: JAX's own test: {said}; here: {ours}: {own.message if own else ''}")
+        counts = Counter(str(cell.verdict).replace("_", " ") for cell in cells)
+        everywhere = ", ".join(f"{count} {what}" for what, count in counts.most_common())
+        rows.append(f"| `{name}` | {platform} | {said.partition(':')[0] or '-'} | {ours} | {everywhere} |")
+    return rows, problems
+
+
+def jax_verdicts(release: str) -> dict[str, str]:
+    """The verdict of JAX's own test for each CPU golden, and the message of one that does not pass."""
+    calendar = load_calendar()
+    found: dict[str, str] = {}
+    # absl-py is what the runner in the wheel imports; an environment of a reader does not have it.
+    with ReaderEnvironments(calendar, packages=("absl-py",), notify=print) as environments:
+        environment = environments.build(Placement(calendar.release(release)))
+        while True:
+            done = subprocess.run(
+                [str(environment.python), str(PROGRAM), *found],
+                env=dict(environment.variables),
+                stdout=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+            last = ""
+            for line in lines(done.stdout):
+                last = line["name"]
+                if "verdict" in line:
+                    found[last] = f"{line['verdict']}: {line['message']}".removesuffix(": ")
+            if done.returncode == 0:
+                return found
+            if not last or last in found:
+                raise SystemExit(f"{PROGRAM.name} ended with {done.returncode}, and not in a golden")
+            found[last] = f"crash: died by {signal_name(-done.returncode)}"  # the others are run without it
+
+
+def lines(text: str) -> Iterator[dict[str, str]]:
+    """The lines of JSON in what the program printed."""
+    for line in text.splitlines():
+        if line.startswith("{"):
+            yield json.loads(line)
+
+
+def jaxexport(*words: str) -> int:
+    """Run a command; its exit code. 2 ends this program: the command could not be done at all."""
+    code = subprocess.run([sys.executable, "-m", "export_core", *words], cwd=ROOT, check=False).returncode
+    if code == 2 and words[0] == "matrix":
+        raise SystemExit(f"jaxexport {' '.join(words)}: ended with {code}")
+    return code
+
+
+if __name__ == "__main__":
+    main()

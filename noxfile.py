@@ -248,6 +248,13 @@ def libraries(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def from_jax(session: nox.Session) -> None:
+    """JAX's own goldens, by JAX's own tests and by ours. -- --docs docs/explanation/agreement-with-jax.md: the page."""
+    session.install("-e", ".")
+    session.run("python", "tests/from_jax/agreement.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
 def vhlo_tables(session: nox.Session) -> None:
     """Check the VHLO tables against the newest jaxlib. -- --renew adds operations; -- FOLDER for another jaxlib."""
     session.install("-e", ".")

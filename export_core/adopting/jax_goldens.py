@@ -15,6 +15,7 @@ from export_core.adopting.jax_wheel import JaxData
 from export_core.artifact import Aval, Envelope, Tree, read_bytes
 from export_core.artifact.envelope.encode import encode
 from export_core.artifact.envelope.fields import ByteSpan, Dim
+from export_core.artifact.main_check import fits
 from export_core.comparing.factors import FACTORIZATIONS
 from export_core.conversion.formats import WIDE_NR_DEVICES, fields_of
 from export_core.errors import ExportCompatError
@@ -24,6 +25,7 @@ from export_core.goldens.arrays import Array
 from export_core.goldens.manifest import UNKNOWN
 from export_core.goldens.store import WriteStatus
 from export_core.goldens.verify import check_read_whole
+from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.releases import Calendar
 from export_core.tolerances import PLATFORMS
@@ -160,12 +162,13 @@ def _envelope(record: DataRecord, platform: str, inputs: Sequence[Array], output
     main = read_bytes(code, record.place).module.main
     if main is None:
         raise DataError("mlir_module_serialized: expected a function main, found none")
-    in_avals = tuple(_input_avals(main.inputs, inputs))
+    in_avals = tuple(_avals("inputs", main.inputs, inputs))
+    _ = tuple(_avals("expected_outputs", main.outputs, outputs))  # only checked: the runner declares their sizes
     out_avals = tuple(Aval(output.dtype.name, output.shape) for output in outputs)
     devices = record.get("nr_devices", int) if "nr_devices" in record.fields else 1
     version = record.get("xla_call_module_version", int)
     if not (0 < devices < 1 << 15 and 0 < version < 1 << 15):
-        raise DataError(f"nr_devices, xla_call_module_version: expected numbers from 1, found {devices}, {version}")
+        raise DataError(f"nr_devices and xla_call_module_version: expected numbers from 1, found {devices}, {version}")
     leaf = Tree("leaf")
     return Envelope(
         fun_name="run_serialized",
@@ -193,19 +196,23 @@ def _envelope(record: DataRecord, platform: str, inputs: Sequence[Array], output
     )
 
 
-def _input_avals(types: Sequence[str], inputs: Sequence[Array]) -> Iterator[Aval]:
-    """The types of the arguments: those of the arrays, with a symbol where `main` leaves a dimension open.
+def _avals(key: str, types: Sequence[str], arrays: Sequence[Array]) -> Iterator[Aval]:
+    """The types of arrays, with a symbol where `main` leaves a dimension open.
 
-    JAX's tests name the symbols. Here dimensions of one size have one: ``d3``.
+    JAX's tests name the symbols. Here dimensions of one size have one: ``d3``. Raises `DataError` where `main` has
+    another type.
     """
-    if len(types) != len(inputs):
-        raise DataError(f"inputs: expected {len(types)} arrays, as main takes, found {len(inputs)}")
-    for kind, array in zip(types, inputs, strict=True):
-        declared = kind.removeprefix("tensor<").split("x")[: array.ndim]
+    if len(types) != len(arrays):
+        raise DataError(f"{key}: expected {plural(len(types), 'array')}, as in main, found {len(arrays)}")
+    for kind, array in zip(types, arrays, strict=True):
+        sizes = kind.removeprefix("tensor<").split("x")
         shape: Iterable[Dim] = (
-            f"d{size}" if dim == "?" else size for dim, size in zip(declared, array.shape, strict=False)
+            f"d{size}" if declared == "?" else size for declared, size in zip(sizes, array.shape, strict=False)
         )
-        yield Aval(array.dtype.name, tuple(shape))
+        aval = Aval(array.dtype.name, tuple(shape))
+        if len(aval.shape) != array.ndim or not fits(kind, aval):
+            raise DataError(f"{key}: expected {kind}, as in main, found {array.dtype.name}{list(array.shape)}")
+        yield aval
 
 
 def _targets(record: DataRecord) -> list[str]:

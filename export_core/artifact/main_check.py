@@ -147,7 +147,7 @@ def _values(what: str, types: list[str], start: int, tokens: int, avals: list[tu
         yield f"main {takes} {plural(len(arrays), 'array')}, and the envelope declares {declared}."
         return
     for place, (kind, (name, aval)) in enumerate(zip(arrays, avals, strict=True), len(types) - len(arrays)):
-        if not _fits(kind, aval):
+        if not fits(kind, aval):
             yield f"{what} {place} of main is {kind}, and {name} is {aval}, which is {_type(aval)} in a module."
 
 
@@ -201,7 +201,7 @@ def _attributes(attributes: dict[str, Any], envelope: Envelope) -> Iterator[str]
         )
 
 
-def _fits(kind: str, aval: Aval) -> bool:
+def fits(kind: str, aval: Aval) -> bool:
     """Whether a type of the module is that of an aval. A type that either side cannot name is accepted."""
     if "!vhlo" in kind or "<code" in kind:
         return True

@@ -1,8 +1,8 @@
 """JAX's own goldens by JAX's own test and by this project, golden by golden: `nox -s from_jax`.
 
-Adopts the goldens of a release's wheel, replays them in many readers, and runs JAX's test of each CPU golden in the
-release that they came with. Prints a row for each golden. Ends with 1 if a golden is refused, or where the two verdicts
-differ. `--docs FILE` writes the table into that page.
+Adopts the goldens of a release's wheel, replays them in many readers, compiles those for cuda and tpu, and runs JAX's
+test of each CPU golden in the release that they came with. Prints a row for each golden. Ends with 1 if a golden is
+refused, or where the two verdicts differ. `--docs FILE` writes the table into that page.
 """
 
 from __future__ import annotations
@@ -37,20 +37,25 @@ def main() -> None:
     calendar = load_calendar()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--release", default=calendar.newest(), help="the release whose goldens these are")
-    parser.add_argument("--readers", default="all", help="as of `jaxexport matrix`; the release is one of them")
-    parser.add_argument("--platforms", default="cpu,cuda,tpu", help="the two others are only compiled for")
+    parser.add_argument("--readers", default="all", help="on the CPU, as of `jaxexport matrix`, and the release itself")
+    parser.add_argument("--compiling", default="", help="more readers that compile for cuda and tpu; `none` for none")
+    parser.add_argument("--only", default="", help="those goldens whose names have this part")
     parser.add_argument("--work", type=Path, default=ROOT / ".nox" / "from_jax-data", help="where goldens are kept")
     parser.add_argument("--docs", type=Path, help="write the table into this page")
     options = parser.parse_args()
-    goldens, folder = options.work / f"golden-{options.release}", options.work / f"results-{options.release}"
+    goldens = options.work / f"golden-{options.release}"
     imported = jaxexport("goldens", "import", "--from-jax", options.release, "--goldens", str(goldens), "--quiet")
-    readers = options.readers if options.readers == "all" else f"{options.release},{options.readers}"
-    asked = ["--readers", readers, "--platforms", options.platforms, "--goldens", str(goldens)]
-    jaxexport("matrix", *asked, "--results", str(folder), "--quiet")
     results: dict[str, list[Result]] = defaultdict(list)
-    for result in read_results(folder):
-        results[result.case.removeprefix("jax.")].append(result)
-    theirs = jax_verdicts(options.release)
+    chosen = ["--cases", f"jax.*{options.only}*"] if options.only else []
+    for platforms, readers in (("cpu", options.readers), ("cuda,tpu", options.compiling)):
+        if readers != "none":
+            folder = options.work / f"results-{options.release}-{platforms}"
+            asked = readers if readers == "all" else f"{options.release},{readers}".strip(",")
+            where = ["--goldens", str(goldens), "--results", str(folder)]
+            jaxexport("matrix", "--readers", asked, "--platforms", platforms, *where, "--quiet", *chosen)
+            for result in read_results(folder):
+                results[result.case.removeprefix("jax.")].append(result)
+    theirs = jax_verdicts(options.release, options.only)
     rows, problems = table(results, theirs, options.release)
     text = "\n".join((f"| {' | '.join(HEAD)} |", f"|{' - |' * len(HEAD)}", *rows))
     print(text)
@@ -83,7 +88,7 @@ def table(
     return rows, problems
 
 
-def jax_verdicts(release: str) -> dict[str, str]:
+def jax_verdicts(release: str, part: str) -> dict[str, str]:
     """The verdict of JAX's own test for each CPU golden, and the message of one that does not pass."""
     calendar = load_calendar()
     found: dict[str, str] = {}
@@ -92,7 +97,7 @@ def jax_verdicts(release: str) -> dict[str, str]:
         environment = environments.build(Placement(calendar.release(release)))
         while True:
             done = subprocess.run(
-                [str(environment.python), str(PROGRAM), *found],
+                [str(environment.python), str(PROGRAM), part, *found],
                 env=dict(environment.variables),
                 stdout=subprocess.PIPE,
                 text=True,

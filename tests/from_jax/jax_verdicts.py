@@ -1,8 +1,8 @@
-"""JAX's own test of each of its CPU goldens, in one process of a release: `python jax_verdicts.py [NAME…]`.
+"""JAX's own test of each of its CPU goldens, in one process of a release: `python jax_verdicts.py PART [NAME…]`.
 
 Runs in the environment of a reader, which has absl-py beside it, and imports nothing of this project. Prints two lines
-of JSON for a golden: its name before it is run, and its verdict: pass, numerics, or an error with its message. Those
-that are named are left out.
+of JSON for a golden: its name before it is run, and its verdict: pass, numerics, or an error with its message. Only
+those whose names have a part are run, and of these not the ones that are named.
 
 The goldens and the runner are in the wheel of jax; the tests are not. What they check is written here once more, by
 properties, with their operands and tolerances. Source: tests/export_back_compat_test.py of JAX.
@@ -130,7 +130,7 @@ def named(value: Any, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def main() -> None:
-    """Run all that are not named."""
+    """Run them in order."""
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_legacy_prng_key", "allow")
     for info in sorted(pkgutil.walk_packages(data.__path__), key=lambda info: info.name):
@@ -138,7 +138,7 @@ def main() -> None:
             for name, golden in named(value, f"{info.name}.{variable}"):
                 runner = Runner()
                 runner.golden, runner.kind = runner.load_testdata(golden), name.rpartition(".")[2]
-                if runner.golden.platform != "cpu" or name in sys.argv[1:]:
+                if runner.golden.platform != "cpu" or sys.argv[1] not in name or name in sys.argv[2:]:
                     continue
                 print(json.dumps({"name": name}), flush=True)
                 print(json.dumps({"name": name, **verdict(runner, name)}), flush=True)

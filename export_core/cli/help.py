@@ -53,7 +53,7 @@ EXAMPLES = {
         "jaxexport goldens add --from archive",
     ),
     "goldens import": (
-        "docs/how-to/jax-goldens.md",
+        "docs/how-to/adopt-an-archive.md",
         "jaxexport goldens import --from-jax",
         "jaxexport goldens import --from-jax 0.12.0.1 --goldens jax-goldens",
     ),

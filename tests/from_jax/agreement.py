@@ -43,8 +43,12 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / ".nox" / "from_jax-data", help="where goldens are kept")
     parser.add_argument("--docs", type=Path, help="write the table into this page")
     options = parser.parse_args()
+    options.work = options.work.resolve()
+    options.work.mkdir(parents=True, exist_ok=True)
     goldens = options.work / f"golden-{options.release}"
-    imported = jaxexport("goldens", "import", "--from-jax", options.release, "--goldens", str(goldens), "--quiet")
+    imported = jaxexport(
+        options.work, "goldens", "import", "--from-jax", options.release, "--goldens", str(goldens), "--quiet"
+    )
     results: dict[str, list[Result]] = defaultdict(list)
     chosen = ["--cases", f"jax.*{options.only}*"] if options.only else []
     for platforms, readers in (("cpu", options.readers), ("cuda,tpu", options.compiling)):
@@ -52,7 +56,7 @@ def main() -> None:
             folder = options.work / f"results-{options.release}-{platforms}"
             asked = readers if readers == "all" else f"{options.release},{readers}".strip(",")
             where = ["--goldens", str(goldens), "--results", str(folder)]
-            jaxexport("matrix", "--readers", asked, "--platforms", platforms, *where, "--quiet", *chosen)
+            jaxexport(options.work, "matrix", "--readers", asked, "--platforms", platforms, *where, "--quiet", *chosen)
             for result in read_results(folder):
                 results[result.case.removeprefix("jax.")].append(result)
     theirs = jax_verdicts(options.release, options.only)
@@ -122,9 +126,9 @@ def lines(text: str) -> Iterator[dict[str, str]]:
             yield json.loads(line)
 
 
-def jaxexport(*words: str) -> int:
-    """Run a command; its exit code. 2 ends this program: the command could not be done at all."""
-    code = subprocess.run([sys.executable, "-m", "export_core", *words], cwd=ROOT, check=False).returncode
+def jaxexport(folder: Path, *words: str) -> int:
+    """Run a command in a folder without a policy; its exit code. A matrix that cannot be done ends this program."""
+    code = subprocess.run([sys.executable, "-m", "export_core", *words], cwd=folder, check=False).returncode
     if code == 2 and words[0] == "matrix":
         raise SystemExit(f"jaxexport {' '.join(words)}: ended with {code}")
     return code

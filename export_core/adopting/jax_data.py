@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import datetime
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -44,31 +44,15 @@ class DataRecord:
         return value
 
 
-@dataclass(frozen=True)
-class Unread:
-    """What could not be read, with its file and line, and why."""
-
-    place: str
-    why: str
-
-
 class DataError(GoldenError):
-    """A value that no data file of JAX has."""
+    """What no data file of JAX has. `line` is where, as far as the statement does not tell it."""
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
         self.line = line
 
 
-@dataclass
-class _Golden:
-    """A golden without its name."""
-
-    line: int
-    fields: Mapping[str, Any]
-
-
-def read_data(name: str, source: bytes) -> Iterator[DataRecord | Unread]:
+def read_data(name: str, source: bytes) -> Iterator[DataRecord | DataError]:
     """The goldens of one data file in their order, and each statement that is neither one nor an alias of a type.
 
     `name` is the path of the file below the folder of all: ``pallas/mosaic_matmul.py``.
@@ -78,30 +62,27 @@ def read_data(name: str, source: bytes) -> Iterator[DataRecord | Unread]:
             raise ValueError(f"expected a file of at most {LARGEST:,} bytes, found {len(source):,}")
         statements = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        yield Unread(f"{name}:{getattr(error, 'lineno', None) or 1}", f"not a file of Python literals: {error}")
+        yield DataError(f"{name}:{getattr(error, 'lineno', None) or 1}: not a file of Python literals: {error}")
         return
     reader = _Reader()
     for statement in statements:
         try:
             reader.execute(statement)
         except (ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
-            yield Unread(f"{name}:{statement.lineno}", str(error) or type(error).__name__)
+            yield DataError(f"{name}:{statement.lineno}: {error or type(error).__name__}")
         except DataError as error:
-            yield Unread(f"{name}:{error.line or statement.lineno}", str(error))
-    stem = name.removesuffix(".py").replace("/", ".")
-    for path, golden in sorted(_goldens(reader.values, ()), key=lambda named: named[1].line):
-        yield DataRecord(".".join((stem, *path)), f"{name}:{golden.line}", golden.fields)
+            yield DataError(f"{name}:{error.line or statement.lineno}: {error}")
+    for golden in _goldens(reader.values, name.removesuffix(".py").replace("/", ".")):
+        yield replace(golden, place=f"{name}:{golden.place}")
 
 
-def _goldens(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], _Golden]]:
-    if isinstance(value, _Golden):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, inside in value.items():
-            yield from _goldens(inside, (*path, str(key)))
-    elif isinstance(value, list):
-        for number, inside in enumerate(value):
-            yield from _goldens(inside, (*path, str(number)))
+def _goldens(value: Any, name: str) -> Iterator[DataRecord]:
+    """The goldens in a value, each with its name."""
+    if isinstance(value, DataRecord):
+        yield replace(value, name=name)
+    elif isinstance(value, (dict, list, tuple)):
+        for key, inside in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _goldens(inside, f"{name}.{key}")
 
 
 @dataclass
@@ -185,7 +166,7 @@ class _Reader:
         match ast.unparse(function):
             case "dict" if not items:
                 fields = {name: self.value(value) for name, value in words.items()}
-                return _Golden(line, fields) if _MARKS & fields.keys() else fields
+                return DataRecord("", str(line), fields) if _MARKS & fields.keys() else fields
             case "datetime.date" if not words:
                 made = datetime.date
             case "bytearray" if not words and len(items) == 1 and isinstance(items[0], ast.Constant):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
 
-from export_core.adopting.jax_data import WHOLE, DataError, DataRecord, Unread, read_data
+from export_core.adopting.jax_data import WHOLE, DataError, DataRecord, read_data
 from export_core.adopting.jax_wheel import JaxData
 from export_core.artifact import Aval, Envelope, Tree, read_bytes
 from export_core.artifact.envelope.encode import encode
@@ -33,24 +33,19 @@ from export_core.tolerances import PLATFORMS
 CASES = "jax"
 """What the name of each case begins with."""
 
+LEFT_OUT, REFUSED = "left out", "refused"
+
 _TESTDATA_VERSION = 1
 _NO_ARRAYS = "a whole Exported, whose inputs and outputs are in a test of JAX and in no wheel"
 _LINEAR_ALGEBRA = {"cholesky", "hessenberg", "triangular", "tridiagonal", *FACTORIZATIONS}
 _SINGLE, _DOUBLE = ("float32", "complex64"), ("float64", "complex128")
 
 
-@dataclass(frozen=True)
-class Imported:
-    """What became of one golden of JAX: stored under this id, or why not.
+class Imported(NamedTuple):
+    """What became of one golden of JAX: a `WriteStatus`, LEFT_OUT or REFUSED; and that in words."""
 
-    `left_out`: it is as it should be, and no golden of ours can be made of it.
-    """
-
-    place: str
-    golden: str = ""
-    status: WriteStatus | None = None
-    problem: str = ""
-    left_out: bool = False
+    status: str
+    text: str
 
 
 def import_goldens(data: JaxData, store: GoldenStore, policy: Policy) -> Iterator[Imported]:
@@ -59,18 +54,16 @@ def import_goldens(data: JaxData, store: GoldenStore, policy: Policy) -> Iterato
     None of them is run: that its outputs belong to it is what JAX's own tests show.
     """
     calendar = policy.calendar()
-    for name, source in data.files:
-        for record in read_data(name, source):
-            if isinstance(record, Unread):
-                yield Imported(record.place, problem=record.why)
-                continue
-            if WHOLE in record.fields:
-                yield Imported(record.place, problem=_NO_ARRAYS, left_out=True)
-                continue
+    for record in (record for name, source in data.files for record in read_data(name, source)):
+        if isinstance(record, DataError):
+            yield Imported(REFUSED, str(record))
+        elif WHOLE in record.fields:
+            yield Imported(LEFT_OUT, f"{record.place}: left out: {_NO_ARRAYS}")
+        else:
             try:
                 yield _stored(record, data.jax, store, calendar, policy.allow)
             except ExportCompatError as error:
-                yield Imported(record.place, problem=str(error))
+                yield Imported(REFUSED, f"{record.place}: {error}")
 
 
 def _stored(
@@ -102,19 +95,15 @@ def _stored(
     allow = dict.fromkeys(_targets(record), "JAX has this golden of it")
     manifest = structs.replace(manifest, comparison=comparison, options=structs.replace(manifest.options, allow=allow))
     status = WriteStatus.UNCHANGED if _is_stored(manifest, store) else store.write(manifest, files)
-    return Imported(record.place, f"{manifest.case}/{writer.id}", status)
+    return Imported(status, f"{manifest.case}/{writer.id}: {status}, {record.place}")
 
 
 def _is_stored(manifest: Manifest, store: GoldenStore) -> bool:
     """Whether the same golden is stored, of whichever jax: its noise may have been measured since."""
     for golden in store.generations(manifest.case):
         stored = golden.manifest
-        same = (stored.writer, stored.options, stored.comparison) == (
-            manifest.writer,
-            manifest.options,
-            manifest.comparison,
-        )
-        if same and manifest.files.items() <= stored.files.items():
+        said = [(one.writer, one.options, one.comparison) for one in (stored, manifest)]
+        if said[0] == said[1] and manifest.files.items() <= stored.files.items():
             with contextlib.suppress(GoldenError):  # it is damaged, and written again
                 golden.verify()
                 return True

@@ -38,7 +38,7 @@ def import_goldens(project: Project, named: str | None, quiet: bool) -> None:
     None is run here: the matrix does that next. One that is refused is named with its file and line, and does not stop
     the others; the exit code is 2 then.
     """
-    from export_core.adopting.jax_goldens import import_goldens
+    from export_core.adopting.jax_goldens import REFUSED, import_goldens
     from export_core.adopting.jax_wheel import find_data
 
     if named is None:
@@ -46,16 +46,11 @@ def import_goldens(project: Project, named: str | None, quiet: bool) -> None:
     data = find_data(named, project.policy, partial(echo, err=True))
     counts: Counter[str] = Counter()
     for imported in import_goldens(data, project.store, project.policy):
-        if imported.status is not None:
-            counts[imported.status] += 1
-            if not quiet:
-                echo(f"{imported.golden}: {imported.status}, {imported.place}")
-            continue
-        counts["left out" if imported.left_out else "refused"] += 1
-        if not imported.left_out:
-            echo(f"{PREFIX}{imported.place}: {imported.problem}", err=True)
+        counts[imported.status] += 1
+        if imported.status == REFUSED:
+            echo(f"{PREFIX}{imported.text}", err=True)
         elif not quiet:
-            echo(f"{imported.place}: left out: {imported.problem}")
+            echo(imported.text)
     numbers = ", ".join(f"{count} {what}" for what, count in counts.items())
     echo(f"{plural(counts.total(), 'golden')} in jax {data.jax}: {numbers or 'none'}")
-    click.get_current_context().exit(SOME_REFUSED if counts["refused"] else DONE)
+    click.get_current_context().exit(SOME_REFUSED if counts[REFUSED] else DONE)

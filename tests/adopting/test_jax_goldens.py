@@ -61,7 +61,7 @@ def wheel(folder: Path, **files: str) -> str:
 
 
 def test_each_golden_of_a_wheel_is_stored_with_what_its_data_file_says(jaxexport, tmp_path):
-    qr = golden(platform="'tpu'", custom_call_targets="['Qr']", nr_devices="")
+    qr = golden(platform="'tpu'", custom_call_targets="['Qr', 'of_nobody']", nr_devices="")
     path = wheel(
         tmp_path,
         cpu_cholesky_lapack_potrf=f'{HEAD}data_2025_04_02["f32"] = {golden()}',

@@ -249,7 +249,7 @@ def libraries(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def regressions(session: nox.Session) -> None:
-    """Programs of closed issues by six writers, in 23 readers; renews the page. -- --goldens DIR keeps them."""
+    """Programs of closed issues by five writers, in 23 readers; renews the page. -- --goldens DIR keeps them."""
     session.install("-e", ".")
     session.run("python", "tests/corpus/regressions_table.py", *session.posargs)
 

@@ -1,6 +1,6 @@
 """Which releases show the breaks of closed issues: `nox -s regressions` writes goldens, replays them, renews the page.
 
-`-- [--writers V,V --readers V,V --goldens DIR --results DIR]`. A writer that gives a wrong answer itself writes no
+`-- [--goldens DIR --results DIR]`. A writer that gives a wrong answer itself writes no
 golden, so a reader shows a break where it does not give what a golden expects.
 """
 
@@ -26,11 +26,15 @@ from export_core.worker.protocol import Stage
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).with_name("regressions")
 PAGE = ROOT / "docs" / "reference" / "regressions.md"
-WRITERS = "0.4.31,0.5.3,0.7.2,0.9.0.1,0.10.1,0.12.0.1"
-READERS = (
-    "0.4.31,0.4.33,0.4.36,0.5.0,0.5.3,0.6.0,0.6.1,0.6.2,0.7.0,0.7.2,0.8.0,0.8.1,0.8.2,0.9.0,0.9.2,"
-    "0.10.0,0.10.1,0.10.2,0.11.0,0.11.1,0.11.2,0.12.0,0.12.0.1"
-)
+OLD = "0.4.31,0.4.33,0.4.36,0.5.0,0.5.3,0.6.0,0.6.1,0.6.2,0.7.0,0.7.2,0.8.0,0.8.1,0.8.2,0.9.2"
+READERS = {
+    "0.4.31": OLD,
+    "0.5.3": OLD,
+    "0.9.0.1": "0.7.2,0.8.0,0.8.1,0.8.2,0.9.0,0.9.2,0.10.0",
+    "0.10.1": "0.8.2,0.9.0,0.9.2,0.10.0,0.10.1,0.10.2,0.11.0,0.11.1,0.11.2,0.12.0.1",
+    "0.12.0.1": "0.9.0,0.9.2,0.10.0,0.10.1,0.10.2,0.11.0,0.11.1,0.11.2,0.12.0,0.12.0.1",
+}
+"""The writers, and the readers of what each has exported."""
 ISSUE = re.compile(r"https://github\.com/(\w[\w-]*)/(\w+)/(?:issues|pull)/(\d+) \((\w+)\): (.*)")
 WRONG = {
     Verdict.NUMERICS: "other numbers",
@@ -43,11 +47,12 @@ LOADED = (Stage.COMPILE, Stage.RUN, Stage.COMPARE)
 PAGE_HEAD = """# Closed issues, release by release
 
 Programs of issues of JAX and XLA about wrong numbers, crashes and failed loads on CPUs. They are in
-[`tests/corpus/regressions`](../../tests/corpus/regressions). Made by `nox -s regressions`: {writers} write goldens, and
-{readers} read them. A release that gives a wrong answer itself writes no golden: what a golden expects is right.
+[`tests/corpus/regressions`](../../tests/corpus/regressions). Made by `nox -s regressions`: jaxlibs {writers} write
+goldens. {number} jaxlibs, from {first} to {last}, read them. A writer that gives a wrong answer itself writes no
+golden: what a golden expects is right.
 
-*Shown by* names the readers that did not give the right answer, with what they did. A release that cannot load any of
-the goldens is in neither column.
+*Shown by* names the readers that did not give the right answer, with what they did. A reader that cannot load any of
+the goldens is in neither column. *First … last* are all readers between these two.
 
 | program | issue | it says | shown by | right in |
 |---|---|---|---|---|
@@ -57,20 +62,21 @@ the goldens is in neither column.
 def main() -> None:
     """Write, read, and renew the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--writers", default=WRITERS)
-    parser.add_argument("--readers", default=READERS)
     parser.add_argument("--goldens", type=Path, help="keep the goldens here, and write only those that are missing")
     parser.add_argument("--results", type=Path, help="keep the results here")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         goldens, results = options.goldens or Path(folder, "golden"), options.results or Path(folder, "results")
-        there = {golden.manifest.writer.jaxlib for golden in GoldenStore(goldens)} if goldens.is_dir() else set()
-        if missing := [writer for writer in options.writers.split(",") if writer not in there]:
+        there = {golden.manifest.writer.jaxlib for golden in GoldenStore(goldens).goldens()}
+        if missing := [writer for writer in READERS if writer not in there]:
             _jaxexport("backfill", "--writers", ",".join(missing), "--", f"--goldens={goldens}", str(FOLDER))
-        policy = ("--policy", str(FOLDER / "export_compat.yaml"))
-        where = ("--goldens", str(goldens), "--results", str(results), "--readers", options.readers)
-        _jaxexport("matrix", *policy, *where, "--timeout", "60", "--quiet")
-        PAGE.write_text(page(list(read_results(results))), encoding="utf-8")
+        policy = ("--policy", str(FOLDER / "export_compat.yaml"), "--goldens", str(goldens))
+        found: list[Result] = []
+        for writer, readers in READERS.items():
+            where = ("--results", str(results / writer), "--writers", writer, "--readers", readers)
+            _jaxexport("matrix", *policy, *where, "--timeout", "60", "--quiet")
+            found += read_results(results / writer)
+        PAGE.write_text(page(found), encoding="utf-8")
     print(f"written to {PAGE.relative_to(ROOT)}")
 
 
@@ -86,10 +92,11 @@ def page(results: Sequence[Result]) -> str:
     by_case: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         by_case[result.case].append(result)
-    writers = ", ".join(_ordered({result.writer.jaxlib for result in results}))
-    readers = ", ".join(_ordered({result.reader.jaxlib for result in results}))
-    rows = [_row(name, text, by_case[f"tests.corpus.regressions.{name}"]) for name, text in programs().items()]
-    return PAGE_HEAD.format(writers=writers, readers=readers) + "".join(rows)
+    readers = _ordered({result.reader.jaxlib for result in results})
+    rows = [_row(text, by_case[f"tests.corpus.regressions.{name}"], readers) for name, text in programs().items()]
+    written = ", ".join(_ordered({result.writer.jaxlib for result in results}))
+    head = PAGE_HEAD.format(writers=written, number=len(readers), first=readers[0], last=readers[-1])
+    return head + "".join(f"| `{name}` {row}" for name, row in zip(programs(), rows, strict=True))
 
 
 def programs() -> dict[str, str]:
@@ -102,9 +109,9 @@ def programs() -> dict[str, str]:
     }
 
 
-def _row(name: str, text: str, results: Iterable[Result]) -> str:
+def _row(text: str, results: Iterable[Result], readers: Sequence[str]) -> str:
     issue = ISSUE.search(text)
-    assert issue, name
+    assert issue, text
     shown: dict[str, set[str]] = defaultdict(set)
     right = set()
     for result in results:
@@ -112,13 +119,12 @@ def _row(name: str, text: str, results: Iterable[Result]) -> str:
             shown[WRONG[result.verdict]].add(result.reader.jaxlib)
         elif result.verdict is Verdict.PASS:
             right.add(result.reader.jaxlib)
-    wrong = set().union(*shown.values())
+    wrong = "; ".join(f"{what}: {_runs(releases, readers)}" for what, releases in shown.items())
     cells = [
-        f"`{name}`",
         f"[{issue[2]}#{issue[3]}]({issue[0].split(' ')[0]}) {issue[4]}",
         issue[5].rstrip("."),
-        "; ".join(f"{what}: {_runs(releases)}" for what, releases in shown.items()) or "none",
-        _runs(right - wrong),
+        wrong or ("none" if right else "every writer gives a wrong answer itself"),
+        _runs(right.difference(*shown.values()), readers),
     ]
     return f"| {' | '.join(cells)} |\n"
 
@@ -128,8 +134,16 @@ def _ordered(releases: Iterable[str]) -> list[str]:
     return sorted(releases, key=lambda version: calendar.release(version).built)
 
 
-def _runs(releases: set[str]) -> str:
-    return ", ".join(_ordered(releases))
+def _runs(releases: set[str], readers: Sequence[str]) -> str:
+    """Releases, those that follow each other among the readers as `first … last`."""
+    runs: list[list[str]] = []
+    for before, reader in zip(("", *readers), readers, strict=False):
+        if reader in releases:
+            if runs and runs[-1][-1] == before:
+                runs[-1].append(reader)
+            else:
+                runs.append([reader])
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} … {run[-1]}" for run in runs)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,8 @@ golden: what a golden expects is right.
 
 *Shown by* names the readers that did not give the right answer, with what they did. A reader that cannot load any of
 the goldens is in neither column. *First … last* are all readers between these two. Up to 0.9.2, all of linear algebra
-dies of jax#29610 in a new process, whatever else may be wrong. Its *error* is a custom call that was removed or changed.
+dies of jax#29610 in a new process, whatever else may be wrong. Its *error* is a custom call that was removed or
+changed.
 
 | program | issue | it says | shown by | right in |
 |---|---|---|---|---|

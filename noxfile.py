@@ -255,6 +255,21 @@ def from_jax(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def regressions(session: nox.Session) -> None:
+    """Programs of closed issues by five writers, in 23 readers; renews the page. -- --goldens DIR keeps them."""
+    session.install("-e", ".")
+    session.run("python", "tests/corpus/regressions_table.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
+def negative(session: nox.Session) -> None:
+    """Artifacts with one thing wrong: what jaxexport and five releases of jax say of them; renews data and page."""
+    session.install("-e", ".")
+    program = "tests/corpus/negative_table.py"
+    session.run("python", program, *session.posargs, env={"PYTHONPATH": "tests/artifact"})
+
+
+@nox.session(python=newest_python(), default=False)
 def vhlo_tables(session: nox.Session) -> None:
     """Check the VHLO tables against the newest jaxlib. -- --renew adds operations; -- FOLDER for another jaxlib."""
     session.install("-e", ".")

@@ -15,7 +15,10 @@ import pyphen
 
 ROOT = Path(__file__).parents[1]
 HYPHENS = pyphen.Pyphen(lang="en_US")  # where a word may be divided: about its syllables
-GENERATED = {"coverage", "example-report", "statements", "surface", "every-release", "libraries"}
+GENERATED = {
+    *("coverage", "example-report", "statements", "surface", "every-release", "libraries", "negative-corpus"),
+    "regressions",
+}
 MEAN_WORDS, MOST_WORDS = 18, 45
 """The limits of a page: words of its sentences on average, and of its longest sentence."""
 

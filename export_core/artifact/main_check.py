@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from export_core.artifact.artifact import Artifact
     from export_core.artifact.bytecode.module import Module
     from export_core.artifact.bytecode.parts import Function
-    from export_core.artifact.envelope.fields import Aval, Envelope
+    from export_core.artifact.envelope.fields import Aval, Envelope, Sharding, Tree
 
 OLDEST, NEWEST = 1, 10
 """The calling conventions that JAX has had."""
@@ -85,6 +85,8 @@ def dimension_names(avals: Iterable[Aval]) -> tuple[str, ...]:
 
 def _check(module: Module, envelope: Envelope) -> Iterator[str]:
     main = module.main
+    yield from _counts("in", envelope.in_avals, envelope.in_tree, envelope.in_shardings)
+    yield from _counts("out", envelope.out_avals, envelope.out_tree, envelope.out_shardings)
     if main is None or main.visibility == "private":
         yield "main: a public function of this name was expected, and the module has none."
         return
@@ -97,6 +99,12 @@ def _check(module: Module, envelope: Envelope) -> Iterator[str]:
     yield from _signature(main, envelope)
     yield from _inner(module, envelope)
     yield from _attributes(module.attributes, envelope)
+
+
+def _counts(side: str, avals: Sequence[Aval], tree: Tree, shardings: Sequence[Sharding]) -> Iterator[str]:
+    for what, number in (("leaves of {}_tree", tree.num_leaves), ("{}_shardings", len(shardings))):
+        if number != len(avals):
+            yield f"main: there are {number} {what.format(side)}, and {len(avals)} {side}_avals."
 
 
 def _signature(main: Function, envelope: Envelope) -> Iterator[str]:

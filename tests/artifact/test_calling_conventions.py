@@ -152,6 +152,16 @@ def test_derivatives_are_checked_against_their_own_envelopes(fresh):
     assert problems == ["main of the VJP of order 1 takes 2 arrays, and the envelope declares 0 kept arguments."]
 
 
+def test_there_are_as_many_leaves_and_shardings_as_avals(fresh):
+    envelope = read(fresh["plain"]).envelope
+    number = len(envelope.out_avals)
+    problems = forged(fresh["plain"], in_tree=envelope.in_tree._replace(children=()), out_shardings=())
+    assert problems == [
+        f"main: there are 0 leaves of in_tree, and {len(envelope.in_avals)} in_avals.",
+        f"main: there are 0 out_shardings, and {number} out_avals.",
+    ]
+
+
 def test_before_version_9_main_has_no_tokens():
     old = read(HERE / "conventions" / "8.jaxexport")
     inner = next(function for function in old.module.functions if function.name == "_wrapped_jax_export_main")

@@ -148,8 +148,10 @@ class Values:
             return self._builtin_attribute(code, cursor)
         return Opaque(f"#{dialect}<code {code}>")
 
-    def _integer(self, cursor: Cursor) -> int | bool:
+    def _integer(self, cursor: Cursor) -> int | bool | Opaque:
         kind = self.type(self._type_ref(cursor))
+        if "<code " in kind:  # how wide it is decides how its integers are written
+            return Opaque(f"… : {kind}")
         # MLIR writes integers of at most 8 bits as a byte, and wider ones as zigzag varints, unsigned ones too.
         value = (
             cursor.byte("an integer")

@@ -1,0 +1,99 @@
+"""What one release of jax does with artifacts: run by its Python, it imports jax and nothing of this project.
+
+`python negative_program.py FOLDER FILE...` reads, calls and differentiates each file of the folder in a fork, and
+answers a line of JSON for each: what came of it, and what was said. What came of it is `accepted`; `other results`,
+where the results are not those of the first file whose name begins with the same letter; `died`; `no end`; or the step
+that raised an error.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pathlib
+import resource
+import signal
+import sys
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["JAX_EXPORT_DESERIALIZE_EXPIRED_VERSIONS"] = "1"
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import export
+
+SECONDS = 10
+MEMORY = 16 << 30
+
+
+def used(data, step):
+    """The results for arguments of ones; `step` is told what is done now."""
+    step("read")
+    exported = export.deserialize(bytearray(data))
+    leaves = [np.ones(aval.shape, aval.dtype) for aval in exported.in_avals]
+    step("call")
+    args, kwargs = jax.tree_util.tree_unflatten(exported.in_tree, leaves)
+    results = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(jax.jit(exported.call)(*args, **kwargs))]
+    if exported.has_vjp():
+        step("derivative")
+        derivative = exported.vjp()
+        leaves = [np.ones(aval.shape, aval.dtype) for aval in derivative.in_avals]
+        args, kwargs = jax.tree_util.tree_unflatten(derivative.in_tree, leaves)
+        results += [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(derivative.call(*args, **kwargs))]
+    return [[str(result.dtype), list(result.shape), float(result.sum())] for result in results]
+
+
+def answer(path, write):
+    """Use one file, in a process of its own."""
+    now = ["read"]
+
+    def step(name):
+        now[0] = name
+        write(_line(name, ""))
+
+    # Up to 0.9.2 a process must have met linear algebra before it can run what it has not exported itself (jax#29610).
+    jax.jit(jnp.linalg.cholesky).lower(np.eye(2, dtype="float32"))
+    try:
+        write(_line("accepted", used(path.read_bytes(), step)))
+    except BaseException as error:  # whatever is raised is the answer
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        kind = type(error).__qualname__
+        kind = f"struct.{kind}" if type(error).__module__ == "struct" else kind
+        write(_line(now[0], f"{kind}: {lines[0] if lines else ''}"[:300]))
+
+
+def _line(*words):
+    return json.dumps(words).encode() + b"\n"
+
+
+def main(folder, names):
+    first = {}
+    for name in names:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            signal.alarm(SECONDS)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            answer(pathlib.Path(folder, name), functools.partial(os.write, writing))
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            lines = pipe.read().splitlines()
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        stage, said = json.loads(lines[-1]) if lines else ["read", ""]
+        if status < 0:
+            ended = -status == signal.SIGALRM
+            stage, said = (
+                "no end" if ended else "died",
+                f"{stage}, {SECONDS} s" if ended else f"{stage}, signal {-status}",
+            )
+        elif stage == "accepted":
+            stage, said = ("accepted" if said == first.setdefault(name[0], said) else "other results"), ""
+        print(json.dumps([stage, said]), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

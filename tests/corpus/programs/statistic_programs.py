@@ -110,13 +110,12 @@ def test_sorting_by_several_keys(export_golden):
 @pytest.mark.export_compat
 def test_random_samples(export_golden):
     def draw(seed):
-        keys = jax.random.split(jax.random.key(seed), 9)
+        keys = jax.random.split(jax.random.key(seed), 6)
         random = jax.random
         return (
-            *(random.normal(keys[0], (64,)), random.gamma(keys[1], 2.5, (64,)), random.beta(keys[2], 2.0, 3.0, (64,))),
+            *(random.normal(keys[0], (64,)), random.gamma(keys[1], 2.5, (64,)), random.poisson(keys[2], 4.0, (64,))),
             *(random.categorical(keys[3], jnp.arange(8.0), shape=(64,)), random.permutation(keys[4], 64)),
-            *(random.truncated_normal(keys[5], -1.0, 2.0, (64,)), random.poisson(keys[6], 4.0, (64,))),
-            *(random.dirichlet(keys[7], jnp.ones(8), (8,)), random.bits(keys[8], (64,))),
+            random.bits(keys[5], (64,)),
         )
 
     export_golden(jax.jit(draw), np.uint32(7))

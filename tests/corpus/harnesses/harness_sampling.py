@@ -45,7 +45,7 @@ def sample(harnesses: Iterable[Chosen], count: int | None = None) -> list[Chosen
 def id_of(harness: Harness) -> str:
     """The id of its test: its primitive, a hyphen, and its name without what a folder or a shell could misread."""
     name = harness.fullname.removeprefix(f"{harness.group_name}_")
-    return f"{harness.group_name}-{re.sub(r'[^A-Za-z0-9=]+', '_', name).strip('_')}"
+    return f"{harness.group_name}-{re.sub(r'[^A-Za-z0-9_=]+', '_', name).strip('_')}"
 
 
 def primitive_of(case: str) -> str:

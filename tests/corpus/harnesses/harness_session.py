@@ -29,7 +29,7 @@ from export_core.runs.results import read_results
 ROOT = Path(__file__).parents[3]
 TESTS = "tests/corpus/harnesses/harnesses.py"
 POLICY = Path(__file__).with_name("export_compat.yaml")
-WRITERS = "0.10.2,0.11.2"
+WRITERS = "0.10.2-jax0.10.2,0.11.2-jax0.11.2"
 READERS = "0.10.2,0.11.2,0.12.0.1"
 ALL = 5600
 """How many harnesses a release has, about."""

@@ -143,7 +143,7 @@ def test_gru_in_both_directions(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_state_space_layer(export_golden):
-    """A selective state space of 128 steps by a parallel scan."""
+    """A selective state space of 64 steps by a parallel scan."""
 
     def layer(x, a, b, c, rate):
         rates = jax.nn.softplus(x * rate)
@@ -154,7 +154,7 @@ def test_state_space_layer(export_golden):
 
     export_golden(
         jax.jit(layer),
-        normal(0, 128, 32),
+        normal(0, 64, 32),
         normal(1, 32, 8, scale=0.3),
         normal(2, 32, 8, scale=0.2),
         normal(3, 32, 8, scale=0.2),

@@ -56,7 +56,7 @@ def test_ctc_loss(export_golden):
 
 @pytest.mark.export_compat(vjp_order=1)
 def test_hidden_markov_model(export_golden):
-    """The likelihood of 200 observations by logsumexp, in parallel."""
+    """The likelihood of 64 observations by logsumexp, in parallel."""
 
     def likelihood(transition, emission, seen):
         log_moves, log_shows = jax.nn.log_softmax(transition), jax.nn.log_softmax(emission)
@@ -67,7 +67,7 @@ def test_hidden_markov_model(export_golden):
 
         return jax.nn.logsumexp(jax.lax.associative_scan(joined, steps), (1, 2))
 
-    export_golden(jax.jit(likelihood), normal(0, 6, 6), normal(1, 6, 10), whole(2, 10, 200))
+    export_golden(jax.jit(likelihood), normal(0, 6, 6), normal(1, 6, 10), whole(2, 10, 64))
 
 
 @pytest.mark.export_compat

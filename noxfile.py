@@ -270,6 +270,13 @@ def negative(session: nox.Session) -> None:
 
 
 @nox.session(python=newest_python(), default=False)
+def harnesses(session: nox.Session) -> None:
+    """JAX's own harnesses, written and replayed by some releases. -- --sample N --writers V,V --readers V,V."""
+    session.install("-e", ".")
+    session.run("python", "tests/corpus/harnesses/harness_session.py", *session.posargs)
+
+
+@nox.session(python=newest_python(), default=False)
 def vhlo_tables(session: nox.Session) -> None:
     """Check the VHLO tables against the newest jaxlib. -- --renew adds operations; -- FOLDER for another jaxlib."""
     session.install("-e", ".")

@@ -1,0 +1,64 @@
+"""Which of JAX's harnesses are taken, what their tests are called, and how their outputs are compared."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Protocol, TypeVar
+
+COMPARED_BY = {
+    **{name: name for name in ("eig", "eigh", "lu", "qr", "svd")},
+    # A step function of inputs that lie on its steps: what its writer measures as noise is the height of a step.
+    **dict.fromkeys(("ceil", "floor", "round", "sign"), "exact"),
+}
+"""The comparator of a primitive; all others are compared element by element, with the noise that was measured."""
+
+
+class Harness(Protocol):
+    """What is used of `jax._src.internal_test_util.test_harnesses.Harness`; `group_name` is most often a primitive."""
+
+    group_name: str
+    fullname: str
+    params: dict[str, Any]
+
+
+Chosen = TypeVar("Chosen", bound=Harness)
+
+
+def sample(harnesses: Iterable[Chosen], count: int | None = None) -> list[Chosen]:
+    """So many harnesses, or all: first one of every primitive, then a second of each, until there are enough.
+
+    At least one of every primitive. Which one is decided by the digest of its name, so that a release with more
+    harnesses takes the same ones as far as it can.
+    """
+    taken: Counter[str] = Counter()
+    rounds = []
+    for digest, harness in sorted(((_digest(each), each) for each in harnesses), key=lambda pair: pair[0]):
+        rounds.append((taken[harness.group_name], digest, harness))
+        taken[harness.group_name] += 1
+    rounds.sort(key=lambda entry: entry[:2])
+    return [harness for *_, harness in rounds[: max(count, len(taken)) if count else None]]
+
+
+def id_of(harness: Harness) -> str:
+    """The id of its test: its primitive, a hyphen, and its name without what a folder or a shell could misread."""
+    name = harness.fullname.removeprefix(f"{harness.group_name}_")
+    return f"{harness.group_name}-{re.sub(r'[^A-Za-z0-9_=]+', '_', name).strip('_')}"
+
+
+def primitive_of(case: str) -> str:
+    """The primitive in the id of a case."""
+    return case.partition("[")[2].partition("-")[0]
+
+
+def compared_by(harness: Harness) -> str:
+    """How its outputs are compared."""
+    if harness.params.get("compute_uv") is False:
+        return "allclose"  # singular values without vectors are unique
+    return COMPARED_BY.get(harness.group_name, "allclose")
+
+
+def _digest(harness: Harness) -> str:
+    return hashlib.sha256(harness.fullname.encode()).hexdigest()

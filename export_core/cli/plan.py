@@ -59,9 +59,9 @@ _OPTIONS = (
     ),
     click.option(
         "--only",
-        type=click.Choice(["promised"]),
-        help="promised: only cells inside their window, and those of the policy's places (`deployed`). [default: all "
-        "selected cells]",
+        type=click.Choice(["promised", "backward"]),
+        help="promised: only cells inside their window, and those of the policy's places (`deployed`). backward: "
+        "these, and all whose reader is younger than the writer. [default: all selected cells]",
     ),
     wheels_option,
     index_option,

@@ -14,7 +14,7 @@ import msgspec
 
 from export_core.judge.result import Judgement, Result, by_build_date
 from export_core.matrix import Verdict
-from export_core.matrix.selection import Selection
+from export_core.matrix.selection import BACKWARD, Selection
 from export_core.phrases import few
 from export_core.policy import Policy, Required
 from export_core.policy.patterns import matches
@@ -130,8 +130,11 @@ def left_out(selection: Mapping[str, Any], policy: Policy, shard: str) -> str:
     parts += [f"only {name} {few(selection[name])}" for name in ("cases", "writers") if selection.get(name)]
     if touching := selection.get("touching"):
         parts.append(f"only cells that jaxlib {touching} wrote or reads")
-    if selection.get("only"):
-        parts.append("only promised cells" + (" and those of places" if policy.deployed else ""))
+    if only := selection.get("only"):
+        kinds = ["only promised cells"]
+        kinds += ["those of places"] if policy.deployed else []
+        kinds += ["those of younger readers"] if only == BACKWARD else []
+        parts.append(" and ".join(kinds))
     readers = Selection(readers=selection.get("readers", policy.readers)).named
     if "all" not in readers and not {*Selection(readers=policy.readers).named} <= {*readers}:
         parts.append(f"only readers {few(readers)}")

@@ -14,7 +14,7 @@ from export_core.goldens import Golden
 from export_core.goldens.dates import check_dates
 from export_core.matrix.cell import Cell
 from export_core.matrix.errors import MatrixError
-from export_core.matrix.selection import PROMISED, Readers, Selection, choose_readers, known_releases
+from export_core.matrix.selection import BACKWARD, Readers, Selection, choose_readers, known_releases
 from export_core.policy import Place
 from export_core.policy.deployed import names_of
 from export_core.releases import Calendar, Release, Windows, promise
@@ -146,14 +146,20 @@ def _cells(
                 f"The plan is empty: --touching {selection.touching}: no selected golden was written by jaxlib "
                 f"{readers.touching.jaxlib}, and it is not among the readers. Leave out --readers, or name it there."
             )
-    if selection.only == PROMISED:
-        outside, cells = len(cells), [cell for cell in cells if cell.decides]
+    if selection.only:
+        every, is_younger = len(cells), selection.only == BACKWARD
+        cells = [cell for cell in cells if cell.decides or (is_younger and _is_backward(cell))]
         if not cells:
+            more = ", or has a younger reader" if is_younger else ""
             raise MatrixError(
-                f"The plan is empty: --only {PROMISED}: none of the {outside} selected cells is inside its window. "
-                "Choose other readers or goldens, or leave out --only."
+                f"The plan is empty: --only {selection.only}: none of the {every} selected cells is inside its "
+                f"window{more}. Choose other readers or goldens, or leave out --only."
             )
     return tuple(cells)
+
+
+def _is_backward(cell: Cell) -> bool:
+    return cell.reader.built >= cell.golden.manifest.writer.built
 
 
 def _mode(golden: Golden, platform: str, mode: Mode) -> Mode:

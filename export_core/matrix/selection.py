@@ -25,6 +25,7 @@ DEPLOYED = "deployed"
 WORDS = (*GROUPS, NEWEST, DEPLOYED)
 """What names readers beside releases."""
 PROMISED = "promised"
+BACKWARD = "backward"
 # The jax part has no slash or dash: a wheel's path may have "-jax0" in the name of a folder.
 _PAIR = re.compile(r"(?P<jaxlib>.+?)(?:-jax(?P<jax>\d[^-/\\]*))?")
 
@@ -51,7 +52,7 @@ class Selection:
     targets: tuple[str, ...] = ()
     """Other devices to compile for than the usual ones: `cuda=a100`."""
     only: str = ""
-    """`promised`, for cells inside their window, or empty."""
+    """`promised`, for cells inside their window; `backward`, for these and those whose reader is younger; or empty."""
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -166,8 +166,9 @@ def count() -> int:
 def replay(named: str, options: Sequence[str]) -> None:
     """Replay all goldens, and judge without a list of known failures."""
     load_policy(POLICY)
-    words = ["--goldens", str(GOLDENS), "--policy", str(POLICY), "--readers", named, "--results", str(RESULTS)]
-    jaxexport("matrix", *words, *options, good=(0, 1, 3))
+    words = ["--goldens", str(GOLDENS), "--policy", str(POLICY), "--results", str(RESULTS)]
+    # What an older reader makes of a younger writer outside the window says nothing of a promise or a life.
+    jaxexport("matrix", *words, "--readers", named, "--only", "backward", *options, good=(0, 1, 3))
 
 
 def jaxexport(*words: str, good: tuple[int, ...], variables: dict[str, str] | None = None) -> None:

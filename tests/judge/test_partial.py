@@ -42,6 +42,7 @@ def summary(selection, policy=None, **facts):
         ({"writers": ("0.9.2",)}, Policy(), "only writers 0.9.2"),
         ({"touching": "0.13.0rc1"}, Policy(), "only cells that jaxlib 0.13.0rc1 wrote or reads"),
         ({"only": "promised"}, Policy(), "only promised cells"),
+        ({"only": "backward"}, Policy(), "only promised cells and those of younger readers"),
     ],
 )
 def test_a_selection_is_partial_unless_the_policy_asks_for_it(selection, policy, partial):

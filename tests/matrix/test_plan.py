@@ -51,6 +51,14 @@ def test_only_promised_leaves_the_cells_inside_their_window():
         planned(old, readers=NEWEST, only="promised")
 
 
+def test_only_backward_leaves_promised_cells_and_those_of_younger_readers():
+    old = [golden(jaxlib="0.9.2")]
+    named = {"readers": "0.8.1,0.9.1,0.9.2,0.12.0.1"}
+    assert readers(planned(old, **named, only="backward")) == ["0.9.1", "0.9.2", "0.12.0.1"], "0.9.1 is promised"
+    with pytest.raises(MatrixError, match=r"none of the 1 selected cells is inside its window, or has a younger reade"):
+        planned(old, readers="0.8.1", only="backward")
+
+
 def test_an_old_writer_still_meets_the_newest():
     assert readers(planned([golden(jaxlib="0.4.31")]))[-1] == NEWEST
 

@@ -187,16 +187,15 @@ def test_graph_attention(export_golden):
 
 @pytest.mark.export_compat
 def test_quantized_product(export_golden):
-    """Int8 weights by channel and int8 activations by row, summed in int32."""
+    """Int8 weights by channel and int8 activations by row, summed in int32; the scales are powers of two: exact."""
 
-    def dense(x, w):
-        row = jnp.abs(x).max(-1, keepdims=True) / 127
-        column = jnp.abs(w).max(0, keepdims=True) / 127
+    def dense(x, w, row, column):
         left, right = (jnp.clip(jnp.round(a / s), -127, 127).astype(jnp.int8) for a, s in ((x, row), (w, column)))
         product = jax.lax.dot_general(left, right, (((1,), (0,)), ((), ())), preferred_element_type=jnp.int32)
         return product, product * row * column
 
-    export_golden(jax.jit(dense), normal(0, 64, 128), normal(1, 128, 96))
+    row, column = np.full((64, 1), 1 / 32, np.float32), np.exp2(-5 - whole(2, 3, 96)).astype(np.float32)
+    export_golden(jax.jit(dense), normal(0, 64, 128), normal(1, 128, 96), row, column)
 
 
 @pytest.mark.export_compat(vjp_order=1)

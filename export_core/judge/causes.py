@@ -22,6 +22,8 @@ from export_core.worker.protocol import Stage
 
 _BY_RELEASE = (Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT)
 """Verdicts whose message does not say what went wrong."""
+_OWN = re.compile(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+|(?<=custom call to )\S+")
+"""What is a case's own in a message."""
 _WORST_JUDGEMENT = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.KNOWN, Judgement.OUTSIDE)
 
 
@@ -131,9 +133,12 @@ def likeness(result: Result) -> tuple[str, ...]:
 
 
 def message_class(message: str) -> str:
-    """The first line without links, quoted names, figures and the name of the function: what cases do not share."""
+    """The first line without links, quoted names, figures, the names of functions and custom calls.
+
+    Cases do not share these.
+    """
     line = message.strip().splitlines()[0] if message.strip() else ""
-    return re.sub(r"https?://\S+|'[^']*'|0x[0-9a-f]+|\d+|(?<=Function )\S+|(?<=function )\S+", "_", line)
+    return _OWN.sub("_", line)
 
 
 def _id(result: Result, changes: dict[CellKey, FailingStretch], unfit: bool) -> str:

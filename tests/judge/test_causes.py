@@ -52,6 +52,8 @@ def test_names_and_figures_in_a_message_make_no_other_cause():
     ]
     assert [cause.cells for cause in causes(*alike)] == [3]
     assert len(causes(*alike, failed(Verdict.ERROR, message="Function f has another fault"))) == 2
+    lost = [f"No registered implementation for custom call to lapack_{x}getrf_ffi for Host." for x in "sdcz"]
+    assert len(causes(*(failed(Verdict.ERROR, message=text, case=text[49:52]) for text in lost))) == 1
 
 
 def test_an_error_is_one_cause_wherever_it_began_and_a_crash_is_not():

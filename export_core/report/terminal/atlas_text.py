@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from export_core.escaping import for_markdown, plain_text
@@ -33,8 +34,11 @@ def percent(part: int, whole: int) -> str:
 
 def lifetime_row(row: Lifetimes) -> _Row:
     """A release as a writer, a cell of the table for each column of `WRITER_HEAD`."""
-    shown = [f"{end.reader.jaxlib} ({end.goldens} {end.verdict})" for end in row.ends[:_MOST_ENDS]]
-    more = sum(end.goldens for end in row.ends[_MOST_ENDS:])
+    ended: Counter[tuple[str, str]] = Counter()
+    for end in row.ends:
+        ended[end.reader.jaxlib, end.verdict] += end.goldens
+    shown = [f"{jaxlib} ({goldens} {verdict})" for (jaxlib, verdict), goldens in ended.most_common(_MOST_ENDS)]
+    more = sum(ended.values()) - sum(goldens for _, goldens in ended.most_common(_MOST_ENDS))
     shown += [f"others ({more})"] if more else []
     numbers = str(row.goldens), str(row.alive), str(row.shortest), f"{row.median:g}"
     return row.writer.jaxlib, str(row.writer.built), *numbers, ", ".join(shown) or "-"

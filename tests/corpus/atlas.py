@@ -166,7 +166,9 @@ def count() -> int:
 def replay(named: str, options: Sequence[str]) -> None:
     """Replay all goldens, and judge without a list of known failures."""
     load_policy(POLICY)
-    words = ["--goldens", str(GOLDENS), "--policy", str(POLICY), "--results", str(RESULTS)]
+    # Relative, since commands that show a cell again are on the page.
+    here = {"--goldens": GOLDENS, "--policy": POLICY, "--results": RESULTS}
+    words = [word for option, path in here.items() for word in (option, str(path.relative_to(ROOT)))]
     # What an older reader makes of a younger writer outside the window says nothing of a promise or a life.
     jaxexport("matrix", *words, "--readers", named, "--only", "backward", *options, good=(0, 1, 3))
 

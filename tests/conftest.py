@@ -7,9 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from commands import Ended
+
+# How fast the machine is decides no test, but for those of hostile input, which name a limit of their own.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 pytest_plugins = ["pytester", "replaying", "browsing"]
 

@@ -62,7 +62,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-@settings(max_examples=EXAMPLES, deadline=1000, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(damaged())
 def test_damaged_artifacts_are_refused_or_read_and_nothing_else(data):
     refuse(data)

@@ -270,14 +270,13 @@ def test_float0_equals_float0():
 FLOATS = arrays.arrays(np.float32, arrays.array_shapes(min_dims=0, min_side=0, max_side=4))
 
 
-@settings(deadline=None)
 @given(FLOATS)
 def test_any_array_of_floats_equals_itself(array):
     found = compared(array, array.copy())
     assert (found.ok, found.max_abs_error, found.max_rel_error) == (True, 0.0, 0.0)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     arrays.arrays(np.float64, 3, elements=st.floats(-1e6, 1e6)),
     arrays.arrays(np.float64, 3, elements=st.floats(-1e6, 1e6)),
@@ -293,7 +292,6 @@ def test_tolerance_is_atol_plus_rtol_of_the_expected(expected, actual, rtol, ato
         assert found.max_abs_error == np.abs(actual - expected).max()
 
 
-@settings(deadline=None)
 @given(arrays.arrays(np.complex64, arrays.array_shapes(min_dims=0, max_side=3)), arrays.arrays(np.complex64, (2,)))
 def test_no_complex_numbers_crash_a_comparison(array, other):
     assert compared(array, array).ok

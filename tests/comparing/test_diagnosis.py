@@ -294,7 +294,7 @@ ANY = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(ANY, st.sampled_from([None, 0.0, 1e-6, NAN, INF, -1.0]))
 def test_nothing_raises(expected, allowed):
     for actual in (expected, np.flip(expected), np.zeros_like(expected), np.ones_like(expected)):
@@ -313,14 +313,14 @@ def test_narrow_dtypes_do_not_raise(dtype):
         assert len(diagnose(expected, actual, limit).lines) <= 2
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(arrays.arrays(np.float32, (4, 7), elements=st.floats(-1e3, 1e3, width=32)), st.sampled_from(["none", "noise"]))
 def test_equal_arrays_look_like_nothing(values, how):
     limit = None if how == "none" else 1e-6 * np.abs(values.astype(float))
     assert diagnose(values, values.copy(), limit) == Diagnosis()
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.integers(0, 2**32), st.sampled_from(sorted(ARRAYS)))
 def test_garbage_is_never_given_a_pattern(seed, name):
     rng = np.random.default_rng(seed)

@@ -337,7 +337,7 @@ def test_nothing_like_factors_passes(name):
 
 
 @pytest.mark.parametrize("name", FACTORIZATIONS)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_one_wrong_element_anywhere_is_seen(name, data):
     right = factors_of(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from export_core.comparing.ulp import ulp_distance
@@ -41,7 +41,6 @@ def test_a_distance_counts_the_steps_between_narrow_numbers(name):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@settings(deadline=None)
 @given(data=st.data())
 def test_neighbours_are_one_apart_and_distances_symmetric(dtype, data):
     width = 32 if dtype is np.float32 else 64
@@ -55,7 +54,6 @@ def test_neighbours_are_one_apart_and_distances_symmetric(dtype, data):
     assert (ulp_distance(one, other) == 0) == (one == other)
 
 
-@settings(deadline=None)
 @given(FINITE, FINITE, FINITE)
 def test_distances_over_a_number_in_between_add_up(one, other, third):
     low, middle, high = (np.array(value) for value in sorted((one, other, third)))

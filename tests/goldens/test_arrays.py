@@ -72,7 +72,7 @@ def test_every_dtype_and_shape_comes_back_bit_for_bit(name, shape):
     assert str(read) == f"{name}[{','.join(map(str, shape))}]"
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.sampled_from([name for name in DTYPES if name != "bool"]), st.binary(min_size=0, max_size=64))
 def test_any_bits_at_all_come_back_such_as_nan_payloads(name, raw):
     dtype = dtype_of(name)
@@ -229,7 +229,7 @@ def test_a_dtype_that_ml_dtypes_lacks_is_an_error_at_its_values():
 GOOD = to_npz([leaf_of(np.arange(4, dtype=np.float32)), leaf_of(np.zeros((2, 2), ml_dtypes.bfloat16))])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.integers(0, len(GOOD) - 1), st.integers(1, 255), st.integers(0, len(GOOD)))
 def test_damaged_bytes_are_arrays_or_an_error_of_this_project(place, flip, cut):
     damaged = bytearray(GOOD)
@@ -242,7 +242,7 @@ def test_damaged_bytes_are_arrays_or_an_error_of_this_project(place, flip, cut):
         assert all(isinstance(leaf, Leaf) for leaf in leaves)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_arrays_or_an_error_of_this_project(data):
     with pytest.raises(GoldenError):

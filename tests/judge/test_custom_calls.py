@@ -7,7 +7,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from making import day, result, summarize
 
@@ -149,7 +149,6 @@ def promised_pairs(draw):
     return declared, windows, writer, reader
 
 
-@settings(deadline=None)
 @given(changes(), LENGTHS, OFFSETS)
 def test_what_is_allowed_once_is_allowed_from_then_on(declared, windows, days):
     today, tomorrow = (status_of(declared, windows, later(declared.introduced, offset)) for offset in (days, days + 1))
@@ -159,14 +158,12 @@ def test_what_is_allowed_once_is_allowed_from_then_on(declared, windows, days):
     assert list(Phase).index(today.phase) <= list(Phase).index(tomorrow.phase)
 
 
-@settings(deadline=None)
 @given(changes(), LENGTHS, OFFSETS)
 def test_no_reader_may_drop_a_target_that_exports_must_still_use(declared, windows, days):
     found = status_of(declared, windows, later(declared.introduced, days))
     assert found.readers_old or not found.exports_old
 
 
-@settings(deadline=None)
 @given(promised_pairs())
 def test_the_new_target_is_promised_only_to_readers_that_have_it(pair):
     declared, windows, writer, reader = pair
@@ -174,7 +171,6 @@ def test_the_new_target_is_promised_only_to_readers_that_have_it(pair):
         assert status_of(declared, windows, reader).readers_new
 
 
-@settings(deadline=None)
 @given(promised_pairs())
 def test_exports_of_the_old_target_are_read_as_long_as_promised(pair):
     declared, windows, writer, reader = pair

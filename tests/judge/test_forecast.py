@@ -140,7 +140,7 @@ def test_before_the_first_release_there_is_nothing_to_forecast():
         told(when=day("2020-01-01"))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     st.lists(st.sampled_from(VERSIONS), min_size=1, max_size=5, unique=True),
     st.dates(day("2024-06-01"), day("2027-12-31")),

@@ -7,7 +7,7 @@ import math
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from making import golden, release, result, rules
 
@@ -88,7 +88,6 @@ def test_a_result_holds_the_arithmetic_of_its_two_dates(writer, reader, directio
     assert found.judgement is (BROKEN if promised else OUTSIDE)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(load_calendar().versions()),
     st.sampled_from(load_calendar().versions()),

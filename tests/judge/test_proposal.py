@@ -76,7 +76,7 @@ def test_nothing_broken_needs_no_entry():
     assert entries(result()) == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.dictionaries(
         st.tuples(

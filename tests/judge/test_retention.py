@@ -95,7 +95,7 @@ def test_a_reader_retires_when_no_new_release_owes_it_anything(reader, written, 
     assert found == (day(retires) if retires else None)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.sampled_from(VERSIONS), min_size=1, max_size=6, unique=True),
     st.dates(day("2024-06-01"), day("2027-12-31")),

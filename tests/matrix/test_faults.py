@@ -16,7 +16,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from replaying import AWAKE, StubEnvironments
 from write_goldens import GARBAGE
@@ -56,7 +56,6 @@ def test_garbage_in_the_pipe_of_a_cell_is_no_verdict(run):
 
 
 # Blanks before a message are part of its JSON.
-@settings(deadline=None)  # a busy machine
 @given(st.binary(max_size=60).filter(lambda noise: not noise or noise.strip(b" \t\r")), st.data())
 def test_whatever_a_cell_writes_is_heard_whole_or_is_garbage(noise, data):
     stages = b'{"stage": "deserialize"}\n{"stage": "run", "check": "vjp1"}\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from making import NEWEST, day, golden
 
@@ -63,7 +63,6 @@ def test_an_old_writer_still_meets_the_newest():
     assert readers(planned([golden(jaxlib="0.4.31")]))[-1] == NEWEST
 
 
-@settings(deadline=None)
 @given(
     st.sets(st.sampled_from(CALENDAR.versions()), min_size=1, max_size=4),
     st.integers(0, 200),

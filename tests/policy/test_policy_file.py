@@ -413,7 +413,7 @@ def test_what_msgspec_refuses_the_schema_explains():
     assert schema_problems(yaml.safe_load(EVERYTHING)) == []
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.text(max_size=60)
     | st.sampled_from(EVERYTHING.splitlines()).flatmap(lambda line: st.just(EVERYTHING.replace(line, line[:-1])))

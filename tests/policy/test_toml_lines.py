@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from export_core.policy.toml_lines import toml_lines
@@ -82,7 +82,6 @@ LINES = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(LINES, max_size=8))
 def test_whatever_tomllib_takes_is_found_key_by_key(some):
     text = ""

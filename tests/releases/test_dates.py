@@ -49,7 +49,7 @@ def calendars(draw: st.DrawFn) -> Calendar:
     )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(calendars(), DATES)
 def test_as_of_a_day_has_what_was_built_by_then_in_order(calendar, when):
     then = calendar.as_of(when)
@@ -65,7 +65,7 @@ def test_as_of_a_day_has_what_was_built_by_then_in_order(calendar, when):
             then.newest()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(calendars(), DATES)
 def test_release_that_is_not_built_yet_has_no_date(calendar, when):
     then = calendar.as_of(when)
@@ -78,7 +78,6 @@ def test_release_that_is_not_built_yet_has_no_date(calendar, when):
 
 
 # The day before, on and after each end of both windows, over leap days and ends of years.
-@settings(deadline=None)
 @given(DATES, st.sampled_from([-22, -21, -1, 0, 1, 179, 180, 181]))
 @example(day("2024-02-29"), 180)
 @example(day("2024-02-29"), 181)
@@ -108,7 +107,6 @@ def test_a_patch_on_an_old_branch_is_promised_by_its_day():
     assert not promise(calendar.built("0.8.3"), calendar.built("0.9.0"), Windows(forward_days=7)).promised
 
 
-@settings(deadline=None)
 @given(DATES, st.integers(1, 30), st.sampled_from(["", "+mine"]))
 def test_only_a_nightly_is_dated_by_its_version(date, minor, local):
     assert date_in_version(f"0.{minor}.0.dev{date:%Y%m%d}{local}") == date
@@ -117,7 +115,6 @@ def test_only_a_nightly_is_dated_by_its_version(date, minor, local):
     assert date_in_version(f"0.{minor}.0.dev{date:%Y%j}") is None, "no day in it"
 
 
-@settings(deadline=None)
 @given(st.integers(0, 30), st.integers(1, 9))
 def test_versions_pair_by_their_numbers_alone(minor, candidate):
     night, rc, final = (f"0.{minor}.0{rest}" for rest in (".dev20260101", f"rc{candidate}", ""))
@@ -143,7 +140,7 @@ def test_candidate_with_time_stamps_is_judged_by_them(tmp_path, version):
     assert (found.direction, found.days, found.promised) == ("backward", 21, True)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.dates(day("2015-01-01"), load_calendar().built("0.4.18") - datetime.timedelta(days=1)))
 def test_nothing_is_planned_before_the_first_release(when):
     with pytest.raises(ReleaseError, match=f"No jaxlib release is known on {when}"):

@@ -211,7 +211,7 @@ def test_what_is_no_page_of_an_index_is_an_error(serve, page, problem):
     assert "\n" not in str(error.value)
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(places=st.lists(st.tuples(st.integers(0, 300_000), st.integers(0, 70_000)), max_size=8))
 def test_a_remote_file_reads_as_the_file_does(serve, wheels, places):
     (wheels / "jaxlib-9-any.whl").write_bytes(bytes(range(256)) * 1000)

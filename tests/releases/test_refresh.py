@@ -122,7 +122,7 @@ JAXLIBS = st.builds(
 JAXES = st.builds(JaxRelease, DATES, minimum_jaxlib=VERSIONS, yanked=YANKED)
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(VERSIONS, JAXLIBS, max_size=4), st.dictionaries(VERSIONS, JAXES, max_size=4), st.data())
 def test_a_line_is_read_as_it_was_written_wherever_it_comes_in(jaxlib, jax, data):
     """In two parts, so that lines come before, between and after others."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from making import day
 
@@ -15,7 +15,6 @@ DAYS = st.dates(datetime.date(2020, 1, 1), datetime.date(2040, 12, 31))
 LENGTHS = st.integers(0, 400)
 
 
-@settings(deadline=None)
 @given(DAYS, LENGTHS, LENGTHS)
 def test_backward_window_ends_on_its_last_day(writer, backward, forward):
     windows = Windows(backward, forward)
@@ -25,7 +24,6 @@ def test_backward_window_ends_on_its_last_day(writer, backward, forward):
     assert not promise(writer, last + datetime.timedelta(days=1), windows).promised
 
 
-@settings(deadline=None)
 @given(DAYS, LENGTHS, LENGTHS)
 def test_forward_window_begins_on_its_first_day(writer, backward, forward):
     windows = Windows(backward, forward)
@@ -35,7 +33,6 @@ def test_forward_window_begins_on_its_first_day(writer, backward, forward):
     assert (before.promised, before.direction, before.until) == (False, Direction.FORWARD, first)
 
 
-@settings(deadline=None)
 @given(DAYS, DAYS, LENGTHS, LENGTHS)
 def test_a_promise_is_the_arithmetic_of_the_two_days(writer, reader, backward, forward):
     found = promise(writer, reader, Windows(backward, forward))
@@ -45,14 +42,12 @@ def test_a_promise_is_the_arithmetic_of_the_two_days(writer, reader, backward, f
     assert found.direction is expected[(reader > writer) - (reader < writer)]
 
 
-@settings(deadline=None)
 @given(DAYS)
 def test_the_same_day_is_promised_even_with_windows_of_no_days(built):
     found = promise(built, built, Windows(0, 0))
     assert (found.promised, found.direction, found.days) == (True, Direction.SAME, 0)
 
 
-@settings(deadline=None)
 @given(DAYS, DAYS)
 def test_writer_and_reader_swapped_turn_the_direction_round(one, other):
     turned = {
@@ -89,7 +84,6 @@ def test_the_windows_are_jaxs_own_unless_somebody_says_otherwise():
     assert (Windows().backward_days, Windows().forward_days) == (180, 21)
 
 
-@settings(deadline=None)
 @given(DAYS)
 def test_a_day_is_read_as_it_is_written(date):
     assert parse_day(str(date)) == date

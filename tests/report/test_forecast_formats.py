@@ -185,7 +185,7 @@ FOUND = made()
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=120)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(TEXTS, TEXTS)
 def test_any_text_is_folded_and_escaped_as_the_standard_asks(subject, text):
     found = FOUND

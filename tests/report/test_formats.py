@@ -72,7 +72,7 @@ def test_text_of_a_terminal_becomes_text_that_only_shows_itself():
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_plain_text_is_legal_in_xml_and_stays_as_it_is(text):
     shown = plain_text(text)
     assert (Xml.fromstring(f"<a>{html.escape(shown)}</a>").text or "") == shown

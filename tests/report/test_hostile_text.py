@@ -346,7 +346,7 @@ PLAIN_TAGS |= {
 }
 
 
-@settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(texts=TEXTS)
 def test_a_run_shows_only_itself_in_every_format(texts):
     following = itertools.cycle(texts)
@@ -441,7 +441,7 @@ def test_each_text_of_a_manifest_is_refused_or_shows_only_itself(tmp_path):
     assert not accepted & {("writer", "jax"), ("writer", "jaxlib"), ("writer", "platform"), ("comparison", "compare")}
 
 
-@settings(deadline=None, max_examples=10, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, suppress_health_check=list(HealthCheck))
 @given(texts=TEXTS)
 def test_a_manifest_shows_only_itself_in_every_format(tmp_path_factory, texts):
     following = itertools.cycle(texts)

@@ -90,7 +90,7 @@ def test_a_run_goes_on_after_its_last_whole_line(tmp_path):
     assert (tmp_path / RESULTS).read_bytes() == b'{"n":1}\n{"n":2}\n{"n":3}\n{"n":5}\n'
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_file_cut_anywhere_has_its_whole_lines_read(tmp_path, data):
     begun(tmp_path, *LINES)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
 
 if TYPE_CHECKING:
     from commands import Ended
 
-# How fast the machine is decides no test, but for those of hostile input, which name a limit of their own.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# Releases that write the corpus load this file too, in environments that lack what this project's own tests need.
+with suppress(ModuleNotFoundError):
+    from hypothesis import settings
+
+    # How fast the machine is decides no test, but for those of hostile input, which name a limit of their own.
+    settings.register_profile("untimed", deadline=None)
+    settings.load_profile("untimed")
 
 pytest_plugins = ["pytester", "replaying", "browsing"]
 

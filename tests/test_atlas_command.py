@@ -75,12 +75,23 @@ def test_the_releases_before_one_are_those_that_were_built_before_it():
     assert readers("0.4.19", 5) == "0.4.18,0.4.19"
 
 
+@pytest.mark.parametrize("release", ["window", "0.11.0,0.12.0", "x.whl"])
+def test_a_release_is_one_version_or_wheel(release, jaxexport):
+    ended = jaxexport("atlas", "--release", release)
+    assert_bad_input(
+        ended, f"--release: expected one jaxlib version such as 0.12.0.1, or a wheel of jaxlib, found {release!r}."
+    )
+    assert not Path(".jaxexport/scored").exists()
+
+
 @pytest.mark.matrix
 def test_a_release_is_replayed_with_those_before_it(jaxexport):
     shutil.copytree(GOLDENS / CASE, Path("golden") / CASE)
-    ended = jaxexport("atlas", "scored", "--release", "0.10.2", "--before", "1", "--json", "--quiet")
+    usual = jaxexport("atlas").out
+    ended = jaxexport("atlas", "--release", "0.10.2", "--before", "1", "--json", "--quiet")
     assert ended.code == 0, ended.err
     told = json.loads(ended.out)
     assert [row["reader"]["jaxlib"] for row in told["readers"]] == ["0.10.1", "0.10.2"]
     assert all(row["promised"] and row["share"] == 1 and not row["outside"] for row in told["readers"])
-    assert jaxexport("atlas", "scored", "--json").out == ended.out
+    assert jaxexport("atlas", ".jaxexport/scored", "--json").out == ended.out
+    assert jaxexport("atlas").out == usual, "the run that was there is as it was"

@@ -27,16 +27,18 @@ if TYPE_CHECKING:
 
     from export_core.judge import Result
 
+SCORED = "scored"
+"""The folder, inside that of results, for those of `--release`."""
 _RUN_ONLY = ("goldens", "policy_file", "as_of", "platforms", "wheels", "index")
 
 
 @click.command(cls=HelpfulCommand)
-@click.argument("folder", metavar="[DIR]", default=".jaxexport", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--release",
     metavar="READER",
     help="Replay the goldens in this release first, and in those before it, where they are promised: a jaxlib wheel, "
-    "or a version. Results go to DIR, and outcomes that are known are not run again.",
+    "or a version. Results go to DIR, else to .jaxexport/scored; outcomes that are known are not run again.",
 )
 @click.option(
     "--before",
@@ -58,7 +60,7 @@ _RUN_ONLY = ("goldens", "policy_file", "as_of", "platforms", "wheels", "index")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/atlas.schema.json).")
 @click.option("--quiet", is_flag=True, help="With --release: show no progress.")
 def atlas(
-    folder: Path, release: str | None, before: int, markdown: bool, as_json: bool, quiet: bool, **values: Any
+    folder: Path | None, release: str | None, before: int, markdown: bool, as_json: bool, quiet: bool, **values: Any
 ) -> None:
     """Show how well each release keeps the promise, and how long later ones run its goldens.
 
@@ -70,8 +72,11 @@ def atlas(
     from export_core.judge.atlas import atlas_of
     from export_core.matrix import Verdict
     from export_core.report.terminal.atlas_text import atlas_lines, atlas_markdown
+    from export_core.run_options import RESULTS
     from export_core.runs.results import read_run
 
+    # The usual run stays as it is: a score is no matrix.
+    folder = folder or (RESULTS / SCORED if release else RESULTS)
     if release:
         results, day = _replayed(folder, release, before, values, quiet=quiet)
     else:

@@ -74,9 +74,15 @@ def explain(choice: Choice, bundle: Path | None, reduced: Path | None, is_bisect
 
 def _bisect(choice: Choice) -> Bisection:
     from export_core.cli.bisect import run_bisection
+    from export_core.cli.signals import Interrupted, interruptible
     from export_core.why.bisection.bisect import Wanted
 
-    return run_bisection(choice, Wanted(), quiet=False)
+    try:
+        with interruptible():
+            return run_bisection(choice, Wanted(), quiet=False)
+    except Interrupted as stop:
+        echo("Interrupted: nothing was written. `--no-bisect` explains without running anything.", err=True)
+        raise click.exceptions.Exit(stop.exit_code) from None
 
 
 def _show(explanation: Explanation) -> None:

@@ -23,7 +23,7 @@ from export_core.matrix.cell import WORKS
 from export_core.releases import Direction
 
 GROWN = 1.1
-"""How many times the temporary memory of the release before is told as growth."""
+"""A golden is counted in `grown` where its temporary memory is more than so many times that of the release before."""
 
 
 class ReleaseScore(msgspec.Struct, frozen=True):

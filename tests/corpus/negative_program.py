@@ -1,9 +1,9 @@
 """What one release of jax does with artifacts: run by its Python, it imports jax and nothing of this project.
 
 `python negative_program.py FOLDER FILE...` reads, calls and differentiates each file of the folder in a fork, and
-answers a line of JSON for each: what came of it, and what was said. What came of it is `accepted`; `other results`,
-where the results are not those of the first file whose name begins with the same letter; `died`; `no end`; or the step
-that raised an error.
+prints a line of JSON for each: the outcome, and the message. The outcome is `accepted`; `other results`, where the
+results are not those of the first file whose name begins with the same letter; `died`; `no end`, where it timed out; or
+the step that raised an error.
 """
 
 from __future__ import annotations

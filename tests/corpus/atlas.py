@@ -19,12 +19,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
 from atlas_pages import write_pages
+from atlas_parts import FIRST, HARNESSES, JAX, OWN, REGRESSIONS, Part, programs
 
 from export_core.goldens import GoldenStore
 from export_core.policy import load_policy
@@ -36,48 +35,13 @@ GOLDENS = WORK / "golden"
 RESULTS = WORK / "results"
 WRITTEN = WORK / "written"
 POLICY = Path(__file__).with_name("atlas_policy.yaml")
-FIRST = "0.4.30"
 WRITERS = "0.4.31,0.5.3,0.7.2,0.9.0.1,0.10.1,0.12.0.1"
 """About three a year, so that every release since July 2024 is inside the window of one of them."""
-OWN, JAX = "own", "jax"
-
-
-@dataclass(frozen=True)
-class Part:
-    """Marked tests that releases write goldens with: files, packages beside jax, variables, and the writers.
-
-    `writers` None takes those of the run, but for those built before `since`.
-    """
-
-    name: str
-    paths: tuple[str, ...]
-    install: tuple[str, ...] = ()
-    variables: dict[str, str] = field(default_factory=dict)
-    writers: tuple[str, ...] | None = None
-    since: str = FIRST
-
-
-HARNESSES = Part(
-    "harnesses",
-    ("tests/corpus/harnesses/harnesses.py",),
-    install=("absl-py",),
-    variables={"HARNESSES_SAMPLE": "150"},
-    # Of the jax of their own numbers: it lists the harnesses.
-    writers=("0.8.2-jax0.8.2", "0.9.2-jax0.9.2", "0.10.2-jax0.10.2", "0.11.1-jax0.11.1"),
-)
-
-
-def programs() -> Iterator[Part]:
-    """The real programs: a part for each group of packages.yaml."""
-    folder = Path(__file__).with_name("programs")
-    for name, group in yaml.safe_load((folder / "packages.yaml").read_text()).items():
-        paths = tuple(f"tests/corpus/programs/{file}" for file in group["files"])
-        yield Part(f"programs-{name}", paths, tuple(group["packages"]), since=group["since"])
 
 
 def main() -> None:
     """Write what is missing, replay all, print the tables."""
-    made = (Part("regressions", ("tests/corpus/regressions",)), *programs(), HARNESSES)
+    made = (REGRESSIONS, *programs(), HARNESSES)
     names = (OWN, JAX, *(part.name for part in made))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default=",".join(names), help="some parts of the corpus, with commas")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import gzip
 import io
@@ -10,6 +11,8 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+from atlas_parts import HARNESSES, JAX, OWN, REGRESSIONS, part_of
 
 from export_core.escaping import for_markdown, safe_json
 from export_core.judge import Result
@@ -26,13 +29,14 @@ COLUMNS = (
     *("new_bits", "temp_bytes", "flops"),
 )
 """Of cells.csv.gz, a line for each cell. `reader` is the jaxlib, with its jax where that has another number."""
-PARTS = {
-    "jax.": "JAX's own goldens",
-    "tests.corpus.regressions.": "closed regressions",
-    "tests.corpus.programs.": "real programs",
-    "tests.corpus.harnesses.": "JAX's harnesses",
+LABELS = {
+    OWN: "goldens of this project",
+    JAX: "JAX's own goldens",
+    REGRESSIONS.name: "closed regressions",
+    HARNESSES.name: "JAX's harnesses",
 }
-"""The parts of the corpus, by how the ids of their cases begin."""
+"""The parts of the corpus in words; the others are real programs."""
+LINK = re.compile(r"https://github\.com/(?:jax-ml/jax|openxla/xla)/(?:issues|pull)/\d+")
 MARKED = re.compile(r"(<!-- nox -s atlas, (\w+): begin -->\n).*?(<!-- nox -s atlas, \2: end -->)", re.DOTALL)
 
 
@@ -48,7 +52,7 @@ def write_pages(results: Path, folder: Path) -> None:
     parts = {
         "tables": "\n".join(atlas_markdown(atlas)),
         "parts": "\n".join(part_lines(run.results)),
-        "breaks": "\n".join(break_lines(run.results)),
+        "breaks": "\n".join(break_lines(run.results, Path(__file__).with_name("regressions"))),
     }
     page = folder / "index.md"
     page.write_text(MARKED.sub(lambda found: f"{found[1]}{parts[found[2]]}\n{found[3]}", page.read_text()))
@@ -70,17 +74,18 @@ def compressed(results: Iterable[Result]) -> bytes:
     return gzip.compress(text.getvalue().encode(), mtime=0)
 
 
-def part_of(case: str) -> str:
-    """The part of the corpus that a case is of."""
-    return next((part for start, part in PARTS.items() if case.startswith(start)), "goldens of this project")
+def label_of(case: str) -> str:
+    """The part of the corpus that a case is of, in words."""
+    return LABELS.get(part_of(case), "real programs")
 
 
 def part_lines(results: Sequence[Result]) -> Iterator[str]:
     """A table of the parts: how many cases, goldens, cells, and the share of promised cells that work."""
     yield "| part | cases | goldens | cells | promised | kept |"
     yield "| - | - | - | - | - | - |"
-    for part in sorted({part_of(result.case) for result in results}):
-        cells = [result for result in results if part_of(result.case) == part]
+    labels = {result.case: label_of(result.case) for result in results}
+    for part in sorted(set(labels.values())):
+        cells = [result for result in results if labels[result.case] == part]
         promised = [result for result in cells if result.promised]
         kept = sum(result.verdict in WORKS for result in promised)
         share = f"{100 * kept / len(promised):.1f} %" if promised else "-"
@@ -88,19 +93,45 @@ def part_lines(results: Sequence[Result]) -> Iterator[str]:
         yield f"| {part} | {' | '.join(f'{number:,}' for number in numbers)} | {share} |"
 
 
-def break_lines(results: Sequence[Result]) -> Iterator[str]:
-    """A table of what breaks a promise: one line for each cause, with an example and whether JAX knows it."""
+def break_lines(results: Sequence[Result], folder: Path) -> Iterator[str]:
+    """A table of what breaks a promise, a line for each cause, and commands that show its example again.
+
+    A program of a closed issue is known by that issue: its docstring, in a file of `folder`, has the link.
+    """
     issues = {issue.id: issue for issue in known_issues()}
-    broken = [cause for cause in causes_in(results) if cause.promised]
-    yield "| cells | what happens | example | written by | read by | known |"
-    yield "| - | - | - | - | - | - |"
-    for cause in sorted(broken, key=lambda cause: -cause.promised):
+    broken = sorted((cause for cause in causes_in(results) if cause.promised), key=lambda cause: -cause.promised)
+    yield "| | cells | what happens | example | written by | read by | known |"
+    yield "| - | - | - | - | - | - | - |"
+    for number, cause in enumerate(broken, 1):
         issue = issues.get(cause.upstream)
-        known = f"[{issue.id}]({issue.issue})" if issue and issue.issue else (issue.id if issue else "-")
+        link = issue.issue if issue else closed_issue(cause.example.golden.split("/")[0], folder)
+        named = issue.id if issue else f"{link.split('/')[4]} {link.rpartition('/')[2]}" if link else "-"
+        known = f"[{named}]({link})" if link else named
         own = " (in its own writer)" if cause.not_replayable else ""
         said = for_markdown(f"{cause.verdict}{own}: {first_line(cause.message)}")
         example = f"`{cause.example.golden}` in {cause.example.jaxlib}"
-        yield f"| {cause.promised} | {said} | {example} | {_some(cause.writers)} | {_some(cause.readers)} | {known} |"
+        where = f"{_some(cause.writers)} | {_some(cause.readers)}"
+        yield f"| {number} | {cause.promised} | {said} | {example} | {where} | {known} |"
+    yield from ("", "The example of each again, in a process of its own:", "", "```sh")
+    for number, cause in enumerate(broken, 1):
+        case, _, named = cause.example.golden.partition("/")
+        writer = named.split("-")[0]
+        part = part_of(case)
+        by = "" if part in (OWN, JAX, HARNESSES.name) else f" --writers {writer}"
+        yield f"# {number}"
+        yield f"nox -s atlas -- --parts {part}{by} --only write"
+        yield cause.reproduce
+    yield "```"
+
+
+def closed_issue(case: str, folder: Path) -> str:
+    """The link in the docstring of a program of closed issues; "" for other cases."""
+    for path in folder.glob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and case == f"tests.corpus.regressions.{path.stem}.{node.name}":
+                found = LINK.search(ast.get_docstring(node) or "")
+                return found.group() if found else ""
+    return ""
 
 
 def _some(versions: Sequence[str]) -> str:

@@ -37,9 +37,9 @@ def test_each_release_has_a_line_as_reader_and_as_writer(jaxexport):
     assert ended.code == 0
     lines = [" ".join(line.split()) for line in ended.out.splitlines()]
     assert lines[0].startswith("5 cells of 3 goldens of 3 cases, in 3 readers, as of ")
-    assert "0.10.2 2026-06-17 2 100.0 % 0 0 0 0 0" in lines
-    assert "0.11.0 2026-07-16 2 50.0 % 0 0 0 0 0" in lines
-    assert "0.12.0 2026-10-16 0 - 1 0 0 0 0" in lines
+    assert "0.10.2 2026-06-17 2 100.0 % 100.0 % 0 0 0 0 0" in lines
+    assert "0.11.0 2026-07-16 2 50.0 % 50.0 % 0 0 0 0 0" in lines
+    assert "0.12.0 2026-10-16 0 - - 1 0 0 0 0" in lines
     assert "0.9.2 2026-03-18 3 1 91 91 0.11.0 (1 crash), 0.12.0 (1 refused)" in lines
     assert "\x1b" not in ended.out
 

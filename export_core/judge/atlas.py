@@ -37,8 +37,10 @@ class ReleaseScore(msgspec.Struct, frozen=True):
     """How many of these work."""
     share: float | None
     """`kept` of `promised`; null where none was promised."""
+    known: int
+    """How many of the others show a known issue of JAX."""
     outside: int
-    """The other cells."""
+    """The cells that were not promised."""
     working: int
     """How many of these work."""
     wrong: int
@@ -134,6 +136,7 @@ def _score(reader: ReaderOf, cells: Sequence[Result], moved: int, grown: int) ->
         promised=len(promised),
         kept=kept,
         share=kept / len(promised) if promised else None,
+        known=sum(bool(result.upstream) for result in promised),
         outside=len(cells) - len(promised),
         working=sum(result.verdict in WORKS and not result.promised for result in cells),
         wrong=sum(result.verdict is Verdict.NUMERICS for result in cells),

@@ -9,7 +9,7 @@ from making import result
 from export_core.judge import Judgement, Result
 from export_core.judge.atlas import Atlas, atlas_of
 from export_core.matrix import Verdict
-from export_core.report.terminal.atlas_text import percent
+from export_core.report.terminal.atlas_text import percent, score_row
 from export_core.worker.protocol import Cost, Stage
 
 DAY = datetime.date(2026, 11, 23)
@@ -53,6 +53,15 @@ def test_a_score_is_the_share_of_promised_cells_that_work():
 def test_a_listed_failure_is_a_failure():
     (row,) = atlas(result(Verdict.CRASH, Judgement.KNOWN, reader="0.10.2")).readers
     assert (row.promised, row.kept) == (1, 0)
+
+
+def test_known_issues_of_jax_are_counted_apart():
+    known = fails("0.10.2", Verdict.CRASH, case="b", upstream="cpu-rank-8")
+    made = atlas(works("0.10.2", case="a"), known, fails("0.10.2", case="c"), works("0.11.0", case="a"))
+    assert [(row.promised, row.kept, row.known) for row in made.readers] == [(3, 1, 1), (1, 1, 0)]
+    assert [score_row(row)[3:5] for row in made.readers] == [("33.3 %", "50.0 %"), ("100.0 %", "100.0 %")]
+    (row,) = atlas(known).readers
+    assert score_row(row)[3:5] == ("0.0 %", "-")
 
 
 def test_a_cell_that_was_not_run_says_nothing():

@@ -11,7 +11,10 @@ from export_core.judge.atlas import Atlas, EndOfLife, Lifetimes, ReleaseScore
 from export_core.phrases import plural
 from export_core.report.wording import first_line
 
-READER_HEAD = ("reader", "built", "promised", "kept", "outside", "work", "wrong", "new bits", "more memory")
+READER_HEAD = (
+    *("reader", "built", "promised", "kept", "but for known"),
+    *("outside", "work", "wrong", "new bits", "more memory"),
+)
 WRITER_HEAD = ("writer", "built", "goldens", "run by all", "days: least", "median", "the others ended with")
 END_HEAD = ("ended", "goldens", "verdict", "message")
 _MOST_ENDS = 3
@@ -21,9 +24,13 @@ _Row = tuple[str, ...]
 
 def score_row(score: ReleaseScore) -> _Row:
     """A release as a reader, a cell of the table for each column of `READER_HEAD`."""
-    share = "-" if score.share is None else f"{percent(score.kept, score.promised)} %"
+    shares = (_share(score.kept, whole) for whole in (score.promised, score.promised - score.known))
     numbers = (score.outside, score.working, score.wrong, score.moved, score.grown)
-    return score.reader.jaxlib, str(score.reader.built), str(score.promised), share, *map(str, numbers)
+    return score.reader.jaxlib, str(score.reader.built), str(score.promised), *shares, *map(str, numbers)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{percent(part, whole)} %" if whole else "-"
 
 
 def percent(part: int, whole: int) -> str:

@@ -229,7 +229,7 @@ def why(session: nox.Session) -> None:
 @nox.session(python=newest_python(), default=False)
 def atlas(session: nox.Session) -> None:
     """The corpus by many writers in every reader since 0.4.30. -- --docs docs/atlas: data, page, tables."""
-    session.install("-e", ".")
+    session.install("-e", ".[dask]")
     session.run("python", "tests/corpus/atlas.py", *session.posargs)
 
 

@@ -7,7 +7,8 @@ Goldens are in .nox/atlas/golden and results in .nox/atlas/results, so every oth
 not written again, unless its files have changed; cells whose outcome is known are not run again. So an interrupted
 session continues where it was, and one more writer costs its own cells.
 
-Options that it does not have go to `jaxexport matrix`: `--shard 2/8`, `--executor dask:tcp://…`, `--resume`.
+Options that it does not have go to `jaxexport matrix`: `--executor dask:tcp://…`, `--resume`, and with `--only replay`
+`--shard 2/8 --results DIR`. `jaxexport merge DIR… --results .nox/atlas/results` joins the shards.
 """
 
 from __future__ import annotations

@@ -146,7 +146,6 @@ class Follower:
         self._quiet = quiet
         self._progress: RunProgress | None = None
         self._planned = 0
-        self._judged = 0
         self._is_complete = False
 
     def __enter__(self) -> Self:
@@ -191,7 +190,6 @@ class Follower:
             self._progress.note(text)
 
     def _result(self, result: Result) -> None:
-        self._judged += 1
         if self._progress:
             self._progress.result(result)
 
@@ -200,12 +198,17 @@ class Follower:
 
     def state(self) -> str:
         """What is done, what is left, and how to continue."""
+        from export_core.run_options import RESULTS
+        from export_core.runs.journal import results_written
+
         if not self._planned:
             return "No cell was run. Nothing was judged."
         if self._is_complete:
             return f"Every cell was judged: `jaxexport report {self._options.results}` shows the results."
-        left = self._planned - self._judged
+        # Counted in the file: a signal may come after a result is written and before it is shown.
+        folder = self._options.results or RESULTS
+        done = results_written(folder)
         return (
-            f"{self._judged} of {self._planned} cells have a result, in {self._options.results}, and {left} are left: "
+            f"{done} of {self._planned} cells have a result, in {folder}, and {self._planned - done} are left: "
             "the same command with --resume continues. Nothing was judged."
         )

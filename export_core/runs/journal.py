@@ -162,6 +162,12 @@ class Journal:
         return (self._folder / RESULTS).open("ab", buffering=0)
 
 
+def results_written(folder: Path) -> int:
+    """The number of results in the folder of a run, which need not have ended."""
+    path = folder / RESULTS
+    return len(_complete_lines(path)[0]) if path.exists() else 0
+
+
 def make_folder(folder: Path) -> None:
     """Make the folder, and its parents. The outermost one that is new has a .gitignore: git then ignores all of it."""
     new = [path for path in (folder, *folder.parents) if not path.exists()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,13 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from making import day, golden, result
+from making import day, golden, manifest, result, write_golden
 
-from export_core.goldens import Comparison
+from export_core import session
+from export_core.goldens import Comparison, GoldenStore
 from export_core.judge import Judgement, gate
 from export_core.judge.result import ReaderOf, WriterOf
-from export_core.matrix import Limits, Selection, Verdict, content_keys, make_plan
+from export_core.matrix import Limits, Outcome, Selection, Verdict, content_keys, make_plan
 from export_core.matrix.cell import CellKey
 from export_core.policy import Policy, WindowDays
 from export_core.releases import Windows, load_calendar
@@ -25,6 +27,7 @@ from export_core.runs.journal import RESULTS, SUMMARY, Journal
 from export_core.runs.plan_record import PLAN, PlanRecord, cells_by_place, policy_hash, record_of, recorded_plan
 from export_core.runs.results import read_results, result_line
 from export_core.runs.resume import results_so_far
+from export_core.worker.protocol import Stage
 
 LINES = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
 
@@ -283,3 +286,25 @@ def test_results_that_are_read_share_what_they_have_in_common(tmp_path):
     assert first.writer is second.writer
     assert first.golden is second.golden
     assert first.message is second.message
+
+
+def test_what_is_written_counts_as_done_where_a_signal_comes_before_it_is_shown(jaxexport, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for case in ("t.a", "t.b", "t.c"):
+        write_golden(GoldenStore(tmp_path / "golden"), manifest(case, "0.12.0.1"))
+
+    def ran(cells, *_):
+        yield from (Outcome(cell, Stage.COMPARE, Verdict.PASS) for cell in cells)
+
+    append = Journal.append
+
+    def interrupted(journal, line):
+        append(journal, line)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(session, "_outcomes", ran)
+    monkeypatch.setattr(Journal, "append", interrupted)
+    ended = jaxexport("matrix", "--readers", "0.12.0.1", "--as-of", "2026-11-21")
+    assert ended.code == 130
+    assert "Interrupted: 1 of 3 cells have a result, in .jaxexport, and 2 are left" in " ".join(ended.out.split())
+    assert len((tmp_path / ".jaxexport" / RESULTS).read_bytes().splitlines()) == 1

@@ -13,11 +13,16 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     instruction_set: str
     """That of its processor, as XLA calls it."""
     moved: int
-    """The number of runs with inputs moved by up to one unit in the last place."""
+    """The number of runs with inputs moved by up to one unit in the last place; 0 without floating-point inputs."""
     compiled: tuple[str, ...]
     """The runs with other options of the compiler."""
     failed: dict[str, str] = {}
     """Runs that gave nothing, with the reason."""
+    inside: int = 0
+    """The number of runs in which what is rounded inside the program was moved too; 0 where nothing is rounded, and
+    where `failed` says why it could not be: then the noise knows inputs and compilations only."""
+    amplified: int = 0
+    """The number of such runs with moves of up to 64 units, by which elements that jump are found."""
     narrowest_float: str = ""
     """The float type of the fewest significant bits in the module."""
     undecided: dict[str, tuple[int, int]] = {}
@@ -25,3 +30,5 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     how many."""
     unstable: dict[str, int] = {}
     """By call and output: how many elements had to be equal and were not."""
+    jumping: dict[str, tuple[int, int]] = {}
+    """By call and output: how many elements jump when last bits change, as where one chooses others, of how many."""

@@ -148,8 +148,9 @@ def _noise(manifest: Manifest) -> Problems:
         return
     if "noise.npz" not in manifest.files:
         yield "noise", "expected noise.npz under `files`, found none."
-    if not 0 <= record.moved <= MOST_RUNS:
-        yield "noise.moved", f"expected a number of runs from 0 to {MOST_RUNS}, found {record.moved}."
+    for name, runs in (("moved", record.moved), ("inside", record.inside), ("amplified", record.amplified)):
+        if not 0 <= runs <= MOST_RUNS:
+            yield f"noise.{name}", f"expected a number of runs from 0 to {MOST_RUNS}, found {runs}."
     if not _VERSION.fullmatch(record.jaxlib):
         yield "noise.jaxlib", f"expected a version such as 0.12.0, found {record.jaxlib!r}."
     if record.narrowest_float not in ("", *FLOATS):
@@ -157,6 +158,9 @@ def _noise(manifest: Manifest) -> Problems:
     for name, (count, size) in record.undecided.items():
         if not 0 < count <= size < _LARGEST:
             yield f"noise.undecided.{name}", f"expected a number of elements and of how many, found {count}, {size}."
+    for name, (count, size) in record.jumping.items():
+        if not 0 < count <= size < _LARGEST:
+            yield f"noise.jumping.{name}", f"expected a number of elements and of how many, found {count}, {size}."
     for name, count in record.unstable.items():
         if not 0 < count < _LARGEST:
             yield f"noise.unstable.{name}", f"expected a number of elements, found {count}."

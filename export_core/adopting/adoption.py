@@ -23,7 +23,7 @@ from export_core.goldens.dimensions import symbols_of
 from export_core.goldens.made_inputs import SEED, made_inputs, sizes_in_words
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.goldens.verify import check_read_whole
-from export_core.inspection.noise_text import PROVES_NOTHING, noise_text
+from export_core.inspection.noise_text import noise_text, proves_nothing_text
 from export_core.matrix import Limits
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.noise_runs import with_noise
@@ -237,7 +237,7 @@ class Adoption:
                     continue
                 (compared,) = under_policy([golden], self.policy)
                 if noise.proves_nothing and compared.manifest.comparison == Comparison():
-                    draft.problem = f"{golden.manifest.case}: {PROVES_NOTHING}"
+                    draft.problem = f"{golden.manifest.case}: {proves_nothing_text(noise.record)}"
                     continue
                 draft.manifest, draft.files = with_noise(draft.manifest, draft.files, noise)
                 draft.noise = noise_text(noise.record)

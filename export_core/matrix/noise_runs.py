@@ -11,7 +11,7 @@ import numpy as np
 
 from export_core.artifact.float_types import narrowest_float
 from export_core.comparing.noise import count_changed, moved_by_an_ulp, spread, stray
-from export_core.comparing.stored_noise import proves_nothing, undecided_counts
+from export_core.comparing.stored_noise import proves_nothing, undecided_outputs
 from export_core.environments.environment import Environment
 from export_core.environments.hardware import instruction_set
 from export_core.goldens import Golden, GoldenError, GoldenStore, Leaf, Manifest
@@ -81,9 +81,12 @@ def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
         return None
     try:
         golden.verify()
+        undecided = undecided_outputs(golden, golden.noise())
     except GoldenError:  # it is damaged, and written again
         return None
-    return MeasuredNoise(record, golden.content(NOISE), proves_nothing(golden, record.undecided))
+    if undecided:  # an older version may have found fewer of them
+        record = msgspec.structs.replace(record, undecided={}, undecided_outputs=undecided)
+    return MeasuredNoise(record, golden.content(NOISE), proves_nothing(golden, undecided))
 
 
 def not_measured(golden: Golden) -> str:
@@ -193,7 +196,7 @@ def _measured(
                 unstable[f"{checks[0].name}/{number}".removeprefix("/")] = count
     data = noise_to_npz(noises)
     stored = noise_from_npz(data, NOISE, [plain for plain, _ in noises])
-    undecided = undecided_counts(golden, dict(zip(calls, stored, strict=True)))
+    undecided = undecided_outputs(golden, dict(zip(calls, stored, strict=True)))
     record = NoiseRecord(
         jaxlib=jaxlib,
         instruction_set=instruction_set(),
@@ -201,8 +204,8 @@ def _measured(
         compiled=tuple(name for name in COMPILED if name not in map(_variant, failed)),
         failed={name: _line(text) for name, text in sorted(failed.items())},
         narrowest_float=narrowest_float(golden.read_artifact()),
-        undecided={name: counts for name, counts in undecided.items() if counts[0]},
         unstable=unstable,
+        undecided_outputs=undecided,
     )
     return MeasuredNoise(record, data, proves_nothing(golden, undecided))
 

@@ -228,11 +228,11 @@ class Recorder:
         case, writer = produced.manifest.case, produced.manifest.writer.id
         noise = produced.manifest.noise
         named = outputs_to_name(noise) if noise else []
+        to_do = WHAT_TO_DO if noise and noise.undecided_outputs else ""
         if produced.outputs is None:
             named = ["stored without outputs: readers compile it, and compare no numbers"]
-        self.events.append(
-            {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
-        )
+        event = {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed}
+        self.events.append({**event, "named": named, "to_do": to_do})
 
     def _case(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None

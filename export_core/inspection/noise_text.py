@@ -12,8 +12,9 @@ WHAT_TO_DO = (
     "These numbers move by more than a tenth of the output's largest when inputs move by one unit in the last place or "
     "the compiler rounds in another order. A difference of large numbers: scale or centre the inputs, use another "
     "formula, or float64. A chaotic function: export fewer steps. A zero that is nothing but rounding, such as the "
-    "gradient of a bias that cancels: nothing, if other outputs show what is computed. Else say what is to be "
-    "compared: compare='shape', or a tolerance or comparator of your own, in the marker or in the policy's `numbers`."
+    "gradient of a bias that cancels: nothing, if other outputs show what is computed; else return one that does. Or "
+    "say what is to be compared: compare='shape', or a tolerance or comparator of your own, in the marker or in the "
+    "policy's `numbers`."
 )
 """Why an output cannot tell right from wrong, and what its author can do."""
 

@@ -352,8 +352,8 @@ def test_outputs_that_cannot_tell_right_from_wrong_are_counted():
     (found,) = [finding for finding in findings([], made) if finding.title == "NOT DECIDED"]
     assert found.text.splitlines()[:2] == [
         "Some stored numbers would not show an error.",
-        "  outputs    t.chaos/0.12.0.1-cpu: output 0 (result['x']): 37 of 256 elements cannot tell right from wrong: its "
-        "largest number is 0.975, its noise up to 0.25",
+        "  outputs    t.chaos/0.12.0.1-cpu: output 0 (result['x']): 37 of 256 elements cannot tell right from wrong: "
+        "its largest number is 0.975, its noise up to 0.25",
     ]
     assert "  to do      These numbers move by more than a tenth of the output's largest" in found.text
     assert not [finding for finding in findings([], summary([])) if finding.title == "NOT DECIDED"]

@@ -144,9 +144,7 @@ def test_outputs_that_show_nothing_are_named(project: Project, written: Run) -> 
 def test_a_difference_of_large_numbers_proves_nothing(project: Project, written: Run) -> None:
     told = written["TestPlain.test_cancelling_variance"]
     assert told.outcome == "failed"
-    assert "nothing was stored: the numbers of this golden would prove nothing: output 0 (result['variance']): 1 of" in (
-        told.text
-    )
+    assert "nothing was stored: the numbers of this golden would prove nothing: output 0 (result['va" in told.text
     assert "A difference of large numbers: scale or centre the inputs" in told.text
 
 

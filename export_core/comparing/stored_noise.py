@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
 
 from msgspec import to_builtins
 
@@ -32,6 +33,7 @@ def undecided_outputs(golden: Golden, noise: Mapping[str, Noise]) -> Undecided:
         if check.outputs:
             calls.setdefault(check.outputs, check)
     undecided: Undecided = {}
+    paths = cache(partial(_paths_of_outputs, golden))  # each reads the artifact
     for file, noises in noise.items():
         check = calls[file]
         if golden.manifest.comparison == Comparison() or check.vjp:
@@ -42,7 +44,7 @@ def undecided_outputs(golden: Golden, noise: Mapping[str, Noise]) -> Undecided:
                         own.size,
                         noise=float(f"{own.max():.3g}"),
                         largest=float(f"{largest:.3g}"),
-                        leaf=next(iter(_paths_of_outputs(golden, check.vjp)[number:]), ""),
+                        leaf=next(iter(paths(check.vjp)[number:]), ""),
                     )
     return undecided
 

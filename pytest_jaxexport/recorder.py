@@ -34,7 +34,7 @@ from export_core.export import (
 )
 from export_core.goldens import Comparison, Golden, GoldenStore
 from export_core.goldens.store import MODULE_TEXT, staged_golden
-from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
+from export_core.inspection.noise_text import WHAT_TO_DO, outputs_to_name, proves_nothing_text
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
 from export_core.judge.budgets import with_budgets
@@ -199,7 +199,7 @@ class Recorder:
         if isinstance(measured, str):  # a call that fails shows that in the first replay
             return replace(produced, manifest=manifest)
         if measured.proves_nothing and compared.manifest.comparison == Comparison():
-            self._fail(f"{manifest.case}: nothing was stored: {PROVES_NOTHING}")
+            self._fail(f"{manifest.case}: nothing was stored: {proves_nothing_text(measured.record)}")
         manifest, files = with_noise(manifest, produced.files, measured)
         return replace(produced, manifest=manifest, files=files)
 
@@ -228,11 +228,11 @@ class Recorder:
         case, writer = produced.manifest.case, produced.manifest.writer.id
         noise = produced.manifest.noise
         named = outputs_to_name(noise) if noise else []
+        to_do = WHAT_TO_DO if noise and noise.undecided_outputs else ""
         if produced.outputs is None:
             named = ["stored without outputs: readers compile it, and compare no numbers"]
-        self.events.append(
-            {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
-        )
+        event = {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed}
+        self.events.append({**event, "named": named, "to_do": to_do})
 
     def _case(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None

@@ -30,6 +30,7 @@ def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) ->
             yield f"  {few(goldens, most=3)}: its own writer crashes when it replays it: {text}"
     for event in written:
         yield from (f"  {event['case']}/{event['writer']}: {text}" for text in event["named"])
+    yield from (f"  {text}" for text in dict.fromkeys(event["to_do"] for event in written) if text)
     checked = [event for event in events if "judgements" in event]
     if checked:
         judgements: Counter[str] = sum((Counter(event["judgements"]) for event in checked), Counter())

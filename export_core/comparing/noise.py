@@ -51,7 +51,7 @@ PIECE = 1 << 17
 """Elements that are looked at together: as doubles, large arrays would take many times their memory."""
 
 LARGE = 0.1
-"""Noise above this part of the largest number that goes in or comes out: the element shows nothing."""
+"""Noise above this part of the largest number of the output: the element shows nothing."""
 
 
 def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
@@ -111,9 +111,13 @@ def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
     return Leaf(leaf.dtype, np.where(stays, leaf.data, moved))
 
 
-def count_undecided(noise: Array, scale: float) -> int:
-    """How many elements cannot tell right from wrong: their noise is large beside all that goes in and comes out."""
-    return int((noise > LARGE * scale).sum()) if scale else 0
+def count_undecided(noise: Array, largest: float) -> int:
+    """How many elements of an output cannot tell right from wrong: their noise is large beside its largest magnitude.
+
+    It is the noise that they are judged by, but for floors of rounding, which are never that large. An output that is
+    zero in all runs has none: any other number would be seen.
+    """
+    return int((np.maximum(noise, _lent(noise)) > LARGE * largest).sum())
 
 
 def count_changed(plain: Leaf, other: Leaf) -> int:

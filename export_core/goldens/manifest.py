@@ -155,6 +155,10 @@ def signature_of(envelope: Envelope) -> Signature:
     )
 
 
+InputsRule = Literal["", "positive", "positive definite"]
+"""A rule that makes inputs of which only the types are known."""
+
+
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where the inputs and outputs of a golden come from that neither a test nor a person gave."""
 
@@ -259,6 +263,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inputs_made: bool = False
     """Whether values were made for arguments of which only the types were known (`jax.ShapeDtypeStruct` in a test, an
     artifact without inputs)."""
+    inputs_rule: InputsRule = ""
+    """The rule by which values were made, where those of the first rule, which has no name, gave NaN or infinities."""
     origin: Origin | None = None
     """Where inputs and outputs come from; null where a test or a person gave them."""
     instruction_set: str = ""

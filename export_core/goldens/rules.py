@@ -155,12 +155,13 @@ def _noise(manifest: Manifest) -> Problems:
         yield "noise.jaxlib", f"expected a version such as 0.12.0, found {record.jaxlib!r}."
     if record.narrowest_float not in ("", *FLOATS):
         yield "noise.narrowest_float", f"expected a float type such as bfloat16, found {record.narrowest_float!r}."
-    for name, (count, size) in record.undecided.items():
+    counts = {f"undecided.{name}": pair for name, pair in record.undecided.items()}
+    for name, output in (record.undecided_outputs or {}).items():
+        counts[f"undecided_outputs.{name}"] = (output.elements, output.of)
+    counts |= {f"jumping.{name}": pair for name, pair in record.jumping.items()}
+    for name, (count, size) in counts.items():
         if not 0 < count <= size < _LARGEST:
-            yield f"noise.undecided.{name}", f"expected a number of elements and of how many, found {count}, {size}."
-    for name, (count, size) in record.jumping.items():
-        if not 0 < count <= size < _LARGEST:
-            yield f"noise.jumping.{name}", f"expected a number of elements and of how many, found {count}, {size}."
+            yield f"noise.{name}", f"expected a number of elements and of how many, found {count}, {size}."
     for name, count in record.unstable.items():
         if not 0 < count < _LARGEST:
             yield f"noise.unstable.{name}", f"expected a number of elements, found {count}."

@@ -15,7 +15,7 @@ import numpy as np
 from export_core.artifact.float_types import narrowest_float
 from export_core.comparing.jumps import ULPS, with_jumps
 from export_core.comparing.noise import count_changed, moved_by, spread, stray
-from export_core.comparing.stored_noise import proves_nothing, undecided_counts
+from export_core.comparing.stored_noise import proves_nothing, undecided_outputs
 from export_core.environments.environment import Environment
 from export_core.environments.hardware import instruction_set
 from export_core.goldens import Golden, GoldenError, GoldenStore, Leaf, Manifest
@@ -89,9 +89,12 @@ def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
         return None
     try:
         golden.verify()
+        undecided = undecided_outputs(golden, golden.noise(), record.jumping)
     except GoldenError:  # it is damaged, and written again
         return None
-    return MeasuredNoise(record, golden.content(NOISE), proves_nothing(golden, record.undecided))
+    if undecided:  # an older version may have found fewer of them
+        record = msgspec.structs.replace(record, undecided={}, undecided_outputs=undecided)
+    return MeasuredNoise(record, golden.content(NOISE), proves_nothing(golden, undecided))
 
 
 def not_measured(golden: Golden) -> str:
@@ -245,7 +248,7 @@ def _measured(
                 jumping[name] = (own.jumping, leaf.data.size)
     data = noise_to_npz(noises)
     stored = noise_from_npz(data, NOISE, [plain for plain, _ in noises])
-    undecided = undecided_counts(golden, dict(zip(calls, stored, strict=True)))
+    undecided = undecided_outputs(golden, dict(zip(calls, stored, strict=True)), jumping)
     record = NoiseRecord(
         jaxlib=jaxlib,
         instruction_set=instruction_set(),
@@ -255,9 +258,9 @@ def _measured(
         compiled=(UNOPTIMIZED,) if UNOPTIMIZED in run else (),
         failed=_summarized(failed),
         narrowest_float=narrowest,
-        undecided={name: counts for name, counts in undecided.items() if counts[0]},
         unstable=unstable,
         jumping=jumping,
+        undecided_outputs=undecided,
     )
     return MeasuredNoise(record, data, proves_nothing(golden, undecided))
 

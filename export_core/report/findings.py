@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.inspection.noise_text import WHAT_TO_DO
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary, matching_entry
 from export_core.judge.causes import Cause, completed, is_own_writer
 from export_core.judge.result import by_build_date
@@ -65,7 +66,7 @@ def findings(results: Sequence[Result], summary: Summary, folder: Path | None = 
     collected += _flaky([result for result in results if result.flaky])
     collected += [_change(change) for change in summary.custom_call_changes]
     collected += _of_the_run(7, "NOT COVERED", [summary.without_cells] if summary.without_cells else [])
-    collected += _of_the_run(8, "NOT DECIDED", [f"{few(summary.undecided)}."] if summary.undecided else [])
+    collected += _undecided(summary.undecided)
     collected += [_accepted(accepted) for accepted in summary.accepted]
     return sorted(collected, key=lambda finding: finding.rank)
 
@@ -240,6 +241,14 @@ def _flaky(results: Sequence[Result]) -> list[Finding]:
         for result in results
     ]
     return [Finding((3, 0), "FLAKY", sentence, (("cells", "\n".join(first_lines(cells))),), tuple(results))]
+
+
+def _undecided(outputs: Sequence[str]) -> list[Finding]:
+    """All outputs that cannot tell right from wrong, in one finding with a line for each."""
+    if not outputs:
+        return []
+    details = (("outputs", "\n".join(first_lines(outputs, "summary.json"))), ("to do", WHAT_TO_DO))
+    return [Finding((8, 0), "NOT DECIDED", "Some stored numbers would not show an error.", details)]
 
 
 def _change(change: JudgedChange) -> Finding:

@@ -271,10 +271,10 @@ def window_arithmetic(result: Result) -> str:
     )
 
 
-def first_lines(lines: Sequence[str]) -> list[str]:
-    """As many lines as evidence has room for, and how many more there are."""
+def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> list[str]:
+    """As many lines as evidence has room for, and how many more the file of the results has."""
     rest = len(lines) - _MOST_LINES
-    return [*lines[:_MOST_LINES], *([f"and {rest} more, in results.jsonl"] if rest > 0 else [])]
+    return [*lines[:_MOST_LINES], *([f"and {rest} more, in {file}"] if rest > 0 else [])]
 
 
 def outcome_line(result: Result) -> str:

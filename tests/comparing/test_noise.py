@@ -190,7 +190,16 @@ def test_the_floors_never_take_noise_away(values):
     assert (with_floors > 0).all()
 
 
-def test_noise_of_a_tenth_of_everything_shows_nothing():
-    inputs, outputs = leaf_of(float32(0.5)), leaf_of(float32(1.0, -1.0, 0.5))
-    assert scale_of([inputs, outputs]) == 1.0
-    assert count_undecided(np.asarray([0.74, 0.05, 0.2]), 1.0) == 2
+def test_noise_of_a_tenth_of_the_largest_number_shows_nothing():
+    largest = scale_of([leaf_of(float32(1.0, -2.0, np.inf))])
+    assert largest == 2.0
+    assert count_undecided(np.asarray([0.74, 0.05, 0.1, 0.3]), largest) == 2
+
+
+def test_an_output_that_is_zero_in_all_runs_is_decided():
+    assert count_undecided(np.zeros(3), 0.0) == 0
+    assert count_undecided(np.asarray([1e-9, 1e-9, 1e-9]), 0.0) == 3
+
+
+def test_lent_noise_shows_nothing_either():
+    assert count_undecided(np.asarray([0.0, 0.3, 0.3, 0.3, 0.3]), 1.0) == 5

@@ -31,7 +31,7 @@ from export_core.goldens import (
 from export_core.goldens.arrays import leaf_of
 from export_core.goldens.manifest_file import check_manifest, dump_manifest, load_manifest
 from export_core.goldens.noise import noise_to_npz
-from export_core.goldens.noise_record import NoiseRecord
+from export_core.goldens.noise_record import NoiseRecord, UndecidedOutput
 from export_core.goldens.rules import found_in
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, sha256
 from export_core.goldens.verify import verify_goldens
@@ -90,6 +90,10 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "noise by no release": (noise(jaxlib="../x"), "noise.jaxlib: expected a version"),
     "no float type": (noise(narrowest_float="int32"), "noise.narrowest_float: expected a float type"),
     "more elements than there are": (noise(undecided={"0": (3, 2)}), "noise.undecided.0: expected a number"),
+    "more such elements than there are": (
+        noise(undecided_outputs={"0": UndecidedOutput(3, 2, 1.0, 1.0)}),
+        "noise.undecided_outputs.0: expected a number of elements and of how many, found 3, 2",
+    ),
     "a negative number of elements": (noise(unstable={"0": -1}), "noise.unstable.0: expected a number"),
     "no outputs on a CPU": ({"options": Options(("cpu",), without_outputs="why")}, "that readers run on cpu"),
     "outputs of a golden without": (WITHOUT, "expected no outputs.npz, since the golden"),
@@ -113,11 +117,14 @@ def test_a_manifest_that_breaks_a_rule_is_not_loaded(tmp_path, name):
     assert str(raised.value).startswith(f"{path}: ")
 
 
-def noisy(store: GoldenStore, values: Sequence[float] = (0.0, 0.5), **fields: object) -> Golden:
+HALF = UndecidedOutput(1, 2, noise=0.25, largest=1.0, leaf="result")
+
+
+def noisy(store: GoldenStore, values: Sequence[float] = (0.0, 0.25), **fields: object) -> Golden:
     """A golden whose outputs are 1.0 and 1.0, with noise of these values; the second one says nothing."""
     leaf = leaf_of(np.ones(len(values), np.float32))
     data = noise_to_npz([([leaf], (np.asarray(values),))])
-    record = noise(**{"undecided": {"0": (1, 2)}, **fields})["noise"]
+    record = noise(**{"undecided_outputs": {"0": HALF}, **fields})["noise"]
     return write_golden(store, manifest(noise=record), {**files(), NOISE: data})
 
 
@@ -129,11 +136,11 @@ def test_noise_that_follows_from_its_file_is_fine(store):
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"undecided": {}}, "noise.undecided: expected {'0': (1, 2)}, as its files have it, found {}."),
-        ({"undecided": {"1": (1, 2)}}, "noise.undecided: expected {'0': (1, 2)}"),
+        ({"undecided_outputs": {}}, "noise.undecided_outputs: expected {'0': {'elements': 1, 'of': 2, 'noise': 0.25, "),
+        ({"undecided_outputs": {"1": HALF}}, "noise.undecided_outputs: expected {'0': {'elements': 1"),
         ({"narrowest_float": "bfloat16"}, "noise.narrowest_float: expected 'float32', as its files have it"),
         ({"values": (0.0, 0.5, 0.5)}, "noise.npz: expected int16[2] for float32[2], found int16[3]"),
-        ({"values": (0.0, 0.0)}, "noise.undecided: expected {}, as its files have it"),
+        ({"values": (0.0, 0.0)}, "noise.undecided_outputs: expected {}, as its files have it"),
     ],
 )
 def test_noise_that_contradicts_its_golden_is_found(store, fields, problem):
@@ -144,6 +151,10 @@ def test_noise_that_contradicts_its_golden_is_found(store, fields, problem):
     assert str(raised.value).endswith(f"jaxexport goldens noise --again {golden.id}")
 
 
+def test_what_an_older_version_counted_is_not_checked(store):
+    check_noise([noisy(store, undecided={"0": (2, 2)}, undecided_outputs=None)])
+
+
 def test_a_noise_file_that_is_no_npz_is_found(store):
     golden = noisy(store)
     write_golden(store, golden.manifest, {**golden.files(), NOISE: b"no arrays"})
@@ -152,7 +163,7 @@ def test_a_noise_file_that_is_no_npz_is_found(store):
 
 
 def test_the_command_verifies_noise(jaxexport, store, monkeypatch):
-    noisy(store, undecided={})
+    noisy(store, undecided_outputs={})
     monkeypatch.chdir(store.root.parent)
     ended = jaxexport("goldens", "verify")
     assert (ended.code, ended.out) == (2, "")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from making import day, golden, result, summarize
 
-from export_core.goldens.noise_record import NoiseRecord
+from export_core.goldens.noise_record import NoiseRecord, UndecidedOutput
 from export_core.inspection.noise_text import undecided_in
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
@@ -345,12 +345,32 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
 
 
 def test_outputs_that_cannot_tell_right_from_wrong_are_counted():
-    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided={"0": (37, 256)}, unstable={"1": 3})
+    output = UndecidedOutput(37, 256, noise=0.25, largest=0.975, leaf="result['x']")
+    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), unstable={"1": 3}, undecided_outputs={"0": output})
     texts = undecided_in([golden("t.chaos", noise=record), golden("t.smooth")])
     made = msgspec.structs.replace(summary([]), undecided=texts)
     (found,) = [finding for finding in findings([], made) if finding.title == "NOT DECIDED"]
-    assert found.text == "t.chaos/0.12.0.1-cpu: output 0: 37 of 256 elements cannot tell right from wrong."
+    assert found.text.splitlines()[:2] == [
+        "Some stored numbers would not show an error.",
+        "  outputs    t.chaos/0.12.0.1-cpu: output 0 (result['x']): 37 of 256 elements cannot tell right from wrong: "
+        "its largest number is 0.975, its noise up to 0.25",
+    ]
+    assert "  to do      These numbers move by more than a tenth of the output's largest" in found.text
     assert not [finding for finding in findings([], summary([])) if finding.title == "NOT DECIDED"]
+
+
+def test_what_an_older_version_recorded_is_still_told():
+    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided={"vjp1/0": (37, 256)})
+    assert undecided_in([golden("t.chaos", noise=record)]) == [
+        "t.chaos/0.12.0.1-cpu: output vjp1/0: 37 of 256 elements cannot tell right from wrong"
+    ]
+
+
+def test_of_many_such_outputs_a_few_are_named():
+    output = UndecidedOutput(1, 1, noise=1.0, largest=1.0, leaf="result")
+    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided_outputs={str(n): output for n in range(9)})
+    *named, more = undecided_in([golden("t.chaos", noise=record)])
+    assert (len(named), more) == (4, "t.chaos/0.12.0.1-cpu: and 5 more outputs, in golden.yaml")
 
 
 @pytest.mark.parametrize(

@@ -312,6 +312,7 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
                     "without_outputs": 1,
                     "corrected": {"compare": one.message},
                     "named": [one.message],
+                    "to_do": one.message,
                 }
                 | {"judgements": {one.judgement: 1}, "shown": [(one.golden, one.message)]}
                 for one in results

@@ -211,7 +211,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
     # Counting alone would take a result that is given twice for the one that is missing.
     different = len({result.key for result in results})
-    causes = causes_in(completed(results))
+    causes = causes_in(completed(results), policy.calendar())
     named = {cause.upstream for cause in causes if cause.upstream}
     summary = Summary(
         planned=facts.planned,

@@ -298,7 +298,10 @@ def outcome_line(result: Result) -> str:
 
 def why_command(name: str, result: Result, *words: str) -> str:
     """The shell command that asks why a cell fails, `reduce` or `explain`, about the cell that `reproduce` runs."""
-    given = itertools.pairwise(shlex.split(result.reproduce))
+    try:
+        given = itertools.pairwise(shlex.split(result.reproduce))
+    except ValueError:  # results may come from anywhere
+        given = itertools.pairwise(())
     options = [(_FOR_ONE_CELL[option], value) for option, value in given if option in _FOR_ONE_CELL]
     chosen = [word for pair in options if pair != ("--platform", "cpu") for word in pair]
     return shlex.join(["jaxexport", name, *chosen, *words])

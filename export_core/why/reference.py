@@ -15,7 +15,7 @@ from export_core.environments.environment import Environment, ReaderEnvironments
 from export_core.environments.placement import Placement
 from export_core.errors import ExportCompatError, InfrastructureFault
 from export_core.goldens import Leaf
-from export_core.goldens.arrays import from_npz
+from export_core.goldens.arrays import Array, from_npz
 from export_core.goldens.store import INPUTS, OUTPUTS
 from export_core.judge import Result
 from export_core.matrix import Cell
@@ -131,7 +131,7 @@ def _in_words(reader: float, writer: float) -> str:
     return f"the {near} is nearer to float64 than the {far} ({less:.2e} against {more:.2e})"
 
 
-def _rms(values: np.ndarray) -> float:  # type: ignore[type-arg]
+def _rms(values: Array) -> float:
     return float(np.sqrt(np.mean(np.square(np.abs(values))))) if values.size else 0.0
 
 

@@ -82,8 +82,8 @@ def _widen(constant: Any) -> None:
     kind = constant.result.type
     if not _NARROW.search(str(kind)):
         return
-    # As it is printed: MLIR for Python reads no bfloat16 and nothing complex. Verified, the text of a module that is half
-    # changed would have another form.
+    # As it is printed: MLIR for Python reads no bfloat16 and nothing complex. Unverified: a module that is half changed
+    # would be printed in another form.
     if not (match := _CONSTANT.search(constant.get_asm(assume_verified=True))):
         raise RefusedError(f"it has a constant of {kind} that cannot be read")
     dtype, shape = dtype_of(match["element"]), tuple(map(int, match["shape"].split("x")[:-1]))

@@ -408,7 +408,7 @@ def test_rounding_and_wrong_numbers_of_one_release_are_two_findings():
 
 
 def test_rounding_in_the_golden_s_own_writer_is_no_fault_of_a_release():
-    results = [moved("0.11.0"), moved()]
+    results = [moved("0.11.0"), wrong("0.12.0.1", writer="0.11.0")]
     assert [finding.title for finding in findings(results, summary(results))] == ["NOT REPLAYABLE"]
 
 

@@ -25,7 +25,7 @@ from export_core.comparing.user_code import UserCode, opened
 from export_core.goldens import Comparison, Leaf
 from export_core.goldens.arrays import Array
 from export_core.phrases import plural
-from export_core.tolerances import FLOATS, Sources, Tolerances, problem_of_name
+from export_core.tolerances import FLOATS, ROUNDING, Sources, Tolerances, problem_of_name
 
 FIRST_ROWS = 5  # differing elements that a message lists
 
@@ -52,7 +52,8 @@ class Difference:
     worst element and the first few, and in `masks` where one side is NaN or infinite and the other is not. `problem` is
     set instead where shapes, dtypes or the number of outputs differ, and by a user's own comparator. `max_noise_error`
     is the largest error in units of the noise that the golden's writer measured, None where it measured none.
-    `looks_like` are lines that say what kind of difference it is. `tolerance` says what was allowed and by which rule;
+    `looks_like` are lines that say what kind of difference it is, and `kind` says what all outputs look like that
+    are out of tolerance: rounding only where each of them does. `tolerance` says what was allowed and by which rule;
     where all is ok, by which rules the outputs were compared.
     """
 
@@ -71,6 +72,7 @@ class Difference:
     tolerance: str = ""
     max_noise_error: float | None = None
     looks_like: tuple[str, ...] = ()
+    kind: str = ""
 
     def __str__(self) -> str:
         if self.problem:
@@ -173,7 +175,14 @@ def _worst_of(differences: Sequence[Difference]) -> Difference:
         max_ulp=max(ulps, default=None),
         max_noise_error=max(noise, default=None),
         tolerance=rules,
+        kind=kind_of_all(differences),
     )
+
+
+def kind_of_all(differences: Sequence[Difference]) -> str:
+    """What those look like that are out of tolerance: the first that is not rounding, else rounding."""
+    kinds = [difference.kind for difference in differences if not difference.ok]
+    return next((kind for kind in kinds if not kind.startswith(ROUNDING)), kinds[0] if kinds else "")
 
 
 def rules_in_words(differences: Sequence[Difference]) -> str:
@@ -214,7 +223,10 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
         return difference
     errors = absolute if compared.in_noise is None else compared.in_noise
     diagnosis = diagnose(expected, actual, compared.limit, rule.dtype)
-    return replace(_with_elements(difference, compared.bad, errors, expected, actual), looks_like=diagnosis.lines)
+    difference = _with_elements(difference, compared.bad, errors, expected, actual)
+    # NaN in place of a number is never rounding, whatever the other elements look like.
+    is_mixed = bool(difference.masks) and diagnosis.looks_like.startswith(ROUNDING)
+    return replace(difference, looks_like=diagnosis.lines, kind="" if is_mixed else diagnosis.looks_like)
 
 
 def _compare_pieces(what: str, expected: Array, actual: Array, rule: Rule) -> Difference | None:

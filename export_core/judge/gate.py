@@ -28,7 +28,7 @@ from export_core.judge.result import Judgement, Result
 from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue, known_issues
-from export_core.releases import Calendar
+from export_core.releases import Calendar, load_calendar
 from export_core.urls import without_credentials
 
 # The exit codes of a run.
@@ -211,7 +211,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
     # Counting alone would take a result that is given twice for the one that is missing.
     different = len({result.key for result in results})
-    causes = causes_in(completed(results))
+    causes = causes_in(completed(results), load_calendar())
     named = {cause.upstream for cause in causes if cause.upstream}
     summary = Summary(
         planned=facts.planned,

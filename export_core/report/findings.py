@@ -20,7 +20,7 @@ from export_core.phrases import few, plural
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.cost_findings import cost_findings
-from export_core.report.finding import Finding
+from export_core.report.finding import NUMBERS_MOVED, Finding
 from export_core.report.healing_findings import healing_findings
 from export_core.report.places_wording import places_lines
 from export_core.report.wording import (
@@ -32,6 +32,7 @@ from export_core.report.wording import (
     first_lines,
     named_folder,
     ranges,
+    why_command,
     writer_and_reader,
 )
 
@@ -109,6 +110,8 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
     sentence = " ".join(filter(None, (cell_sentence(result), _UNFIT.format("") if unfit else "")))
     details = (("known as", _issue_text(issue)), *evidence(result), ("to do", issue.todo if issue else ""))
     title = "NOT REPLAYABLE" if unfit else "OWED" if owed else "BROKEN PROMISE"
+    if title == "BROKEN PROMISE" and result.is_rounding and issue is None:
+        title, details = NUMBERS_MOVED, (*evidence(result), ("to do", _of_rounding(result)))
     return Finding((0, 0), title, sentence, details, (result,))
 
 
@@ -141,6 +144,8 @@ def _cause_finding(
     rank, title = _TITLES[cause.judgement]
     if cause.judgement is Judgement.BROKEN and cause.not_replayable:
         title = "NOT REPLAYABLE"
+    elif cause.judgement is Judgement.BROKEN and cause.is_rounding:
+        title = NUMBERS_MOVED
     example = next((result for result in group if result.key == cause.example), group[0])
     issue = issues.get(cause.upstream)
     because = f"{cause.change}." if cause.change else ""
@@ -155,7 +160,7 @@ def _cause_finding(
         *(_number_details(group, folder) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
         ("example", writer_and_reader(example) if cause.cells > 1 else ""),
         *evidence(example),
-        ("to do", _to_do(cause, issue, folder)),
+        ("to do", _of_rounding(example) if title == NUMBERS_MOVED else _to_do(cause, issue, folder)),
     ]
     texts = tuple((label, text) for label, text in details if text.strip())
     return Finding((rank, number), title, sentence, texts, tuple(group), cause, brief)
@@ -194,6 +199,12 @@ def _to_do(cause: Cause, issue: KnownIssue | None, folder: Path | None) -> str:
         return ""
     step = "not_replayable" if cause.not_replayable else str(cause.judgement)
     return NEXT_STEPS.get(step, NEXT_STEPS[cause.verdict]).format(named_folder(folder))
+
+
+def _of_rounding(example: Result) -> str:
+    """What to do about a cell whose difference looks like rounding."""
+    commands = why_command("reduce", example, "-o", "reduced"), why_command("explain", example)
+    return NEXT_STEPS["rounding"].format(*commands)
 
 
 def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[str, str]]:

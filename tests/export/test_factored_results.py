@@ -1,0 +1,81 @@
+"""Which results are factors, by the jaxpr and by the custom calls of the artifact: both say the same on a CPU."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as scipy_linalg
+import numpy as np
+import pytest
+from jax import lax
+
+from export_core.artifact import read_bytes
+from export_core.artifact.factored import factored_outputs
+from export_core.export import api
+from export_core.export.factored_results import factored_results
+
+SQUARE = np.arange(9, dtype=np.float32).reshape(3, 3) + np.eye(3, dtype=np.float32)
+BATCH = np.stack([SQUARE, SQUARE.T])
+
+
+def by_both(function, *args, platforms=("cpu",)):
+    """What the jaxpr says, and what the artifact says."""
+
+    def flat(*values):
+        return tuple(jax.tree_util.tree_leaves(function(*values)))
+
+    exported = api.export_function(jax.jit(flat), args, {}, platforms=platforms, disabled_checks=("lapack_sgeqp3_ffi",))
+    artifact = read_bytes(api.serialize(exported, 0), "an artifact")
+    return factored_results(jax.make_jaxpr(flat)(*args)), factored_outputs(artifact)
+
+
+@pytest.mark.parametrize(
+    ("function", "groups"),
+    [
+        (jnp.linalg.eigh, (("eigh", (0, 1)),)),
+        (lax.linalg.eigh, (("eigh", (1, 0)),)),
+        (jnp.linalg.svd, (("svd", (0, 1, 2)),)),
+        (jnp.linalg.qr, (("qr", (0, 1)),)),
+        (lambda a: jnp.linalg.qr(a[:, :2], mode="complete"), (("qr", (0, 1)),)),
+        (lambda a: scipy_linalg.qr(a, pivoting=True), (("qr", (0, 1, 2)),)),
+        (scipy_linalg.lu_factor, (("lu", (0, 1)),)),
+        (lax.linalg.lu, (("lu", (0, 1, 2)),)),
+        (scipy_linalg.schur, (("schur", (0, 1)),)),
+        (lambda a: scipy_linalg.schur(a, output="complex"), (("schur", (0, 1)),)),
+        (lax.linalg.eig, (("eig", (0, 1, 2)),)),
+        (lambda a: jnp.linalg.eig(a + 1j), (("eig", (0, 1)),)),
+        (jnp.linalg.eigvals, (("eig", (0,)),)),
+        (jax.checkpoint(jnp.linalg.qr), (("qr", (0, 1)),)),
+    ],
+)
+def test_the_results_of_a_factorization_are_found(function, groups):
+    assert by_both(function, SQUARE) == (groups, groups)
+
+
+def test_a_batch_of_factorizations_is_one():
+    assert by_both(jax.vmap(jnp.linalg.svd), BATCH) == ((("svd", (0, 1, 2)),),) * 2
+
+
+def test_several_factorizations_are_told_apart_beside_other_results():
+    groups = (("qr", (0, 1)), ("qr", (3, 4)))
+    assert by_both(lambda a: (jnp.linalg.qr(a), a + 1, jnp.linalg.qr(a)), SQUARE) == (groups, groups)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        jnp.linalg.cholesky,
+        lambda a: jnp.linalg.svd(a, compute_uv=False),
+        lambda a: jnp.linalg.eigh(a)[1],
+        lambda a: jnp.linalg.qr(a, mode="r"),
+        lambda a: jnp.linalg.eigh(a)[1] * 2,
+        lambda a: (jnp.linalg.qr(a)[0], jnp.linalg.qr(a + 1)[1]),
+    ],
+    ids=["cholesky", "values", "vectors", "only R", "changed", "of two"],
+)
+def test_other_results_are_no_factors(function):
+    assert by_both(function, SQUARE) == ((), ())
+
+
+def test_only_the_jaxpr_knows_for_several_platforms():
+    assert by_both(jnp.linalg.qr, SQUARE, platforms=("cpu", "cuda")) == ((("qr", (0, 1)),), ())

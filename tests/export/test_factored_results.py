@@ -13,6 +13,10 @@ from export_core.artifact import read_bytes
 from export_core.artifact.factored import factored_outputs
 from export_core.export import api
 from export_core.export.factored_results import factored_results
+from export_core.goldens import Check, FactorGroup, GoldenStore
+from export_core.goldens.arrays import leaf_of
+from export_core.goldens.store import OUTPUTS
+from export_core.matrix.checks import GoldenOutputs
 
 SQUARE = np.arange(9, dtype=np.float32).reshape(3, 3) + np.eye(3, dtype=np.float32)
 BATCH = np.stack([SQUARE, SQUARE.T])
@@ -79,3 +83,33 @@ def test_other_results_are_no_factors(function):
 
 def test_only_the_jaxpr_knows_for_several_platforms():
     assert by_both(jnp.linalg.qr, SQUARE, platforms=("cpu", "cuda")) == ((("qr", (0, 1)),), ())
+
+
+def test_a_golden_records_what_its_artifact_does_not_show(exported):
+    for_one = exported(lambda a: tuple(lax.linalg.qr(a)), SQUARE).manifest
+    assert for_one.factors == (), "its custom call shows it"
+    for_two = exported(lambda a: tuple(lax.linalg.qr(a)), SQUARE, platforms=("cpu", "cuda")).manifest
+    assert for_two.factors == (FactorGroup("qr", (0, 1)),)
+
+
+def test_a_stored_golden_is_asked_for_its_custom_calls(exported, tmp_path):
+    produced = exported(lambda a: (a, *lax.linalg.qr(a)), SQUARE)
+    store = GoldenStore(tmp_path)
+    store.write(produced.manifest, produced.files)
+    (golden,) = store.goldens()
+    assert golden.manifest.factors == ()
+    assert golden.factors == (FactorGroup("qr", (1, 2)),)
+    wanted = GoldenOutputs(golden, "cpu", {})
+    matrix, q, r = golden.outputs()
+    turned = [matrix, leaf_of(-q.numpy()), leaf_of(-r.numpy())]
+    assert wanted.compare(Check("", outputs=OUTPUTS), golden.outputs(), turned).ok
+    assert not wanted.compare(Check("vjp1", vjp=1, outputs=OUTPUTS), golden.outputs(), turned).ok
+
+
+def test_an_unreadable_artifact_has_no_factors(exported, tmp_path):
+    produced = exported(lambda a: tuple(lax.linalg.qr(a)), SQUARE)
+    store = GoldenStore(tmp_path)
+    store.write(produced.manifest, produced.files)
+    (golden,) = store.goldens()
+    golden.artifact.write_bytes(b"damaged")
+    assert golden.factors == ()

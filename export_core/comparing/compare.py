@@ -17,12 +17,12 @@ import numpy as np
 from export_core.comparing.algebra import to_double
 from export_core.comparing.diagnosis import diagnose
 from export_core.comparing.errors import CompareError
-from export_core.comparing.factors import FACTORIZATIONS, Part, parts_of
+from export_core.comparing.factors import FACTORIZATIONS, Part, are_factors, parts_of
 from export_core.comparing.noise import PIECE, Whole
 from export_core.comparing.rules import NO_NOISE, CallNoise, Rule, Rules, same
 from export_core.comparing.ulp import ulp_distance
 from export_core.comparing.user_code import UserCode, opened
-from export_core.goldens import Comparison, Leaf
+from export_core.goldens import Comparison, FactorGroup, Leaf
 from export_core.goldens.arrays import Array
 from export_core.phrases import plural
 from export_core.tolerances import FLOATS, ROUNDING, Sources, Tolerances, problem_of_name
@@ -103,6 +103,7 @@ def compare_leaves(
     tolerances: Tolerances | None = None,
     sources: Sources | None = None,
     user_code: UserCode | None = None,
+    factors: Sequence[FactorGroup] = (),
 ) -> Difference:
     """Compare flat outputs.
 
@@ -115,6 +116,8 @@ def compare_leaves(
         tolerances: those of the policy, by platform.
         sources: what set the parts of `comparison`.
         user_code: runs a user's own comparator; None starts a process for it alone.
+        factors: outputs that come straight from factorizations. By default they are compared as such, and not element
+            by element.
 
     Raises `CompareError` when the outputs cannot be compared in this way, or a user's own comparator fails.
     """
@@ -128,13 +131,19 @@ def compare_leaves(
     rules = Rules(comparison, noise, platforms, tolerances or {}, sources or {})
     wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, actual))
     if name in FACTORIZATIONS:
-        parts = parts_of(name, wanted, given)
-        return _worst_of([_compare_part(name, part, rules) for part in parts])
-    elementwise = [
-        replace(_compare(str(leaf), want, got, rules.of(leaf.dtype, number)), output=number)
-        for number, (leaf, want, got) in enumerate(zip(expected, wanted, given, strict=True))
-    ]
-    difference = _worst_of(elementwise)
+        return _worst_of(_compare_factors(FactorGroup(name, tuple(range(len(wanted)))), wanted, given, rules))
+    groups = [group for group in factors if are_factors(group, wanted)] if name == Comparison().compare else []
+    in_groups = {output for group in groups for output in group.outputs}
+    difference = _worst_of(
+        [
+            *(
+                replace(_compare(str(leaf), want, got, rules.of(leaf.dtype, number)), output=number)
+                for number, (leaf, want, got) in enumerate(zip(expected, wanted, given, strict=True))
+                if number not in in_groups
+            ),
+            *(one for group in groups for one in _compare_factors(group, wanted, given, rules)),
+        ]
+    )
     if ":" in name:
         with opened(user_code) as code:
             return _judged_by_user(name, code.compare(name, expected, actual), difference)
@@ -190,13 +199,24 @@ def rules_in_words(differences: Sequence[Difference]) -> str:
     return "; ".join(dict.fromkeys(difference.tolerance for difference in differences if difference.tolerance))
 
 
-def _compare_part(name: str, part: Part, rules: Rules) -> Difference:
+def _compare_factors(
+    group: FactorGroup, wanted: Sequence[Array], given: Sequence[Array], rules: Rules
+) -> list[Difference]:
+    """Compare the factors of one factorization, part by part. Raises `CompareError` where these are none."""
+    expected, actual = ([arrays[output] for output in group.outputs] for arrays in (wanted, given))
+    name = group.compare
+    if len(expected) < len(wanted):
+        name = f"outputs {', '.join(map(str, group.outputs))} as {name}"
+    return [_compare_part(name, part, group, rules) for part in parts_of(group.compare, expected, actual)]
+
+
+def _compare_part(name: str, part: Part, group: FactorGroup, rules: Rules) -> Difference:
     """Compare a part of a factorization, such as the matrix that the factors make.
 
     Parts are computed in double precision, so distances in ULPs of their elements mean nothing. Units in the last place
     are those of the part's largest element in the outputs' own dtype, and count as relative error.
     """
-    rule = rules.of(part.dtype, part.output)
+    rule = rules.of(part.dtype, None if part.output is None else group.outputs[part.output])
     if rule.tolerance is not None:
         rule = replace(rule, tolerance=rule.tolerance.with_ulp_as_rtol(float(np.finfo(part.dtype).eps)))
     difference = _compare(part.what, part.expected, part.actual, rule, part.scale)

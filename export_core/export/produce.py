@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import starmap
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ from flatbuffers.builder import BuilderSizeError
 from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
+from export_core.artifact.factored import factored_outputs
 from export_core.export import api
 from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
 from export_core.export.argument_specs import symbolic_arguments
@@ -24,6 +26,7 @@ from export_core.export.arguments import Arguments, as_declared, find_static_arg
 from export_core.export.calls import JittedCall, jitted_call
 from export_core.export.case import Case, check_arguments
 from export_core.export.errors import ExportError
+from export_core.export.factored_results import factored_results
 from export_core.export.jaxprs import describe_jaxpr
 from export_core.export.meshes import abstract_arguments, mesh_of, place_arguments
 from export_core.export.refusals import refusal
@@ -31,7 +34,7 @@ from export_core.export.registrations import registration_files
 from export_core.export.trees import with_plain_trees
 from export_core.export.unused_options import require_use
 from export_core.export.without_outputs import check_without_outputs, outputs_if_any
-from export_core.goldens import Leaf, Manifest, Options, Writer
+from export_core.goldens import Comparison, FactorGroup, Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import to_npz
 from export_core.goldens.manifest import Flattened, InputsRule, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, JAXPR_TEXT, MODULE_TEXT, OUTPUTS, sha256
@@ -122,7 +125,8 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         specs = _specs(case, arguments, passed)
         exported, flattened, data = _export(case, specs, writer)
         require_use(case, arguments, exported)
-        jaxpr = describe_jaxpr(_jaxpr(case, specs))
+        closed_jaxpr = _jaxpr(case, specs)
+        jaxpr = describe_jaxpr(closed_jaxpr)
     artifact = read_bytes(data, name=case.id)
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
     platforms = _platforms(case, writer)
@@ -148,7 +152,12 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
     }
     manifest = _manifest(case, writer, options, artifact, files)
     manifest = structs.replace(
-        manifest, jaxpr=jaxpr.summary, flattened=flattened, inputs_made=made, inputs_rule=rule or ""
+        manifest,
+        jaxpr=jaxpr.summary,
+        factors=_factors(case, closed_jaxpr, artifact),
+        flattened=flattened,
+        inputs_made=made,
+        inputs_rule=rule or "",
     )
     outside = () if rule is not None else ("the first call",)
     return ProducedGolden(case, call, manifest, files, artifact, inputs, outputs, exported, arguments, outside)
@@ -250,6 +259,14 @@ def _manifest(case: Case, writer: Writer, options: Options, artifact: Artifact, 
         custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
         files={name: sha256(content) for name, content in files.items()},
     )
+
+
+def _factors(case: Case, closed_jaxpr: Any, artifact: Artifact) -> tuple[FactorGroup, ...]:
+    """Results that come straight from factorizations, where the artifact's custom calls do not say so themselves."""
+    if case.comparison.compare != Comparison().compare:
+        return ()
+    factored = factored_results(closed_jaxpr)
+    return () if not factored or factored == factored_outputs(artifact) else tuple(starmap(FactorGroup, factored))
 
 
 def _platforms(case: Case, writer: Writer) -> tuple[str, ...]:

@@ -132,6 +132,15 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The tolerance in units in the last place."""
 
 
+class FactorGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Outputs that come straight from one factorization, which is unique only up to signs, phases and order."""
+
+    compare: str
+    """Their comparator, such as `svd`."""
+    outputs: tuple[int, ...]
+    """The numbers of these outputs, in the order in which the comparator takes them."""
+
+
 class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Types as jax prints them, flat and in order, and the trees that hold them."""
 
@@ -258,6 +267,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The jaxpr in figures; null for an adopted artifact."""
     packages: dict[str, str] = {}
     """The version of every package that was installed, where `jaxexport backfill` or `--record-packages` wrote it."""
+    factors: tuple[FactorGroup, ...] = ()
+    """Outputs that come straight from factorizations, where the artifact has no custom calls that say so."""
     flattened: Flattened | None = None
     """The function's own trees; null where the artifact holds them."""
     inputs_made: bool = False

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from export_core.artifact.factored import REQUIRED
 from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.errors import GoldenError
 from export_core.tolerances import FLOATS, problem_of_name, read_amount
@@ -52,6 +53,7 @@ def problems(manifest: Manifest) -> Problems:
     yield from _files(manifest.files)
     yield from _options(manifest)
     yield from _comparison(manifest)
+    yield from _factors(manifest)
     yield from _noise(manifest)
     if manifest.origin:
         yield from _origin(manifest.origin)
@@ -140,6 +142,16 @@ def _comparison(manifest: Manifest) -> Problems:
                 read_amount(amount, whole=field == "ulp")
             except ValueError as error:
                 yield f"comparison.{field}", str(error)
+
+
+def _factors(manifest: Manifest) -> Problems:
+    outputs = [output for group in manifest.factors for output in group.outputs]
+    count = len(manifest.signature.outputs)
+    if len({*outputs}) < len(outputs) or not all(0 <= output < count for output in outputs):
+        yield "factors", f"expected numbers of its {count} outputs, each once, found {outputs}."
+    for group in manifest.factors:
+        if group.compare not in REQUIRED:
+            yield "factors", f"expected a comparator of {', '.join(REQUIRED)}, found {group.compare!r}."
 
 
 def _noise(manifest: Manifest) -> Problems:

@@ -19,6 +19,7 @@ from export_core.comparing.stored_noise import check_noise
 from export_core.goldens import (
     Check,
     Comparison,
+    FactorGroup,
     Golden,
     GoldenError,
     GoldenStore,
@@ -81,6 +82,9 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "a negative ulp": ({"comparison": Comparison(ulp=-1)}, "whole number of 0 or more, found -1"),
     "an unknown comparator": ({"comparison": Comparison("close")}, "expected one of allclose"),
     "code as comparator": ({"comparison": Comparison("os:system('x')")}, "expected module:function"),
+    "factors by no comparator": ({"factors": (FactorGroup("close", (0,)),)}, "factors: expected a comparator of eigh"),
+    "factors that are no outputs": ({"factors": (FactorGroup("eig", (99,)),)}, "factors: expected numbers of its"),
+    "an output that is two factors": ({"factors": (FactorGroup("qr", (0, 0)),)}, "factors: expected numbers of its"),
     "a case above": ({"case": "../up"}, "expected the name of a folder"),
     "a hidden case": ({"case": ".new-x"}, "expected the name of a folder"),
     "a case with ESC": ({"case": "t\x1b[2Jx"}, "expected the name of a folder"),

@@ -66,6 +66,7 @@ def findings(results: Sequence[Result], summary: Summary, folder: Path | None = 
     collected += [_change(change) for change in summary.custom_call_changes]
     collected += _of_the_run(7, "NOT COVERED", [summary.without_cells] if summary.without_cells else [])
     collected += _of_the_run(8, "NOT DECIDED", [f"{few(summary.undecided)}."] if summary.undecided else [])
+    collected += _of_the_run(8, "NO NOISE", [_without_noise(summary.unmeasured)] if summary.unmeasured else [])
     collected += [_accepted(accepted) for accepted in summary.accepted]
     return sorted(collected, key=lambda finding: finding.rank)
 
@@ -240,6 +241,10 @@ def _flaky(results: Sequence[Result]) -> list[Finding]:
         for result in results
     ]
     return [Finding((3, 0), "FLAKY", sentence, (("cells", "\n".join(first_lines(cells))),), tuple(results))]
+
+
+def _without_noise(goldens: Sequence[str]) -> str:
+    return f"{plural(len(goldens), 'golden')} without noise: {few(goldens)}. `jaxexport goldens noise` measures it."
 
 
 def _change(change: JudgedChange) -> Finding:

@@ -266,7 +266,7 @@ def _facts(plan: Plan, policy: Policy, options: RunOptions) -> RunFacts:
         calendar=calendar_facts(plan.calendar, plan.as_of),
         accepted=accepted_in((golden.manifest for golden in plan.goldens), policy),
         undecided=undecided_in(plan.goldens),
-        unmeasured=[golden.id for golden in plan.goldens if lacks_noise(golden)],
+        unmeasured=sorted(golden.id for golden in plan.goldens if lacks_noise(golden)),
         shard=ShardOf(options.shard.index, options.shard.count) if options.shard else None,
         without_cells=plan.without_cells,
     )

@@ -107,6 +107,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--noise",
         choices=("now", "later"),
+        metavar="now|later",
         dest="export_noise",
         default="now",
         help="With --update-goldens: now (the default) measures the noise of each golden that is new or has changed, "

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from benchmarks.line import Line
 
@@ -34,16 +31,6 @@ from pytest_jaxexport.replayer import Replayer
 
 Replayer.noise = lambda replayer, golden: "not measured"
 """
-
-
-class Cost(NamedTuple):
-    """Seconds of a run, and of all its processes together."""
-
-    wall: float
-    processor: float
-
-    def __str__(self) -> str:
-        return f"{self.wall:.1f} s ({self.processor:.1f} s of processor time)"
 
 
 def measure(rounds: int) -> list[Line]:
@@ -67,7 +54,7 @@ def measure(rounds: int) -> list[Line]:
                 )
                 for _ in range(rounds)
             ]
-            with_noise, later, without = map(_median, zip(*sides, strict=True))
+            with_noise, later, without = map(statistics.median, zip(*sides, strict=True))
             budget = DEAR_BUDGET if words in map(words_for, DEAR) else BUDGET
             lines += [
                 _line(f"writing {what} with noise, as a process", with_noise, without, budget),
@@ -95,31 +82,23 @@ def make_project(folder: Path, conftest: str) -> Path:
     return folder
 
 
-def write_goldens(project: Path, *words: str) -> Cost:
-    """The cost of a run that writes the goldens of the selected programs into a new folder of the project."""
+def write_goldens(project: Path, *words: str) -> float:
+    """Seconds of a run that writes the goldens of the selected programs into a new folder of the project."""
     shutil.rmtree(project / "golden", ignore_errors=True)
     # The outcome of an earlier round must not stand for the first replay.
     command = [sys.executable, "-m", "pytest", "--update-goldens", "--no-export-cache", "-q", *words]
-    started, used = time.perf_counter(), _processor_seconds()
+    started = time.perf_counter()
     done = subprocess.run(
         command, cwd=project, env={**os.environ, "JAX_PLATFORMS": "cpu"}, capture_output=True, check=False
     )
-    cost = Cost(time.perf_counter() - started, _processor_seconds() - used)
+    seconds = time.perf_counter() - started
     if done.returncode:
         raise SystemExit(f"{command} failed:\n{done.stdout.decode()}{done.stderr.decode()}")
-    return cost
+    return seconds
 
 
-def _line(what: str, cost: Cost, without: Cost, budget: float) -> Line:
-    ratio = cost.wall / without.wall
-    return Line(what, str(cost), f"{without} without", f"{ratio:.2f} times", f"{budget:g} times", ratio <= budget)
-
-
-def _median(costs: Sequence[Cost]) -> Cost:
-    return Cost(*(statistics.median(side) for side in zip(*costs, strict=True)))
-
-
-def _processor_seconds() -> float:
-    """Those of all child processes that have ended, and of theirs."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+def _line(what: str, seconds: float, without: float, budget: float) -> Line:
+    ratio = seconds / without
+    return Line(
+        what, f"{seconds:.1f} s", f"{without:.1f} s without", f"{ratio:.2f} times", f"{budget:g} times", ratio <= budget
+    )

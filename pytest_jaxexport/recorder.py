@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,6 @@ from export_core.environments.reader_packages import import_problems
 from export_core.errors import ExportCompatError
 from export_core.escaping import shown
 from export_core.export import (
-    LARGE,
     MISMATCH,
     Case,
     ExtraCall,
@@ -39,7 +38,6 @@ from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
 from export_core.judge.budgets import with_budgets
-from export_core.matrix import Verdict
 from export_core.matrix.checks import GoldenOutputs
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.noise_runs import MeasuredNoise, known_noise, lacks_noise, with_noise
@@ -172,8 +170,10 @@ class Recorder:
             if not self._marked.nothing_to_compare:
                 for produced in whole:
                     require_values(produced)
+            whole = [self._with_noise(produced) for produced in whole]
             # All are replayed before one is stored, for the same reason.
-            for produced, crash in [self._tried(produced) for produced in whole]:
+            crashes = [self._first_crash(produced) for produced in whole]
+            for produced, crash in zip(whole, crashes, strict=True):
                 self._write(produced, crash)
         except ExportCompatError as error:
             self._fail(str(error))
@@ -199,36 +199,24 @@ class Recorder:
                 f"exported nor in any golden of this test: {', '.join(sorted(unused))}. Remove them."
             )
 
-    def _tried(self, produced: ProducedGolden) -> tuple[ProducedGolden, str]:
-        """The golden with its noise, and how this release dies when it replays it in a new process; empty if it lives.
+    def _with_noise(self, produced: ProducedGolden) -> ProducedGolden:
+        """The golden with its noise, which is not measured again where the stored golden is the same.
 
-        Noise is not measured again where the stored golden is the same. Fails the test where its numbers prove nothing
-        and it is compared by them, and where the golden cannot be replayed: a reader would be blamed for it.
+        Fails the test where its numbers prove nothing and it is compared by them.
         """
         __tracebackhide__ = True
         if produced.outputs is None:
-            return produced, self._first_crash(produced)
-        produced = replace(
-            produced, manifest=msgspec.structs.replace(produced.manifest, instruction_set=instruction_set())
-        )
-        manifest, replayed = produced.manifest, None
+            return produced
+        manifest = msgspec.structs.replace(produced.manifest, instruction_set=instruction_set())
         with staged_golden(manifest, produced.files) as golden:
-            measured: MeasuredNoise | str | None = known_noise(self._store, manifest)
-            if measured is None:
-                if len(produced.artifact.data) <= LARGE:  # the two compile it at the same time
-                    replayed = self._replayer.begin_replay([self._marked_now(golden)])
-                measured = self._measured(golden)
-            results = replayed.result().results if replayed else None
+            measured = known_noise(self._store, manifest) or self._measured(golden)
             (compared,) = under_policy([golden], self._settings.policy)
-        if isinstance(measured, MeasuredNoise):
-            if measured.proves_nothing and compared.manifest.comparison == Comparison():
-                self._fail(f"{manifest.case}: nothing was stored: {PROVES_NOTHING}")
-            manifest, files = with_noise(manifest, produced.files, measured)
-            produced = replace(produced, manifest=manifest, files=files)
-            # Where numbers differ, those of the noise decide. A call that fails does so with and without.
-            if any(result.max_abs_error or result.verdict is Verdict.NUMERICS for result in results or ()):
-                results = None
-        return produced, self._first_crash(produced, results)
+        if isinstance(measured, str):  # a call that fails shows that in the first replay
+            return replace(produced, manifest=manifest)
+        if measured.proves_nothing and compared.manifest.comparison == Comparison():
+            self._fail(f"{manifest.case}: nothing was stored: {PROVES_NOTHING}")
+        manifest, files = with_noise(manifest, produced.files, measured)
+        return replace(produced, manifest=manifest, files=files)
 
     def _measured(self, golden: Golden) -> MeasuredNoise | str:
         if self._settings.noise_later:
@@ -237,16 +225,14 @@ class Recorder:
         with progress(self._item.config, f"measuring the noise of {shown(golden.id)}"):
             return self._replayer.noise(golden)
 
-    def _first_crash(self, produced: ProducedGolden, results: Sequence[Result] | None = None) -> str:
+    def _first_crash(self, produced: ProducedGolden) -> str:
         """How this release dies when it replays its own golden in a new process; empty where it replays it.
 
-        `results` are those of a replay that has ended. Fails the test where the golden cannot be replayed for another
-        reason.
+        Fails the test where the golden cannot be replayed for another reason: a reader would be blamed for it.
         """
         __tracebackhide__ = True
-        if results is None:
-            with staged_golden(produced.manifest, produced.files) as golden:
-                results = self._replayer.replay([self._marked_now(golden)]).results
+        with staged_golden(produced.manifest, produced.files) as golden:
+            results = self._replayer.replay([self._marked_now(golden)]).results
         # None: its artifact is for other platforms, which only their readers can try.
         replays = [first_replay(result) for result in results]
         for replay in replays:

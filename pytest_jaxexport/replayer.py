@@ -141,11 +141,7 @@ class Replayer:
 
     def replay(self, goldens: Sequence[Golden]) -> Replayed:
         """Judge every golden that was exported for cpu, each in a cold process, or by the outcome of an earlier run."""
-        return self.begin_replay(goldens).result()
-
-    def begin_replay(self, goldens: Sequence[Golden]) -> Future[Replayed]:
-        """Begin what `replay` does, which ends while something else is done."""
-        return self._thread.submit(self._replay, goldens)
+        return self._thread.submit(self._replay, goldens).result()
 
     def close(self) -> None:
         """End the worker, and what still runs in it."""

@@ -74,8 +74,20 @@ Replayer.noise = noise
 """
 
 
-def started(project: Project, *words: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "pytest", "--update-goldens", *words]
+BACKFILL = """
+import sys
+from export_core.backfill import _run_to_its_end
+from export_core.cli.signals import interruptible
+
+with interruptible():
+    _run_to_its_end([sys.executable, "-m", "pytest", *sys.argv[1:]])
+"""
+
+
+def started(
+    project: Project, *words: str, stdout: int = subprocess.PIPE, run: tuple[str, ...] = ("-m", "pytest")
+) -> subprocess.Popen[str]:
+    command = [sys.executable, *run, "--update-goldens", *words]
     variables = {**own_variables(), "JAXEXPORT_CACHE": str(project.cache), "COLUMNS": "80", "TERM": "xterm"}
     return subprocess.Popen(
         command, cwd=project.folder, env=variables, stdout=stdout, stderr=subprocess.STDOUT, text=True
@@ -91,20 +103,33 @@ def whole_goldens(project: Project) -> list[str]:
     return [golden.manifest.case for golden in goldens]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 2)])
-def test_an_interrupted_run_says_what_it_has_written(projects: Projects, number: signal.Signals, code: int) -> None:
-    project = projects(conftest=NO_NOISE, test_a=TESTS)
-    process = started(project)
+def sent(project: Project, process: subprocess.Popen[str], number: signal.Signals) -> str:
+    """What a run prints that gets a signal in its second test."""
     until = time.monotonic() + 60
     while not (project.folder / "waiting").exists() and process.poll() is None:
         assert time.monotonic() < until
         time.sleep(0.05)
     process.send_signal(number)
-    text, _ = process.communicate(timeout=60)
+    return process.communicate(timeout=60)[0]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 2)])
+def test_an_interrupted_run_says_what_it_has_written(projects: Projects, number: signal.Signals, code: int) -> None:
+    project = projects(conftest=NO_NOISE, test_a=TESTS)
+    process = started(project)
+    text = sent(project, process, number)
     assert process.returncode == code, text
     assert "1 golden new: test_a.test_first/" in text
     assert "interrupted: pytest --update-goldens=missing writes what is missing" in text
     assert whole_goldens(project) == ["test_a.test_first"]
+
+
+def test_a_backfill_hands_its_sigterm_to_pytest(projects: Projects) -> None:
+    project = projects(conftest=NO_NOISE, test_a=TESTS)
+    process = started(project, run=("-c", BACKFILL))
+    text = sent(project, process, signal.SIGTERM)
+    assert process.returncode != 0
+    assert "1 golden new: test_a.test_first/" in text
 
 
 def test_what_the_interrupted_test_has_written_is_in_the_summary(projects: Projects) -> None:

@@ -113,6 +113,8 @@ class Summary(msgspec.Struct, frozen=True):
     """What the goldens were accepted with: allowed calls, quirks, comparison rules, each with its reason."""
     undecided: list[str] = []
     """Outputs with elements whose noise is so large that they cannot tell right from wrong."""
+    unmeasured: list[str] = []
+    """The goldens without noise, which `jaxexport goldens noise` can measure."""
     uncovered: list[str] = []
     """What is missing beside the cells that were not run: what the policy requires and no cell covers."""
     plan: str = ""
@@ -159,6 +161,7 @@ class RunFacts:
     seconds: float = 0.0
     accepted: Sequence[Accepted] = ()
     undecided: Sequence[str] = ()
+    unmeasured: Sequence[str] = ()
     plan: str = ""
     shard: ShardOf | None = None
     without_cells: str = ""
@@ -228,6 +231,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         custom_call_changes=changes,
         accepted=list(facts.accepted),
         undecided=list(facts.undecided),
+        unmeasured=list(facts.unmeasured),
         uncovered=[*_miscounted(facts.planned, len(results), different), *missing],
         plan=facts.plan,
         shard=facts.shard,

@@ -106,6 +106,11 @@ def not_measured(golden: Golden) -> str:
     return "" if runs else "it was exported for other platforms than cpu"
 
 
+def lacks_noise(golden: Golden) -> bool:
+    """Whether a golden has no noise, and `jaxexport goldens noise` could measure it."""
+    return golden.manifest.noise is None and not not_measured(golden)
+
+
 def measure_noise(golden: Golden, environment: Environment, worker: Worker, limits: Limits) -> MeasuredNoise | str:
     """Run the calls of a golden in each variant, in cold processes of a worker in this environment.
 

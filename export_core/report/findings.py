@@ -68,6 +68,7 @@ def findings(results: Sequence[Result], summary: Summary, folder: Path | None = 
     collected += [_change(change) for change in summary.custom_call_changes]
     collected += _of_the_run(7, "NOT COVERED", [summary.without_cells] if summary.without_cells else [])
     collected += _undecided(summary.undecided)
+    collected += _of_the_run(8, "NO NOISE", [_without_noise(summary.unmeasured)] if summary.unmeasured else [])
     collected += [_accepted(accepted) for accepted in summary.accepted]
     return sorted(collected, key=lambda finding: finding.rank)
 
@@ -260,6 +261,10 @@ def _undecided(outputs: Sequence[str]) -> list[Finding]:
         return []
     details = (("outputs", "\n".join(first_lines(outputs, "summary.json"))), ("to do", WHAT_TO_DO))
     return [Finding((8, 0), "NOT DECIDED", "Some stored numbers would not show an error.", details)]
+
+
+def _without_noise(goldens: Sequence[str]) -> str:
+    return f"{plural(len(goldens), 'golden')} without noise: {few(goldens)}. `jaxexport goldens noise` measures it."
 
 
 def _change(change: JudgedChange) -> Finding:

@@ -346,6 +346,15 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
     assert summary(many).flaky == 25
 
 
+def test_goldens_without_noise_are_counted():
+    made = msgspec.structs.replace(summary([]), unmeasured=["t.a/0.9.2-cpu", "t.b/0.9.2-cpu"])
+    (found,) = [finding for finding in findings([], made) if finding.title == "NO NOISE"]
+    assert found.text == (
+        "2 goldens without noise: t.a/0.9.2-cpu, t.b/0.9.2-cpu. `jaxexport goldens noise` measures it."
+    )
+    assert not [finding for finding in findings([], summary([])) if finding.title == "NO NOISE"]
+
+
 def test_outputs_that_cannot_tell_right_from_wrong_are_counted():
     output = UndecidedOutput(37, 256, noise=0.25, largest=0.975, leaf="result['x']")
     record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), unstable={"1": 3}, undecided_outputs={"0": output})

@@ -127,6 +127,7 @@ SUMMARY = summarize(
     accepted=[Accepted("what", "reason", ("case",))],
     without_cells="w",
     undecided=["u"],
+    unmeasured=["u"],
 )
 SUMMARY = msgspec.structs.replace(
     SUMMARY,
@@ -313,6 +314,8 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
                     "corrected": {"compare": one.message},
                     "named": [one.message],
                     "to_do": one.message,
+                    "unmeasured": 1,
+                    "measure": one.message,
                 }
                 | {"judgements": {one.judgement: 1}, "shown": [(one.golden, one.message)]}
                 for one in results

@@ -10,7 +10,7 @@ from export_core.environments.placement import Placement
 from export_core.errors import InfrastructureFault
 from export_core.goldens import Golden
 from export_core.matrix.limits import Limits
-from export_core.matrix.noise_runs import MeasuredNoise, measure_noise, not_measured
+from export_core.matrix.noise_runs import MeasuredNoise, OtherKernel, measure_noise, not_measured
 from export_core.policy import Policy
 from export_core.releases import Calendar, Release, ReleaseError
 from export_core.worker.client import start_worker
@@ -71,17 +71,18 @@ def _in_release(
     goldens: Sequence[Golden], environment: Environment, limits: Limits, notify: Callable[[str], None]
 ) -> list[Measured]:
     """Each of these goldens with its noise in an environment. Raises `WorkerDied` when its worker does not start."""
-    worker = start_worker(environment, limits.jobs, fork=limits.fork)
+    worker, other = start_worker(environment, limits.jobs, fork=limits.fork), OtherKernel(environment, limits)
     try:
         with ThreadPoolExecutor(limits.jobs, thread_name_prefix="noise") as pool:
 
             def measure(numbered: tuple[int, Golden]) -> MeasuredNoise | str:
                 number, golden = numbered
                 notify(f"measuring the noise of {golden.id} ({number} of {len(goldens)} by this writer)")
-                return measure_noise(golden, environment, worker, limits)
+                return measure_noise(golden, environment, worker, limits, other)
 
             return list(zip(goldens, pool.map(measure, enumerate(goldens, 1)), strict=True))
     finally:
+        other.close()
         worker.close()
 
 

@@ -21,7 +21,7 @@ from export_core.export import LARGE, case_id, installed_writer
 from export_core.goldens import Golden, GoldenStore, Writer
 from export_core.judge import Result
 from export_core.matrix import Limits, Selection
-from export_core.matrix.noise_runs import MeasuredNoise, measure_noise
+from export_core.matrix.noise_runs import MeasuredNoise, OtherKernel, measure_noise
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.policy import policy_file
 from export_core.releases import Release
@@ -111,7 +111,11 @@ class Replayer:
 
     def noise(self, golden: Golden) -> MeasuredNoise | str:
         """The noise of a golden that this interpreter has just made, or why there is none."""
-        return measure_noise(golden, self._environment, self._start_worker(), Limits())
+        return measure_noise(golden, self._environment, self._start_worker(), Limits(), self._other_kernel)
+
+    @functools.cached_property
+    def _other_kernel(self) -> OtherKernel:
+        return OtherKernel(self._environment, Limits())
 
     def begin(self, item: pytest.Item, marked: MarkerOptions) -> None:
         """Begin to replay the goldens of a test that runs soon, unless all goldens are written.
@@ -154,6 +158,8 @@ class Replayer:
             self._thread.submit(self._cache.close)
         self._thread.shutdown()
         self._workers.close()
+        if "_other_kernel" in self.__dict__:
+            self._other_kernel.close()
 
     def _start_worker(self) -> Worker:
         limits = Limits()

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from export_core.artifact.artifact import Artifact
     from export_core.artifact.bytecode.flow import Body, Operation
 
+LAPACK = ("lapack_", "blas_")
+"""How the targets of calls of LAPACK on a CPU begin."""
+
 TARGET = re.compile(r"(?:lapack_(?P<letter>[sdcz])|cusolver_|hipsolver_)(?P<routine>[a-z0-9]+?)(?P<ffi>_ffi)?")
 
 REQUIRED = {"eigh": 2, "svd": 3, "qr": 2, "lu": 2, "schur": 2, "eig": 1}

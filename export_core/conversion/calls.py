@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from export_core.artifact.audit import judge_calls, unread_findings
+from export_core.artifact.factored import LAPACK
 from export_core.artifact.foreseen import belongs
 from export_core.artifact.version_numbers import version_numbers
 from export_core.releases.stable_targets import stable_targets
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from export_core.artifact import Artifact, CustomCall
     from export_core.artifact.readers import Reader
 
-LAPACK = ("lapack_", "blas_")
 INITIALIZED_SINCE = (0, 10, 0)
 """The first jaxlib that initializes LAPACK for an artifact: https://github.com/jax-ml/jax/issues/29610."""
 

@@ -38,6 +38,9 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     where `failed` says why it could not be: then the noise knows inputs and compilations only."""
     amplified: int = 0
     """The number of such runs with moves of up to 64 units, by which elements that jump are found."""
+    kernel: str = ""
+    """The kernel of OpenBLAS (`OPENBLAS_CORETYPE`) of one more run, in a process of its own; empty where none was made:
+    nothing calls LAPACK, or the processor can run no other kernel."""
     narrowest_float: str = ""
     """The float type of the fewest significant bits in the module."""
     undecided: dict[str, tuple[int, int]] = {}

@@ -12,12 +12,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from export_core.artifact.factored import LAPACK
 from export_core.artifact.float_types import narrowest_float
 from export_core.comparing.jumps import ULPS, with_jumps
 from export_core.comparing.noise import count_changed, moved_by, spread, stray
 from export_core.comparing.stored_noise import proves_nothing, undecided_outputs
-from export_core.environments.environment import Environment
-from export_core.environments.hardware import instruction_set
+from export_core.environments.environment import Environment, with_variables
+from export_core.environments.hardware import instruction_set, other_openblas_core
 from export_core.goldens import Golden, GoldenError, GoldenStore, Leaf, Manifest
 from export_core.goldens.arrays import from_npz, to_npz
 from export_core.goldens.manifest import as_stored
@@ -32,6 +33,7 @@ from export_core.scratch import scratch_folder
 from export_core.tolerances import FLOATS
 from export_core.worker.moved_inside import moves
 from export_core.worker.protocol import CheckRequest, Reply, Request, VariantRequest, Worker
+from export_core.worker.warm_workers import WarmWorkers
 
 MOVED = 6
 """Runs with inputs moved by up to one unit in the last place."""
@@ -111,10 +113,42 @@ def lacks_noise(golden: Golden) -> bool:
     return golden.manifest.noise is None and not not_measured(golden)
 
 
-def measure_noise(golden: Golden, environment: Environment, worker: Worker, limits: Limits) -> MeasuredNoise | str:
+class OtherKernel:
+    """A process whose LAPACK computes with another kernel of OpenBLAS, as another processor has it.
+
+    It is started for the first golden that calls LAPACK. Where this processor can run no other kernel, there is none.
+    """
+
+    def __init__(self, environment: Environment, limits: Limits) -> None:
+        self.core = other_openblas_core(environment.variables) or ""
+        self._environment = with_variables(environment, OPENBLAS_CORETYPE=self.core)
+        self._limits = limits
+        self._workers = WarmWorkers()
+
+    def submit(self, golden: Golden, request: Request, scratch: Path) -> dict[str, Path]:
+        """Run the calls of a golden, if it calls LAPACK. The outputs by call; none where a run fails."""
+        if not self.core or not any(call.startswith(LAPACK) for call in golden.manifest.custom_calls):
+            return {}
+        outputs = {check.name: scratch / f"kernel {n}.npz" for n, check in enumerate(request.checks) if check.outputs}
+        checks = tuple(
+            msgspec.structs.replace(check, outputs=check.outputs and str(outputs[check.name]), variants=())
+            for check in request.checks
+        )
+        worker = self._workers.start(self._environment, 1, fork=self._limits.fork)
+        return outputs if worker.submit(msgspec.structs.replace(request, checks=checks)).result().end == "ok" else {}
+
+    def close(self) -> None:
+        """End the process."""
+        self._workers.close()
+
+
+def measure_noise(
+    golden: Golden, environment: Environment, worker: Worker, limits: Limits, other: OtherKernel | None = None
+) -> MeasuredNoise | str:
     """Run the calls of a golden in each variant, in cold processes of a worker in this environment.
 
-    A variant that raises or ends its process is left out, and recorded with what it said.
+    A variant that raises or ends its process is left out, and recorded with what it said. With `other`, what calls
+    LAPACK also runs on another kernel.
 
     Returns:
         The noise, or why there is none: the call itself fails, or does not run on cpu.
@@ -143,7 +177,8 @@ def measure_noise(golden: Golden, environment: Environment, worker: Worker, limi
             lost = names[place:] if reply.end == "timeout" else _of_one_program(variants[place:])
             failed |= {**reply.failed, **dict.fromkeys(lost, _ending(reply))}
         failed = {name: text for name, text in {**failed, **reply.failed}.items() if name in names}
-        return _measured(golden, environment.release.jaxlib, calls, failed)
+        kernel = other.submit(golden, request, scratch) if other else {}
+        return _measured(golden, environment.release.jaxlib, calls, failed, kernel, other.core if other else "")
 
 
 def _with_variants(request: Request, scratch: Path) -> Request:
@@ -228,9 +263,14 @@ def _line(text: str) -> str:
 
 
 def _measured(
-    golden: Golden, jaxlib: str, calls: Mapping[str, Sequence[CheckRequest]], failed: dict[str, str]
+    golden: Golden,
+    jaxlib: str,
+    calls: Mapping[str, Sequence[CheckRequest]],
+    failed: dict[str, str],
+    kernel: Mapping[str, Path],
+    core: str,
 ) -> MeasuredNoise:
-    """The noise of each file of outputs, from what its calls and their variants wrote."""
+    """The noise of each file of outputs, from what its calls, their variants and another `kernel` wrote."""
     narrowest = narrowest_float(golden.read_artifact())
     noises: list[tuple[Sequence[Leaf], Noise]] = []
     unstable: dict[str, int] = {}
@@ -242,6 +282,7 @@ def _measured(
         run |= {_variant(name) for name, _ in runs}
         plain = from_npz(Path(checks[0].outputs or ""))
         near = [outputs for name, outputs in runs if not _is_amplified(name)]
+        near += [from_npz(kernel[check.name]) for check in checks if check.name in kernel]
         far = [outputs for name, outputs in runs if _is_amplified(name)]
         measured = with_jumps(plain, spread(plain, near), spread(plain, far), narrowest)
         noises.append((plain, tuple(None if one is None else one.noise for one in measured)))
@@ -261,6 +302,7 @@ def _measured(
         inside=sum(name.startswith("inside ") for name in run),
         amplified=sum(map(_is_amplified, run)),
         compiled=(UNOPTIMIZED,) if UNOPTIMIZED in run else (),
+        kernel=core if kernel else "",
         failed=_summarized(failed),
         narrowest_float=narrowest,
         unstable=unstable,

@@ -33,7 +33,7 @@ def measured_in(tmp_path, monkeypatch):
                 raise EnvironmentFailed(f"no {tried[-1]}")
             return this_interpreter(placement.reader)
 
-        def noise(golden, environment, worker, limits):
+        def noise(golden, environment, worker, limits, other):
             jaxlib = environment.release.jaxlib
             return (
                 f"fails in {jaxlib}" if jaxlib in not_run else MeasuredNoise(NoiseRecord(jaxlib, "", 6, ()), b"", False)

@@ -19,7 +19,7 @@ from export_core.goldens import Check, Comparison, Golden, GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
 from export_core.goldens.noise_record import UndecidedOutput
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
-from export_core.matrix import Limits
+from export_core.matrix import Limits, noise_runs
 from export_core.matrix.noise_runs import (
     MOVED,
     NOT_ROUNDED,
@@ -297,3 +297,26 @@ def test_damaged_noise_is_not_known(written, tmp_path):
     (stored.folder / NOISE).write_bytes(b"damaged")
     assert known_noise(store, written.manifest) is None
     assert known_noise(GoldenStore(tmp_path / "empty"), written.manifest) is None
+
+
+@pytest.mark.parametrize(("call", "kernel"), [("lapack_spotrf_ffi", "Haswell"), ("tpu_custom_call", "")])
+def test_what_calls_lapack_also_runs_on_another_kernel(tmp_path, monkeypatch, call, kernel):
+    monkeypatch.setattr(noise_runs, "other_openblas_core", lambda variables: "Haswell")
+    started: list[str] = []
+
+    class Kernels:
+        def start(self, environment, slots, *, fork):
+            started.append(environment.variables["OPENBLAS_CORETYPE"])
+            return FakeWorker(lambda name: PLAIN + np.float32([0.0, 0.5]))
+
+        def close(self):
+            """Nothing to close."""
+
+    monkeypatch.setattr(noise_runs, "WarmWorkers", Kernels)
+    golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(custom_calls=(call,)))
+    environment = this_interpreter(release("0.12.0.1"))
+    other = noise_runs.OtherKernel(environment, Limits())
+    found = measure_noise(golden, environment, FakeWorker(), Limits(), other)
+    assert isinstance(found, MeasuredNoise), found
+    assert (found.record.kernel, started) == (kernel, [kernel] if kernel else [])
+    assert noise_in(golden, found, tmp_path)[1] == (0.5 if kernel else 0)

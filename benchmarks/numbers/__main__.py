@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.numbers import collect, tables
-from benchmarks.numbers.findings import find
+from benchmarks.numbers.findings import Findings, find
 from benchmarks.numbers.sets import PROCESSORS, SETS, USUAL, groups_of
 from export_core.atomic import write_whole
 
@@ -60,7 +60,7 @@ def measure(
     writers: Sequence[str],
     readers: str,
     again: bool,
-) -> Any:
+) -> Findings:
     """All steps, and what they show."""
     groups = groups_of(sets, programs)
     collect.write(folders, groups, writers)
@@ -71,7 +71,9 @@ def measure(
         collect.measure_again(folders)
     replays = collect.replays(groups, writers, readers, across=across)
     collect.read(folders, replays)
-    return find(folders, replays)
+    findings = find(folders, replays)
+    findings.not_written.extend(collect.missing(folders, groups, writers))
+    return findings
 
 
 def write_page(page: Path, text: str) -> None:

@@ -5,6 +5,7 @@ Each step leaves a mark in the folder with what decided it, and is not done agai
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -16,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.numbers.sets import ACROSS, LIBRARIES, NATIVE, OTHERS, ROOT, Group, Processor, program_in, set_of
+from benchmarks.numbers.sets import ACROSS, NATIVE, OTHERS, ROOT, Group, Processor, program_in, set_of
 from export_core.environments.environment import ReaderEnvironments
 from export_core.environments.placement import Placement
 from export_core.goldens import Golden, GoldenStore
@@ -102,15 +103,26 @@ def may_differ(golden: Golden, *, lapack: bool) -> bool:
 
 def write(folders: Folders, groups: Sequence[Group], writers: Sequence[str]) -> None:
     """Goldens and wrong outputs by every writer, as many writers at once as there are cores."""
+    _at_once([functools.partial(_write, folders, *step) for step in _steps(groups, writers)])
+
+
+def _steps(groups: Sequence[Group], writers: Sequence[str]) -> list[tuple[Group, str]]:
     built = load_policy(POLICY).calendar().built
-    steps = [
+    return [
         (group, writer)
         for writer in dict.fromkeys([*writers, *(writer for group in groups for writer in group.writers)])
         for group in groups
         if (writer in group.writers if group.writers else writer in writers)
         and (not group.since or built(writer) >= built(group.since))
     ]
-    _at_once([lambda step=step: _write(folders, *step) for step in steps])
+
+
+def missing(folders: Folders, groups: Sequence[Group], writers: Sequence[str]) -> list[str]:
+    """The programs of which a writer has no golden, although it was asked for one."""
+    goldens = GoldenStore(folders.goldens()).goldens()
+    written = {(program_in(golden.manifest.case), golden.manifest.writer.jaxlib) for golden in goldens}
+    asked = [(program_in(test), writer) for group, writer in _steps(groups, writers) for test in group.tests]
+    return [f"{program} by {writer}" for program, writer in asked if (program, writer) not in written]
 
 
 def write_elsewhere(folders: Folders, writers: Sequence[str]) -> None:
@@ -119,9 +131,9 @@ def write_elsewhere(folders: Folders, writers: Sequence[str]) -> None:
     for processor in OTHERS:
         for writer in set(processor.written_by) & set(writers):
             here = Replay(NATIVE, processor, writer, ()).goldens(folders)
-            tests = tuple(golden.manifest.test for golden in here if set_of(golden.manifest.case) != LIBRARIES)
+            tests = tuple(golden.manifest.test for golden in here if set_of(golden.manifest.case) in processor.sets)
             steps.append((Group(processor.name, tests), writer, processor))
-    _at_once([lambda step=step: _write(folders, *step) for step in steps if step[0].tests])
+    _at_once([functools.partial(_write, folders, *step) for step in steps if step[0].tests])
 
 
 def _write(folders: Folders, group: Group, writer: str, processor: Processor = NATIVE) -> None:

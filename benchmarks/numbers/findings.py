@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.numbers.changes import Change, change_of
 from benchmarks.numbers.collect import Folders, Replay
-from benchmarks.numbers.double import Farther, References
+from benchmarks.numbers.double import Call, Farther, References
 from benchmarks.numbers.planted import FROM_OUTPUTS
 from benchmarks.numbers.rules import Judge, Judged, worst
 from benchmarks.numbers.sets import program_in, set_of
@@ -63,8 +63,8 @@ class Planted:
 class Findings:
     """All cells and all planted errors.
 
-    `not_compared` counts the verdicts of cells that did not run, `not_written` has the programs of which a writer has
-    no golden.
+    `not_compared` counts the verdicts of cells that did not run, `not_written` says which program a writer has no
+    golden of.
     """
 
     cells: list[Cell] = field(default_factory=list)
@@ -92,27 +92,23 @@ def find(folders: Folders, replays: Sequence[Replay]) -> Findings:
                     findings.cells.append(_judged(replay, golden, reader, verdict, calls, judge, references))
                 if replay.written is replay.read:
                     findings.planted.extend(_planted(folders, golden, judge))
-    written = {(cell.program, cell.writer) for cell in findings.cells}
-    everyone = Counter(program for program, _ in written)
-    most = max(everyone.values(), default=0)
-    findings.not_written.extend(sorted(name for name, count in everyone.items() if count < most))
     return findings
 
 
 Calls = list[tuple[int, Check, tuple[Leaf, ...]]]
 
 
-def _read(folders: Folders, replay: Replay) -> Iterator[tuple[Golden, list[tuple[str, str, Calls]]]]:
+def _read(folders: Folders, replay: Replay) -> Iterator[tuple[Golden, list[tuple[Release, str, Calls]]]]:
     """Each golden of a replay with, for each of its readers, the verdict of the matrix and what it answered."""
     goldens = {golden.id: golden for golden in GoldenStore(folders.goldens(replay.written)).goldens()}
-    found: dict[str, list[tuple[str, str, Calls]]] = {}
+    found: dict[str, list[tuple[Release, str, Calls]]] = {}
     if not replay.results(folders).exists():  # it had nothing to replay
         return
     for result in read_results(replay.results(folders)):
-        golden, reader = goldens[result.golden], result.reader.jaxlib
-        place = replay.outputs(folders) / reader / golden.folder.parent.name / golden.folder.name
-        writer = golden.manifest.writer
-        checks = checks_of(MatrixCell(golden, Release(writer.jaxlib, writer.jax, writer.built), "cpu"))
+        golden, jaxlib = goldens[result.golden], result.reader.jaxlib
+        reader = Release(jaxlib, result.reader.jax, result.reader.built)
+        place = replay.outputs(folders) / jaxlib / golden.folder.parent.name / golden.folder.name
+        checks = checks_of(MatrixCell(golden, reader, "cpu"))
         calls = [
             (number, check, from_npz(file))
             for number, check in enumerate(checks)
@@ -125,7 +121,7 @@ def _read(folders: Folders, replay: Replay) -> Iterator[tuple[Golden, list[tuple
 def _judged(
     replay: Replay,
     golden: Golden,
-    reader: str,
+    reader: Release,
     verdict: str,
     calls: Calls,
     judge: Judge,
@@ -134,12 +130,12 @@ def _judged(
     expected = {number: from_npz(golden.folder / (check.outputs or "")) for number, check, _ in calls}
     by_call = [judge.judge(check, expected[number], given) for number, check, given in calls]
     judged = worst(by_call)
-    wrong = [call for call, one in zip(calls, by_call, strict=True) if one.fails]
+    wrong = [Call(*call, one.wrong) for call, one in zip(calls, by_call, strict=True) if one.fails]
     case, writer = golden.manifest.case, golden.manifest.writer.jaxlib
     return Cell(
-        replay, program_in(case), set_of(case), writer, reader, verdict, judged,
+        replay, program_in(case), set_of(case), writer, reader.jaxlib, verdict, judged,
         other_bits=any(_differ(expected[number], given) for number, _, given in calls),
-        farther=tuple(references.farther(golden, wrong)),
+        farther=tuple(references.farther(golden, reader, wrong)),
     )  # fmt: skip
 
 

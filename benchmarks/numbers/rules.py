@@ -24,12 +24,16 @@ CPU = ("cpu", "cpu")
 
 @dataclass(frozen=True)
 class Judged:
-    """Whether outputs fail by each rule. `largest` is the largest error in units of the noise, infinite for others."""
+    """Whether outputs fail by each rule.
+
+    `largest` is the largest error in units of the noise, infinite for what has none. `wrong` are the outputs that fail.
+    """
 
     fails: bool
     largest: float
     fails_tolerance: bool
     fails_numpy: bool
+    wrong: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,17 @@ class Judge:
             largest=math.inf if not difference.ok and noise <= FACTOR else noise,
             fails_tolerance=not fixed.ok,
             fails_numpy=fails_numpy(expected, given),
+            wrong=() if difference.ok else self._wrong(check, expected, given),
         )
+
+    def _wrong(self, check: Check, expected: Sequence[Leaf], given: Sequence[Leaf]) -> tuple[int, ...]:
+        """Which outputs fail: those that do where all others are as they were written. Of factors, all."""
+        wrong = []
+        for number, leaf in enumerate(given):
+            alone = [*expected[:number], leaf, *expected[number + 1 :]]
+            if not self.outputs.compare(check, expected, alone).ok:
+                wrong.append(number)
+        return tuple(wrong or range(len(expected)))
 
 
 def worst(judged: Sequence[Judged]) -> Judged:

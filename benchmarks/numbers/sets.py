@@ -54,8 +54,8 @@ _ALARMS = Group(
 class Processor:
     """A processor, as what XLA and OpenBLAS take this one for where a process has these variables.
 
-    `lapack`: only artifacts that call LAPACK can show a difference. `written_by` are the releases that write there
-    what others read on this processor.
+    `lapack`: only artifacts that call LAPACK can show a difference. `written_by` are the releases that write these
+    `sets` there, which others read on this processor.
     """
 
     name: str
@@ -63,20 +63,25 @@ class Processor:
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     lapack: bool = False
     written_by: tuple[str, ...] = ()
+    sets: tuple[str, ...] = (CORPUS, HELD, REALS)
 
 
 NATIVE = Processor("native", "this processor")
 OTHERS = (
     # Up to AVX2 XLA compiles the same code as with AVX-512, since it prefers vectors of 256 bits. SSE4.2 has no FMA.
     Processor(
-        "sse4_2", "XLA for SSE4.2", MappingProxyType({"XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"}), False, ("0.9.2",)
+        "sse4_2",
+        "XLA for SSE4.2",
+        MappingProxyType({"XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"}),
+        written_by=("0.9.2",),
+        sets=(HELD,),
     ),
     Processor(
         "haswell",
         "OpenBLAS for Haswell",
         MappingProxyType({"OPENBLAS_CORETYPE": "Haswell"}),
-        True,
-        ("0.9.2", "0.12.0.1"),
+        lapack=True,
+        written_by=("0.9.2", "0.12.0.1"),
     ),
 )
 ACROSS = ("0.9.2", "0.12.0.1")

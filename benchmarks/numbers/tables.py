@@ -140,7 +140,7 @@ def markdown(found: Data) -> str:
 
 def _what_ran(found: Data) -> str:
     rest = ", ".join(f"{count} {verdict}" for verdict, count in found["not_compared"].items())
-    missing = f" Without a golden by each writer: {', '.join(found['not_written'])}." if found["not_written"] else ""
+    missing = f" Without a golden: {', '.join(found['not_written'])}." if found["not_written"] else ""
     cells = sum(row["cells"] for row in (*found["sets"], *found["processors"]))
     programs = sum(row["programs"] for row in found["sets"])
     return _paragraph(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,7 +94,16 @@ def _run_to_its_end(command: Sequence[str]) -> int:
         ended = folder / "ended"
         # The same variables as a cold cell: no setting of the caller's jax decides what a golden contains.
         variables = {**writer_variables(), SESSION_ENDED: str(ended)}
-        if subprocess.run(command, env=variables, check=False).returncode:
+        with subprocess.Popen(command, env=variables) as process:
+            try:
+                code = process.wait()
+            except KeyboardInterrupt as error:
+                # Ctrl-C reaches pytest too, a SIGTERM does not. Either way, it says what it has written.
+                if signal.SIGTERM in error.args:
+                    process.terminate()
+                process.wait()
+                raise
+        if code:
             return 1
         if ended.exists():
             return 0

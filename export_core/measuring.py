@@ -37,18 +37,23 @@ def measure_goldens(
         calendar, packages=policy.reader_packages, variables=policy.environment, notify=notify
     ) as environments:
         for writer_release, group in by_writer.items():
-            yield from _of_writer(group, [writer_release, *_later(writer_release, calendar)], environments, limits)
+            releases = [writer_release, *_later(writer_release, calendar)]
+            yield from _of_writer(group, releases, environments, limits, notify)
 
 
 def _of_writer(
-    goldens: Sequence[Golden], releases: Sequence[Release], environments: ReaderEnvironments, limits: Limits
+    goldens: Sequence[Golden],
+    releases: Sequence[Release],
+    environments: ReaderEnvironments,
+    limits: Limits,
+    notify: Callable[[str], None],
 ) -> Iterator[Measured]:
     """The noise of one writer's goldens: in the first of these releases, or in the first later one that runs them."""
     left = list(goldens)
     reasons: dict[str, str] = {}
     for release in releases:
         try:
-            measured = _in_release(left, environments.build(Placement(release)), limits)
+            measured = _in_release(left, environments.build(Placement(release)), limits, notify)
         except (InfrastructureFault, ReleaseError) as error:
             reasons = reasons or {golden.id: str(error) for golden in left}
             continue
@@ -62,13 +67,20 @@ def _of_writer(
     yield from ((golden, reasons[golden.id]) for golden in left)
 
 
-def _in_release(goldens: Sequence[Golden], environment: Environment, limits: Limits) -> list[Measured]:
+def _in_release(
+    goldens: Sequence[Golden], environment: Environment, limits: Limits, notify: Callable[[str], None]
+) -> list[Measured]:
     """Each of these goldens with its noise in an environment. Raises `WorkerDied` when its worker does not start."""
     worker = start_worker(environment, limits.jobs, fork=limits.fork)
     try:
         with ThreadPoolExecutor(limits.jobs, thread_name_prefix="noise") as pool:
-            measured = pool.map(lambda golden: measure_noise(golden, environment, worker, limits), goldens)
-            return list(zip(goldens, measured, strict=True))
+
+            def measure(numbered: tuple[int, Golden]) -> MeasuredNoise | str:
+                number, golden = numbered
+                notify(f"measuring the noise of {golden.id} ({number} of {len(goldens)} by this writer)")
+                return measure_noise(golden, environment, worker, limits)
+
+            return list(zip(goldens, pool.map(measure, enumerate(goldens, 1)), strict=True))
     finally:
         worker.close()
 

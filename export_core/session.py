@@ -37,6 +37,7 @@ from export_core.matrix.cached_replay import replay_unknown
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.limits import ReplayOptions
 from export_core.matrix.local_replay import replay_here
+from export_core.matrix.noise_runs import lacks_noise
 from export_core.matrix.outcome_cache import OutcomeCache
 from export_core.matrix.plan import is_promised, places_of
 from export_core.matrix.replay import replay
@@ -265,6 +266,7 @@ def _facts(plan: Plan, policy: Policy, options: RunOptions) -> RunFacts:
         calendar=calendar_facts(plan.calendar, plan.as_of),
         accepted=accepted_in((golden.manifest for golden in plan.goldens), policy),
         undecided=undecided_in(plan.goldens),
+        unmeasured=sorted(golden.id for golden in plan.goldens if lacks_noise(golden)),
         shard=ShardOf(options.shard.index, options.shard.count) if options.shard else None,
         without_cells=plan.without_cells,
     )

@@ -56,6 +56,9 @@ FLOATS = (
 )
 """dtypes that tolerances are for; of all others every element must be equal."""
 
+ROUNDING = "rounding: "
+"""How a difference of numbers is described that looks like rounding: see comparing/precision.py."""
+
 
 class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far an element may be from the expected one: `atol + rtol * |expected|`, or `ulp` units in the last place.

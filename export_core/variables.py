@@ -22,6 +22,8 @@ SYSTEM = frozenset(
 DEVICES = frozenset(
     ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_TF32_OVERRIDE", "GPU_DEVICE_ORDINAL")
 )
+KERNELS = frozenset(("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"))
+"""Which kernels OpenBLAS takes, in which LAPACK rounds: a machine sets them where it would take wrong ones."""
 PREFIXES = ("LC_", "LD_", "DYLD_", "CUDA_", "NCCL_", "ROCM_", "ROCR_", "HIP_", "HSA_", "MIOPEN_")
 """Of locales, of the loader of native libraries, of the drivers of GPUs and what they find."""
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|_KEY", re.IGNORECASE)
@@ -36,12 +38,23 @@ def passed_variables(
     Settings of jax, XLA and Python are not among them: each would make a reader unlike a plain process. `own` are the
     variables of this process if they are not those of now.
     """
-    names = SYSTEM | DEVICES | {*added}
+    names = SYSTEM | DEVICES | KERNELS | {*added}
     return {
         name: value
         for name, value in (os.environ if own is None else own).items()
         if name in names or (name.startswith(PREFIXES + prefixes) and not _SECRET.search(name))
     }
+
+
+def kernel_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Those that choose the kernels of linear algebra: what is recorded of a process beside its processor."""
+    return {name: variables[name] for name in sorted(KERNELS & variables.keys())}
+
+
+def kernels_in_words(variables: Mapping[str, str]) -> str:
+    """``ran with OPENBLAS_CORETYPE=Haswell``, for messages; empty where nothing is set."""
+    settings = ", ".join(f"{name}={value}" for name, value in kernel_variables(variables).items())
+    return f"ran with {settings}" if settings else ""
 
 
 def deciding_variables(variables: Mapping[str, str]) -> list[tuple[str, str]]:

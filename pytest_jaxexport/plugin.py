@@ -36,6 +36,7 @@ _ATTACHED = "_jaxexport"
 """The attribute of a test's report that carries our data, as text: what xdist can send."""
 _REFUSED = "jaxexport_refused"
 _COLLECTED = "jaxexport_collected"
+_REPORTER = "jaxexport-reporter"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,7 +58,11 @@ def pytest_configure(config: pytest.Config) -> None:
         raise marker.usage_error(
             f"--prune-goldens: expected a run of all tests, since only that shows which goldens are unused: {reason}."
         )
-    config.pluginmanager.register(GoldensReporter(listener.collected), "jaxexport-reporter")
+    config.pluginmanager.register(GoldensReporter(listener.collected), _REPORTER)
+    if config.getoption("update_goldens"):
+        from pytest_jaxexport.termination import TerminationListener
+
+        config.pluginmanager.register(TerminationListener(), "jaxexport-termination")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -116,12 +121,18 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     if item.stash.get(MARKED, None) is None:
         return (yield)
     item.stash[FAILED] = False
-    if unittest_classes.is_test_case(item):
-        unittest_classes.attach(item, _recorder(item), partial(_finish, item))
-        return (yield)
-    result = yield
-    _finish(item)
-    return result
+    try:
+        if unittest_classes.is_test_case(item):
+            unittest_classes.attach(item, _recorder(item), partial(_finish, item))
+            return (yield)
+        result = yield
+        _finish(item)
+        return result
+    except KeyboardInterrupt:
+        reporter = item.config.pluginmanager.get_plugin(_REPORTER)
+        if reporter and (recorder := item.stash.get(RECORDER, None)):
+            reporter.events += recorder.events  # an interrupted test has no report that could carry them
+        raise
 
 
 @pytest.hookimpl(wrapper=True)
@@ -197,6 +208,8 @@ class GoldensReporter:
         """Write a few lines, if there is anything to report."""
         if self.refused:
             terminalreporter.write_line(f"ERROR: {self.refused}", red=True)
+        elif config.getoption("update_goldens") and exitstatus == pytest.ExitCode.INTERRUPTED and not self.events:
+            terminalreporter.write_line("--update-goldens: interrupted before a golden was written.", red=True)
         elif self._wrote_nothing(config) and exitstatus != pytest.ExitCode.USAGE_ERROR:  # which says why itself
             reason = "no marked test wrote one" if self.reported.tests else "no selected test is marked"
             terminalreporter.write_line(
@@ -210,6 +223,8 @@ class GoldensReporter:
             lines = summary_lines(self.events, verbose=config.getoption("verbose") > 0)
             for line in (*lines, *self.unused):
                 terminalreporter.write_line(shown(line))
+            if config.getoption("update_goldens") and exitstatus == pytest.ExitCode.INTERRUPTED:
+                terminalreporter.write_line("interrupted: pytest --update-goldens=missing writes what is missing")
         if self.not_pruned:
             terminalreporter.write_line(f"--prune-goldens: {self.not_pruned}", red=True)
 

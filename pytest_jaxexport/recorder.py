@@ -34,13 +34,13 @@ from export_core.export import (
 )
 from export_core.goldens import Comparison, Golden, GoldenStore
 from export_core.goldens.store import MODULE_TEXT, staged_golden
-from export_core.inspection.noise_text import PROVES_NOTHING, outputs_to_name
+from export_core.inspection.noise_text import WHAT_TO_DO, outputs_to_name, proves_nothing_text
 from export_core.inspection.source_difference import source_difference
 from export_core.judge import Judgement, Result
 from export_core.judge.budgets import with_budgets
 from export_core.matrix.checks import GoldenOutputs
 from export_core.matrix.comparisons import under_policy
-from export_core.matrix.noise_runs import known_noise, with_noise
+from export_core.matrix.noise_runs import MeasuredNoise, known_noise, lacks_noise, with_noise
 from export_core.policy import Budget, Policy
 from export_core.policy.known_issues import known_issues
 from export_core.releases.stable_targets import stable_targets
@@ -49,6 +49,7 @@ from pytest_jaxexport.changes import changes_since
 from pytest_jaxexport.comparisons import correction, marked_now
 from pytest_jaxexport.location import full_name, locate
 from pytest_jaxexport.marker import MarkerOptions, own_targets
+from pytest_jaxexport.progress import progress
 from pytest_jaxexport.renamed import rename_hint
 from pytest_jaxexport.replayer import Replayer
 from pytest_jaxexport.settings import Settings
@@ -60,8 +61,9 @@ _WRONG = (Judgement.BROKEN, Judgement.OWED, Judgement.INCOMPLETE, Judgement.COST
 class Exported:
     """What `export_golden` returns: `also` and `refused` add calls that the exported function must take, or refuse."""
 
-    def __init__(self, produced: ProducedGolden) -> None:
+    def __init__(self, produced: ProducedGolden, *, to_write: bool) -> None:
         self.produced = produced
+        self.to_write = to_write
         self.uses: list[ExtraCall] = []
 
     def also(self, *args: Any, **kwargs: Any) -> None:
@@ -97,6 +99,7 @@ class Recorder:
         self._store = GoldenStore(settings.goldens)
         self._exported: list[Exported] = []
         self._names: set[str | None] = set()
+        self._deferred: set[str] = set()
         self.events: list[dict[str, Any]] = []
         self.cases: list[str] = []
         self.renamed: list[str] = []
@@ -132,30 +135,36 @@ class Recorder:
             self._fail(f"export_golden was called {again}: give each call of a test a name of its own.")
         self._names.add(name)
         try:
-            update = self._settings.update
+            case = self._case(function, args, kwargs, name)
+            to_write = self._is_to_write(case.id)
+            if to_write:
+                self._replayer.begin_worker()
             produced = produce(
-                self._case(function, args, kwargs, name),
+                case,
                 self._replayer.calendar,
-                reproducible=update,
-                module_text=update and self._settings.module_text,
+                reproducible=to_write,
+                module_text=to_write and self._settings.module_text,
             )
-            self._audit(produced)
+            self._audit(produced, to_write=to_write)
         except ExportCompatError as error:
             self._fail(str(error))
-        self._exported.append(Exported(produced))
+        self._exported.append(Exported(produced, to_write=to_write))
         return self._exported[-1]
 
     def finish(self) -> None:
-        """Write what a passed test has exported, or check it against its goldens."""
+        """Check what a passed test has exported against its goldens, or write it."""
         __tracebackhide__ = True
         try:
             # All calls are completed first, so that an error in one of them leaves no golden of the others.
             self._require_use_of_targets()
-            whole = [add_checks(exported.produced, exported.uses) for exported in self._exported]
+            to_check: list[ProducedGolden] = []
+            whole: list[ProducedGolden] = []
+            for exported in self._exported:
+                (whole if exported.to_write else to_check).append(add_checks(exported.produced, exported.uses))
             self._exported.clear()  # else they stay in memory
-            if not self._settings.update:
-                while whole:
-                    self._check(whole.pop(0))
+            while to_check:
+                self._check(to_check.pop(0))
+            if not whole:
                 return
             whole = free_caches(whole)  # before any other name holds one of them
             if not self._marked.nothing_to_compare:
@@ -168,6 +177,12 @@ class Recorder:
                 self._write(produced, crash)
         except ExportCompatError as error:
             self._fail(str(error))
+
+    def _is_to_write(self, case: str) -> bool:
+        """Whether this run writes the golden of a case, and does not check it."""
+        if self._settings.update == "missing":
+            return not any(map(self._replayer.is_own, self._replayer.goldens(case)))
+        return bool(self._settings.update)
 
     def _require_use_of_targets(self) -> None:
         """Fail a test whose own marker allows custom calls that nobody makes: neither this jax nor another writer."""
@@ -194,14 +209,21 @@ class Recorder:
             return produced
         manifest = msgspec.structs.replace(produced.manifest, instruction_set=instruction_set())
         with staged_golden(manifest, produced.files) as golden:
-            measured = known_noise(self._store, manifest) or self._replayer.noise(golden)
+            measured = known_noise(self._store, manifest) or self._measured(golden)
             (compared,) = under_policy([golden], self._settings.policy)
         if isinstance(measured, str):  # a call that fails shows that in the first replay
             return replace(produced, manifest=manifest)
         if measured.proves_nothing and compared.manifest.comparison == Comparison():
-            self._fail(f"{manifest.case}: nothing was stored: {PROVES_NOTHING}")
+            self._fail(f"{manifest.case}: nothing was stored: {proves_nothing_text(measured.record)}")
         manifest, files = with_noise(manifest, produced.files, measured)
         return replace(produced, manifest=manifest, files=files)
+
+    def _measured(self, golden: Golden) -> MeasuredNoise | str:
+        if self._settings.noise_later:
+            self._deferred |= {golden.manifest.case} if lacks_noise(golden) else set()
+            return "it is measured later"
+        with progress(self._item.config, f"measuring the noise of {shown(golden.id)}"):
+            return self._replayer.noise(golden)
 
     def _first_crash(self, produced: ProducedGolden) -> str:
         """How this release dies when it replays its own golden in a new process; empty where it replays it.
@@ -228,11 +250,15 @@ class Recorder:
         case, writer = produced.manifest.case, produced.manifest.writer.id
         noise = produced.manifest.noise
         named = outputs_to_name(noise) if noise else []
+        to_do = WHAT_TO_DO if noise and noise.undecided_outputs else ""
         if produced.outputs is None:
             named = ["stored without outputs: readers compile it, and compare no numbers"]
-        self.events.append(
-            {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
-        )
+        event = {"case": case, "writer": writer, "written": written, "crash": crash, "renamed": renamed, "named": named}
+        self.events.append({**event, "to_do": to_do, **self._unmeasured(int(case in self._deferred))})
+
+    def _unmeasured(self, count: int) -> dict[str, Any]:
+        """For an event: how many goldens have no noise, and the command that measures it."""
+        return {"unmeasured": count, "measure": shlex.join(self._replayer.noise_command) if count else ""}
 
     def _case(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None
@@ -252,7 +278,7 @@ class Recorder:
         self.cases.append(case.id)
         return case
 
-    def _audit(self, produced: ProducedGolden) -> None:
+    def _audit(self, produced: ProducedGolden, *, to_write: bool) -> None:
         """Refuse what no reader can run, before anything is compiled.
 
         Unpromised custom calls; a `main` that is not as declared; in what is to be written, modules that import more
@@ -263,7 +289,7 @@ class Recorder:
         findings = audit(produced.artifact, stable_targets(jaxlib), allow=allow, writer=f"jaxlib {jaxlib}")
         problems = [str(finding) for finding in findings if not finding.ok]
         problems += [f"main: {problem}" for problem in check_main(produced.artifact)]
-        if self._settings.update:
+        if to_write:
             problems += import_problems(produced.files, self._settings.policy.reader_packages)
         if problems:
             self._fail("\n".join(problems))
@@ -305,6 +331,7 @@ class Recorder:
                 "own": reference.manifest.writer.id == manifest.writer.id,
                 "writer": manifest.writer.id,
                 "stored": stored,
+                **self._unmeasured(sum(map(lacks_noise, generations))),
                 "elsewhere": len(generations) - len(results),
                 "without_outputs": sum(bool(golden.manifest.options.without_outputs) for golden in generations),
                 "corrected": correction(generations, self._marked, self._settings),

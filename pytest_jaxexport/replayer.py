@@ -16,9 +16,9 @@ import pytest
 
 from export_core.comparing.user_code import UserCode
 from export_core.environments.build import cache_folder
-from export_core.environments.environment import this_interpreter
+from export_core.environments.environment import Environment, this_interpreter
 from export_core.export import LARGE, case_id, installed_writer
-from export_core.goldens import Golden, GoldenStore
+from export_core.goldens import Golden, GoldenStore, Writer
 from export_core.judge import Result
 from export_core.matrix import Limits, Selection
 from export_core.matrix.noise_runs import MeasuredNoise, measure_noise
@@ -27,6 +27,7 @@ from export_core.policy import policy_file
 from export_core.releases import Release
 from export_core.run_options import RunOptions
 from export_core.session import Interpreter, run_matrix
+from export_core.worker.protocol import Worker
 from export_core.worker.warm_workers import WarmWorkers
 from pytest_jaxexport.comparisons import marked_now
 from pytest_jaxexport.location import full_name, locate
@@ -70,10 +71,24 @@ class Replayer:
         self._ahead: dict[str, _Ahead] = {}
         self.calendar = settings.policy.calendar()
 
+    @property
+    def noise_command(self) -> list[str]:
+        """The command that measures noise later, in the folder where pytest was called."""
+        named = {"--goldens": self._options.goldens, "--policy": self._options.policy_file}
+        options = [word for option, path in named.items() if path is not None for word in (option, str(path))]
+        return ["jaxexport", "goldens", "noise", *options]
+
+    @functools.cached_property
+    def _writer(self) -> Writer:
+        return installed_writer(self.calendar)
+
     @functools.cached_property
     def _release(self) -> Release:
-        writer = installed_writer(self.calendar)
-        return Release(jaxlib=writer.jaxlib, jax=writer.jax, built=writer.built)
+        return Release(jaxlib=self._writer.jaxlib, jax=self._writer.jax, built=self._writer.built)
+
+    @functools.cached_property
+    def _environment(self) -> Environment:
+        return this_interpreter(self._release, self._policy.environment, self._started_with)
 
     @functools.cached_property
     def _cache(self) -> OutcomeCache:
@@ -86,20 +101,25 @@ class Replayer:
         root = self._store.root
         return sorted(path.name for path in root.iterdir()) if root.is_dir() else []
 
+    def begin_worker(self) -> None:
+        """Begin to start the worker, which imports jax while the test traces its function."""
+        self._thread.submit(self._start_worker)
+
+    def is_own(self, golden: Golden) -> bool:
+        """Whether this interpreter is the writer of a golden."""
+        return golden.manifest.writer.id == self._writer.id
+
     def noise(self, golden: Golden) -> MeasuredNoise | str:
         """The noise of a golden that this interpreter has just made, or why there is none."""
-        environment = this_interpreter(self._release, self._policy.environment, self._started_with)
-        limits = Limits()
-        worker = self._workers.start(environment, limits.jobs, fork=limits.fork)
-        return measure_noise(golden, environment, worker, limits)
+        return measure_noise(golden, self._environment, self._start_worker(), Limits())
 
     def begin(self, item: pytest.Item, marked: MarkerOptions) -> None:
-        """Begin to replay the goldens of a test that runs soon, unless goldens are written.
+        """Begin to replay the goldens of a test that runs soon, unless all goldens are written.
 
         Those of calls with ``name=`` are found by the start of their names. What is not found here, `replayed` replays
         when it is asked for.
         """
-        if self._settings.update:
+        if self._settings.update == "all":
             return
         test, case = full_name(item), case_id(*locate(item), None)
         # Only the names that start with that of the case: a project may have thousands of others.
@@ -135,12 +155,18 @@ class Replayer:
         self._thread.shutdown()
         self._workers.close()
 
+    def _start_worker(self) -> Worker:
+        limits = Limits()
+        return self._workers.start(self._environment, limits.jobs, fork=limits.fork)
+
     def _goldens_of(self, test: str, case: str) -> list[Golden]:
         """The goldens of a case if they are of this test and register no modules, else none."""
         goldens = self._verified(case)
         # Whether a module is self-contained is found by parsing it. Before CPython 3.11.8, two threads must not parse
         # at once (gh-106905), and pytest parses too; `replayed` waits for this thread.
         is_one = all(golden.manifest.test == test and not golden.manifest.options.register for golden in goldens)
+        # None of which this run writes the golden of this writer: it is not checked then.
+        is_one &= self._settings.update != "missing" or any(map(self.is_own, goldens))
         return goldens if is_one else []
 
     def _replay_ahead(self, goldens: Future[list[Golden]], marked: MarkerOptions) -> Replayed | None:

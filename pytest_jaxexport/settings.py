@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pytest
 
@@ -25,12 +25,13 @@ _OPTIONS = ("goldens", "export_platforms", "export_rtol", "export_atol", "export
 class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, and a dataclass takes milliseconds
     """The settings of a pytest run that do not come from markers.
 
-    `repeated` are options that a suggested command has to repeat; `policy_file` is the file that `policy` was read
-    from, None where there is none; `directory` is where pytest was called.
+    `update` says which goldens are written: none, all, or those that this writer does not have yet; `noise_later` that
+    their noise is not measured now. `repeated` are options that a suggested command has to repeat; `policy_file` is the
+    file that `policy` was read from, None where there is none; `directory` is where pytest was called.
     """
 
     goldens: Path
-    update: bool
+    update: Literal["", "all", "missing"]
     policy: Policy
     platforms: tuple[str, ...] | None
     rtol: float | None
@@ -42,6 +43,7 @@ class Settings(NamedTuple):  # no dataclass: every pytest run makes this class, 
     record_packages: bool = False
     module_text: bool = True
     cache: bool = True
+    noise_later: bool = False
 
     def export_options(self, marked: MarkerOptions) -> ExportOptions:
         """How a test's function is to be exported."""
@@ -88,9 +90,28 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("jaxexport", "jax.export compatibility")
     group.addoption(
         "--update-goldens",
-        action="store_true",
+        action="store_const",
+        const="all",
+        default="",
         help="Write the goldens of the selected marked tests that pass, with the jaxlib of this run. "
         "Goldens by other writers are not changed.",
+    )
+    # An option of its own: with nargs="?", the first would take the path after it, `pytest --update-goldens tests`.
+    group.addoption(
+        "--update-goldens=missing",
+        dest="update_goldens",
+        action="store_const",
+        const="missing",
+        help="Write only the goldens that the jaxlib of this run has not written yet, and check all others.",
+    )
+    group.addoption(
+        "--noise",
+        choices=("now", "later"),
+        metavar="now|later",
+        dest="export_noise",
+        default="now",
+        help="With --update-goldens: now (the default) measures the noise of each golden that is new or has changed, "
+        "later leaves it to `jaxexport goldens noise`.",
     )
     group.addoption(
         "--record-packages",
@@ -173,7 +194,7 @@ def read_settings(config: pytest.Config) -> Settings:
     """The settings of a run. Raises `pytest.UsageError` for impossible values."""
     return Settings(
         goldens=goldens_folder(config),
-        update=bool(config.getoption("update_goldens")),
+        update=config.getoption("update_goldens"),
         policy=_read_policy(config),
         platforms=_platforms(config),
         rtol=_tolerance(config, "export_rtol"),
@@ -187,6 +208,7 @@ def read_settings(config: pytest.Config) -> Settings:
         record_packages=bool(config.getoption("record_packages")),
         module_text=_module_text(config),
         cache=not config.getoption("no_export_cache"),
+        noise_later=config.getoption("export_noise") == "later",
     )
 
 

@@ -30,6 +30,7 @@ def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) ->
             yield f"  {few(goldens, most=3)}: its own writer crashes when it replays it: {text}"
     for event in written:
         yield from (f"  {event['case']}/{event['writer']}: {text}" for text in event["named"])
+    yield from (f"  {text}" for text in dict.fromkeys(event["to_do"] for event in written) if text)
     checked = [event for event in events if "judgements" in event]
     if checked:
         judgements: Counter[str] = sum((Counter(event["judgements"]) for event in checked), Counter())
@@ -53,6 +54,9 @@ def summary_lines(events: Sequence[dict[str, Any]], *, verbose: bool = False) ->
         outputs = f", {without} of them without outputs" if without else ""
         yield f"{plural(not_replayed, 'golden')} not replayed: exported for other platforms than cpu{outputs}"
     yield from _corrected([event for event in checked if event["corrected"] is not None])
+    if unmeasured := [event for event in events if event["unmeasured"]]:
+        count = sum(event["unmeasured"] for event in unmeasured)
+        yield f"{plural(count, 'golden')} without noise yet: {unmeasured[0]['measure']} measures it"
     missing = [event for event in checked if not event["own"]]
     if missing:
         cases = few([event["case"] for event in missing], most=3)

@@ -48,6 +48,7 @@ JAX = {
     "export_core.why.editing.program",
     "export_core.why.editing.program_parts",
     "export_core.why.editing.edits",
+    "export_core.why.editing.in_double",
     "export_core.why.editing.source",
     "export_core.why.editing.source_lines",
 }

@@ -2,7 +2,7 @@
 
 Importing them takes longer than the rest of most runs. What differs from a new interpreter: jax is there before pytest
 starts, all forks hash strings alike, their workers are forks too (warm_worker.py), as are the workers of pytest-xdist,
-and the noise of a golden is measured as one of the three texts below says.
+and the noise of a golden is measured as one of the two texts below says.
 """
 
 from __future__ import annotations
@@ -27,14 +27,6 @@ IMPORTED = (
     *("export_core.export", "export_core.session", "export_core.report", "export_core.inspection.source_difference"),
 )
 
-LITTLE_NOISE = """
-from export_core.matrix import noise_runs
-
-noise_runs.COMPILED = {"fast_math": noise_runs.COMPILED["fast_math"]}
-"""
-"""Measures noise with one setting of the compiler instead of six, whose compiling is half of writing a golden."""
-
-
 WHOLE_NOISE = ""
 """Measures noise as a user's run does."""
 
@@ -49,7 +41,7 @@ noise_runs.not_measured = lambda golden: "left out"
 
 WITH_AND_WITHOUT = [
     pytest.param(NO_NOISE, id="without noise"),
-    pytest.param(LITTLE_NOISE, id="noise", marks=pytest.mark.matrix),
+    pytest.param(WHOLE_NOISE, id="noise", marks=pytest.mark.matrix),
 ]
 """For tests of something else with goldens of many kinds: the group of the matrix measures the noise of each."""
 

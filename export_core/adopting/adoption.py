@@ -18,12 +18,13 @@ from export_core.environments.reader_packages import import_problems
 from export_core.errors import ExportCompatError
 from export_core.goldens import Comparison, Golden, GoldenError, GoldenStore, Leaf, Manifest, Origin
 from export_core.goldens.adopt import Arrays, adopt_artifact, adopt_inputs, adopt_outputs, envelope_of
-from export_core.goldens.arrays import count_nan
+from export_core.goldens.arrays import count_nan, is_finite
 from export_core.goldens.dimensions import symbols_of
-from export_core.goldens.made_inputs import SEED, made_inputs, sizes_in_words
+from export_core.goldens.made_inputs import RULES, SEED, made_inputs, sizes_in_words
+from export_core.goldens.manifest import InputsRule
 from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.goldens.verify import check_read_whole
-from export_core.inspection.noise_text import PROVES_NOTHING, noise_text
+from export_core.inspection.noise_text import noise_text, proves_nothing_text
 from export_core.matrix import Limits
 from export_core.matrix.comparisons import under_policy
 from export_core.matrix.noise_runs import with_noise
@@ -125,14 +126,16 @@ class Adoption:
             return Adopted(candidate, Status.FAILED, problem=str(error))
         return Adopted(candidate, Status.UNCHANGED, same) if same else draft
 
-    def _draft(self, candidate: Candidate) -> _Draft:
-        """The golden as far as its files say it. Raises `ExportCompatError`."""
+    def _draft(self, candidate: Candidate, rule: InputsRule = "") -> _Draft:
+        """The golden as far as its files say it, with inputs made by this rule. Raises `ExportCompatError`."""
         artifact = candidate.read()
         envelope = envelope_of(artifact)
         check_read_whole(artifact, self.policy.allow)
         writer = writer_of(artifact, self.policy.calendar(), candidate.writer)
         remarks: list[str] = []
-        inputs: Arrays = candidate.inputs or self._make_inputs(candidate, artifact.name, envelope.in_avals, remarks)
+        inputs: Arrays = candidate.inputs or self._make_inputs(
+            candidate, artifact.name, envelope.in_avals, remarks, rule
+        )
         computes = candidate.outputs is None and not candidate.given.without_outputs
         if computes:
             self._check_computable(artifact.name, envelope.platforms)
@@ -151,20 +154,22 @@ class Adoption:
             manifest, files = adopt_artifact(artifact, inputs, candidate.outputs, candidate.case, writer, given)
         if problems := import_problems(files, self.policy.reader_packages):
             raise GoldenError("\n".join(problems))
+        manifest = msgspec.structs.replace(manifest, inputs_rule="" if candidate.inputs else rule)
         return _Draft(candidate, artifact, manifest, files, remarks)
 
     def _make_inputs(
-        self, candidate: Candidate, name: str, avals: Sequence[Aval], remarks: list[str]
+        self, candidate: Candidate, name: str, avals: Sequence[Aval], remarks: list[str], rule: InputsRule
     ) -> Sequence[Leaf]:
         if candidate.outputs is not None:
             raise GoldenError(f"{candidate.outputs}: expected outputs of inputs that are there too, found no inputs.")
         self.symbols.update(symbols := symbols_of(avals))
         dims = {symbol: size for symbol, size in candidate.dims.items() if candidate.exact or symbol in symbols}
         try:
-            inputs, sizes = made_inputs(avals, dims)
+            inputs, sizes = made_inputs(avals, dims, rule)
         except GoldenError as error:
             raise GoldenError(f"{name}: {error}") from None
-        remarks.append("inputs made by rule" + (f" with {sizes_in_words(sizes)}" if sizes else ""))
+        kind = f" ({rule} numbers)" if rule else ""
+        remarks.append(f"inputs made by rule{kind}" + (f" with {sizes_in_words(sizes)}" if sizes else ""))
         return inputs
 
     def _check_computable(self, name: str, platforms: Sequence[str]) -> None:
@@ -186,12 +191,13 @@ class Adoption:
                 self.replay and stored.noise is None
             ):  # it was added without a replay, or its noise could not be measured
                 continue
-            drafted = (ARTIFACT, INPUTS, OUTPUTS, *(f"{name}.register.py" for name in stored.options.register))
-            expected = {name: stored.files[name] for name in drafted if name in stored.files}
+            names = (ARTIFACT, INPUTS, OUTPUTS, *(f"{name}.register.py" for name in stored.options.register))
+            expected = {name: stored.files[name] for name in names if name in stored.files}
             if draft.computes:
                 expected.pop(OUTPUTS, None)
             same = (stored.writer, stored.options, stored.origin, expected)
-            if same == (draft.manifest.writer, draft.manifest.options, draft.manifest.origin, draft.manifest.files):
+            drafted = (self._draft(draft.candidate, stored.inputs_rule) if stored.inputs_rule else draft).manifest
+            if same == (drafted.writer, drafted.options, drafted.origin, drafted.files):
                 with contextlib.suppress(GoldenError):  # it is damaged, and written again
                     golden.verify()
                     return golden
@@ -207,6 +213,23 @@ class Adoption:
             yield draft if isinstance(draft, Adopted) else self._store(draft)
 
     def _compute_outputs(self, drafts: list[_Draft]) -> None:
+        """Run drafts by their writers; those whose made inputs give NaN or infinities once more by the other rules."""
+        outside = self._run(drafts)
+        for rule in RULES[1:]:
+            for draft in outside:
+                other = self._draft(draft.candidate, rule)
+                draft.manifest, draft.files, draft.remarks = other.manifest, other.files, other.remarks
+            outside = self._run(outside) if outside else []
+        for draft in outside:
+            draft.problem = (
+                f"{draft.artifact.name}: expected finite numbers, found NaN or infinities in its outputs for all "
+                "inputs that were made: normally distributed, positive, and positive definite ones. Give inputs for "
+                "which it is defined: --inputs NPZ (np.savez(file, *leaves)); they may give NaN or infinities too."
+            )
+
+    def _run(self, drafts: list[_Draft]) -> list[_Draft]:
+        """Compute the outputs of drafts. Returns those that get none, since their made inputs give no finite ones."""
+        outside = []
         by_id = {draft.id: draft for draft in drafts}
         with _staged(drafts) as goldens:
             for golden, outputs in outputs_of(goldens, self.policy, self.limits, self.notify):
@@ -216,6 +239,9 @@ class Adoption:
                     continue
                 manifest = msgspec.structs.replace(draft.manifest, instruction_set=instruction_set())
                 accepted = draft.candidate.given.nothing_to_compare
+                if draft.manifest.inputs_made and not accepted and not is_finite(outputs):
+                    outside.append(draft)
+                    continue
                 try:
                     draft.manifest, draft.files = adopt_outputs(
                         manifest, draft.files, draft.artifact, outputs, accepted
@@ -226,6 +252,7 @@ class Adoption:
                     nan = count_nan(outputs)
                     remark = f", {plural(nan, 'element')} NaN: other inputs may show more" if nan else ""
                     draft.remarks.append(f"outputs computed by its own writer{remark}")
+        return outside
 
     def _measure(self, drafts: list[_Draft]) -> None:
         by_id = {draft.id: draft for draft in drafts}
@@ -237,7 +264,7 @@ class Adoption:
                     continue
                 (compared,) = under_policy([golden], self.policy)
                 if noise.proves_nothing and compared.manifest.comparison == Comparison():
-                    draft.problem = f"{golden.manifest.case}: {PROVES_NOTHING}"
+                    draft.problem = f"{golden.manifest.case}: {proves_nothing_text(noise.record)}"
                     continue
                 draft.manifest, draft.files = with_noise(draft.manifest, draft.files, noise)
                 draft.noise = noise_text(noise.record)

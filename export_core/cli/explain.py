@@ -39,27 +39,50 @@ if TYPE_CHECKING:
     default=None,
     help="Run `jaxexport bisect` first, and say since which release it fails. [default: with --bundle]",
 )
+@click.option(
+    "--reference/--no-reference",
+    "is_referred",
+    default=True,
+    help="Of different numbers: compute them in double precision too, and say whether the reader or the writer is "
+    "nearer. [default: --reference]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (schema/explanation.schema.json).")
-def explain(choice: Choice, bundle: Path | None, reduced: Path | None, is_bisected: bool | None, as_json: bool) -> None:
+def explain(
+    choice: Choice,
+    bundle: Path | None,
+    reduced: Path | None,
+    is_bisected: bool | None,
+    is_referred: bool,
+    as_json: bool,
+) -> None:
     """Say why a cell fails, what shows it, what to do now, and what would have shown it earlier.
 
-    CELL is one as findings print it. A cell that no stored run has is run here.
+    CELL is one as findings print it. A cell that no stored run has is run here, and so is a reference for numbers.
 
     Exit codes: 0 it is explained, 2 bad input, also a cell that works.
     """
     import msgspec
 
+    from export_core.matrix import Verdict
     from export_core.why.bundle import check_new, program_of, reduced_program, write_bundle
     from export_core.why.explanation import explain as explanation_of
     from export_core.why.explanation import result_of
     from export_core.why.reduction.record import ReductionFolder
+    from export_core.why.reference import reference_lines
 
     if bundle:
         check_new(bundle)  # before anything is run
-    result = result_of(choice, lambda text: echo(text, err=True))
+
+    def notify(text: str) -> None:
+        echo(text, err=True)
+
+    result = result_of(choice, notify)
     left = ReductionFolder(reduced) if reduced else None
     bisection = _bisect(choice) if is_bisected or (is_bisected is None and bundle) else None
-    explanation = explanation_of(choice, result, left, bisection)
+    reference = []
+    if is_referred and result.verdict is Verdict.NUMERICS:
+        reference = reference_lines(choice, result, notify)
+    explanation = explanation_of(choice, result, left, bisection, reference)
     written = []
     if bundle:
         program = reduced_program(choice, result, left) if left else program_of(choice, result)

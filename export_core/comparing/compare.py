@@ -17,15 +17,15 @@ import numpy as np
 from export_core.comparing.algebra import to_double
 from export_core.comparing.diagnosis import diagnose
 from export_core.comparing.errors import CompareError
-from export_core.comparing.factors import FACTORIZATIONS, Part, parts_of
+from export_core.comparing.factors import FACTORIZATIONS, Part, are_factors, parts_of
 from export_core.comparing.noise import PIECE, Whole
 from export_core.comparing.rules import NO_NOISE, CallNoise, Rule, Rules, same
 from export_core.comparing.ulp import ulp_distance
 from export_core.comparing.user_code import UserCode, opened
-from export_core.goldens import Comparison, Leaf
+from export_core.goldens import Comparison, FactorGroup, Leaf
 from export_core.goldens.arrays import Array
 from export_core.phrases import plural
-from export_core.tolerances import FLOATS, Sources, Tolerances, problem_of_name
+from export_core.tolerances import FLOATS, ROUNDING, Sources, Tolerances, problem_of_name
 
 FIRST_ROWS = 5  # differing elements that a message lists
 
@@ -52,7 +52,8 @@ class Difference:
     worst element and the first few, and in `masks` where one side is NaN or infinite and the other is not. `problem` is
     set instead where shapes, dtypes or the number of outputs differ, and by a user's own comparator. `max_noise_error`
     is the largest error in units of the noise that the golden's writer measured, None where it measured none.
-    `looks_like` are lines that say what kind of difference it is. `tolerance` says what was allowed and by which rule;
+    `looks_like` are lines that say what kind of difference it is, and `kind` says what all outputs look like that
+    are out of tolerance: rounding only where each of them does. `tolerance` says what was allowed and by which rule;
     where all is ok, by which rules the outputs were compared.
     """
 
@@ -71,6 +72,7 @@ class Difference:
     tolerance: str = ""
     max_noise_error: float | None = None
     looks_like: tuple[str, ...] = ()
+    kind: str = ""
 
     def __str__(self) -> str:
         if self.problem:
@@ -101,6 +103,7 @@ def compare_leaves(
     tolerances: Tolerances | None = None,
     sources: Sources | None = None,
     user_code: UserCode | None = None,
+    factors: Sequence[FactorGroup] = (),
 ) -> Difference:
     """Compare flat outputs.
 
@@ -113,6 +116,8 @@ def compare_leaves(
         tolerances: those of the policy, by platform.
         sources: what set the parts of `comparison`.
         user_code: runs a user's own comparator; None starts a process for it alone.
+        factors: outputs that come straight from factorizations. By default they are compared as such, and not element
+            by element.
 
     Raises `CompareError` when the outputs cannot be compared in this way, or a user's own comparator fails.
     """
@@ -126,13 +131,19 @@ def compare_leaves(
     rules = Rules(comparison, noise, platforms, tolerances or {}, sources or {})
     wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, actual))
     if name in FACTORIZATIONS:
-        parts = parts_of(name, wanted, given)
-        return _worst_of([_compare_part(name, part, rules) for part in parts])
-    elementwise = [
-        replace(_compare(str(leaf), want, got, rules.of(leaf.dtype, number)), output=number)
-        for number, (leaf, want, got) in enumerate(zip(expected, wanted, given, strict=True))
-    ]
-    difference = _worst_of(elementwise)
+        return _worst_of(_compare_factors(FactorGroup(name, tuple(range(len(wanted)))), wanted, given, rules))
+    groups = [group for group in factors if are_factors(group, wanted)] if name == Comparison().compare else []
+    in_groups = {output for group in groups for output in group.outputs}
+    difference = _worst_of(
+        [
+            *(
+                replace(_compare(str(leaf), want, got, rules.of(leaf.dtype, number)), output=number)
+                for number, (leaf, want, got) in enumerate(zip(expected, wanted, given, strict=True))
+                if number not in in_groups
+            ),
+            *(one for group in groups for one in _compare_factors(group, wanted, given, rules)),
+        ]
+    )
     if ":" in name:
         with opened(user_code) as code:
             return _judged_by_user(name, code.compare(name, expected, actual), difference)
@@ -173,7 +184,14 @@ def _worst_of(differences: Sequence[Difference]) -> Difference:
         max_ulp=max(ulps, default=None),
         max_noise_error=max(noise, default=None),
         tolerance=rules,
+        kind=kind_of_all(differences),
     )
+
+
+def kind_of_all(differences: Sequence[Difference]) -> str:
+    """What those look like that are out of tolerance: the first that is not rounding, else rounding."""
+    kinds = [difference.kind for difference in differences if not difference.ok]
+    return next((kind for kind in kinds if not kind.startswith(ROUNDING)), kinds[0] if kinds else "")
 
 
 def rules_in_words(differences: Sequence[Difference]) -> str:
@@ -181,13 +199,24 @@ def rules_in_words(differences: Sequence[Difference]) -> str:
     return "; ".join(dict.fromkeys(difference.tolerance for difference in differences if difference.tolerance))
 
 
-def _compare_part(name: str, part: Part, rules: Rules) -> Difference:
+def _compare_factors(
+    group: FactorGroup, wanted: Sequence[Array], given: Sequence[Array], rules: Rules
+) -> list[Difference]:
+    """Compare the factors of one factorization, part by part. Raises `CompareError` where these are none."""
+    expected, actual = ([arrays[output] for output in group.outputs] for arrays in (wanted, given))
+    name = group.compare
+    if len(expected) < len(wanted):
+        name = f"outputs {', '.join(map(str, group.outputs))} as {name}"
+    return [_compare_part(name, part, group, rules) for part in parts_of(group.compare, expected, actual)]
+
+
+def _compare_part(name: str, part: Part, group: FactorGroup, rules: Rules) -> Difference:
     """Compare a part of a factorization, such as the matrix that the factors make.
 
     Parts are computed in double precision, so distances in ULPs of their elements mean nothing. Units in the last place
     are those of the part's largest element in the outputs' own dtype, and count as relative error.
     """
-    rule = rules.of(part.dtype, part.output)
+    rule = rules.of(part.dtype, None if part.output is None else group.outputs[part.output])
     if rule.tolerance is not None:
         rule = replace(rule, tolerance=rule.tolerance.with_ulp_as_rtol(float(np.finfo(part.dtype).eps)))
     difference = _compare(part.what, part.expected, part.actual, rule, part.scale)
@@ -214,7 +243,10 @@ def _compare(what: str, expected: Array, actual: Array, rule: Rule, scale: Array
         return difference
     errors = absolute if compared.in_noise is None else compared.in_noise
     diagnosis = diagnose(expected, actual, compared.limit, rule.dtype)
-    return replace(_with_elements(difference, compared.bad, errors, expected, actual), looks_like=diagnosis.lines)
+    difference = _with_elements(difference, compared.bad, errors, expected, actual)
+    # NaN in place of a number is never rounding, whatever the other elements look like.
+    is_mixed = bool(difference.masks) and diagnosis.looks_like.startswith(ROUNDING)
+    return replace(difference, looks_like=diagnosis.lines, kind="" if is_mixed else diagnosis.looks_like)
 
 
 def _compare_pieces(what: str, expected: Array, actual: Array, rule: Rule) -> Difference | None:

@@ -8,7 +8,7 @@ diagonal). Leading axes are batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from export_core.comparing.algebra import (
     undo_permutation,
 )
 from export_core.comparing.errors import CompareError
+from export_core.goldens import FactorGroup
 from export_core.goldens.arrays import Array
 
 
@@ -32,7 +33,8 @@ class Part:
     """Two arrays to be compared, with the tolerance of `dtype`, that of the outputs; for equality where it is no float.
 
     `scale` is multiplied by `rtol` for the absolute tolerance; None means the largest expected element. `output` is the
-    number of the output that the part is itself, whose noise it has.
+    number of the output that the part is itself, whose noise it has. `is_identity`: it is nearly the identity in every
+    factorization.
     """
 
     what: str
@@ -41,6 +43,7 @@ class Part:
     dtype: str
     scale: Array | None = None
     output: int | None = None
+    is_identity: bool = False
 
 
 Factors = Sequence[Array]
@@ -60,7 +63,7 @@ def eigh(expected: Factors, actual: Factors) -> list[Part]:
         *_masks(expected, actual),
         _vector("eigenvalues", expected, actual, values),
         _matrix("V diag(w) V^H", rebuilt, expected, actual, vectors),
-        _matrix("V^H V", lambda outputs: gram(outputs[vectors]), expected, actual, vectors),
+        _orthonormal("V^H V", lambda outputs: outputs[vectors], expected, actual, vectors),
     ]
 
 
@@ -76,8 +79,8 @@ def svd(expected: Factors, actual: Factors) -> list[Part]:
         *_masks(expected, actual),
         _vector("singular values", expected, actual, 1),
         _matrix("U diag(s) V^H", rebuilt, expected, actual),
-        _matrix("U^H U", lambda outputs: gram(outputs[0]), expected, actual),
-        _matrix("V^H V", lambda outputs: gram(adjoint(outputs[2])), expected, actual),
+        _orthonormal("U^H U", lambda outputs: outputs[0], expected, actual),
+        _orthonormal("V^H V", lambda outputs: adjoint(outputs[2]), expected, actual),
     ]
 
 
@@ -98,7 +101,7 @@ def qr(expected: Factors, actual: Factors) -> list[Part]:
     parts = [
         *_masks(expected, actual),
         _matrix("Q R", rebuilt, expected, actual),
-        _matrix("Q^H Q", lambda outputs: gram(outputs[0]), expected, actual),
+        _orthonormal("Q^H Q", lambda outputs: outputs[0], expected, actual),
         _equal("R below the diagonal", lambda outputs: np.tril(outputs[1], -1), expected, actual),
     ]
     if len(expected) == 3:
@@ -181,7 +184,7 @@ def schur(expected: Factors, actual: Factors) -> list[Part]:
     return [
         *_masks(expected, actual),
         _matrix("Q T Q^H", rebuilt, expected, actual),
-        _matrix("Q^H Q", lambda outputs: gram(outputs[1]), expected, actual),
+        _orthonormal("Q^H Q", lambda outputs: outputs[1], expected, actual),
         _equal("T below its blocks", lambda outputs: np.tril(outputs[0], -2), expected, actual),
         _equal("2x2 blocks of T that should be split", misformed, expected, actual),
     ]
@@ -250,6 +253,27 @@ def parts_of(name: str, expected: Factors, actual: Factors) -> list[Part]:
     raise CompareError(f"compare={name!r}: expected the outputs {factorization.meaning}, found {outputs or 'none'}.")
 
 
+ORTHONORMAL = 0.01
+"""How far the inner products of vectors may be from those of orthonormal ones."""
+
+
+def are_factors(group: FactorGroup, outputs: Sequence[Array]) -> bool:
+    """Whether the outputs of a writer that are said to be factors have the shapes of such, and orthonormal vectors.
+
+    Vectors that the program masks or cuts are none; neither are NaN.
+    """
+    factors = [outputs[output] for output in group.outputs]
+    try:
+        parts = parts_of(group.compare, factors, factors)
+    except CompareError:
+        return False
+    return all(
+        np.allclose(part.expected, np.eye(part.expected.shape[-1]), rtol=0, atol=ORTHONORMAL)
+        for part in parts
+        if part.is_identity
+    )
+
+
 def _masks(expected: Factors, actual: Factors) -> list[Part]:
     """Where outputs are not finite, element by element: in a product one NaN would hide everything else."""
     return [
@@ -275,6 +299,11 @@ def _matrix(what: str, make: Callable[[Factors], Array], expected: Factors, actu
     """
     matrix = make(expected)
     return Part(what, matrix, make(actual), expected[of].dtype.name, largest(matrix, 2))
+
+
+def _orthonormal(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors, of: int = 0) -> Part:
+    """The inner products of vectors, with the tolerance of output `of`."""
+    return replace(_matrix(what, lambda outputs: gram(make(outputs)), expected, actual, of), is_identity=True)
 
 
 def _equal(what: str, make: Callable[[Factors], Array], expected: Factors, actual: Factors) -> Part:

@@ -18,10 +18,13 @@ from export_core.goldens.arrays import KEYS, Array
 from export_core.goldens.noise import Noise
 from export_core.tolerances import FLOATS
 
-FACTOR = 8.0
-"""How many times its noise an element may be off. The curve: docs/explanation/comparing.md."""
+FACTOR = 4.0
+"""How many times its noise an element may be off. The curve: docs/explanation/numbers-measured.md."""
 
-UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.125))
+FACTOR_OF_INPUTS = 8.0
+"""The same where what is rounded inside was not moved: noise that knows inputs and compilations only is less."""
+
+UNITS = ((2.0**-10, 1.0), (2.0**-7, 0.5), (1.0, 0.25))
 """Noise that every element has at least, in units in the last place of its value: by the size of such a unit.
 
 The first row is for float16 and wider types, the second for bfloat16, the last for types of 8 bits and fewer, of which
@@ -48,17 +51,17 @@ PIECE = 1 << 17
 """Elements that are looked at together: as doubles, large arrays would take many times their memory."""
 
 LARGE = 0.1
-"""Noise above this part of the largest number that goes in or comes out: the element shows nothing."""
+"""Noise above this part of the largest number of the output: the element shows nothing."""
 
 
 def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
     """The noise of each output: how far its elements move between the plain run and any other.
 
-    An element that is not finite in another run is left out there: moving an input across a pole says nothing of a
-    reader, whose inputs are exact.
+    None for what is no number. An element that is not finite in another run is left out there: moving an input across
+    a pole says nothing of a reader, whose inputs are exact.
     """
     wanted = [leaf.numpy() for leaf in plain]
-    noises = [np.zeros(leaf.shape) if leaf.dtype in FLOATS else None for leaf in plain]
+    noises = [np.zeros(leaf.shape) if is_number(leaf.dtype) else None for leaf in plain]
     for variant in variants:
         for noise, want, leaf in zip(noises, wanted, variant, strict=True):
             if noise is not None:
@@ -66,6 +69,11 @@ def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
                     moved = np.abs(to_double(leaf.numpy()) - to_double(want))
                 np.maximum(noise, np.where(np.isfinite(moved), moved, 0.0), out=noise)
     return tuple(noises)
+
+
+def is_number(dtype: str) -> bool:
+    """Whether how far apart two elements are means something: floats, integers, booleans; neither keys nor float0."""
+    return dtype not in KEYS and dtype != "float0"
 
 
 def stray(plain: Sequence[Leaf], runs: Mapping[str, Sequence[Leaf]]) -> str:
@@ -76,15 +84,16 @@ def stray(plain: Sequence[Leaf], runs: Mapping[str, Sequence[Leaf]]) -> str:
     scale = scale_of(plain)
     off = {}
     for name, outputs in runs.items():
-        noises = (noise for noise in spread(plain, [outputs]) if noise is not None and noise.size)
-        off[name] = max((float(np.median(noise)) for noise in noises), default=0.0)
+        noises = zip(plain, spread(plain, [outputs]), strict=True)
+        floats = (noise for leaf, noise in noises if noise is not None and noise.size and leaf.dtype in FLOATS)
+        off[name] = max((float(np.median(noise)) for noise in floats), default=0.0)
     largest, *others = sorted(off, key=off.__getitem__, reverse=True) or [""]
     alone = len(others) > 1 and all(STRAY * off[name] < off[largest] for name in others)
     return largest if alone and off[largest] > LARGE * scale else ""
 
 
-def moved_by_an_ulp(leaf: Leaf, generator: np.random.Generator) -> Leaf:
-    """Floats, each moved by one unit in the last place up or down or not at all; all else as it is.
+def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:
+    """Floats, each moved by up to so many units in the last place up or down or not at all; all else as it is.
 
     Zeros stay: they are masks and padding, which no rounding makes anything else. So does what is not finite, and
     types of 8 bits and fewer: a unit of theirs is an eighth of the value or more, which is no rounding error.
@@ -94,7 +103,7 @@ def moved_by_an_ulp(leaf: Leaf, generator: np.random.Generator) -> Leaf:
     values = leaf.numpy()
     width = values.dtype.itemsize // (2 if values.dtype.kind == "c" else 1)
     steps = np.ascontiguousarray(leaf.data).view(f"i{width}")
-    direction = generator.integers(-1, 2, steps.shape, dtype=np.int8).astype(steps.dtype)
+    direction = generator.integers(-ulps, ulps + 1, steps.shape, dtype=np.int8).astype(steps.dtype)
     # Below the sign bit the integer counts the numbers up from zero: the next one is the next number.
     moved = (steps + direction).view(leaf.data.dtype).reshape(leaf.data.shape)
     as_moved = Leaf(leaf.dtype, moved).numpy()
@@ -102,9 +111,13 @@ def moved_by_an_ulp(leaf: Leaf, generator: np.random.Generator) -> Leaf:
     return Leaf(leaf.dtype, np.where(stays, leaf.data, moved))
 
 
-def count_undecided(noise: Array, scale: float) -> int:
-    """How many elements cannot tell right from wrong: their noise is large beside all that goes in and comes out."""
-    return int((noise > LARGE * scale).sum()) if scale else 0
+def count_undecided(noise: Array, largest: float) -> int:
+    """How many elements of an output cannot tell right from wrong: their noise is large beside its largest magnitude.
+
+    It is the noise that they are judged by, but for floors of rounding, which are never that large. An output that is
+    zero in all runs has none: any other number would be seen.
+    """
+    return int((np.maximum(noise, _lent(noise)) > LARGE * largest).sum())
 
 
 def count_changed(plain: Leaf, other: Leaf) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from export_core.comparing.places import NEARLY_ALL, Places
 from export_core.goldens.arrays import Array
+from export_core.tolerances import ROUNDING
 
 _TYPES = (("bfloat16", 8), ("TensorFloat-32 or float16", 11), ("float32", 24))
 """Narrower types and the bits of their mantissas. The two in the middle round alike."""
@@ -77,7 +78,7 @@ def _rounding(places: Places, want: Array, got: Array) -> str:
     # Beside the largest element, or each beside itself.
     if not any(_several_alike(want, got, relative) for relative in (absolute, absolute / np.abs(want))):
         return ""
-    return f"rounding: errors of both signs, at most {_power(worst / scale)} of the largest element"
+    return f"{ROUNDING}errors of both signs, at most {_power(worst / scale)} of the largest element"
 
 
 def _several_alike(want: Array, got: Array, errors: Array) -> bool:

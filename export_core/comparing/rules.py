@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from export_core.comparing.algebra import largest, to_double
-from export_core.comparing.noise import FACTOR, Whole, noise_with_floors
+from export_core.comparing.noise import FACTOR, FACTOR_OF_INPUTS, Whole, noise_with_floors
 from export_core.comparing.ulp import ulp_distance
 from export_core.goldens import Comparison, Golden
 from export_core.goldens.arrays import Array
@@ -30,10 +30,14 @@ from export_core.tolerances import (
 
 @dataclass(frozen=True)
 class CallNoise:
-    """The noise of a call's outputs, as its golden has it. `narrowest_float` is the narrowest type of its module."""
+    """The noise of a call's outputs, as its golden has it. `narrowest_float` is the narrowest type of its module.
+
+    `factor` is how many times its noise an element may be off.
+    """
 
     outputs: Noise = ()
     narrowest_float: str = ""
+    factor: float = FACTOR
 
 
 NO_NOISE = CallNoise()
@@ -44,7 +48,8 @@ def call_noise(golden: Golden) -> dict[str, CallNoise]:
     """The noise of each file of outputs of a golden by its name; empty where none was measured."""
     if (record := golden.manifest.noise) is None:
         return {}
-    return {name: CallNoise(noise, record.narrowest_float) for name, noise in golden.noise().items()}
+    factor = FACTOR if record.inside else FACTOR_OF_INPUTS
+    return {name: CallNoise(noise, record.narrowest_float, factor) for name, noise in golden.noise().items()}
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,7 @@ class Rule:
     tolerance: Allowed | None = None
     noise: Array | None = None
     narrowest_float: str = ""
+    factor: float = FACTOR
     rtol_of_platform: float = 0.0
     whole: Whole | None = None
 
@@ -85,6 +91,8 @@ class Rule:
         """
         if self.bits:
             return ComparedElements((_bytes(expected) != _bytes(actual)).any(axis=-1), f"equal bits ({self.bits})")
+        if self.noise is not None and self.dtype not in FLOATS:
+            return _by_jumps(expected, actual, self.noise, self.factor)
         by_noise = None if self.noise is None else self._by_noise(expected, actual, self.noise, scale)
         if self.tolerance is not None:
             compared = _beyond(expected, actual, self.tolerance, self._largest(expected) if scale is None else scale)
@@ -97,7 +105,7 @@ class Rule:
     def _by_noise(self, expected: Array, actual: Array, noise: Array, scale: Array | None) -> ComparedElements:
         want, got = to_double(expected), to_double(actual)
         unit = noise_with_floors(expected, noise, self.dtype, self.narrowest_float, scale, self.whole)
-        limit, words = FACTOR * unit, f"{FACTOR:g} times the noise of each"
+        limit, words = self.factor * unit, f"{self.factor:g} times the noise of each"
         if self.rtol_of_platform:
             # The noise is that of the writer's processor, which multiplies in full precision.
             rtol = self.rtol_of_platform
@@ -132,17 +140,27 @@ class Rules:
         """The rule for an array of this dtype: an output, or for None something that is made of outputs."""
         if self.comparison.compare == "exact":
             return Rule(dtype, bits=str(self.sources.get("compare", GOLDEN)))
+        noise = None if output is None or not self.noise.outputs else self.noise.outputs[output]
+        measured = Rule(dtype, noise=noise, narrowest_float=self.noise.narrowest_float, factor=self.noise.factor)
         if dtype not in FLOATS:
-            return Rule(dtype)
+            return measured
         comparison = self.comparison
         given = Tolerance(*(amount_for(dtype, item) for item in (comparison.rtol, comparison.atol, comparison.ulp)))
-        noise = None if output is None or not self.noise.outputs else self.noise.outputs[output]
         if noise is not None and not is_asked_for(dtype, given, self.platforms, self.tolerances):
             is_wider = any(platform in PLATFORM_RTOL for platform in self.platforms)
             rtol = default_rtol(dtype, self.platforms) if is_wider else 0.0
-            return Rule(dtype, noise=noise, narrowest_float=self.noise.narrowest_float, rtol_of_platform=rtol)
+            return replace(measured, rtol_of_platform=rtol)
         tolerance = tolerance_for(dtype, given, self.platforms, self.tolerances, self.sources)
-        return Rule(dtype, tolerance=tolerance, noise=noise, narrowest_float=self.noise.narrowest_float)
+        return replace(measured, tolerance=tolerance)
+
+
+def _by_jumps(expected: Array, actual: Array, noise: Array, factor: float) -> ComparedElements:
+    """Integers and booleans: equal but for those that jump in the writer's own runs."""
+    unequal, error = expected != actual, np.abs(to_double(actual) - to_double(expected))
+    limit = factor * noise
+    bad = unequal & ((noise == 0) | (error > limit))
+    in_noise = np.where(unequal, error / np.where(noise > 0, noise, 1.0), 0.0)
+    return ComparedElements(bad, "equal values, but for those that jump", limit, np.where(bad, np.inf, in_noise))
 
 
 def same(want: Array, got: Array) -> Array:

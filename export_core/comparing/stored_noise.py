@@ -4,46 +4,83 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
+
+from msgspec import to_builtins
 
 from export_core.artifact.float_types import narrowest_float
 from export_core.comparing.noise import count_undecided, scale_of
 from export_core.goldens import Check, Comparison, Golden, GoldenError
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.noise import Noise
+from export_core.goldens.noise_record import UndecidedOutput
 from export_core.goldens.store import INPUTS, OUTPUTS
+from export_core.tolerances import FLOATS
 
-Undecided = dict[str, tuple[int, int]]
+Undecided = dict[str, UndecidedOutput]
 
 
-def undecided_counts(golden: Golden, noise: Mapping[str, Noise]) -> Undecided:
-    """How many elements cannot tell right from wrong, of how many, by call and output: ``vjp1/0``.
+def undecided_outputs(golden: Golden, noise: Mapping[str, Noise], jumping: Mapping[str, tuple[int, int]]) -> Undecided:
+    """The outputs with elements that cannot tell right from wrong, by call and output: ``vjp1/0``.
+
+    Elements that jump are not among them: they are named by themselves, and are what the writer saw in most readers.
 
     Args:
-        golden: whose stored inputs and outputs say what is large.
+        golden: whose stored outputs say what is large.
         noise: for each file of outputs, as noise.npz has it. It is rounded there, so that what was measured would
             give other counts.
+        jumping: by call and output, how many elements jump, of how many.
     """
     # Of calls that must have the same outputs, the first one stands for all.
     calls: dict[str, Check] = {OUTPUTS: Check("", inputs=INPUTS, outputs=OUTPUTS)}
     for check in golden.manifest.checks:
         if check.outputs:
             calls.setdefault(check.outputs, check)
-    counts: Undecided = {}
+    undecided: Undecided = {}
+    paths = cache(partial(_paths_of_outputs, golden))  # each reads the artifact
     for file, noises in noise.items():
         check = calls[file]
         if golden.manifest.comparison == Comparison() or check.vjp:
-            scale = scale_of((*from_npz(golden.folder / (check.inputs or INPUTS)), *from_npz(golden.folder / file)))
-            for number, own in enumerate(noises):
-                if own is not None:
-                    counts[f"{check.name}/{number}".removeprefix("/")] = (count_undecided(own, scale), own.size)
-    return counts
+            # Factors that turn with every kernel are compared by what they must satisfy, whatever their noise.
+            factors = {output for group in golden.factors for output in group.outputs} if not check.vjp else ()
+            for number, (leaf, own) in enumerate(zip(from_npz(golden.folder / file), noises, strict=True)):
+                name = f"{check.name}/{number}".removeprefix("/")
+                if own is None or leaf.dtype not in FLOATS or number in factors:
+                    continue
+                count = count_undecided(own, largest := scale_of([leaf])) - jumping.get(name, (0, 0))[0]
+                if count > 0:
+                    undecided[name] = UndecidedOutput(
+                        count,
+                        own.size,
+                        noise=float(f"{own.max():.3g}"),
+                        largest=float(f"{largest:.3g}"),
+                        leaf=next(iter(paths(check.vjp)[number:]), ""),
+                    )
+    return undecided
+
+
+def _paths_of_outputs(golden: Golden, order: int) -> list[str]:
+    """The place of each flat result in the tree of results; of the derivative of that order, by what it is one."""
+    if flattened := golden.manifest.flattened:
+        arguments, results = list(flattened.inputs), list(flattened.outputs)
+    elif envelope := golden.read_artifact().envelope:
+        trees = zip(("args", "kwargs"), envelope.in_tree.children, strict=False)  # a damaged file has any tree
+        arguments = [path for root, tree in trees for path in tree.paths(root)]
+        results = envelope.out_tree.paths("result")
+    else:
+        return []
+    for _ in range(order):
+        cotangents = [f"the cotangent of {path}" for path in results]
+        results = [f"derivative by {path}" for path in arguments]
+        arguments += cotangents
+    return results
 
 
 def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
     """Whether half of the elements of every output cannot tell right from wrong: no wrong number would be seen."""
     files = {OUTPUTS, *(check.outputs for check in golden.manifest.checks if check.outputs)}
     outputs = sum(leaf.data.size > 0 for file in files for leaf in from_npz(golden.folder / file))
-    return 0 < sum(2 * count >= size > 0 for count, size in undecided.values()) == outputs
+    return 0 < sum(2 * output.elements >= output.of for output in undecided.values()) == outputs
 
 
 def check_noise(goldens: Iterable[Golden]) -> None:
@@ -65,15 +102,13 @@ def _problems(golden: Golden) -> Sequence[str]:
         noise = golden.noise()
     except GoldenError as error:
         return [str(error)]
-    found = {
-        "undecided": (
-            record.undecided,
-            {name: counts for name, counts in undecided_counts(golden, noise).items() if counts[0]},
-        ),
-        "narrowest_float": (record.narrowest_float, narrowest_float(golden.read_artifact())),
+    found: dict[str, tuple[object, object]] = {
+        "narrowest_float": (record.narrowest_float, narrowest_float(golden.read_artifact()))
     }
+    if record.undecided_outputs is not None:  # else an older version counted by another rule
+        found["undecided_outputs"] = (record.undecided_outputs, undecided_outputs(golden, noise, record.jumping))
     return [
-        f"noise.{field}: expected {follows!r}, as its files have it, found {stated!r}."
+        f"noise.{field}: expected {to_builtins(follows)!r}, as its files have it, found {to_builtins(stated)!r}."
         for field, (stated, follows) in found.items()
         if stated != follows
     ]

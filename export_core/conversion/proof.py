@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from export_core.artifact import read_bytes
+from export_core.artifact.factored import factored_outputs
 from export_core.comparing.compare import Difference
 from export_core.conversion.convert import UNCHANGED, Converted
 from export_core.conversion.errors import ConversionRefused
 from export_core.conversion.evidence import Evidence
-from export_core.goldens import Comparison, Golden, Manifest
+from export_core.goldens import Comparison, FactorGroup, Golden, Manifest
 from export_core.goldens.manifest import ConvertedFrom
 from export_core.goldens.store import ARTIFACT, MODULE_TEXT, sha256
 from export_core.matrix.cell import Cell, Outcome, Verdict
@@ -27,10 +30,6 @@ if TYPE_CHECKING:
 
     from export_core.policy import Policy
     from export_core.releases import Calendar
-
-
-_COMPARATORS = {"syevd": "eigh", "heevd": "eigh", "gesdd": "svd", "geqrf": "qr", "getrf": "lu"}
-"""What LAPACK's functions give, by name without the letter of the element type: factors that are not unique."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,7 @@ def converted_golden(
     """The golden with the converted artifact in place of the original; the golden itself where nothing was changed."""
     if converted.way == UNCHANGED:
         return evidence.manifest, dict(evidence.files)
+    original = read_bytes(evidence.files[ARTIFACT])
     files = {**evidence.files, ARTIFACT: bytes(converted.artifact.data)}
     if converted.module_by:
         files.pop(MODULE_TEXT, None)  # it shows the module of the original
@@ -55,6 +55,8 @@ def converted_golden(
         evidence.manifest,
         files={name: sha256(content) for name, content in files.items()},
         custom_calls=tuple(sorted({call.target for call in converted.artifact.custom_calls})),
+        # The original's calls say it; another algorithm in their place gives other signs and phases.
+        factors=evidence.manifest.factors or tuple(starmap(FactorGroup, factored_outputs(original))),
         converted_from=origin,
     )
     return manifest, files
@@ -86,14 +88,11 @@ def prove(
     jaxlib = converted.reader.jaxlib
     if "cpu" not in manifest.replayed_on:
         return Proof(False, f"it was exported for {', '.join(manifest.options.platforms)}, which were not tried")
-    outcome, compared_as = _replayed(manifest, files, converted, policy, calendar, notify), ""
-    if outcome.verdict is Verdict.NUMERICS and (comparator := _factorization(manifest, converted.replaced)):
-        # Another algorithm gives other signs and phases, which a golden that is compared element by element fixes.
-        comparison = structs.replace(manifest.comparison, compare=comparator)
-        again = structs.replace(manifest, comparison=comparison)
-        up_to_sign = _replayed(again, files, converted, policy, calendar, notify)
-        if up_to_sign.verdict is Verdict.PASS:
-            outcome, compared_as = up_to_sign, f", compared as factors of {comparator}, which are unique up to sign"
+    outcome = _replayed(manifest, files, converted, policy, calendar, notify)
+    compared_as = ""
+    if manifest.factors and converted.replaced and manifest.comparison.compare == Comparison().compare:
+        names = " and ".join(dict.fromkeys(group.compare for group in manifest.factors))
+        compared_as = f", compared as factors of {names}, which are unique up to sign"
     difference = outcome.difference
     match outcome.verdict:
         case Verdict.PASS if evidence.compared:
@@ -110,14 +109,6 @@ def prove(
         f"{converted.artifact.name}: not written: the converted artifact ends in {outcome.verdict} in stage "
         f"{outcome.stage}: {outcome.message}"
     )
-
-
-def _factorization(manifest: Manifest, replaced: Sequence[str]) -> str:
-    """The comparator for outputs of replaced calls where the golden has none of its own; empty where there is none."""
-    if manifest.comparison.compare != Comparison().compare:
-        return ""
-    families = [target.removeprefix("lapack_")[1:].removesuffix("_ffi") for target in replaced]
-    return next((_COMPARATORS[family] for family in families if family in _COMPARATORS), "")
 
 
 def _replayed(

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_core.environments.build import Built, Recipe, build, environments_folder, find_built, give_up, uv_command
@@ -53,6 +53,11 @@ class Environment:
     content_hash: str = ""
     note: str = ""
     folder: Path | None = None
+
+
+def with_variables(environment: Environment, **variables: str) -> Environment:
+    """An environment whose processes are started with more variables. It takes a worker of its own."""
+    return replace(environment, variables={**environment.variables, **variables})
 
 
 @dataclass(frozen=True)

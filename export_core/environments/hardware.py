@@ -7,6 +7,7 @@ import json
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from export_core.environments.placement import Mode, Placement
@@ -108,3 +109,23 @@ def instruction_set() -> str:
     flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())
     widest = next((name for name, flag in _INSTRUCTION_SETS.items() if flag in flags), "")
     return f"{platform.machine()} {widest}".strip()
+
+
+# Kernels of the OpenBLAS in SciPy's wheels, whose LAPACK jaxlib calls, each with the instruction set that it needs.
+_OPENBLAS_CORES = {"SkylakeX": "AVX512", "Haswell": "AVX2", "Sandybridge": "AVX"}
+
+
+def other_openblas_core(variables: Mapping[str, str]) -> str | None:
+    """An OPENBLAS_CORETYPE that this processor can run, and that is not the one of a process with these variables.
+
+    That of other machines where it can be: with AVX-512, the kernels of those without it. None where there is none, and
+    where the processor is not known to be x86-64.
+    """
+    processor, _, widest = instruction_set().partition(" ")
+    if processor not in ("x86_64", "AMD64") or not widest:
+        return None
+    runs = list(_INSTRUCTION_SETS)[list(_INSTRUCTION_SETS).index(widest) :]
+    cores = [core for core, needed in _OPENBLAS_CORES.items() if needed in runs]
+    own = variables.get("OPENBLAS_CORETYPE", next(iter(cores), "")).lower()
+    own = {"zen": "haswell"}.get(own, own)  # of which this OpenBLAS has no kernels of its own
+    return next((core for core in cores if core != "SkylakeX" and core.lower() != own), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -16,7 +16,10 @@ from export_core.export import api
 from export_core.export.arguments import IMPLEMENTATIONS, Arguments
 from export_core.export.errors import ExportError
 from export_core.export.meshes import concrete_mesh
-from export_core.goldens.made_inputs import SEED, made_leaf
+from export_core.goldens import Leaf
+from export_core.goldens.arrays import is_finite
+from export_core.goldens.made_inputs import RULES, SEED, made_leaf
+from export_core.goldens.manifest import InputsRule
 
 _TRIED = 200
 """How many choices of sizes for symbolic dimensions are tried, against their constraints."""
@@ -41,13 +44,16 @@ def has_structs(tree: Any) -> bool:
     return any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree_util.tree_leaves(tree))
 
 
-def with_values(test: str, arguments: Arguments, inputs: Sequence[Any] | None = None) -> Arguments:
+def with_values(
+    test: str, arguments: Arguments, inputs: Sequence[Any] | None = None, rule: InputsRule = ""
+) -> Arguments:
     """The same call with an array in place of each `jax.ShapeDtypeStruct`, on the devices of its sharding.
 
     Args:
         test: for messages.
         arguments: of the call.
         inputs: the arrays, one for each; None makes them.
+        rule: that makes them.
 
     Raises:
         ExportError: these are too many or too few, or of other shapes or dtypes; or no array can be made.
@@ -62,8 +68,33 @@ def with_values(test: str, arguments: Arguments, inputs: Sequence[Any] | None = 
                 f"{test}: {struct} has a weak type, which arguments of an artifact do not have: "
                 "pass a Python number, or jax.ShapeDtypeStruct(shape, dtype)."
             )
-    values = iter(_made(test, structs) if inputs is None else _given(test, structs, inputs))
+    values = iter(_made(test, structs, rule) if inputs is None else _given(test, structs, inputs))
     return arguments.with_flat([next(values) if isinstance(leaf, jax.ShapeDtypeStruct) else leaf for leaf in leaves])
+
+
+def in_domain(
+    arguments: Arguments,
+    outputs: tuple[Leaf, ...],
+    make: Callable[[InputsRule], Arguments],
+    run: Callable[[Arguments], tuple[Leaf, ...]],
+) -> tuple[Arguments, tuple[Leaf, ...], InputsRule | None]:
+    """Made arguments for which a function gives finite numbers, with these and the rule that made them.
+
+    Args:
+        arguments: made by the first rule.
+        outputs: what the function gives for them.
+        make: the arguments by another rule.
+        run: the function.
+
+    Returns:
+        What was given and None where no rule has such arguments.
+    """
+    if is_finite(outputs):
+        return arguments, outputs, RULES[0]
+    for rule in RULES[1:]:
+        if is_finite(others := run(other := make(rule))):
+            return other, others, rule
+    return arguments, outputs, None
 
 
 def _given(test: str, structs: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
@@ -86,16 +117,16 @@ def _given(test: str, structs: Sequence[Any], inputs: Sequence[Any]) -> list[Any
     return values
 
 
-def _made(test: str, structs: Sequence[Any]) -> Iterator[Any]:
+def _made(test: str, structs: Sequence[Any], rule: InputsRule) -> Iterator[Any]:
     random = np.random.RandomState(SEED)
     for struct, shape in zip(structs, _concrete_shapes(test, structs), strict=True):
-        yield _placed(test, _array(random, shape, struct.dtype), struct)
+        yield _placed(test, _array(random, shape, struct.dtype, rule), struct)
 
 
-def _array(random: np.random.RandomState, shape: tuple[int, ...], dtype: Any) -> Any:
+def _array(random: np.random.RandomState, shape: tuple[int, ...], dtype: Any, rule: InputsRule) -> Any:
     if dtype == jax.dtypes.float0:
         return np.zeros(shape, dtype)
-    leaf = made_leaf(random, str(dtype), shape)
+    leaf = made_leaf(random, str(dtype), shape, rule)
     if leaf.dtype in IMPLEMENTATIONS:
         return jax.random.wrap_key_data(jax.numpy.asarray(leaf.data), impl=IMPLEMENTATIONS[leaf.dtype])
     return jax.numpy.asarray(leaf.numpy())

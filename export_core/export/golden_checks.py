@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
 from msgspec import structs
 
 from export_core.export import api
-from export_core.export.abstract_inputs import take_inputs, with_values
+from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
 from export_core.export.arguments import Arguments, leaf_from, tree_text, whole
 from export_core.export.derivatives import derivatives
 from export_core.export.errors import ExportError
 from export_core.export.meshes import concrete_mesh, place_arguments, place_unplaced, shard_layout
-from export_core.export.produce import ProducedGolden, leaves_as_declared, run
+from export_core.export.produce import ProducedGolden, leaves_as_declared, results
 from export_core.export.trees import plain
 from export_core.goldens import Check, Leaf
 from export_core.goldens.arrays import from_npz, nothing_to_compare, to_npz
+from export_core.goldens.manifest import InputsRule
 from export_core.goldens.store import ARTIFACT, OUTPUTS, sha256
 
 NO_VJP = "No VJP is available"
@@ -45,9 +47,10 @@ def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> Produced
     Raises `ExportError` when a call that must be refused is not, or with another message.
     """
     files: dict[str, bytes] = {}
+    outside = list(produced.outside)
     checks = [
         *_derivative_checks(produced, files),
-        *(_call_check(produced, call, number, files) for number, call in enumerate(calls, 1)),
+        *(_call_check(produced, call, number, files, outside) for number, call in enumerate(calls, 1)),
         *_mesh_checks(produced),
     ]
     for check in checks:
@@ -61,16 +64,25 @@ def add_checks(produced: ProducedGolden, calls: Sequence[ExtraCall]) -> Produced
         files={**produced.manifest.files, **hashes},
         out_shardings=_out_shardings(produced) if produced.exported.nr_devices > 1 and _runs_here(produced) else (),
     )
-    return replace(produced, manifest=manifest, files={**produced.files, **files})
+    return replace(produced, manifest=manifest, files={**produced.files, **files}, outside=tuple(outside))
 
 
 def require_values(produced: ProducedGolden) -> None:
     """Raise `ExportError` for a golden whose outputs have no value in any call: it would agree with too much.
 
-    Derivatives do not count: those of a function that only gives NaN may be numbers.
+    Derivatives do not count: those of a function that only gives NaN may be numbers. Neither do made inputs, in any
+    call, for which the function gives NaN or infinities: nobody meant them.
     """
     if produced.outputs is None:
         return
+    if produced.outside:
+        raise ExportError(
+            f"{produced.case.test}: expected finite numbers, found NaN or infinities in the outputs of "
+            f"{' and '.join(produced.outside)}, for all inputs that were made for jax.ShapeDtypeStruct: normally "
+            "distributed, positive, and positive definite ones. Pass arrays for which the function is defined, in the "
+            "call of export_golden (or also): inputs=(array, ...), one for each jax.ShapeDtypeStruct. They may give "
+            "NaN or infinities too, where these are meant."
+        )
     checks = produced.manifest.checks
     files = [OUTPUTS, *(check.outputs for check in checks if check.outputs and not check.vjp)]
     if problem := nothing_to_compare([leaf for file in files for leaf in from_npz(produced.files[file])]):
@@ -102,13 +114,15 @@ def _derivative_checks(produced: ProducedGolden, files: dict[str, bytes]) -> lis
     with api.in_mesh(produced.case.context_mesh):
         calls = derivatives(flat, values, order, run=produced.outputs is not None)
         checks = [
-            _stored_check(f"vjp{number}", map(leaf_from, inputs), outputs, files, vjp=number)
+            _stored_check(f"vjp{number}", map(leaf_from, inputs), outputs and map(leaf_from, outputs), files, number)
             for number, (inputs, outputs) in enumerate(calls, 1)
         ]
     return [*checks, Check(f"vjp{order + 1}", vjp=order + 1, refused=NO_VJP)]
 
 
-def _call_check(produced: ProducedGolden, call: ExtraCall, number: int, files: dict[str, bytes]) -> Check:
+def _call_check(
+    produced: ProducedGolden, call: ExtraCall, number: int, files: dict[str, bytes], outside: list[str]
+) -> Check:
     arguments = _arguments_of(produced, call)
     expected, actual = map(jax.tree_util.tree_structure, (produced.arguments.dynamic, arguments.dynamic))
     if actual != expected:
@@ -122,15 +136,23 @@ def _call_check(produced: ProducedGolden, call: ExtraCall, number: int, files: d
         inputs = to_npz(map(leaf_from, arguments.flat()))
         files[f"{name}.inputs.npz"] = inputs
         return Check(name, inputs=f"{name}.inputs.npz", refused=call.refused)
-    leaves = leaves_as_declared(arguments, produced.exported)
-    outputs = None if produced.outputs is None else run(produced.case, arguments)
-    return _stored_check(f"call{number}", leaves, outputs, files)
+    name = f"call{number}"
+    outputs = None if produced.outputs is None else results(produced.case, arguments)
+    if outputs is not None and take_inputs(call.args, call.kwargs)[0] is None and has_structs((call.args, call.kwargs)):
+        arguments, outputs, rule = in_domain(
+            arguments,
+            outputs,
+            lambda rule: place_arguments(produced.case, _arguments_of(produced, call, rule)),
+            partial(results, produced.case),
+        )
+        outside += [name] if rule is None else []
+    return _stored_check(name, leaves_as_declared(arguments, produced.exported), outputs, files)
 
 
-def _arguments_of(produced: ProducedGolden, call: ExtraCall) -> Arguments:
+def _arguments_of(produced: ProducedGolden, call: ExtraCall, rule: InputsRule = "") -> Arguments:
     values, kwargs = take_inputs(call.args, call.kwargs)
     arguments = Arguments(*produced.call.bind(call.args, kwargs), produced.arguments.static)
-    return with_values(produced.case.test, arguments, values)
+    return with_values(produced.case.test, arguments, values, rule)
 
 
 def _mesh_checks(produced: ProducedGolden) -> list[Check]:
@@ -206,13 +228,13 @@ def _require_refusal(produced: ProducedGolden, check: Check, calls: Sequence[Ext
 
 
 def _stored_check(
-    name: str, inputs: Iterable[Leaf], outputs: Iterable[Any] | None, files: dict[str, bytes], vjp: int = 0
+    name: str, inputs: Iterable[Leaf], outputs: Iterable[Leaf] | None, files: dict[str, bytes], vjp: int = 0
 ) -> Check:
     """A call with these inputs and the outputs that jax gave, if it ran; their files are added to `files`."""
     inputs_file, outputs_file = f"{name}.inputs.npz", None if outputs is None else f"{name}.outputs.npz"
-    files[inputs_file] = to_npz(list(inputs))
+    files[inputs_file] = to_npz(inputs)
     if outputs is not None and outputs_file is not None:
-        files[outputs_file] = to_npz(list(map(leaf_from, outputs)))
+        files[outputs_file] = to_npz(outputs)
     return Check(name, vjp=vjp, inputs=inputs_file, outputs=outputs_file)
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import starmap
 from typing import Any
 
 import jax
@@ -17,13 +18,15 @@ from flatbuffers.builder import BuilderSizeError
 from msgspec import structs
 
 from export_core.artifact import Artifact, read_bytes
+from export_core.artifact.factored import factored_outputs
 from export_core.export import api
-from export_core.export.abstract_inputs import has_structs, take_inputs, with_values
+from export_core.export.abstract_inputs import has_structs, in_domain, take_inputs, with_values
 from export_core.export.argument_specs import symbolic_arguments
 from export_core.export.arguments import Arguments, as_declared, find_static_arguments, leaf_from
 from export_core.export.calls import JittedCall, jitted_call
 from export_core.export.case import Case, check_arguments
 from export_core.export.errors import ExportError
+from export_core.export.factored_results import factored_results
 from export_core.export.jaxprs import describe_jaxpr
 from export_core.export.meshes import abstract_arguments, mesh_of, place_arguments
 from export_core.export.refusals import refusal
@@ -31,9 +34,9 @@ from export_core.export.registrations import registration_files
 from export_core.export.trees import with_plain_trees
 from export_core.export.unused_options import require_use
 from export_core.export.without_outputs import check_without_outputs, outputs_if_any
-from export_core.goldens import Leaf, Manifest, Options, Writer
+from export_core.goldens import Comparison, FactorGroup, Leaf, Manifest, Options, Writer
 from export_core.goldens.arrays import to_npz
-from export_core.goldens.manifest import Flattened, signature_of
+from export_core.goldens.manifest import Flattened, InputsRule, signature_of
 from export_core.goldens.store import ARTIFACT, INPUTS, JAXPR_TEXT, MODULE_TEXT, OUTPUTS, sha256
 from export_core.releases import Calendar
 
@@ -64,7 +67,7 @@ class ProducedGolden:
 
     `case` has the jitted function and its arguments; `call` turns what the user calls into these. `inputs` and
     `outputs` are flat; `outputs` is None for a golden without. `exported` (jax's `Exported`) and `arguments` are for
-    the checks that `add_checks` adds.
+    the checks that `add_checks` adds. `outside` names the calls that gave NaN or infinities for whatever was made.
     """
 
     case: Case
@@ -76,6 +79,7 @@ class ProducedGolden:
     outputs: tuple[Leaf, ...] | None
     exported: Any
     arguments: Arguments
+    outside: tuple[str, ...] = ()
 
     def module_text(self) -> bytes:
         """The content of module.mlir: made when it is asked for, since the module may be large."""
@@ -121,12 +125,22 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         specs = _specs(case, arguments, passed)
         exported, flattened, data = _export(case, specs, writer)
         require_use(case, arguments, exported)
-        jaxpr = describe_jaxpr(_jaxpr(case, specs))
+        closed_jaxpr = _jaxpr(case, specs)
+        jaxpr = describe_jaxpr(closed_jaxpr)
     artifact = read_bytes(data, name=case.id)
     mesh = mesh_of(case, arguments, artifact, exported.nr_devices)
     platforms = _platforms(case, writer)
+    outputs = outputs_if_any(case, writer.platform, platforms, lambda: results(case, arguments))
+    made = values is None and has_structs(passed.dynamic)
+    rule: InputsRule | None = ""
+    if made and outputs is not None:
+        arguments, outputs, rule = in_domain(
+            arguments,
+            outputs,
+            lambda rule: place_arguments(case, with_values(case.test, passed, rule=rule)),
+            functools.partial(results, case),
+        )
     inputs = leaves_as_declared(arguments, exported)
-    outputs = outputs_if_any(case, writer.platform, platforms, lambda: tuple(map(leaf_from, run(case, arguments))))
     options = _options(case, platforms, mesh, without_outputs=outputs is None)
     files = {
         ARTIFACT: data,
@@ -137,9 +151,16 @@ def produce(case: Case, calendar: Calendar, *, reproducible: bool, module_text: 
         **registration_files(case),
     }
     manifest = _manifest(case, writer, options, artifact, files)
-    made = values is None and has_structs(passed.dynamic)
-    manifest = structs.replace(manifest, jaxpr=jaxpr.summary, flattened=flattened, inputs_made=made)
-    return ProducedGolden(case, call, manifest, files, artifact, inputs, outputs, exported, arguments)
+    manifest = structs.replace(
+        manifest,
+        jaxpr=jaxpr.summary,
+        factors=_factors(case, closed_jaxpr, artifact),
+        flattened=flattened,
+        inputs_made=made,
+        inputs_rule=rule or "",
+    )
+    outside = () if rule is not None else ("the first call",)
+    return ProducedGolden(case, call, manifest, files, artifact, inputs, outputs, exported, arguments, outside)
 
 
 def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
@@ -154,16 +175,16 @@ def free_caches(produced: Sequence[ProducedGolden]) -> list[ProducedGolden]:
     return [replace(golden, exported=None) for golden in produced]
 
 
-def run(case: Case, arguments: Arguments) -> list[Any]:
-    """The results of the function itself, not of its artifact, flat."""
+def results(case: Case, arguments: Arguments) -> tuple[Leaf, ...]:
+    """The results of the function itself, not of its artifact, flat and as they are stored."""
     copies = arguments.copy()  # the caller stores or reuses the arguments, which the function may consume
     with api.in_mesh(case.context_mesh):
-        return list(jax.tree_util.tree_leaves(case.function(*copies.args, **copies.kwargs)))
+        return tuple(map(leaf_from, jax.tree_util.tree_leaves(case.function(*copies.args, **copies.kwargs))))
 
 
 def outputs_for(produced: ProducedGolden, inputs: Sequence[Leaf]) -> tuple[Leaf, ...]:
     """The results of the function for other inputs, flat and as they are stored."""
-    return tuple(map(leaf_from, run(produced.case, produced.arguments.with_leaves(inputs))))
+    return results(produced.case, produced.arguments.with_leaves(inputs))
 
 
 def leaves_as_declared(arguments: Arguments, exported: Any) -> tuple[Leaf, ...]:
@@ -238,6 +259,14 @@ def _manifest(case: Case, writer: Writer, options: Options, artifact: Artifact, 
         custom_calls=tuple(sorted({call.target for call in artifact.custom_calls})),
         files={name: sha256(content) for name, content in files.items()},
     )
+
+
+def _factors(case: Case, closed_jaxpr: Any, artifact: Artifact) -> tuple[FactorGroup, ...]:
+    """Results that come straight from factorizations, where the artifact's custom calls do not say so themselves."""
+    if case.comparison.compare != Comparison().compare:
+        return ()
+    factored = factored_results(closed_jaxpr)
+    return () if not factored or factored == factored_outputs(artifact) else tuple(starmap(FactorGroup, factored))
 
 
 def _platforms(case: Case, writer: Writer) -> tuple[str, ...]:

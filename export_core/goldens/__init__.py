@@ -5,6 +5,7 @@ from export_core.goldens.errors import GoldenError
 from export_core.goldens.manifest import (
     Check,
     Comparison,
+    FactorGroup,
     Flattened,
     JaxprSummary,
     Manifest,
@@ -19,6 +20,7 @@ from export_core.goldens.store import Golden, GoldenStore, WriteStatus
 __all__ = [
     "Check",
     "Comparison",
+    "FactorGroup",
     "Flattened",
     "Golden",
     "GoldenError",

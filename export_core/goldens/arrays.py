@@ -125,6 +125,13 @@ def count_nan(leaves: Iterable[Leaf]) -> int:
     return sum(int((leaf.numpy() != leaf.numpy()).sum()) for leaf in leaves if leaf.dtype in FLOATS)
 
 
+def is_finite(leaves: Iterable[Leaf]) -> bool:
+    """Whether no element is NaN or infinite."""
+    floats = (leaf.numpy() for leaf in leaves if leaf.dtype in FLOATS)
+    # Not all dtypes of ml_dtypes have isfinite.
+    return all(np.isfinite(x if x.dtype.kind in "fc" else x.astype(np.float32)).all() for x in floats)
+
+
 def to_npz(leaves: Iterable[Leaf]) -> bytes:
     """Reproducible .npz bytes: no time stamps, no compression, members in order."""
     buffer = io.BytesIO()

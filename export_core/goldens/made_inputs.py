@@ -12,6 +12,7 @@ from export_core.artifact import Aval
 from export_core.goldens.arrays import KEYS, PLAIN, Leaf, leaf_of
 from export_core.goldens.dimensions import size_of, symbols_of
 from export_core.goldens.errors import GoldenError
+from export_core.goldens.manifest import InputsRule
 
 SEED = 20261122  # never to be changed, like the rest of the rule: goldens hold the arrays that it gives
 
@@ -25,11 +26,19 @@ _KEY_SIZES = {"key<fry>": 2, "key<rbg>": 4, "key<urbg>": 4}
 """Words of 32 bits in the data of a PRNG key."""
 
 
-def made_leaf(random: np.random.RandomState, dtype: str, shape: Sequence[int]) -> Leaf:
-    """The next array of the rule.
+RULES: tuple[InputsRule, ...] = ("", "positive", "positive definite")
+"""The rules in the order in which they are tried, until a function gives no NaN and no infinity."""
+
+
+def made_leaf(random: np.random.RandomState, dtype: str, shape: Sequence[int], rule: InputsRule = "") -> Leaf:
+    """The next array of a rule.
 
     Floating-point and complex numbers are normally distributed, integers are from 0 to 7, booleans alternate, PRNG keys
     have random data. The numbers of `RandomState` are the same in every NumPy; those of `default_rng` need not be.
+
+    By the two other rules, floating-point numbers are from 0.25 to 0.75, where most functions are defined that are not
+    defined everywhere, and integers are from 1 to 7. By the last one, square matrices are also Hermitian, with their
+    size added to the diagonal: then they are positive definite.
     """
     shape = tuple(shape)
     if dtype in KEYS:
@@ -39,19 +48,27 @@ def made_leaf(random: np.random.RandomState, dtype: str, shape: Sequence[int]) -
     if dtype == "bool":
         return leaf_of(np.arange(math.prod(shape)).reshape(shape) % 2 == 0)
     if dtype.startswith(("int", "uint")):
-        return leaf_of(random.randint(0, 8, shape, dtype=np.int32).astype(_numpy_dtype(dtype)))
-    values = np.asarray(random.standard_normal(shape))
-    if dtype.startswith("complex"):
-        values = values + 1j * random.standard_normal(shape)
+        return leaf_of(random.randint(1 if rule else 0, 8, shape, dtype=np.int32).astype(_numpy_dtype(dtype)))
+
+    def draw() -> Any:
+        return np.asarray(random.random_sample(shape) / 2 + 0.25 if rule else random.standard_normal(shape))
+
+    values = draw() + 1j * draw() if dtype.startswith("complex") else draw()
+    if rule == "positive definite" and len(shape) > 1 and shape[-1] == shape[-2] > 1:
+        # Sums of two numbers, and no products: they are the same on every machine.
+        values = (values + values.conj().swapaxes(-1, -2)) / 2 + shape[-1] * np.eye(shape[-1])
     return leaf_of(values.astype(_numpy_dtype(dtype)))
 
 
-def made_inputs(avals: Sequence[Aval], given_sizes: Mapping[str, int]) -> tuple[list[Leaf], dict[str, int]]:
+def made_inputs(
+    avals: Sequence[Aval], given_sizes: Mapping[str, int], rule: InputsRule = ""
+) -> tuple[list[Leaf], dict[str, int]]:
     """Inputs for an artifact that declares these types, and the sizes of all symbolic dimensions.
 
     Args:
         avals: the types of its flat arguments.
         given_sizes: sizes of symbolic dimensions; the others, sorted by name, get 2, 3, 4 and so on.
+        rule: see `made_leaf`.
 
     Raises:
         GoldenError: it has no dimension of a given name, a size is not positive, or the arrays would be too large.
@@ -71,7 +88,7 @@ def made_inputs(avals: Sequence[Aval], given_sizes: Mapping[str, int]) -> tuple[
             f"expected at most {MOST_ELEMENTS:,} elements of inputs to make, found types with {count:,}. Give inputs."
         )
     random = np.random.RandomState(SEED)
-    return [made_leaf(random, aval.dtype, shape) for aval, shape in zip(avals, shapes, strict=True)], sizes
+    return [made_leaf(random, aval.dtype, shape, rule) for aval, shape in zip(avals, shapes, strict=True)], sizes
 
 
 def sizes_in_words(sizes: Mapping[str, int]) -> str:

@@ -132,6 +132,15 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The tolerance in units in the last place."""
 
 
+class FactorGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Outputs that come straight from one factorization, which is unique only up to signs, phases and order."""
+
+    compare: str
+    """Their comparator, such as `svd`."""
+    outputs: tuple[int, ...]
+    """The numbers of these outputs, in the order in which the comparator takes them."""
+
+
 class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Types as jax prints them, flat and in order, and the trees that hold them."""
 
@@ -153,6 +162,10 @@ def signature_of(envelope: Envelope) -> Signature:
         in_tree=str(envelope.in_tree),
         out_tree=str(envelope.out_tree),
     )
+
+
+InputsRule = Literal["", "positive", "positive definite"]
+"""A rule that makes inputs of which only the types are known."""
 
 
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -254,11 +267,15 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The jaxpr in figures; null for an adopted artifact."""
     packages: dict[str, str] = {}
     """The version of every package that was installed, where `jaxexport backfill` or `--record-packages` wrote it."""
+    factors: tuple[FactorGroup, ...] = ()
+    """Outputs that come straight from factorizations, where the artifact has no custom calls that say so."""
     flattened: Flattened | None = None
     """The function's own trees; null where the artifact holds them."""
     inputs_made: bool = False
     """Whether values were made for arguments of which only the types were known (`jax.ShapeDtypeStruct` in a test, an
     artifact without inputs)."""
+    inputs_rule: InputsRule = ""
+    """The rule by which values were made, where those of the first rule, which has no name, gave NaN or infinities."""
     origin: Origin | None = None
     """Where inputs and outputs come from; null where a test or a person gave them."""
     instruction_set: str = ""

@@ -39,7 +39,8 @@ _Dumper.add_representer(str, _Dumper.text)
 def dump_manifest(manifest: Manifest) -> bytes:
     """golden.yaml as bytes, the same for the same manifest: fields in order, `format` first, where readers look."""
     data = msgspec.to_builtins(manifest, builtin_types=(datetime.date,))
-    for field in ("packages", "flattened", "inputs_made", "origin", "instruction_set", "noise", "converted_from"):
+    optional = ("factors", "packages", "flattened", "inputs_made", "inputs_rule", "origin", "instruction_set", "noise")
+    for field in (*optional, "converted_from"):
         if not data[field]:  # a new field does not change the bytes of goldens without it
             del data[field]
     ordered = {"format": data.pop("format"), **data}

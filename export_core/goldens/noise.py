@@ -2,7 +2,8 @@
 
 It has an array for each output in each file of outputs, in the order of the manifest: the logarithm of the noise in
 steps of an eighth of an octave, rounded up (int16), of outputs of one byte an element in octaves (int8), so that it
-takes no more than the outputs do. An array is empty where no element of the output has noise.
+takes no more than the outputs do. An array is empty where no element of the output has noise. Integers and booleans
+have noise where elements jump.
 """
 
 from __future__ import annotations
@@ -52,10 +53,8 @@ def _encoded(leaf: Leaf, noise: Array | None) -> Leaf:
 def _decoded(code: Leaf, leaf: Leaf, where: str) -> Array | None:
     if code.dtype not in _STEPS or (code.data.size and code.shape != leaf.shape):
         raise GoldenError(f"{where}: expected int16[{','.join(map(str, leaf.shape))}] for {leaf}, found {code}.")
-    if leaf.dtype not in FLOATS:
-        return None
     if not code.data.size:
-        return np.zeros(leaf.shape)
+        return np.zeros(leaf.shape) if leaf.dtype in FLOATS else None
     noise = code.data.astype(np.float64)
     noise /= _STEPS[code.dtype]  # in place: of a large output these are the largest arrays
     with np.errstate(over="ignore"):

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from export_core.artifact.factored import REQUIRED
 from export_core.goldens.adopted_mesh import parse_specs
 from export_core.goldens.errors import GoldenError
 from export_core.tolerances import FLOATS, problem_of_name, read_amount
@@ -52,6 +53,7 @@ def problems(manifest: Manifest) -> Problems:
     yield from _files(manifest.files)
     yield from _options(manifest)
     yield from _comparison(manifest)
+    yield from _factors(manifest)
     yield from _noise(manifest)
     if manifest.origin:
         yield from _origin(manifest.origin)
@@ -142,21 +144,36 @@ def _comparison(manifest: Manifest) -> Problems:
                 yield f"comparison.{field}", str(error)
 
 
+def _factors(manifest: Manifest) -> Problems:
+    outputs = [output for group in manifest.factors for output in group.outputs]
+    count = len(manifest.signature.outputs)
+    if len({*outputs}) < len(outputs) or not all(0 <= output < count for output in outputs):
+        yield "factors", f"expected numbers of its {count} outputs, each once, found {outputs}."
+    for group in manifest.factors:
+        if group.compare not in REQUIRED:
+            yield "factors", f"expected a comparator of {', '.join(REQUIRED)}, found {group.compare!r}."
+
+
 def _noise(manifest: Manifest) -> Problems:
     record = manifest.noise
     if record is None:
         return
     if "noise.npz" not in manifest.files:
         yield "noise", "expected noise.npz under `files`, found none."
-    if not 0 <= record.moved <= MOST_RUNS:
-        yield "noise.moved", f"expected a number of runs from 0 to {MOST_RUNS}, found {record.moved}."
+    for name, runs in (("moved", record.moved), ("inside", record.inside), ("amplified", record.amplified)):
+        if not 0 <= runs <= MOST_RUNS:
+            yield f"noise.{name}", f"expected a number of runs from 0 to {MOST_RUNS}, found {runs}."
     if not _VERSION.fullmatch(record.jaxlib):
         yield "noise.jaxlib", f"expected a version such as 0.12.0, found {record.jaxlib!r}."
     if record.narrowest_float not in ("", *FLOATS):
         yield "noise.narrowest_float", f"expected a float type such as bfloat16, found {record.narrowest_float!r}."
-    for name, (count, size) in record.undecided.items():
+    counts = {f"undecided.{name}": pair for name, pair in record.undecided.items()}
+    for name, output in (record.undecided_outputs or {}).items():
+        counts[f"undecided_outputs.{name}"] = (output.elements, output.of)
+    counts |= {f"jumping.{name}": pair for name, pair in record.jumping.items()}
+    for name, (count, size) in counts.items():
         if not 0 < count <= size < _LARGEST:
-            yield f"noise.undecided.{name}", f"expected a number of elements and of how many, found {count}, {size}."
+            yield f"noise.{name}", f"expected a number of elements and of how many, found {count}, {size}."
     for name, count in record.unstable.items():
         if not 0 < count < _LARGEST:
             yield f"noise.unstable.{name}", f"expected a number of elements, found {count}."

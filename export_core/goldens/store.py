@@ -13,13 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from io import BufferedReader
+from itertools import starmap
 from pathlib import Path
 
-from export_core.artifact import Artifact, read_bytes
+from export_core.artifact import Artifact, ArtifactError, read_bytes
+from export_core.artifact.factored import factored_outputs, has_factorization
 from export_core.goldens import staging
 from export_core.goldens.arrays import Leaf, from_npz
 from export_core.goldens.errors import GoldenError
-from export_core.goldens.manifest import Manifest, as_stored
+from export_core.goldens.manifest import FactorGroup, Manifest, as_stored
 from export_core.goldens.manifest_file import RESTORE, check_manifest, dump_manifest, load_manifest, refuse_newer_format
 from export_core.goldens.noise import Noise, noise_from_npz
 from export_core.goldens.rules import is_plain_name
@@ -90,6 +92,19 @@ class Golden:
     def read_artifact(self) -> Artifact:
         """The artifact, read. Raises `GoldenError` or `ArtifactError`."""
         return read_bytes(self.content(ARTIFACT), str(self.artifact))
+
+    @functools.cached_property
+    def factors(self) -> tuple[FactorGroup, ...]:
+        """The outputs of the function that come straight from factorizations.
+
+        As its manifest says; else by the custom calls of its artifact. Empty where that cannot be read.
+        """
+        if self.manifest.factors or not has_factorization(self.manifest.custom_calls):
+            return self.manifest.factors
+        try:
+            return tuple(starmap(FactorGroup, factored_outputs(self.read_artifact())))
+        except (GoldenError, ArtifactError):  # verifying and auditing it say so
+            return ()
 
     def inputs(self) -> tuple[Leaf, ...]:
         """The flat arguments."""

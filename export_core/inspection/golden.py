@@ -83,6 +83,10 @@ def _compared(golden: Golden, policy: Policy) -> Iterator[tuple[str, str]]:
         rules.append(f"as the golden recorded: {comparison_in_words(manifest.comparison)}")
     else:
         rules.append("by the noise that its writer measured" if manifest.noise else "by the default of each dtype")
+    if (rule or manifest.comparison).compare == Comparison().compare:
+        rules += [
+            f"outputs {', '.join(map(str, group.outputs))} as factors of {group.compare}" for group in golden.factors
+        ]
     platforms = dict.fromkeys((manifest.writer.platform, *manifest.options.platforms))
     rules += [f"or wider, by tolerances.{name} of the policy" for name in platforms if name in policy.tolerances]
     for number, text in enumerate(rules):

@@ -4,37 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
 from export_core.goldens import Golden
 from export_core.goldens.noise_record import NoiseRecord
 from export_core.phrases import plural
 
-PROVES_NOTHING = (
-    "the numbers of this golden would prove nothing: its outputs move by more than a tenth of the largest number when "
-    "inputs move by one unit in the last place or the compiler rounds in another order, as those of a chaotic function "
-    "do. Export fewer steps, or a smoother function; or say what is to be compared: compare='shape', or a tolerance or "
-    "comparator of your own, in the marker or in the policy's `numbers`."
+WHAT_TO_DO = (
+    "These numbers move by more than a tenth of the output's largest when inputs move by one unit in the last place or "
+    "the compiler rounds in another order. A difference of large numbers: scale or centre the inputs, use another "
+    "formula, or float64. A chaotic function: export fewer steps. A zero that is nothing but rounding, such as the "
+    "gradient of a bias that cancels: nothing, if other outputs show what is computed; else return one that does. Or "
+    "say what is to be compared: compare='shape', or a tolerance or comparator of your own, in the marker or in the "
+    "policy's `numbers`."
 )
+"""Why an output cannot tell right from wrong, and what its author can do."""
+
+INPUTS_ONLY = "the noise knows inputs only: what is rounded inside was not moved"
+
+_MOST = 4
+"""Outputs of a golden that are named."""
+
+
+def proves_nothing_text(record: NoiseRecord) -> str:
+    """Why a golden is refused of which no output can tell right from wrong, and what to do."""
+    return f"the numbers of this golden would prove nothing: {'; '.join(_undecided(record))}. {WHAT_TO_DO}"
 
 
 def noise_text(record: NoiseRecord) -> str:
     """In a line: how the noise was measured, and what it shows."""
-    runs = (
-        f"noise by jaxlib {record.jaxlib}: {record.moved} moved inputs, {plural(len(record.compiled), 'compilation')}"
-    )
-    parts = [runs]
+    parts = [
+        f"noise by jaxlib {record.jaxlib}: {plural(record.moved, 'run')} with moved inputs, "
+        f"{record.inside + record.amplified} moved inside"
+    ]
     if record.failed:
-        parts.append(f"{plural(len(record.failed), 'variant')} failed")
+        parts.append(f"{plural(len(record.failed), 'kind')} of runs failed, as golden.yaml says")
+    if knows_inputs_only(record):
+        parts.append(INPUTS_ONLY)
     return "; ".join([*parts, *outputs_to_name(record)])
+
+
+def knows_inputs_only(record: NoiseRecord) -> bool:
+    """Whether what is rounded inside could not be moved, or was not by an older version."""
+    return not record.inside and (bool(record.compiled) or any("inside" in name for name in record.failed))
 
 
 def outputs_to_name(record: NoiseRecord) -> list[str]:
     """What a writer must know of the outputs: some show nothing, or may not be equal in another release."""
     return [
+        *_undecided(record),
         *(
-            f"output {name}: {count} of {plural(total, 'element')} cannot tell right from wrong"
-            for name, (count, total) in record.undecided.items()
+            f"output {name}: {count} of {plural(total, 'element')} jump: one last bit chooses others"
+            for name, (count, total) in record.jumping.items()
         ),
         *(
             f"output {name}: {plural(count, 'element')} must be equal, and are not in all runs"
@@ -46,8 +65,22 @@ def outputs_to_name(record: NoiseRecord) -> list[str]:
 def undecided_in(goldens: Iterable[Golden]) -> list[str]:
     """The outputs of these goldens that cannot tell right from wrong, each in a line."""
     return [
-        f"{golden.id}: {text}"
-        for golden in goldens
-        if (record := golden.manifest.noise)
-        for text in outputs_to_name(msgspec.structs.replace(record, unstable={}))
+        f"{golden.id}: {text}" for golden in goldens if (record := golden.manifest.noise) for text in _undecided(record)
     ]
+
+
+def _undecided(record: NoiseRecord) -> list[str]:
+    if record.undecided_outputs is None:  # by an older version
+        texts = [_counted(name, *counts) for name, counts in record.undecided.items()]
+    else:
+        texts = [
+            f"{_counted(f'{name} ({output.leaf})', output.elements, output.of)}: its largest number is "
+            f"{output.largest:.3g}, its noise up to {output.noise:.3g}"
+            for name, output in record.undecided_outputs.items()
+        ]
+    more = len(texts) - _MOST
+    return [*texts[:_MOST], f"and {plural(more, 'more output')}, in golden.yaml"] if more > 0 else texts
+
+
+def _counted(name: str, count: int, total: int) -> str:
+    return f"output {name}: {count} of {plural(total, 'element')} cannot tell right from wrong"

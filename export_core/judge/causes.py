@@ -6,6 +6,8 @@ which it began says more. A known upstream issue is one cause, whatever the mess
 
 from __future__ import annotations
 
+import bisect
+import datetime
 import hashlib
 import re
 from collections import defaultdict
@@ -18,6 +20,8 @@ from export_core.judge.drift import FailingStretch, failing_stretches
 from export_core.judge.result import WORST_FIRST, Judgement, ReaderOf, Result, by_build_date, release_name
 from export_core.matrix import Verdict
 from export_core.matrix.cell import WORKS, CellKey
+from export_core.releases import Calendar
+from export_core.tolerances import ROUNDING
 from export_core.worker.protocol import Stage
 
 _BY_RELEASE = (Verdict.NUMERICS, Verdict.CRASH, Verdict.TIMEOUT)
@@ -72,6 +76,15 @@ class Cause(msgspec.Struct, frozen=True):
     """The id of a known upstream issue; empty for none."""
     not_replayable: bool = False
     """The own writers of all these goldens fail too, for no known reason."""
+    before: str = ""
+    """The last jaxlib before `since` that was run, where releases between the two were not; else empty."""
+    looks_like: str = ""
+    """What the difference of numbers of that cell looks like; empty where it looks like nothing known."""
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether all these cells differ as by rounding, and no known issue is behind it: they may be as good."""
+        return self.looks_like.startswith(ROUNDING) and not (self.upstream or self.not_replayable)
 
 
 def with_causes(results: Iterable[Result]) -> list[Result]:
@@ -94,14 +107,20 @@ def completed(results: Sequence[Result]) -> Sequence[Result]:
     return with_causes(results) if missing else results
 
 
-def causes_in(results: Sequence[Result]) -> list[Cause]:
-    """The causes of results that have theirs, the worst first: by judgement, verdict, number of cells."""
+def causes_in(results: Sequence[Result], calendar: Calendar | None = None) -> list[Cause]:
+    """The causes of results that have theirs, the worst first: by judgement, verdict, number of cells.
+
+    A change is dated between two releases where one that is in the calendar, or a reader of the run, was built between
+    them: that golden was not run there.
+    """
     groups: dict[tuple[Judgement, str], list[Result]] = defaultdict(list)
     for result in results:
         if result.cause:
             groups[result.judgement, result.cause].append(result)
     changes, unfit = _changes(results), {result.golden for result in _own_failures(results)}
-    causes = [_cause(group, changes, unfit) for group in groups.values()]
+    days = {result.reader.built for result in results}
+    days |= {calendar.built(version) for version in calendar.versions()} if calendar else set()
+    causes = [_cause(group, changes, unfit, sorted(days)) for group in groups.values()]
     return sorted(
         causes,
         key=lambda cause: (
@@ -150,6 +169,9 @@ def _id(result: Result, changes: dict[CellKey, FailingStretch], unfit: bool) -> 
         # Each golden that no reader agrees with has a fault of its own.
         if result.verdict is Verdict.NUMERICS and (unfit or _around(change) == ("", "")):
             key = (*key, result.golden)
+    # What looks like rounding is told apart from wrong numbers that began in the same release.
+    if result.is_rounding and not unfit:
+        key = (*key, ROUNDING)
     digest = hashlib.sha256("\0".join(map(str, key)).encode()).hexdigest()[:8]
     return f"{result.verdict}-{result.stage}-{digest}".replace("_", "-")
 
@@ -174,14 +196,16 @@ def _changes(results: Iterable[Result]) -> dict[CellKey, FailingStretch]:
     return changes
 
 
-def _cause(group: Sequence[Result], changes: dict[CellKey, FailingStretch], unfit: set[str]) -> Cause:
+def _cause(
+    group: Sequence[Result], changes: dict[CellKey, FailingStretch], unfit: set[str], days: Sequence[datetime.date]
+) -> Cause:
     # Of numbers, the worst error; of everything else the first cell of a promise, by case.
     example = min(
         group, key=lambda result: (-(result.max_noise_error or 0.0), not result.promised, result.golden_order)
     )
     readers = sorted({result.reader for result in group}, key=lambda reader: reader.date_order)
-    around = {(_words(stretch), *_between(stretch)) for result in group if (stretch := changes.get(result.key))}
-    change, since, mended_in = around.pop() if len(around) == 1 else ("", "", "")
+    around = {_change(stretch, days) for result in group if (stretch := changes.get(result.key))}
+    change, since, before, mended_in = around.pop() if len(around) == 1 else ("", "", "", "")
     return Cause(
         id=example.cause,
         judgement=example.judgement,
@@ -204,6 +228,8 @@ def _cause(group: Sequence[Result], changes: dict[CellKey, FailingStretch], unfi
         mended_in=mended_in,
         upstream=example.upstream,
         not_replayable=not example.upstream and all(result.golden in unfit for result in group),
+        before=before,
+        looks_like=example.looks_like,
     )
 
 
@@ -213,21 +239,37 @@ def _around(stretch: FailingStretch) -> tuple[str, str]:
     return began, release_name(stretch.after) if stretch.after else ""
 
 
-def _between(stretch: FailingStretch) -> tuple[str, str]:
-    """The jaxlibs of `_around`."""
-    since = stretch.results[0].reader.jaxlib if stretch.before else ""
-    return since, stretch.after.jaxlib if stretch.after else ""
+def _change(stretch: FailingStretch, days: Sequence[datetime.date]) -> tuple[str, str, str, str]:
+    """The change of release in words, without a full stop; and `since`, `before` and `mended_in` of a cause.
 
-
-def _words(stretch: FailingStretch) -> str:
-    """The change of release in words, without a full stop."""
-    began, ended = _around(stretch)
-    before = release_name(stretch.before) if stretch.before else ""
+    `days` are those on which known releases were built, in order.
+    """
+    first, last = stretch.results[0].reader, stretch.results[-1].reader
+    before, after = stretch.before, stretch.after
+    is_skipped = before is not None and _is_skipped(before, first, days)
+    began, before_it = release_name(first), release_name(before) if before else ""
+    ended = release_name(after) if after else ""
+    when_ended = (
+        f"between {release_name(last)} and {ended}" if after and _is_skipped(last, after, days) else f"in {ended}"
+    )
     if stretch.results[0].verdict is Verdict.NUMERICS:
         if before:
-            return f"Numbers changed in {began}, after {before}" + (f", and changed back in {ended}" if ended else "")
-        if ended:
-            return f"Numbers changed in {ended}: readers before it differ from the writer"
-        return "No reader agrees with the writer"
-    since = f"Fails since {began}; works in {before}" if before else ""
-    return since + (f", and again in {ended}" if since and ended else f"Works in {ended}" if ended else "")
+            when = f"between {before_it} and {began}" if is_skipped else f"in {began}, after {before_it}"
+            words = f"Numbers changed {when}" + (f", and changed back {when_ended}" if after else "")
+        elif after:
+            words = f"Numbers changed {when_ended}: older readers differ from the writer"
+        else:
+            words = "No reader agrees with the writer"
+    elif before and is_skipped:
+        words = f"Began to fail between {before_it} and {began}" + (f"; works again in {ended}" if after else "")
+    elif before:
+        words = f"Fails since {began}; works in {before_it}" + (f", and again in {ended}" if after else "")
+    else:
+        words = f"Works in {ended}" if after else ""
+    since, skipped_from = first.jaxlib if before else "", before.jaxlib if before and is_skipped else ""
+    return words, since, skipped_from, after.jaxlib if after else ""
+
+
+def _is_skipped(earlier: ReaderOf, later: ReaderOf, days: Sequence[datetime.date]) -> bool:
+    """Whether a known release was built between these two."""
+    return bisect.bisect_right(days, earlier.built) < bisect.bisect_left(days, later.built)

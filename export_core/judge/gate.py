@@ -28,7 +28,7 @@ from export_core.judge.result import Judgement, Result
 from export_core.phrases import plural
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue, known_issues
-from export_core.releases import Calendar
+from export_core.releases import Calendar, load_calendar
 from export_core.urls import without_credentials
 
 # The exit codes of a run.
@@ -113,6 +113,8 @@ class Summary(msgspec.Struct, frozen=True):
     """What the goldens were accepted with: allowed calls, quirks, comparison rules, each with its reason."""
     undecided: list[str] = []
     """Outputs with elements whose noise is so large that they cannot tell right from wrong."""
+    unmeasured: list[str] = []
+    """The goldens without noise, which `jaxexport goldens noise` can measure."""
     uncovered: list[str] = []
     """What is missing beside the cells that were not run: what the policy requires and no cell covers."""
     plan: str = ""
@@ -159,6 +161,7 @@ class RunFacts:
     seconds: float = 0.0
     accepted: Sequence[Accepted] = ()
     undecided: Sequence[str] = ()
+    unmeasured: Sequence[str] = ()
     plan: str = ""
     shard: ShardOf | None = None
     without_cells: str = ""
@@ -211,7 +214,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
     changes = judge_changes(results, policy.custom_call_changes, policy.window_lengths(), facts.as_of)
     # Counting alone would take a result that is given twice for the one that is missing.
     different = len({result.key for result in results})
-    causes = causes_in(completed(results))
+    causes = causes_in(completed(results), load_calendar())
     named = {cause.upstream for cause in causes if cause.upstream}
     summary = Summary(
         planned=facts.planned,
@@ -228,6 +231,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         custom_call_changes=changes,
         accepted=list(facts.accepted),
         undecided=list(facts.undecided),
+        unmeasured=list(facts.unmeasured),
         uncovered=[*_miscounted(facts.planned, len(results), different), *missing],
         plan=facts.plan,
         shard=facts.shard,

@@ -101,6 +101,7 @@ def judge(outcome: Outcome, policy: Policy, reproduce: str = "", as_of: datetime
         foreseen=_foreseen(cell),
         max_noise_error=_finite(outcome.difference.max_noise_error if outcome.difference else None),
         allowed=outcome.difference.tolerance if outcome.difference else "",
+        looks_like=outcome.difference.kind if outcome.difference else "",
         outputs=outcome.outputs,
         as_written=outcome.as_written,
         cost=outcome.cost and shared_cost(outcome.cost),

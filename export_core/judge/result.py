@@ -19,6 +19,7 @@ from export_core.environments.placement import Mode
 from export_core.goldens import Writer
 from export_core.matrix.cell import CellKey, Verdict
 from export_core.releases import Direction, Release
+from export_core.tolerances import ROUNDING
 from export_core.worker.protocol import Cost, Stage, Timings
 
 WORST_FIRST = (
@@ -220,9 +221,16 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """The id of the known upstream issue that it shows; empty for none, and for a cell that works."""
     deployed: tuple[str, ...] = ()
     """The names of the policy's places, in force on the day of the judgement, in which it has to run."""
+    looks_like: str = ""
+    """What the difference of numbers looks like, such as rounding; empty where it looks like nothing known."""
     cause: str = ""
     """The id of its cause: cells with the same one fail alike. Empty for a cell that works, and until the run has
     ended."""
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether every output that differs looks like rounding."""
+        return self.looks_like.startswith(ROUNDING)
 
     @property
     def golden_order(self) -> tuple[str, datetime.date, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from export_core.comparing.bits import bits_of, bits_of_calls
-from export_core.comparing.compare import Difference, compare_leaves, rules_in_words
+from export_core.comparing.compare import Difference, compare_leaves, kind_of_all, rules_in_words
 from export_core.comparing.rules import NO_NOISE, CallNoise, call_noise
 from export_core.comparing.user_code import UserCode
 from export_core.environments.placement import Mode
@@ -23,7 +23,7 @@ from export_core.goldens.store import ARTIFACT, INPUTS, OUTPUTS
 from export_core.matrix.cell import Cell
 from export_core.matrix.dump import cell_dump_folder
 from export_core.matrix.limits import Limits, ReplayOptions
-from export_core.tolerances import Tolerances
+from export_core.tolerances import ROUNDING, Tolerances
 from export_core.worker.protocol import CheckRequest, Reply, Request
 
 _NO_LIMIT_SECONDS = 1e9
@@ -124,6 +124,7 @@ class GoldenOutputs:
             tolerances=self.tolerances,
             sources=self.golden.sources,
             user_code=self.user_code,
+            factors=() if check.vjp else self.golden.factors,
         )
 
 
@@ -144,7 +145,8 @@ class CallResults:
 def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions) -> CallResults:
     """Compare what a worker brought back with the golden. The first call that differs is the `problem`.
 
-    Of what was only compiled, there are only refusals to compare.
+    After one that does not look like rounding, only the bits of later calls are of interest. Of what was only compiled,
+    there are only refusals to compare.
     """
     problem = ""
     differences: list[Difference] = []
@@ -161,10 +163,10 @@ def check_calls(cell: Cell, reply: Reply, scratch: Path, options: ReplayOptions)
             expected, actual = from_npz(cell.golden.folder / check.outputs), from_npz(scratch / f"{number}.npz")
             written.append(bits_of(expected))
             found.append(bits_of(actual))
-            if problem:
-                continue  # only the bits of later calls are still of interest
+            if problem and not kind_of_all(differences).startswith(ROUNDING):
+                continue
             differences.append(difference := wanted.compare(check, expected, actual))
-            problem = "" if difference.ok else f"{prefix}{difference}"
+            problem = problem or ("" if difference.ok else f"{prefix}{difference}")
     return CallResults(
         _largest(differences),
         problem or _sharding_problem(cell, reply),
@@ -199,4 +201,5 @@ def _largest(differences: list[Difference]) -> Difference:
         max_noise_error=max(
             (error for difference in differences if (error := difference.max_noise_error) is not None), default=None
         ),
+        kind=kind_of_all(differences),
     )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from export_core.artifact.float_types import narrowest_float
-from export_core.comparing.noise import count_changed, moved_by_an_ulp, spread, stray
-from export_core.comparing.stored_noise import proves_nothing, undecided_counts
+from export_core.comparing.jumps import ULPS, with_jumps
+from export_core.comparing.noise import count_changed, moved_by, spread, stray
+from export_core.comparing.stored_noise import proves_nothing, undecided_outputs
 from export_core.environments.environment import Environment
 from export_core.environments.hardware import instruction_set
 from export_core.goldens import Golden, GoldenError, GoldenStore, Leaf, Manifest
@@ -26,23 +30,27 @@ from export_core.matrix.limits import Limits
 from export_core.phrases import signal_name
 from export_core.scratch import scratch_folder
 from export_core.tolerances import FLOATS
+from export_core.worker.moved_inside import moves
 from export_core.worker.protocol import CheckRequest, Reply, Request, VariantRequest, Worker
 
 MOVED = 6
-"""Runs with moved inputs."""
+"""Runs with inputs moved by up to one unit in the last place."""
+
+INSIDE_RUNS = (("inside", 6, 1), ("amplified", 4, ULPS))
+"""Runs in which what is rounded inside is moved, and inputs too: their names, how many, by up to how many units."""
 
 LONGEST_REASON = 200
 """Characters of why a variant failed, in golden.yaml."""
 
-COMPILED: dict[str, dict[str, str | int | bool]] = {
-    "unoptimized": {"xla_backend_optimization_level": 0},
-    "fast_math": {"xla_cpu_enable_fast_math": True},
-    "one_thread": {"xla_cpu_multi_thread_eigen": False},
-    "short_vectors": {"xla_cpu_prefer_vector_width": 128},
-    "sse4_2": {"xla_cpu_max_isa": "SSE4_2"},
-    "no_fusion": {"xla_disable_hlo_passes": "fusion,algsimp"},
-}
-"""Options of XLA's compiler under which it rounds in other orders. A release that lacks one says so by an error."""
+UNOPTIMIZED = "unoptimized"
+"""The run of the rewritten program in which nothing moves."""
+
+OPTIONS: dict[str, str | int | bool] = {"xla_backend_optimization_level": 0}
+"""How the rewritten program is compiled. LLVM takes minutes to optimize some; and without it, sums are rounded in other
+orders. Compilations with other options and passes were measured and added nothing (docs/explanation/comparing.md)."""
+
+NOT_ROUNDED = "NotMovedError"
+"""What the worker raises where a program has no result that is rounded: there is nothing to move."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +89,12 @@ def known_noise(store: GoldenStore, manifest: Manifest) -> MeasuredNoise | None:
         return None
     try:
         golden.verify()
+        undecided = undecided_outputs(golden, golden.noise(), record.jumping)
     except GoldenError:  # it is damaged, and written again
         return None
-    return MeasuredNoise(record, golden.content(NOISE), proves_nothing(golden, record.undecided))
+    if undecided:  # an older version may have found fewer of them
+        record = msgspec.structs.replace(record, undecided={}, undecided_outputs=undecided)
+    return MeasuredNoise(record, golden.content(NOISE), proves_nothing(golden, undecided))
 
 
 def not_measured(golden: Golden) -> str:
@@ -93,6 +104,11 @@ def not_measured(golden: Golden) -> str:
         return "it has no outputs"
     runs = "cpu" in manifest.replayed_on and "cpu" not in manifest.options.refused_on
     return "" if runs else "it was exported for other platforms than cpu"
+
+
+def lacks_noise(golden: Golden) -> bool:
+    """Whether a golden has no noise, and `jaxexport goldens noise` could measure it."""
+    return golden.manifest.noise is None and not not_measured(golden)
 
 
 def measure_noise(golden: Golden, environment: Environment, worker: Worker, limits: Limits) -> MeasuredNoise | str:
@@ -115,14 +131,16 @@ def measure_noise(golden: Golden, environment: Environment, worker: Worker, limi
         for check, asked in zip(checks_of(cell), request.checks, strict=True):
             if check.outputs is not None:
                 calls.setdefault(check.outputs, []).append(asked)
-        names = [variant.name for check in request.checks for variant in check.variants]
+        variants = [variant for check in request.checks for variant in check.variants]
+        names = [variant.name for variant in variants]
         failed: dict[str, str] = {}
         while (reply := worker.submit(_without(request, failed)).result()).end != "ok":
             # Whatever ran may have said anything: only what was asked for counts.
             if reply.variant not in names or reply.variant in failed:
                 return _ending(reply)
-            # It took its process along, so the others run again without it: after a timeout, those before it.
-            lost = names[names.index(reply.variant) :] if reply.end == "timeout" else [reply.variant]
+            # It took its process along, so the others run again without its program: after a timeout, those before it.
+            place = names.index(reply.variant)
+            lost = names[place:] if reply.end == "timeout" else _of_one_program(variants[place:])
             failed |= {**reply.failed, **dict.fromkeys(lost, _ending(reply))}
         failed = {name: text for name, text in {**failed, **reply.failed}.items() if name in names}
         return _measured(golden, environment.release.jaxlib, calls, failed)
@@ -140,17 +158,50 @@ def _with_variants(request: Request, scratch: Path) -> Request:
 
 
 def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
-    """The variants of a call, each with a name of its own: ``moved 0``, ``vjp1/fast_math``."""
+    """The variants of a call, each with a name of its own: ``moved 0``, ``vjp1/no_fusion``.
+
+    Those that need no new program come first, those of one program together.
+    """
     folder.mkdir(parents=True)
     prefix = f"{check.name}/" if check.name else ""
     inputs = from_npz(Path(check.inputs))
-    for seed in range(MOVED if any(leaf.dtype in FLOATS for leaf in inputs) else 0):
+    has_floats = any(leaf.dtype in FLOATS and leaf.data.size for leaf in inputs)
+
+    def variant(name: str, given: str, **fields: Any) -> VariantRequest:
+        return VariantRequest(f"{prefix}{name}", given, str(folder / f"{name}.npz"), **fields)
+
+    def moved(seed: int, ulps: int) -> str:
+        """Inputs moved by up to so many units; the given ones where none is a float."""
+        if not has_floats:
+            return check.inputs
         generators = (np.random.default_rng([seed, number]) for number in range(len(inputs)))
         path = folder / f"inputs {seed}.npz"
-        path.write_bytes(to_npz(map(moved_by_an_ulp, inputs, generators)))
-        yield VariantRequest(f"{prefix}moved {seed}", str(path), str(folder / f"moved {seed}.npz"))
-    for name, options in COMPILED.items():
-        yield VariantRequest(f"{prefix}{name}", check.inputs, str(folder / f"{name}.npz"), options)
+        path.write_bytes(to_npz(moved_by(ulps, leaf, one) for leaf, one in zip(inputs, generators, strict=True)))
+        return str(path)
+
+    for seed in range(MOVED if has_floats else 0):
+        yield variant(f"moved {seed}", moved(seed, 1))
+    kinds = ((UNOPTIMIZED, 1, 0), *((f"{name} ", count, ulps) for name, count, ulps in INSIDE_RUNS))
+    for name, count, ulps in kinds:
+        for number in range(count):
+            # Each run has a seed of its own: what is computed from constants is the same in every run.
+            seed = 100 * ulps + number
+            yield variant(
+                f"{name}{number}" if ulps else name,
+                moved(seed, ulps) if ulps else check.inputs,
+                options=OPTIONS,
+                rewrite="moved",
+                numbers=tuple(moves(seed, ulps)),
+            )
+
+
+def _of_one_program(variants: Sequence[VariantRequest]) -> list[str]:
+    """The names of the first of these and of those after it that run its program; its own if that is the plain one."""
+    first = variants[0]
+    if not first.rewrite and not first.options:
+        return [first.name]
+    alike = itertools.takewhile(lambda one: (one.rewrite, one.options) == (first.rewrite, first.options), variants)
+    return [variant.name for variant in alike]
 
 
 def _without(request: Request, failed: Mapping[str, str]) -> Request:
@@ -180,34 +231,46 @@ def _measured(
     golden: Golden, jaxlib: str, calls: Mapping[str, Sequence[CheckRequest]], failed: dict[str, str]
 ) -> MeasuredNoise:
     """The noise of each file of outputs, from what its calls and their variants wrote."""
+    narrowest = narrowest_float(golden.read_artifact())
     noises: list[tuple[Sequence[Leaf], Noise]] = []
     unstable: dict[str, int] = {}
+    jumping: dict[str, tuple[int, int]] = {}
+    run: set[str] = set()
     for checks in calls.values():
         # Calls that must have the same outputs have their noise together.
-        runs = [outputs for check in checks for outputs in _runs_of(check, failed)]
+        runs = [named for check in checks for named in _runs_of(check, failed).items()]
+        run |= {_variant(name) for name, _ in runs}
         plain = from_npz(Path(checks[0].outputs or ""))
-        noise = spread(plain, runs)
-        noises.append((plain, noise))
-        for number, (leaf, own) in enumerate(zip(plain, noise, strict=True)):
-            if own is None and (count := max((count_changed(leaf, outputs[number]) for outputs in runs), default=0)):
-                unstable[f"{checks[0].name}/{number}".removeprefix("/")] = count
+        near = [outputs for name, outputs in runs if not _is_amplified(name)]
+        far = [outputs for name, outputs in runs if _is_amplified(name)]
+        measured = with_jumps(plain, spread(plain, near), spread(plain, far), narrowest)
+        noises.append((plain, tuple(None if one is None else one.noise for one in measured)))
+        for number, (leaf, own) in enumerate(zip(plain, measured, strict=True)):
+            name = f"{checks[0].name}/{number}".removeprefix("/")
+            if own is None and (count := max((count_changed(leaf, outputs[number]) for _, outputs in runs), default=0)):
+                unstable[name] = count
+            if own is not None and own.jumping:
+                jumping[name] = (own.jumping, leaf.data.size)
     data = noise_to_npz(noises)
     stored = noise_from_npz(data, NOISE, [plain for plain, _ in noises])
-    undecided = undecided_counts(golden, dict(zip(calls, stored, strict=True)))
+    undecided = undecided_outputs(golden, dict(zip(calls, stored, strict=True)), jumping)
     record = NoiseRecord(
         jaxlib=jaxlib,
         instruction_set=instruction_set(),
-        moved=MOVED - len({_variant(name) for name in failed} - COMPILED.keys()),
-        compiled=tuple(name for name in COMPILED if name not in map(_variant, failed)),
-        failed={name: _line(text) for name, text in sorted(failed.items())},
-        narrowest_float=narrowest_float(golden.read_artifact()),
-        undecided={name: counts for name, counts in undecided.items() if counts[0]},
+        moved=sum(name.startswith("moved ") for name in run),
+        inside=sum(name.startswith("inside ") for name in run),
+        amplified=sum(map(_is_amplified, run)),
+        compiled=(UNOPTIMIZED,) if UNOPTIMIZED in run else (),
+        failed=_summarized(failed),
+        narrowest_float=narrowest,
         unstable=unstable,
+        jumping=jumping,
+        undecided_outputs=undecided,
     )
     return MeasuredNoise(record, data, proves_nothing(golden, undecided))
 
 
-def _runs_of(check: CheckRequest, failed: dict[str, str]) -> list[tuple[Leaf, ...]]:
+def _runs_of(check: CheckRequest, failed: dict[str, str]) -> dict[str, tuple[Leaf, ...]]:
     """The outputs of a call in its variants. One that computes something else is added to those that failed."""
     assert check.outputs is not None
     plain = from_npz(Path(check.outputs))
@@ -215,12 +278,27 @@ def _runs_of(check: CheckRequest, failed: dict[str, str]) -> list[tuple[Leaf, ..
     for name in [name for name, outputs in runs.items() if list(map(str, outputs)) != list(map(str, plain))]:
         failed[name] = "its outputs have other types"
         del runs[name]
-    if _variant(name := stray(plain, runs)) in COMPILED:
+    near = {name: outputs for name, outputs in runs.items() if not _is_amplified(name)}
+    if _variant(name := stray(plain, near)) == UNOPTIMIZED:
         failed[name] = "it computes something else"
         del runs[name]
-    return [plain, *runs.values()]
+    return runs
+
+
+def _summarized(failed: Mapping[str, str]) -> dict[str, str]:
+    """The reasons why runs failed, by run; by kind of run (``vjp1/inside``) where all of a kind failed alike."""
+    counts = {"moved": MOVED, **{name: count for name, count, _ in INSIDE_RUNS}}
+    reasons = {name: _line(text) for name, text in failed.items() if not text.startswith(NOT_ROUNDED)}
+    alike = Counter((name.rpartition(" ")[0], text) for name, text in reasons.items())
+    whole = {kind: text for (kind, text), count in alike.items() if count == counts.get(_variant(kind))}
+    rest = {name: text for name, text in reasons.items() if name.rpartition(" ")[0] not in whole}
+    return dict(sorted({**whole, **rest}.items()))
+
+
+def _is_amplified(name: str) -> bool:
+    return _variant(name).startswith("amplified ")
 
 
 def _variant(name: str) -> str:
-    """The variant without its call: ``vjp1/fast_math`` is ``fast_math``."""
+    """The variant without its call: ``vjp1/no_fusion`` is ``no_fusion``."""
     return name.rpartition("/")[2]

@@ -8,6 +8,13 @@ from export_core.judge import Result
 from export_core.judge.causes import Cause
 from export_core.report.wording import labelled_lines
 
+NUMBERS_MOVED = "NUMBERS MOVED"
+"""The title of what is broken, and looks like rounding."""
+FAILING = ("BROKEN PROMISE", NUMBERS_MOVED, "NOT REPLAYABLE", "OWED", "OVER BUDGET", "FAIL ON", "STALE LIST")
+"""The titles of what fails a run."""
+MISSING = ("INCOMPLETE", "NOTHING PROMISED")
+"""The titles of what leaves a run without an answer."""
+
 
 @dataclass(frozen=True)
 class Finding:

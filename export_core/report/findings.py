@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from export_core.inspection.noise_text import WHAT_TO_DO
 from export_core.judge import Accepted, JudgedChange, Judgement, Result, Summary, matching_entry
 from export_core.judge.causes import Cause, completed, is_own_writer
 from export_core.judge.result import by_build_date
@@ -19,7 +20,7 @@ from export_core.phrases import few, plural
 from export_core.policy import Policy
 from export_core.policy.known_issues import KnownIssue
 from export_core.report.cost_findings import cost_findings
-from export_core.report.finding import Finding
+from export_core.report.finding import NUMBERS_MOVED, Finding
 from export_core.report.healing_findings import healing_findings
 from export_core.report.places_wording import places_lines
 from export_core.report.wording import (
@@ -31,6 +32,7 @@ from export_core.report.wording import (
     first_lines,
     named_folder,
     ranges,
+    why_command,
     writer_and_reader,
 )
 
@@ -65,7 +67,8 @@ def findings(results: Sequence[Result], summary: Summary, folder: Path | None = 
     collected += _flaky([result for result in results if result.flaky])
     collected += [_change(change) for change in summary.custom_call_changes]
     collected += _of_the_run(7, "NOT COVERED", [summary.without_cells] if summary.without_cells else [])
-    collected += _of_the_run(8, "NOT DECIDED", [f"{few(summary.undecided)}."] if summary.undecided else [])
+    collected += _undecided(summary.undecided)
+    collected += _of_the_run(8, "NO NOISE", [_without_noise(summary.unmeasured)] if summary.unmeasured else [])
     collected += [_accepted(accepted) for accepted in summary.accepted]
     return sorted(collected, key=lambda finding: finding.rank)
 
@@ -108,6 +111,8 @@ def broken_cell(result: Result, issues: Iterable[KnownIssue] = ()) -> Finding:
     sentence = " ".join(filter(None, (cell_sentence(result), _UNFIT.format("") if unfit else "")))
     details = (("known as", _issue_text(issue)), *evidence(result), ("to do", issue.todo if issue else ""))
     title = "NOT REPLAYABLE" if unfit else "OWED" if owed else "BROKEN PROMISE"
+    if title == "BROKEN PROMISE" and result.is_rounding and issue is None:
+        title, details = NUMBERS_MOVED, (*evidence(result), ("to do", _of_rounding(result)))
     return Finding((0, 0), title, sentence, details, (result,))
 
 
@@ -140,6 +145,8 @@ def _cause_finding(
     rank, title = _TITLES[cause.judgement]
     if cause.judgement is Judgement.BROKEN and cause.not_replayable:
         title = "NOT REPLAYABLE"
+    elif cause.judgement is Judgement.BROKEN and cause.is_rounding:
+        title = NUMBERS_MOVED
     example = next((result for result in group if result.key == cause.example), group[0])
     issue = issues.get(cause.upstream)
     because = f"{cause.change}." if cause.change else ""
@@ -154,7 +161,7 @@ def _cause_finding(
         *(_number_details(group, folder) if cause.verdict is Verdict.NUMERICS and cause.cells > 1 else ()),
         ("example", writer_and_reader(example) if cause.cells > 1 else ""),
         *evidence(example),
-        ("to do", _to_do(cause, issue, folder)),
+        ("to do", _of_rounding(example) if title == NUMBERS_MOVED else _to_do(cause, issue, folder)),
     ]
     texts = tuple((label, text) for label, text in details if text.strip())
     return Finding((rank, number), title, sentence, texts, tuple(group), cause, brief)
@@ -193,6 +200,12 @@ def _to_do(cause: Cause, issue: KnownIssue | None, folder: Path | None) -> str:
         return ""
     step = "not_replayable" if cause.not_replayable else str(cause.judgement)
     return NEXT_STEPS.get(step, NEXT_STEPS[cause.verdict]).format(named_folder(folder))
+
+
+def _of_rounding(example: Result) -> str:
+    """What to do about a cell whose difference looks like rounding."""
+    commands = why_command("reduce", example, "-o", "reduced"), why_command("explain", example)
+    return NEXT_STEPS["rounding"].format(*commands)
 
 
 def _number_details(group: Sequence[Result], folder: Path | None) -> list[tuple[str, str]]:
@@ -240,6 +253,18 @@ def _flaky(results: Sequence[Result]) -> list[Finding]:
         for result in results
     ]
     return [Finding((3, 0), "FLAKY", sentence, (("cells", "\n".join(first_lines(cells))),), tuple(results))]
+
+
+def _undecided(outputs: Sequence[str]) -> list[Finding]:
+    """All outputs that cannot tell right from wrong, in one finding with a line for each."""
+    if not outputs:
+        return []
+    details = (("outputs", "\n".join(first_lines(outputs, "summary.json"))), ("to do", WHAT_TO_DO))
+    return [Finding((8, 0), "NOT DECIDED", "Some stored numbers would not show an error.", details)]
+
+
+def _without_noise(goldens: Sequence[str]) -> str:
+    return f"{plural(len(goldens), 'golden')} without noise: {few(goldens)}. `jaxexport goldens noise` measures it."
 
 
 def _change(change: JudgedChange) -> Finding:

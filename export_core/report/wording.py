@@ -58,6 +58,8 @@ NEXT_STEPS = {
     "`jaxexport goldens verify` checks the files; then export it again.",
     "numerics": "`jaxexport trend{} --numbers` shows in which release the numbers moved. If they are right, allow them "
     "with a rule (`numbers` in the policy) and its reason.",
+    "rounding": "Find the operation that rounds in another way: `{}`. Compare both releases with a reference in double "
+    "precision: `{}`. If the new numbers are as good, allow them with a rule (`numbers` in the policy) and its reason.",
     "refused": "Check how old the artifact is with `jaxexport inspect`; inside the window, report it to JAX.",
     "error": "Run the command below. If a release is to blame, report it to JAX; `jaxexport judge --propose` prints "
     "an entry for the list of known failures.",
@@ -68,7 +70,8 @@ NEXT_STEPS = {
     "it, or upgrade the place; `jaxexport can-i-deploy` names the first release that runs it.",
     "not_run": "Mend what the message names, then `jaxexport matrix --resume` or the same command again.",
 }
-"""What to do about a broken or an incomplete cell of each verdict, and one that is owed; ``{}`` is `named_folder`."""
+"""What to do about a broken or an incomplete cell of each verdict, and one that is owed; ``{}`` is `named_folder`, and
+of what looks like rounding the two commands of `why_command`."""
 
 JUDGEMENT_MEANINGS = {
     Judgement.BROKEN: "promised, and it fails; or wrong numbers on any date",
@@ -90,6 +93,11 @@ LEGEND = (
     "~ flaky: had another verdict last time"
 )
 
+_FOR_ONE_CELL = {
+    **{f"--{name}s": f"--{name}" for name in ("case", "writer", "reader", "platform")},
+    **{option: option for option in ("--goldens", "--policy", "--wheels", "--index", "--target")},
+}
+"""Options of `jaxexport matrix`, and those by which `reduce` and `explain` find the same cell."""
 _LONGEST_LINE = 300
 _MOST_LINES = 20
 
@@ -180,7 +188,9 @@ def _broken_facts(summary: Summary) -> str:
         facts.append(f"{plural(outside, 'cell')} with wrong numbers outside the window")
     if early:
         facts.append(f"{plural(early, 'golden')} with a custom call used too early")
-    return f"{' and '.join(facts)}, {plural(causes, 'cause')}" if broken else " and ".join(facts)
+    rounding = sum(cause.is_rounding for cause in summary.causes if cause.judgement is Judgement.BROKEN)
+    of_them = f", {rounding} of which look{'s' * (rounding == 1)} like rounding" if rounding else ""
+    return f"{' and '.join(facts)}, {plural(causes, 'cause')}{of_them}" if broken else " and ".join(facts)
 
 
 def _costly_facts(summary: Summary) -> str:
@@ -190,17 +200,18 @@ def _costly_facts(summary: Summary) -> str:
 
 
 def _readers_affected(summary: Summary) -> str:
-    """The oldest and the newest reader in which something is broken or owed; empty where nothing is."""
+    """The readers in which something is broken or owed, those of each cause apart; empty where nothing is."""
     broken = [cause for cause in summary.causes if cause.judgement in (Judgement.BROKEN, Judgement.OWED)]
-    if not broken:
+    broken.sort(key=lambda cause: (cause.first_reader.date_order, cause.last_reader.date_order))
+    spans = list(dict.fromkeys((cause.first_reader.jaxlib, cause.last_reader.jaxlib) for cause in broken))
+    if len(spans) > 1:
+        texts = [oldest if oldest == newest else f"{oldest} to {newest}" for oldest, newest in spans]
+        return f"; readers affected, by cause: {few(texts)}"
+    if not spans:
         return ""
-    oldest = min((cause.first_reader for cause in broken), key=lambda reader: reader.date_order).jaxlib
-    newest = max((cause.last_reader for cause in broken), key=lambda reader: reader.date_order).jaxlib
-    return (
-        f"; only reader affected {oldest}"
-        if oldest == newest
-        else f"; oldest reader affected {oldest}, newest {newest}"
-    )
+    ((oldest, newest),) = spans
+    only = f"only reader affected {oldest}"
+    return f"; {only}" if oldest == newest else f"; oldest reader affected {oldest}, newest {newest}"
 
 
 def promised_nothing(summary: Summary) -> bool:
@@ -229,8 +240,9 @@ def ranges(versions: Sequence[str], among: Sequence[str]) -> str:
 
 
 def began_and_ended(cause: Cause) -> str:
-    """``since 0.12.0``, ``works in 0.10.0``, both, or nothing where the run does not show it."""
-    parts = ("since", cause.since), ("works in", cause.mended_in)
+    """``since 0.12.0``, ``between 0.11.1 and 0.12.0``, ``works in 0.10.0``; nothing where the run does not show it."""
+    began = ("between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
+    parts = began, ("works in", cause.mended_in)
     return ", ".join(f"{word} {version}" for word, version in parts if version)
 
 
@@ -271,10 +283,10 @@ def window_arithmetic(result: Result) -> str:
     )
 
 
-def first_lines(lines: Sequence[str]) -> list[str]:
-    """As many lines as evidence has room for, and how many more there are."""
+def first_lines(lines: Sequence[str], file: str = "results.jsonl") -> list[str]:
+    """As many lines as evidence has room for, and how many more the file of the results has."""
     rest = len(lines) - _MOST_LINES
-    return [*lines[:_MOST_LINES], *([f"and {rest} more, in results.jsonl"] if rest > 0 else [])]
+    return [*lines[:_MOST_LINES], *([f"and {rest} more, in {file}"] if rest > 0 else [])]
 
 
 def outcome_line(result: Result) -> str:
@@ -282,6 +294,17 @@ def outcome_line(result: Result) -> str:
     if result.exceeded:
         return f"over a budget: {limits_line(result)}"
     return f"stage {result.stage}: {first_line(result.message) or result.verdict}"
+
+
+def why_command(name: str, result: Result, *words: str) -> str:
+    """The shell command that asks why a cell fails, `reduce` or `explain`, about the cell that `reproduce` runs."""
+    try:
+        given = itertools.pairwise(shlex.split(result.reproduce))
+    except ValueError:  # results may come from anywhere
+        given = itertools.pairwise(())
+    options = [(_FOR_ONE_CELL[option], value) for option, value in given if option in _FOR_ONE_CELL]
+    chosen = [word for pair in options if pair != ("--platform", "cpu") for word in pair]
+    return shlex.join(["jaxexport", name, *chosen, *words])
 
 
 def writer_and_reader(result: Result) -> str:

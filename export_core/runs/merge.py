@@ -97,6 +97,7 @@ def _merged_facts(summaries: Sequence[Summary], plan: PlanRecord, *, whole: bool
         seconds=sum(summary.seconds for summary in summaries),
         accepted=merge_accepted(summary.accepted for summary in summaries),
         undecided=sorted({text for summary in summaries for text in summary.undecided}),
+        unmeasured=sorted({golden for summary in summaries for golden in summary.unmeasured}),
         plan=plan.digest,
         shard=None,
     )

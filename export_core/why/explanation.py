@@ -55,12 +55,16 @@ def result_of(choice: Choice, notify: Callable[[str], None]) -> Result:
 
 
 def explain(
-    choice: Choice, result: Result, reduced: ReductionFolder | None = None, bisection: Bisection | None = None
+    choice: Choice,
+    result: Result,
+    reduced: ReductionFolder | None = None,
+    bisection: Bisection | None = None,
+    reference: Sequence[str] = (),
 ) -> Explanation:
     """The explanation of a failing cell, from its result and its golden alone: nothing is run.
 
-    `reduced` is what `jaxexport reduce` has left of the cell, and `bisection` what `jaxexport bisect` has found: they
-    are evidence too.
+    `reduced` is what `jaxexport reduce` has left of the cell, `bisection` what `jaxexport bisect` has found, and
+    `reference` how far both releases are from double precision: they are evidence too.
 
     Raises:
         ArtifactError: the artifact cannot be read.
@@ -75,6 +79,7 @@ def explain(
     rows = _rows(choice, result, bisection)
     shown = [
         *_evidence(result, load, calls, issue, choice.reproduce),  # that of the results may be of another machine
+        ("float64", "\n".join(reference)),
         *(answer(bisection) if bisection else ()),
         *(_reduced(choice, reduced) if reduced else ()),
     ]
@@ -138,6 +143,7 @@ def _evidence(
     for label, text in evidence(result):
         if label == "message":
             yield label, first_line(text)
+            yield "looks like", result.looks_like
         elif label not in ("foreseen", "reproduce"):
             yield label, text
     yield "allowed", result.allowed
@@ -194,7 +200,8 @@ def _steps(
         if not is_bisected:
             yield f"Find the release in which it began: `{choice.command('bisect')}`."
         bundle = choice.command("explain", "--bundle", "DIR")
-        yield f"Report it to JAX: `{bundle}` writes a script and the text of an issue."
+        report = "If that operation is wrong, report it to JAX" if result.is_rounding else "Report it to JAX"
+        yield f"{report}: `{bundle}` writes a script and the text of an issue."
 
 
 def _working(rows: Sequence[InRelease]) -> str:

@@ -31,11 +31,14 @@ A CHECK is one call of the artifact, in this order, the plain one first and with
      "mesh": [[AXIS, SIZE], ...], "place": "own"|"whole"|"spread", "specs": [[AXIS, ...] or null, ...],
      "dump": a folder for the modules as text, or null, "variants": [VARIANT, ...]}
 
-A VARIANT is the same call once more, with other inputs or other options of the compiler, after the plain one:
+A VARIANT is the same call once more, with other inputs, other options of the compiler, or rewritten so that results are
+moved inside by some numbers (moved_inside.py, a file beside this one), after the plain one:
 
-    {"name": "fast_math", "inputs": PATH, "outputs": PATH, "options": {NAME: VALUE, ...}}
+    {"name": "no_fusion", "inputs": PATH, "outputs": PATH, "options": {NAME: VALUE, ...}, "rewrite": "moved" or "",
+     "numbers": [NUMBER, ...]}
 
-One that raises is reported as {"failed": {NAME: MESSAGE}}, and the next one follows.
+One that raises is reported as {"failed": {NAME: MESSAGE}}, and the next one follows. Those with the same options and
+rewriting as the one before run the same program.
 """
 
 from __future__ import annotations
@@ -195,26 +198,57 @@ def run_check(
     if repeat and not check["name"] and not takes_token:
         runs = [timed(lambda: jax.block_until_ready(compiled(*args, **kwargs)))[0] for _ in range(repeat)]
         say({"timings": {"runs": runs}})
+    programs = Variants(call_of(export, exported), lowered, compiled, again=takes_token)
+    compiled = None  # no name but one holds a program: its memory is free when the next one is compiled
     for variant in check.get("variants", ()):
         say({"variant": variant["name"]})
         try:
-            again = variant["options"] or takes_token
-            options = variant["options"] or None
-            compiled = None if again else compiled
-            # No name here holds the program: its memory is free when the next one is compiled.
-            run_variant(exported, compiled or lowered.compile(compiler_options=options), check, variant)
+            args, kwargs = placed_arguments(exported, load_leaves(variant["inputs"]), check)
+            with mesh_around(check, leaves, jax.devices()):
+                results = programs.run(variant, args, kwargs)
+            save_outputs(variant["outputs"], jax.tree_util.tree_leaves(results))
         except Exception as error:
             if is_machine_fault(error):
                 raise
             say({"failed": {variant["name"]: "%s: %s" % (type(error).__name__, whole_message(error))}})
 
 
-def run_variant(exported: Any, program: Any, check: dict[str, Any], variant: dict[str, Any]) -> None:
-    """The call once more, with the inputs of a variant."""
-    import jax
+class Variants:
+    """Runs the variants of a call. A program is compiled once for those that follow each other with the same one."""
 
-    args, kwargs = placed_arguments(exported, load_leaves(variant["inputs"]), check)
-    save_outputs(variant["outputs"], jax.tree_util.tree_leaves(program(*args, **kwargs)))
+    def __init__(self, call: Callable[..., Any], lowered: Any, compiled: Any, *, again: bool) -> None:
+        """`again`: each run compiles anew, since a program cannot be called twice."""
+        self.call = call
+        self.lowered = lowered
+        self.program = compiled
+        self.kind: tuple[str, dict[str, Any]] = ("", {})
+        self.problem: Exception | None = None
+        self.again = again
+
+    def run(self, variant: dict[str, Any], args: Any, kwargs: Any) -> Any:
+        """The results of one variant."""
+        rewrite, options = kind = variant["rewrite"], variant["options"]
+        if self.again or kind != self.kind:
+            self.program, self.kind, self.problem = None, kind, None
+            try:
+                lowered = beside("moved_inside").lower_moved(self.call, args, kwargs) if rewrite else self.lowered
+                self.program = lowered.compile(compiler_options=options or None)
+            except Exception as error:
+                self.problem = error
+        if self.problem:  # it would fail again for each variant of this program
+            raise self.problem
+        if not rewrite:
+            return self.program(*args, **kwargs)
+        import numpy as np
+
+        return self.program(np.array(variant["numbers"], np.uint32), args, kwargs)
+
+
+def beside(name: str) -> Any:
+    """A module of the worker that is in a file of its own beside this one: this folder is not on the path."""
+    if name not in sys.modules:
+        register(name, os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py"))
+    return sys.modules[name]
 
 
 def trace_linear_algebra() -> None:

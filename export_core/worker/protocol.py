@@ -36,12 +36,17 @@ class Stage(StrEnum):
 
 
 class VariantRequest(msgspec.Struct, frozen=True):
-    """A call once more, with other inputs or with other options of XLA's compiler (see program.py), in paths."""
+    """A call once more, with other inputs, other options of XLA's compiler or rewritten (see program.py), in paths.
+
+    `rewrite` is "moved" for a program whose results are moved inside, by `numbers` (see moved_inside.py).
+    """
 
     name: str
     inputs: str
     outputs: str
     options: dict[str, str | int | bool] = {}
+    rewrite: str = ""
+    numbers: tuple[int, ...] = ()
 
 
 class CheckRequest(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from export_core.comparing.compare import compare_leaves
 from export_core.comparing.diagnosis import Diagnosis, diagnose
 from export_core.goldens import Comparison
 from export_core.goldens.arrays import leaf_of
+from export_core.tolerances import ROUNDING
 
 NAN, INF = np.nan, np.inf
 BFLOAT16 = ml_dtypes.bfloat16
@@ -327,6 +328,28 @@ def test_garbage_is_never_given_a_pattern(seed, name):
     expected = ARRAYS[name](rng)
     for limit in limits(expected):
         assert looks(expected, garbage(rng, expected), limit).startswith("no pattern: garbage")
+
+
+def rounded(values):
+    """The values with errors of both signs in the last place."""
+    signs = np.random.default_rng(5).choice([-1, 1], values.shape)
+    return (values.astype(np.float64) * (1 + signs * 2.0**-22)).astype(np.float32)
+
+
+def kind_of(expected, actual):
+    leaves = [[leaf_of(array) for array in side] for side in (expected, actual)]
+    return compare_leaves(*leaves, Comparison(rtol=1e-8)).kind
+
+
+def test_a_difference_is_rounding_only_if_every_output_that_differs_looks_like_it():
+    values = normal(np.random.default_rng(2), 100)
+    assert kind_of([values] * 3, [rounded(values), values, rounded(values)]).startswith(ROUNDING)
+    assert kind_of([values] * 2, [rounded(values), -values]) == WRONG_SIGN
+
+
+def test_nan_beside_rounding_is_no_rounding():
+    values = normal(np.random.default_rng(2), 100)
+    assert kind_of([values], [np.where(np.arange(100) == 7, np.nan, rounded(values)).astype(np.float32)]) == ""
 
 
 def test_a_message_says_what_a_difference_looks_like():

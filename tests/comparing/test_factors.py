@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from export_core.comparing.compare import Difference, compare_leaves
 from export_core.comparing.errors import CompareError
 from export_core.comparing.factors import FACTORIZATIONS
-from export_core.goldens import Comparison
+from export_core.comparing.rules import CallNoise
+from export_core.goldens import Comparison, FactorGroup
 from export_core.goldens.arrays import leaf_of
 from export_core.tolerances import COMPARATORS
 
@@ -450,3 +451,51 @@ def test_an_unknown_comparator_is_an_error_with_the_nearest_name():
         "as 'module:function'. Did you mean 'schur'?"
     )
     assert set(COMPARATORS) == {"allclose", "exact", "shape", *FACTORIZATIONS}
+
+
+def in_groups(expected, actual, *groups) -> Difference:
+    """Compared by default, with these groups of outputs said to be factors."""
+    wanted, found = ([leaf_of(array) for array in side] for side in (expected, actual))
+    return compare_leaves(wanted, found, Comparison(), factors=[FactorGroup(name, outputs) for name, outputs in groups])
+
+
+def test_factors_among_other_outputs_may_turn_and_others_may_not():
+    a = matrix("float32")
+    (left, values, right), (q, r) = np.linalg.svd(a), np.linalg.qr(a)
+    groups = (("svd", (3, 1, 0)), ("qr", (4, 5)))
+    turned, flipped = phases("float32", 5), -np.eye(5, dtype=np.float32)
+    expected = [right, values, a, left, q, r]
+    actual = [turned[..., None] * right, values, a, left * turned[:, None, :], q @ flipped, flipped @ r]
+    assert in_groups(expected, actual, *groups).ok
+    assert not in_groups(expected, actual, groups[0]).ok
+    beside = in_groups(expected, [*actual[:2], a + 1, *actual[3:]], *groups)
+    assert not beside.ok
+    assert beside.output == 2
+    wrong = in_groups(expected, [*actual[:4], q * np.float32(1.01), actual[5]], *groups)
+    assert wrong.of_type == "outputs 4, 5 as qr: Q R"
+
+
+def test_vectors_that_are_not_orthonormal_are_compared_by_element():
+    a = matrix("float32")
+    values, vectors = np.linalg.eigh(a + adjoint(a))
+    masked = np.triu(vectors)
+    assert in_groups([values, masked], [values, masked], ("eigh", (0, 1))).ok
+    assert not in_groups([values, masked], [values, -masked], ("eigh", (0, 1))).ok
+    assert in_groups([values, vectors], [values, -vectors], ("eigh", (0, 1))).ok
+
+
+def test_factors_whose_shapes_do_not_fit_are_compared_by_element():
+    q, r = np.linalg.qr(matrix("float32"))
+    assert not in_groups([q, r], [-q, -r], ("qr", (0, 0))).ok
+
+
+def test_values_of_factors_are_compared_with_the_noise_of_their_output():
+    a = matrix("float64")
+    values, vectors = np.linalg.eigh(a + adjoint(a))
+    noise = CallNoise((None, np.zeros(vectors.shape), np.full(values.shape, 1e-6)))
+    leaves = [leaf_of(array) for array in (np.arange(3), vectors, values)]
+    moved = [*leaves[:2], leaf_of(values + 1e-9)]
+    group = [FactorGroup("eigh", (2, 1))]
+    assert compare_leaves(leaves, moved, Comparison(), factors=group, noise=noise).max_noise_error == pytest.approx(
+        1e-3
+    )

@@ -17,13 +17,20 @@ from making import make_wheel, release
 
 from export_core.environments import build as module
 from export_core.environments import environment as environments
+from export_core.environments import hardware
 from export_core.environments.build import LAST_LINES, Built, Recipe, cache_folder
-from export_core.environments.environment import ReaderEnvironments, cell_variables, requirements, this_interpreter
+from export_core.environments.environment import (
+    ReaderEnvironments,
+    cell_variables,
+    requirements,
+    this_interpreter,
+    with_variables,
+)
 from export_core.environments.errors import EnvironmentFailed
 from export_core.environments.locks import EnvironmentLocks
 from export_core.environments.placement import Placement
 from export_core.releases import load_calendar
-from export_core.variables import deciding_variables
+from export_core.variables import deciding_variables, kernel_variables
 
 CHECK = "import sys, tiny; print(sys.prefix)"
 
@@ -95,6 +102,41 @@ def test_cells_get_what_they_need_and_no_secret(monkeypatch):
     variables = cell_variables()
     assert needed.items() <= variables.items()
     assert not [name for name, value in variables.items() if "s3cret" in value]
+
+
+def test_cells_get_the_kernels_that_a_machine_chooses(monkeypatch):
+    chosen = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_L2_SIZE": "0x100"}
+    for name, value in chosen.items():
+        monkeypatch.setenv(name, value)
+    assert chosen.items() <= cell_variables().items()
+    assert chosen.items() <= this_interpreter(release("0.12.0.1")).variables.items()
+    assert kernel_variables(cell_variables()) == chosen
+
+
+def test_a_worker_with_more_variables_is_another_one():
+    plain = this_interpreter(release("0.12.0.1"))
+    other = with_variables(plain, OPENBLAS_CORETYPE="Sandybridge")
+    assert other.variables == {**plain.variables, "OPENBLAS_CORETYPE": "Sandybridge"}
+    assert other.python == plain.python
+
+
+@pytest.mark.parametrize(
+    ("processor", "variables", "other"),
+    [
+        ("x86_64 AVX512_BF16", {}, "Haswell"),
+        ("x86_64 AVX512", {"OPENBLAS_CORETYPE": "haswell"}, "Sandybridge"),
+        ("x86_64 AVX2", {}, "Sandybridge"),
+        ("x86_64 AVX2", {"OPENBLAS_CORETYPE": "Zen"}, "Sandybridge"),
+        ("x86_64 AVX2", {"OPENBLAS_CORETYPE": "Sandybridge"}, "Haswell"),
+        ("x86_64 AVX", {}, None),
+        ("x86_64 SSE4_2", {}, None),
+        ("x86_64", {}, None),
+        ("aarch64", {}, None),
+    ],
+)
+def test_the_other_kernels_run_on_this_processor(monkeypatch, processor, variables, other):
+    monkeypatch.setattr(hardware, "instruction_set", lambda: processor)
+    assert hardware.other_openblas_core(variables) == other
 
 
 def test_the_policy_adds_variables_by_name(monkeypatch):

@@ -12,9 +12,10 @@ import pytest
 from jax.export import symbolic_args_specs, symbolic_shape
 from jax.sharding import NamedSharding, PartitionSpec
 
-from export_core.export import ExportError
+from export_core.export import ExportError, ExtraCall, add_checks, require_values
 from export_core.export.abstract_inputs import take_inputs, with_values
 from export_core.export.arguments import Arguments, leaf_from
+from export_core.goldens.arrays import from_npz
 
 if TYPE_CHECKING:
     from conftest import Exporting
@@ -23,8 +24,8 @@ Struct = jax.ShapeDtypeStruct
 X = Struct((2, 3), np.float32)
 
 
-def values(*args: Any, inputs: Any = None, **kwargs: Any) -> list[Any]:
-    return with_values("t", Arguments(args, kwargs), inputs).flat()
+def values(*args: Any, inputs: Any = None, rule: Any = "", **kwargs: Any) -> list[Any]:
+    return with_values("t", Arguments(args, kwargs), inputs, rule).flat()
 
 
 RULE = {
@@ -84,6 +85,53 @@ def test_given_inputs_are_taken_in_order(exported: Exporting) -> None:
     golden = exported(jnp.subtract, X, X, kwargs={"inputs": (np.ones((2, 3)), jnp.zeros((2, 3)))})
     assert golden.outputs[0].data.tolist() == [[1, 1, 1], [1, 1, 1]]
     assert not golden.manifest.inputs_made
+
+
+SQUARE = Struct((2, 3, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("function", "struct", "rule"),
+    [
+        (jnp.sin, X, ""),
+        (jnp.log, X, "positive"),
+        (jnp.arcsin, X, "positive"),
+        (lambda x: 1 / x, Struct((9,), np.int32), "positive"),
+        (jnp.linalg.cholesky, SQUARE, "positive definite"),
+        (jnp.linalg.cholesky, Struct((3, 3), np.complex64), "positive definite"),
+        (lambda x: jax.scipy.linalg.solve(x, x[0], assume_a="pos"), Struct((4, 4), np.float32), "positive definite"),
+        (jnp.log, Struct((20,), jnp.bfloat16), "positive"),
+    ],
+)
+def test_inputs_are_made_for_which_the_function_is_defined(
+    exported: Exporting, function: Any, struct: Any, rule: str
+) -> None:
+    golden = exported(function, struct)
+    assert (golden.manifest.inputs_rule, golden.outside) == (rule, ())
+    assert all(np.isfinite(leaf.numpy().astype(complex)).all() for leaf in golden.outputs)
+    (made,) = values(struct, rule=rule)
+    assert golden.inputs[0].data.tobytes() == leaf_from(made).data.tobytes()
+
+
+def test_without_such_inputs_others_are_asked_for(exported: Exporting) -> None:
+    golden = add_checks(exported(lambda x: jnp.log(-x * x), X), [ExtraCall((X,), {})])
+    assert (golden.manifest.inputs_rule, golden.outside) == ("", ("the first call", "call1"))
+    message = r"NaN or infinities in the outputs of the first call and call1, .* inputs=\(array, ...\), one for each"
+    with pytest.raises(ExportError, match=message):
+        require_values(golden)
+
+
+def test_given_inputs_may_give_infinities(exported: Exporting) -> None:
+    golden = exported(jnp.log, X, kwargs={"inputs": np.eye(2, 3, dtype=np.float32)})
+    assert np.isinf(golden.outputs[0].data).any()
+    require_values(golden)
+
+
+def test_a_further_call_gets_inputs_in_its_domain(exported: Exporting) -> None:
+    golden = add_checks(exported(jnp.log, np.ones((2, 3), np.float32)), [ExtraCall((X,), {})])
+    (outputs,) = from_npz(golden.files["call1.outputs.npz"])
+    assert np.isfinite(outputs.data).all()
+    assert golden.outside == ()
 
 
 @pytest.mark.parametrize("inputs", [X, jnp.ones((2, 3))])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from export_core.artifact.envelope.schema import DTYPES
 from export_core.goldens import GoldenError
 from export_core.goldens.adopt import _leaf
 from export_core.goldens.dimensions import symbols_of
-from export_core.goldens.made_inputs import made_inputs
+from export_core.goldens.made_inputs import RULES, made_inputs
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -29,6 +31,33 @@ def test_numbers_follow_each_other_from_one_argument_to_the_next():
     normal = np.random.RandomState(20261122).standard_normal(6).astype("float32")
     assert first.data.tolist() == normal[:2].tolist()
     assert second.data.tolist() == (normal[2:4] + 1j * normal[4:]).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "complex64"])
+@pytest.mark.parametrize("size", [2, 64])
+def test_square_matrices_may_be_made_positive_definite(dtype, size):
+    (leaf, vector), _ = made_inputs([Aval(dtype, (3, size, size)), Aval(dtype, (size,))], {}, "positive definite")
+    for matrix in leaf.numpy().astype(complex if dtype == "complex64" else float):
+        assert (matrix == matrix.conj().T).all()
+        assert np.linalg.eigvalsh(matrix).min() > 0.25
+    assert (vector.numpy().real > 0).all()
+
+
+def test_positive_numbers_are_inside_most_domains():
+    (real, whole), _ = made_inputs([Aval("float32", (500,)), Aval("int32", (500,))], {}, "positive")
+    assert (0.25 <= real.data.min() < 0.3, 0.7 < real.data.max() <= 0.75) == (True, True)
+    assert set(whole.data) == set(range(1, 8))
+
+
+DIGESTS = {"": "e6dfce65", "positive": "6fdaa0b9", "positive definite": "68f9c8e4"}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_rules_give_these_values(rule):
+    """They are never to be changed: goldens hold their values."""
+    avals = [Aval("float32", (4, 4)), Aval("int8", (5,)), Aval("complex64", (2, 3, 3)), Aval("key<fry>", ())]
+    data = b"".join(leaf.data.tobytes() for leaf in made_inputs(avals, {}, rule)[0])
+    assert hashlib.sha256(data).hexdigest()[:8] == DIGESTS[rule]
 
 
 def test_symbolic_dimensions_get_sizes_by_name():

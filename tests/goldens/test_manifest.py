@@ -157,8 +157,9 @@ def test_a_writer_of_0_4_has_the_extension_version_of_xla():
 def test_no_manifest_depends_on_the_time():
     assert set(msgspec.to_builtins(manifest())) == {
         "case", "test", "name", "writer", "flags", "options", "comparison", "signature", "custom_calls", "files",
-        "checks", "out_shardings", "jaxpr", "packages", "flattened", "inputs_made", "origin", "instruction_set",
-        "noise", "converted_from", "format",
+        "checks", "out_shardings", "jaxpr", "packages", "factors", "flattened", "inputs_made", "inputs_rule",
+        "origin",
+        "instruction_set", "noise", "converted_from", "format",
     }  # fmt: skip
     assert set(msgspec.to_builtins(manifest())["writer"]) == {"jax", "jaxlib", "built", "python", "platform"}
 

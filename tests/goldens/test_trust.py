@@ -19,6 +19,7 @@ from export_core.comparing.stored_noise import check_noise
 from export_core.goldens import (
     Check,
     Comparison,
+    FactorGroup,
     Golden,
     GoldenError,
     GoldenStore,
@@ -31,7 +32,7 @@ from export_core.goldens import (
 from export_core.goldens.arrays import leaf_of
 from export_core.goldens.manifest_file import check_manifest, dump_manifest, load_manifest
 from export_core.goldens.noise import noise_to_npz
-from export_core.goldens.noise_record import NoiseRecord
+from export_core.goldens.noise_record import NoiseRecord, UndecidedOutput
 from export_core.goldens.rules import found_in
 from export_core.goldens.store import INPUTS, NOISE, OUTPUTS, sha256
 from export_core.goldens.verify import verify_goldens
@@ -81,6 +82,9 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "a negative ulp": ({"comparison": Comparison(ulp=-1)}, "whole number of 0 or more, found -1"),
     "an unknown comparator": ({"comparison": Comparison("close")}, "expected one of allclose"),
     "code as comparator": ({"comparison": Comparison("os:system('x')")}, "expected module:function"),
+    "factors by no comparator": ({"factors": (FactorGroup("close", (0,)),)}, "factors: expected a comparator of eigh"),
+    "factors that are no outputs": ({"factors": (FactorGroup("eig", (99,)),)}, "factors: expected numbers of its"),
+    "an output that is two factors": ({"factors": (FactorGroup("qr", (0, 0)),)}, "factors: expected numbers of its"),
     "a case above": ({"case": "../up"}, "expected the name of a folder"),
     "a hidden case": ({"case": ".new-x"}, "expected the name of a folder"),
     "a case with ESC": ({"case": "t\x1b[2Jx"}, "expected the name of a folder"),
@@ -90,6 +94,10 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "noise by no release": (noise(jaxlib="../x"), "noise.jaxlib: expected a version"),
     "no float type": (noise(narrowest_float="int32"), "noise.narrowest_float: expected a float type"),
     "more elements than there are": (noise(undecided={"0": (3, 2)}), "noise.undecided.0: expected a number"),
+    "more such elements than there are": (
+        noise(undecided_outputs={"0": UndecidedOutput(3, 2, 1.0, 1.0)}),
+        "noise.undecided_outputs.0: expected a number of elements and of how many, found 3, 2",
+    ),
     "a negative number of elements": (noise(unstable={"0": -1}), "noise.unstable.0: expected a number"),
     "no outputs on a CPU": ({"options": Options(("cpu",), without_outputs="why")}, "that readers run on cpu"),
     "outputs of a golden without": (WITHOUT, "expected no outputs.npz, since the golden"),
@@ -113,11 +121,14 @@ def test_a_manifest_that_breaks_a_rule_is_not_loaded(tmp_path, name):
     assert str(raised.value).startswith(f"{path}: ")
 
 
-def noisy(store: GoldenStore, values: Sequence[float] = (0.0, 0.5), **fields: object) -> Golden:
+HALF = UndecidedOutput(1, 2, noise=0.25, largest=1.0, leaf="result")
+
+
+def noisy(store: GoldenStore, values: Sequence[float] = (0.0, 0.25), **fields: object) -> Golden:
     """A golden whose outputs are 1.0 and 1.0, with noise of these values; the second one says nothing."""
     leaf = leaf_of(np.ones(len(values), np.float32))
     data = noise_to_npz([([leaf], (np.asarray(values),))])
-    record = noise(**{"undecided": {"0": (1, 2)}, **fields})["noise"]
+    record = noise(**{"undecided_outputs": {"0": HALF}, **fields})["noise"]
     return write_golden(store, manifest(noise=record), {**files(), NOISE: data})
 
 
@@ -129,11 +140,11 @@ def test_noise_that_follows_from_its_file_is_fine(store):
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"undecided": {}}, "noise.undecided: expected {'0': (1, 2)}, as its files have it, found {}."),
-        ({"undecided": {"1": (1, 2)}}, "noise.undecided: expected {'0': (1, 2)}"),
+        ({"undecided_outputs": {}}, "noise.undecided_outputs: expected {'0': {'elements': 1, 'of': 2, 'noise': 0.25, "),
+        ({"undecided_outputs": {"1": HALF}}, "noise.undecided_outputs: expected {'0': {'elements': 1"),
         ({"narrowest_float": "bfloat16"}, "noise.narrowest_float: expected 'float32', as its files have it"),
         ({"values": (0.0, 0.5, 0.5)}, "noise.npz: expected int16[2] for float32[2], found int16[3]"),
-        ({"values": (0.0, 0.0)}, "noise.undecided: expected {}, as its files have it"),
+        ({"values": (0.0, 0.0)}, "noise.undecided_outputs: expected {}, as its files have it"),
     ],
 )
 def test_noise_that_contradicts_its_golden_is_found(store, fields, problem):
@@ -144,6 +155,10 @@ def test_noise_that_contradicts_its_golden_is_found(store, fields, problem):
     assert str(raised.value).endswith(f"jaxexport goldens noise --again {golden.id}")
 
 
+def test_what_an_older_version_counted_is_not_checked(store):
+    check_noise([noisy(store, undecided={"0": (2, 2)}, undecided_outputs=None)])
+
+
 def test_a_noise_file_that_is_no_npz_is_found(store):
     golden = noisy(store)
     write_golden(store, golden.manifest, {**golden.files(), NOISE: b"no arrays"})
@@ -152,7 +167,7 @@ def test_a_noise_file_that_is_no_npz_is_found(store):
 
 
 def test_the_command_verifies_noise(jaxexport, store, monkeypatch):
-    noisy(store, undecided={})
+    noisy(store, undecided_outputs={})
     monkeypatch.chdir(store.root.parent)
     ended = jaxexport("goldens", "verify")
     assert (ended.code, ended.out) == (2, "")

@@ -275,12 +275,27 @@ def test_what_cannot_be_made_is_refused(name, words, message, bare_archive, jaxe
     assert not Path("golden").exists()
 
 
-def test_it_is_said_where_computed_outputs_are_nan(bare_archive, jaxexport: Run, writers_here):
-    """The Cholesky factor of random numbers is, which are not those of a positive matrix."""
+def test_inputs_in_the_domain_are_made_where_others_give_nan(bare_archive, jaxexport: Run, writers_here):
+    """The Cholesky factor of random numbers is NaN, and of positive ones too."""
     shutil.copy(OF_092 / "cholesky.jaxexport", bare_archive)
     ended = jaxexport("goldens", "add", "--from", bare_archive)
     assert ended.code == 0, ended.err
-    assert "  outputs computed by its own writer, 10 elements NaN: other inputs may show more" in ended.out
+    assert "  inputs made by rule (positive definite numbers)\n  outputs computed by its own writer\n" in ended.out
+    golden = stored()["cholesky/0.9.2-cpu"]
+    assert golden.manifest.inputs_rule == "positive definite"
+    assert all(np.isfinite(leaf.data).all() for leaf in golden.outputs())
+    again = jaxexport("goldens", "add", "--from", bare_archive)
+    assert "golden/cholesky/0.9.2-cpu: unchanged" in again.out
+
+
+def test_made_inputs_outside_every_domain_are_refused(bare_archive, jaxexport: Run, writers_here, monkeypatch):
+    monkeypatch.setattr(adoption, "RULES", ("", "positive"))
+    shutil.copy(OF_092 / "cholesky.jaxexport", bare_archive)
+    ended = jaxexport("goldens", "add", "--from", bare_archive)
+    assert ended.code == 2
+    assert "expected finite numbers, found NaN or infinities in its outputs for all inputs that were made" in ended.err
+    assert "Give inputs for which it is defined: --inputs NPZ" in ended.err
+    assert stored().keys() == {"symbolic/0.9.2-cpu"}
 
 
 def test_outputs_without_inputs_are_refused(archive, jaxexport: Run):

@@ -103,7 +103,15 @@ def test_the_policy_says_that_such_a_run_is_meant(tmp_path, jaxexport, monkeypat
 
 
 def test_the_last_lines_of_pytest_say_that_nothing_was_promised():
-    event = {"case": "t.f", "shown": [], "own": True, "writer": "0.9.2-cpu", "elsewhere": 0, "corrected": None}
+    event = {
+        "case": "t.f",
+        "shown": [],
+        "own": True,
+        "writer": "0.9.2-cpu",
+        "elsewhere": 0,
+        "unmeasured": 0,
+        "corrected": None,
+    }
     (line,) = summary_lines([{**event, "judgements": {"bonus": 2, "outside": 1}}])
     assert line == (
         "1 case checked against 3 goldens: 2 bonus, 1 outside; nothing was promised: the installed jaxlib is outside "

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from making import files, manifest, release, write_golden
 
+from export_core.comparing import compare
 from export_core.comparing.compare import Difference
+from export_core.comparing.diagnosis import Diagnosis
 from export_core.environments.placement import Mode
 from export_core.goldens import Check, GoldenStore
 from export_core.goldens.arrays import leaf_of, to_npz
@@ -75,6 +77,17 @@ def test_the_error_in_units_of_noise_is_the_largest_of_all_calls(check):
     small, large = ONES + np.float32(2.0**-11), ONES + np.float32(2.0**-10)
     assert check(small, large).difference.max_noise_error == pytest.approx(1.0)
     assert check(large, small).difference.max_noise_error == pytest.approx(1.0)
+
+
+def test_calls_after_one_that_looks_like_rounding_decide_too(check, monkeypatch):
+    def diagnosed(expected, actual, limit, dtype):
+        return Diagnosis("rounding: both signs" if actual[0] == 2 else "garbage")
+
+    monkeypatch.setattr(compare, "diagnose", diagnosed)
+    assert check(ONES * 2, ONES, ONES * 2).difference.kind == "rounding: both signs"
+    found = check(ONES * 2, ONES, ONES * 3)
+    assert (found.difference.kind, found.difference.max_abs_error) == ("garbage", 2.0)
+    assert found.problem.startswith("output 0 "), "the first call that differs is reported"
 
 
 def test_what_was_only_compiled_has_no_bits(check):

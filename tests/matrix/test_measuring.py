@@ -66,3 +66,16 @@ def test_the_oldest_later_release_that_runs_it_measures_it(measured_in):
 def test_where_nothing_can_be_built_the_reason_is_that_of_its_writer(measured_in):
     tried, reason = measured_in({*measuring.Policy().calendar().versions()}, set())
     assert (tried[:2], reason) == (["0.9.2", "0.10.0"], "no 0.9.2")
+
+
+def test_a_line_says_which_golden_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(measuring.ReaderEnvironments, "build", lambda _, placement: this_interpreter(placement.reader))
+    monkeypatch.setattr(measuring, "start_worker", lambda *_, **__: Worker())
+    monkeypatch.setattr(measuring, "measure_noise", lambda *_: "not now")
+    store, lines = GoldenStore(tmp_path / "golden"), []
+    goldens = [write_golden(store, manifest(case=case, jaxlib="0.9.2")) for case in ("t.a", "t.b")]
+    list(measuring.measure_goldens(goldens, Policy(), Limits(), lines.append))
+    assert sorted(lines) == [
+        "measuring the noise of t.a/0.9.2-cpu (1 of 2 by this writer)",
+        "measuring the noise of t.b/0.9.2-cpu (2 of 2 by this writer)",
+    ]

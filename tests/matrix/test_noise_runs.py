@@ -17,9 +17,19 @@ from export_core.environments.environment import this_interpreter
 from export_core.environments.hardware import instruction_set
 from export_core.goldens import Check, Comparison, Golden, GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
-from export_core.goldens.store import NOISE, OUTPUTS
+from export_core.goldens.noise_record import UndecidedOutput
+from export_core.goldens.store import INPUTS, NOISE, OUTPUTS
 from export_core.matrix import Limits
-from export_core.matrix.noise_runs import COMPILED, MOVED, MeasuredNoise, known_noise, measure_noise, with_noise
+from export_core.matrix.noise_runs import (
+    MOVED,
+    NOT_ROUNDED,
+    OPTIONS,
+    UNOPTIMIZED,
+    MeasuredNoise,
+    known_noise,
+    measure_noise,
+    with_noise,
+)
 from export_core.tolerances import FLOATS
 from export_core.worker.protocol import Reply, Request, Stage
 
@@ -67,51 +77,102 @@ def noise_in(golden: Golden, found: MeasuredNoise, tmp_path: Path) -> list[float
     return stored.noise()[OUTPUTS][0].tolist()
 
 
-def test_each_run_has_moved_inputs_or_other_options(golden):
+MOVED_NAMES = [f"moved {number}" for number in range(MOVED)]
+INSIDE_NAMES = [UNOPTIMIZED, *(f"inside {n}" for n in range(6)), *(f"amplified {n}" for n in range(4))]
+
+
+def test_each_run_has_moved_inputs_or_moves_inside(golden):
     worker = FakeWorker()
     record = measured(golden, worker).record
     (request,) = worker.requests
     variants = {variant.name: variant for variant in request.checks[0].variants}
-    assert list(variants) == [*(f"moved {seed}" for seed in range(MOVED)), *COMPILED]
-    assert {name: variant.options for name, variant in variants.items() if name in COMPILED} == COMPILED
+    assert list(variants) == [*MOVED_NAMES, *INSIDE_NAMES]
+    assert {variants[name].rewrite for name in MOVED_NAMES} == {""}
+    programs = [(variants[name].rewrite, variants[name].options) for name in INSIDE_NAMES]
+    assert programs == [("moved", OPTIONS)] * len(INSIDE_NAMES)  # so that one compilation serves all
+    seeds = {variants[name].numbers for name in INSIDE_NAMES}
+    assert len(seeds) == len(INSIDE_NAMES)
     assert request.warm
-    assert (record.moved, record.compiled, record.failed) == (MOVED, tuple(COMPILED), {})
+    assert (record.moved, record.inside, record.amplified, record.compiled) == (MOVED, 6, 4, (UNOPTIMIZED,))
+    assert record.failed == {}
+
+
+def test_without_float_inputs_only_what_is_inside_moves_and_the_record_says_so(tmp_path):
+    content = {**files(), INPUTS: to_npz([leaf_of(np.arange(3))])}
+    golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(), content)
+    worker = FakeWorker()
+    record = measured(golden, worker).record
+    (request,) = worker.requests
+    assert [variant.name for variant in request.checks[0].variants] == INSIDE_NAMES
+    assert {variant.inputs for variant in request.checks[0].variants} == {request.checks[0].inputs}
+    assert (record.moved, record.inside) == (0, 6)
+
+
+def test_a_program_in_which_nothing_is_rounded_has_no_failed_runs(golden):
+    failed = dict.fromkeys(INSIDE_NAMES, f"{NOT_ROUNDED}: it has no result that is rounded")
+    record = measured(golden, FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "ok", failed=failed))).record
+    assert (record.moved, record.inside, record.amplified, record.compiled) == (MOVED, 0, 0, ())
+    assert record.failed == {}
+
+
+def test_runs_of_a_kind_that_fail_alike_are_recorded_once(golden):
+    failed = dict.fromkeys(INSIDE_NAMES, "MLIRError: no")
+    record = measured(golden, FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "ok", failed=failed))).record
+    assert record.failed == dict.fromkeys(["amplified", "inside", UNOPTIMIZED], "MLIRError: no")
+
+
+def test_elements_that_jump_have_their_jump_as_noise_and_are_counted(golden, tmp_path):
+    """64 units move the second element by 0.5, one unit by nothing."""
+    jump = np.asarray([0.0, 0.5], np.float32)
+    worker = FakeWorker(lambda name: PLAIN + jump * name.startswith("amplified"))
+    found = measured(golden, worker)
+    assert found.record.jumping == {"0": (1, 2)}
+    assert noise_in(golden, found, tmp_path) == pytest.approx([0, 0.25])
 
 
 def test_noise_is_stored_a_little_too_large_and_never_too_small(golden, tmp_path):
-    worker = FakeWorker(lambda name: PLAIN + np.float32([0.001, 0.0]) if name == "fast_math" else PLAIN)
+    worker = FakeWorker(lambda name: PLAIN + np.float32([0.001, 0.0]) if name == "inside 1" else PLAIN)
     noise, zero = noise_in(golden, measured(golden, worker), tmp_path)
     assert 0.001 <= noise <= 0.001 * 2 ** (1 / 8) * 1.001
     assert zero == 0
 
 
 def test_a_run_that_raises_is_left_out_and_named(golden, tmp_path):
-    raised = Reply(Stage.RUN, "ok", failed={"sse4_2": "ValueError: No such option\nmore"})
-    worker = FakeWorker(lambda name: PLAIN + (name == "sse4_2"), raised)
+    raised = Reply(Stage.RUN, "ok", failed={UNOPTIMIZED: "ValueError: No such option\nmore"})
+    worker = FakeWorker(lambda name: PLAIN + (name == UNOPTIMIZED), raised)
     found = measured(golden, worker)
-    assert found.record.failed == {"sse4_2": "ValueError: No such option"}
-    assert "sse4_2" not in found.record.compiled
+    assert found.record.failed == {UNOPTIMIZED: "ValueError: No such option"}
+    assert found.record.compiled == ()
     assert noise_in(golden, found, tmp_path) == [0, 0]
 
 
 def test_a_run_that_ends_the_process_is_left_out_of_another_try(golden):
-    crashed = Reply(Stage.RUN, "crash", variant="no_fusion", signal=11, failed={"moved 0": "ValueError: no"})
+    crashed = Reply(Stage.RUN, "crash", variant="moved 2", signal=11, failed={"moved 0": "ValueError: no"})
     worker = FakeWorker(lambda name: PLAIN, crashed)
     record = measured(golden, worker).record
-    assert record.failed == {"moved 0": "ValueError: no", "no_fusion": "died by signal 11 (SIGSEGV)"}
-    assert (record.moved, len(record.compiled)) == (MOVED - 1, len(COMPILED) - 1)
+    assert record.failed == {"moved 0": "ValueError: no", "moved 2": "died by signal 11 (SIGSEGV)"}
+    assert (record.moved, record.inside) == (MOVED - 2, 6)
     assert [variant.name for variant in worker.requests[1].checks[0].variants] == [
-        *(f"moved {seed}" for seed in range(1, MOVED)),
-        *(name for name in COMPILED if name != "no_fusion"),
+        *("moved 1", "moved 3", "moved 4", "moved 5"),
+        *INSIDE_NAMES,
     ]
+
+
+def test_a_program_that_ends_the_process_is_compiled_once(golden):
+    crashed = Reply(Stage.RUN, "crash", variant=UNOPTIMIZED, signal=6)
+    worker = FakeWorker(lambda name: PLAIN, crashed)
+    record = measured(golden, worker).record
+    assert record.failed == dict.fromkeys(["amplified", "inside", UNOPTIMIZED], "died by signal 6 (SIGABRT)")
+    assert [variant.name for variant in worker.requests[1].checks[0].variants] == MOVED_NAMES
 
 
 def test_after_a_timeout_only_the_runs_before_it_are_made_again(golden):
     worker = FakeWorker(lambda name: PLAIN, Reply(Stage.RUN, "timeout", variant="moved 4"))
     record = measured(golden, worker).record
-    assert record.failed == dict.fromkeys(["moved 4", "moved 5", *COMPILED], "timed out")
+    lost = ["moved 4", "moved 5", "amplified", "inside", UNOPTIMIZED]
+    assert record.failed == dict.fromkeys(lost, "timed out")
     assert (record.moved, record.compiled) == (4, ())
-    assert [variant.name for variant in worker.requests[1].checks[0].variants] == [f"moved {i}" for i in range(4)]
+    assert [variant.name for variant in worker.requests[1].checks[0].variants] == MOVED_NAMES[:4]
 
 
 @pytest.mark.parametrize(
@@ -138,22 +199,23 @@ def test_a_golden_for_other_platforms_is_not_run(tmp_path, refused_on):
 
 
 def test_a_compilation_that_computes_something_else_is_left_out(golden, tmp_path):
-    worker = FakeWorker(lambda name: PLAIN * 1e12 if name == "fast_math" else PLAIN)
+    worker = FakeWorker(lambda name: PLAIN * 1e12 if name == UNOPTIMIZED else PLAIN)
     found = measured(golden, worker)
-    assert found.record.failed == {"fast_math": "it computes something else"}
+    assert found.record.failed == {UNOPTIMIZED: "it computes something else"}
     assert noise_in(golden, found, tmp_path) == [0, 0]
 
 
 def test_a_moved_input_never_computes_something_else(golden, tmp_path):
     worker = FakeWorker(lambda name: PLAIN * 2 if name == "moved 3" else PLAIN)
     found = measured(golden, worker)
-    assert (found.record.failed, found.record.undecided) == ({}, {"0": (2, 2)})
+    assert found.record.failed == {}
+    assert found.record.undecided_outputs == {"0": UndecidedOutput(2, 2, noise=2.0, largest=1.0, leaf="result")}
     assert found.proves_nothing
 
 
 def test_a_run_with_other_types_is_left_out(golden):
-    worker = FakeWorker(lambda name: PLAIN[:1] if name == "fast_math" else PLAIN)
-    assert measured(golden, worker).record.failed == {"fast_math": "its outputs have other types"}
+    worker = FakeWorker(lambda name: PLAIN[:1] if name == "inside 1" else PLAIN)
+    assert measured(golden, worker).record.failed == {"inside 1": "its outputs have other types"}
 
 
 def test_two_that_agree_are_no_stray():
@@ -166,7 +228,7 @@ def test_two_that_agree_are_no_stray():
 def test_calls_with_the_same_outputs_have_one_noise(tmp_path):
     made = manifest(checks=(Check("again", outputs=OUTPUTS),))
     golden = write_golden(GoldenStore(tmp_path / "golden"), made)
-    worker = FakeWorker(lambda name: PLAIN + np.float32(0.0625) * (name == "again/fast_math"))
+    worker = FakeWorker(lambda name: PLAIN + np.float32(0.0625) * (name == "again/inside 1"))
     found = measured(golden, worker)
     assert len(from_npz(found.data)) == 1
     assert noise_in(golden, found, tmp_path) == [0.0625, 0.0625]
@@ -179,7 +241,7 @@ def test_the_noise_of_no_dtype_takes_more_than_its_outputs(dtype, tmp_path):
     values = np.linspace(0.5, 4, 64).astype(getattr(ml_dtypes, dtype, None) or dtype)
     outputs = to_npz([leaf_of(values)])
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(), {**files(), OUTPUTS: outputs})
-    worker = FakeWorker(lambda name: values if name != "fast_math" else np.roll(values, 1))
+    worker = FakeWorker(lambda name: values if name != "inside 1" else np.roll(values, 1))
     found = measured(golden, worker)
     assert len(found.data) <= len(outputs)
     changed, content = with_noise(golden.manifest, golden.files(), found)

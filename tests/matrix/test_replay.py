@@ -14,7 +14,7 @@ import pytest
 from replaying import START, misbehaving, replayed
 
 import export_core.matrix.replay as matrix_run
-from export_core.environments.environment import this_interpreter
+from export_core.environments.environment import this_interpreter, with_variables
 from export_core.environments.errors import EnvironmentFailed
 from export_core.matrix import Cell, Limits, Outcome, Verdict
 from export_core.matrix.checks import request_of
@@ -330,6 +330,14 @@ def test_no_more_new_interpreters_run_than_there_are_slots(here, goldens, tmp_pa
     assert not futures[1].running()
     assert [future.result(timeout=60).end for future in futures] == ["ok", "ok"]
     worker.close()
+
+
+def test_an_outcome_says_with_which_kernels_of_openblas_it_ran(run):
+    def forced(release):
+        return with_variables(misbehaving(release), OPENBLAS_CORETYPE="Haswell", OPENBLAS_L2_SIZE="0x100")
+
+    outcomes = run("waves", environment_of=forced)
+    assert outcomes["waves"].message == "ran with OPENBLAS_CORETYPE=Haswell, OPENBLAS_L2_SIZE=0x100"
 
 
 def test_an_outcome_says_on_which_other_cpython_it_ran(run):

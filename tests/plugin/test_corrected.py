@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from msgspec import structs
-from warm_pytest import LITTLE_NOISE
+from warm_pytest import WHOLE_NOISE
 
 from export_core.goldens import GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
@@ -68,7 +68,7 @@ class Corrected:
 
 @pytest.fixture(scope="module")
 def corrected(projects: Projects) -> Corrected:
-    project = projects(noise=LITTLE_NOISE, test_a=text({"plain": ""}))
+    project = projects(noise=WHOLE_NOISE, test_a=text({"plain": ""}))
     written = project.pytest("--update-goldens")
     project.add_older_generation("test_a.test_plain")
     for golden in GoldenStore(project.goldens).generations("test_a.test_plain"):

@@ -13,7 +13,7 @@ from pytest_jaxexport.settings import Settings
 
 def settings(root: Path, directory: Path, goldens: str = "golden", policy: str | None = None) -> Settings:
     file = root / policy if policy else None
-    return Settings(root / goldens, False, Policy(), None, None, None, policy_file=file, directory=directory)
+    return Settings(root / goldens, "", Policy(), None, None, None, policy_file=file, directory=directory)
 
 
 def test_a_run_in_the_project_names_neither(tmp_path):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from warm_pytest import LITTLE_NOISE, NO_NOISE, WHOLE_NOISE
+from warm_pytest import NO_NOISE, WHOLE_NOISE
 
 if TYPE_CHECKING:
     from conftest import Project, Projects, Run
@@ -37,6 +37,16 @@ class TestPlain:
     def test_partly_chaos(self, export_golden):
         export_golden(jax.jit(lambda x: jnp.concatenate([x, chaos(x)])), X)
 
+    def test_cancelling_variance(self, export_golden):
+        export_golden(jax.jit(lambda x: {"variance": jnp.mean(x**2) - jnp.mean(x) ** 2}), 1000 + X)
+
+    def test_bias_that_cancels(self, export_golden):
+        def loss(parameters, x):
+            return jnp.sum(jax.nn.softmax(x @ parameters["weights"] + parameters["bias"]) * x)
+
+        parameters = {"bias": np.float32(0.1), "weights": np.eye(16, dtype=np.float32)}
+        export_golden(jax.jit(jax.grad(loss)), parameters, X)
+
     def test_chaos_and_a_count(self, export_golden):
         export_golden(jax.jit(lambda x: (chaos(x), x.shape[0] + jnp.int32(0))), X)
 
@@ -56,7 +66,7 @@ def test_own_tolerance(export_golden):
 @pytest.fixture(scope="module")
 def project(projects: Projects) -> Project:
     """Goldens of smooth and chaotic functions."""
-    return projects(noise=LITTLE_NOISE, test_a=TESTS)
+    return projects(noise=WHOLE_NOISE, test_a=TESTS)
 
 
 @pytest.fixture(scope="module")
@@ -78,15 +88,15 @@ def test_noise_is_stored_and_described(projects: Projects) -> None:
     assert "noise.npz" in {path.rpartition("/")[2] for path in project.stored()}
     assert (noise["moved"], noise["jaxlib"]) == (6, manifest["writer"]["jaxlib"])
     assert noise["instruction_set"] == manifest["instruction_set"] != ""
-    assert len(noise["compiled"]) + len(noise.get("failed", {})) == 6
+    assert (noise["inside"], noise["amplified"], noise["compiled"]) == (6, 4, ["unoptimized"])
     assert noise["narrowest_float"] == "float32"
-    assert "undecided" not in noise
+    assert noise["undecided_outputs"] == {}
 
 
 def test_noise_is_the_same_when_it_is_measured_again(project: Project, written: Run, tmp_path) -> None:
     copied = project.copy(tmp_path / "copy")
     shutil.rmtree(copied.goldens)
-    copied.write(conftest=LITTLE_NOISE + copied.warm.workers_too)
+    copied.write(conftest=WHOLE_NOISE + copied.warm.workers_too)
     # In a new interpreter, which hashes strings in another way.
     copied.pytest("--update-goldens", "-k", "partly or unstable", cold=True)
     again = copied.stored()
@@ -102,6 +112,10 @@ def test_noise_of_an_unchanged_golden_is_not_measured_again(project: Project, wr
     assert copied.stored() == project.stored()
 
 
+def undecided_in(project: Project, case: str) -> dict[str, dict[str, object]]:
+    return manifest_of(project, f"test_a.TestPlain.test_{case}")["noise"]["undecided_outputs"]
+
+
 def test_numbers_that_prove_nothing_are_refused(project: Project, written: Run) -> None:
     told = written["TestPlain.test_chaos"]
     assert told.outcome == "failed"
@@ -111,16 +125,40 @@ def test_numbers_that_prove_nothing_are_refused(project: Project, written: Run) 
 
 
 def test_all_others_are_stored_and_pass(project: Project, written: Run) -> None:
-    assert set(written.outcomes()["failed"]) == {"test_a.TestPlain.test_chaos"}, written.text
-    assert project.pytest("--deselect", "test_a.py::TestPlain::test_chaos").code == 0
+    refused = ["test_chaos", "test_zero_gradient", "test_cancelling_variance"]
+    assert set(written.outcomes()["failed"]) == {f"test_a.TestPlain.{name}" for name in refused}, written.text
+    deselected = [f"--deselect=test_a.py::TestPlain::{name}" for name in refused]
+    assert project.pytest(*deselected).code == 0
 
 
 def test_outputs_that_show_nothing_are_named(project: Project, written: Run) -> None:
-    undecided = manifest_of(project, "test_a.TestPlain.test_partly_chaos")["noise"]["undecided"]
-    count, total = undecided["0"]
+    undecided = undecided_in(project, "partly_chaos")
+    count, total = undecided["0"]["elements"], undecided["0"]["of"]
     assert (8 <= count <= 16, total) == (True, 32)
-    assert f"output 0: {count} of 32 elements cannot tell right from wrong" in written.text
-    assert manifest_of(project, "test_a.TestPlain.test_chaos_and_a_count")["noise"]["undecided"].keys() == {"0"}
+    assert f"output 0 (result): {count} of 32 elements cannot tell right from wrong: its largest number is 0.9" in (
+        written.text
+    )
+    assert undecided_in(project, "chaos_and_a_count").keys() == {"0"}
+
+
+def test_a_difference_of_large_numbers_proves_nothing(project: Project, written: Run) -> None:
+    told = written["TestPlain.test_cancelling_variance"]
+    assert told.outcome == "failed"
+    assert "nothing was stored: the numbers of this golden would prove nothing: output 0 (result['va" in told.text
+    assert "A difference of large numbers: scale or centre the inputs" in told.text
+
+
+def test_a_constant_in_its_place_is_not_kept(project: Project, written: Run, tmp_path) -> None:
+    copied = project.copy(tmp_path / "copy")
+    copied.write(test_a=TESTS.replace("jnp.mean(x**2) - jnp.mean(x) ** 2", "jnp.float32(1.0) + 0 * x[0]"))
+    checked = copied.pytest("-k", "cancelling_variance")
+    assert checked.outcomes() == {"failed": ["test_a.TestPlain.test_cancelling_variance"]}
+
+
+def test_a_gradient_that_cancels_is_named_by_its_leaf(project: Project, written: Run) -> None:
+    assert undecided_in(project, "bias_that_cancels")["0"]["leaf"] == "result['bias']"
+    assert "output 0 (result['bias']): 1 of 1 element cannot tell right from wrong" in written.text
+    assert "the gradient of a bias that cancels: nothing, if other outputs show what is computed" in written.text
 
 
 def test_integers_that_are_not_the_same_in_each_run_are_named(project: Project, written: Run) -> None:

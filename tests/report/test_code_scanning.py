@@ -76,6 +76,14 @@ def test_an_annotation_is_at_the_line_of_the_test(project):
     assert (other, gone["line"]) == ("warning", "4")
 
 
+def test_numbers_that_look_like_rounding_are_annotated_as_moved():
+    looks_like = "rounding: errors of both signs"
+    moved = msgspec.structs.replace(CRASH, verdict=Verdict.NUMERICS, stage=Stage.COMPARE, looks_like=looks_like)
+    _, (level, properties, message) = commands([moved])
+    assert (level, properties["title"]) == ("error", "NUMBERS MOVED: numerics in stage compare")
+    assert "looks like: rounding: errors of both signs\n" in message
+
+
 def test_a_test_that_is_not_here_has_an_annotation_without_a_line():
     assert commands([CRASH])[1][1].keys() == {"title"}
 
@@ -83,7 +91,9 @@ def test_a_test_that_is_not_here_has_an_annotation_without_a_line():
 def test_the_first_annotation_is_the_headline():
     results, made = broken_run()
     first = annotation_commands(results, made).splitlines()[0]
-    assert first.startswith("::error title=BROKEN::BROKEN: 67 of 1,350 promised cells, 3 causes; oldest reader ")
+    assert first.startswith(
+        "::error title=BROKEN::BROKEN: 67 of 1,350 promised cells, 3 causes; readers affected, by cause: "
+    )
 
 
 def test_a_run_that_is_kept_has_no_annotation():

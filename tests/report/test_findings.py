@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from making import day, golden, result, summarize
 
-from export_core.goldens.noise_record import NoiseRecord
+from export_core.goldens.noise_record import NoiseRecord, UndecidedOutput
 from export_core.inspection.noise_text import undecided_in
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
@@ -16,7 +16,7 @@ from export_core.policy import Policy
 from export_core.policy.known_issues import known_issues
 from export_core.report import broken_cell, findings, outcome_line
 from export_core.report.findings import capped
-from export_core.report.wording import first_line, ranges, window_arithmetic
+from export_core.report.wording import began_and_ended, first_line, headline, ranges, window_arithmetic
 from export_core.worker.protocol import Stage
 
 
@@ -147,7 +147,9 @@ def test_crashes_that_began_in_different_releases_are_two_causes():
         *(result(case="t.b", reader="0.10.2"), crash("t.b", "0.11.0")),
     ]
     first, second = findings(results, summary(results))
-    assert "Fails since jaxlib 0.10.2 (built 2026-06-17); works in jaxlib 0.10.0 (built 2026-04-16)." in first.sentence
+    assert (
+        "Began to fail between jaxlib 0.10.0 (built 2026-04-16) and jaxlib 0.10.2 (built 2026-06-17)." in first.sentence
+    )
     assert "Fails since jaxlib 0.11.0" in second.sentence
 
 
@@ -181,8 +183,8 @@ def test_numbers_that_changed_in_one_release_are_one_finding():
     assert (finding.title, len(finding.results)) == ("BROKEN PROMISE", 4)
     assert [line for line in finding.text.splitlines() if not line.startswith("  cases")][:5] == [
         "4 cells ran with different numbers in stage compare: written by 0.9.2, read by 0.10.2, 0.11.0. "
-        "Numbers changed in jaxlib 0.10.2 (built 2026-06-17), after jaxlib 0.10.0 "
-        "(built 2026-04-16).",
+        "Numbers changed between jaxlib 0.10.0 (built 2026-04-16) and jaxlib 0.10.2 "
+        "(built 2026-06-17).",
         "  goldens    t.a/0.9.2-cpu in jaxlib 0.10.2, 0.11.0: off by 0.5",
         "             t.b/0.9.2-cpu in jaxlib 0.10.2, 0.11.0: off by 0.5",
         "  bits       the same in all these readers of a golden",
@@ -205,8 +207,8 @@ def test_numbers_that_changed_back_say_so():
     results = [wrong("0.10.2"), wrong("0.11.0"), result(reader="0.11.2", case="t.f")]
     (finding,) = findings(results, summary(results))
     assert finding.text.splitlines()[0].endswith(
-        " changed in jaxlib 0.10.2 (built 2026-06-17), after jaxlib 0.9.2 (built 2026-03-18), and changed back in "
-        "jaxlib 0.11.2 with jax 0.12.0.1 (built 2026-09-17)."
+        " changed between jaxlib 0.9.2 (built 2026-03-18) and jaxlib 0.10.2 (built 2026-06-17), and changed back "
+        "between jaxlib 0.11.0 (built 2026-07-16) and jaxlib 0.11.2 with jax 0.12.0.1 (built 2026-09-17)."
     )
 
 
@@ -214,7 +216,7 @@ def test_older_readers_that_differ_are_one_finding():
     results = [wrong("0.9.0"), wrong("0.9.1")]
     (finding,) = findings(results, summary(results))
     assert finding.text.splitlines()[0].endswith(
-        " Numbers changed in jaxlib 0.9.2 (built 2026-03-18): readers before it differ from the writer."
+        " Numbers changed in jaxlib 0.9.2 (built 2026-03-18): older readers differ from the writer."
     )
 
 
@@ -344,13 +346,42 @@ def test_flaky_cells_are_one_finding_even_if_they_pass_now():
     assert summary(many).flaky == 25
 
 
+def test_goldens_without_noise_are_counted():
+    made = msgspec.structs.replace(summary([]), unmeasured=["t.a/0.9.2-cpu", "t.b/0.9.2-cpu"])
+    (found,) = [finding for finding in findings([], made) if finding.title == "NO NOISE"]
+    assert found.text == (
+        "2 goldens without noise: t.a/0.9.2-cpu, t.b/0.9.2-cpu. `jaxexport goldens noise` measures it."
+    )
+    assert not [finding for finding in findings([], summary([])) if finding.title == "NO NOISE"]
+
+
 def test_outputs_that_cannot_tell_right_from_wrong_are_counted():
-    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided={"0": (37, 256)}, unstable={"1": 3})
+    output = UndecidedOutput(37, 256, noise=0.25, largest=0.975, leaf="result['x']")
+    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), unstable={"1": 3}, undecided_outputs={"0": output})
     texts = undecided_in([golden("t.chaos", noise=record), golden("t.smooth")])
     made = msgspec.structs.replace(summary([]), undecided=texts)
     (found,) = [finding for finding in findings([], made) if finding.title == "NOT DECIDED"]
-    assert found.text == "t.chaos/0.12.0.1-cpu: output 0: 37 of 256 elements cannot tell right from wrong."
+    assert found.text.splitlines()[:2] == [
+        "Some stored numbers would not show an error.",
+        "  outputs    t.chaos/0.12.0.1-cpu: output 0 (result['x']): 37 of 256 elements cannot tell right from wrong: "
+        "its largest number is 0.975, its noise up to 0.25",
+    ]
+    assert "  to do      These numbers move by more than a tenth of the output's largest" in found.text
     assert not [finding for finding in findings([], summary([])) if finding.title == "NOT DECIDED"]
+
+
+def test_what_an_older_version_recorded_is_still_told():
+    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided={"vjp1/0": (37, 256)})
+    assert undecided_in([golden("t.chaos", noise=record)]) == [
+        "t.chaos/0.12.0.1-cpu: output vjp1/0: 37 of 256 elements cannot tell right from wrong"
+    ]
+
+
+def test_of_many_such_outputs_a_few_are_named():
+    output = UndecidedOutput(1, 1, noise=1.0, largest=1.0, leaf="result")
+    record = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), undecided_outputs={str(n): output for n in range(9)})
+    *named, more = undecided_in([golden("t.chaos", noise=record)])
+    assert (len(named), more) == (4, "t.chaos/0.12.0.1-cpu: and 5 more outputs, in golden.yaml")
 
 
 @pytest.mark.parametrize(
@@ -363,3 +394,78 @@ def test_outputs_that_cannot_tell_right_from_wrong_are_counted():
 )
 def test_a_first_line_that_ends_with_a_colon_has_the_next_one(message, line):
     assert first_line(message) == line
+
+
+ROUNDING = "rounding: errors of both signs, at most 2^-21 of the largest element"
+
+
+def moved(reader="0.12.0.1", case="t.f", **changes):
+    """A cell whose numbers differ as by rounding."""
+    return wrong(reader, case, writer="0.11.0", looks_like=ROUNDING, **changes)
+
+
+def test_what_looks_like_rounding_has_a_title_of_its_own_and_the_same_exit_code():
+    results = [moved()]
+    (finding,) = findings(results, summary(results))
+    assert (finding.title, summary(results).exit_code) == ("NUMBERS MOVED", 1)
+    assert broken_cell(results[0]).title == "NUMBERS MOVED"
+
+
+def test_rounding_is_reduced_or_explained_and_not_reported_to_jax():
+    reproduce = (
+        "jaxexport matrix --cases t.f --writers 0.11.0 --readers 0.12.0.1 --platforms cpu --goldens 'my goldens'"
+    )
+    results = [moved(reproduce=f"{reproduce} --no-cache --results out")]
+    (finding,) = findings(results, summary(results))
+    chosen = "--case t.f --writer 0.11.0 --reader 0.12.0.1 --goldens 'my goldens'"
+    for details in (finding.details, broken_cell(results[0]).details):
+        to_do = dict(details)["to do"]
+        assert f"`jaxexport reduce {chosen} -o reduced`" in to_do
+        assert f"`jaxexport explain {chosen}`" in to_do
+        assert "to JAX" not in to_do
+
+
+def test_rounding_that_cannot_be_reproduced_by_a_command_is_told_all_the_same():
+    assert "`jaxexport explain`" in dict(broken_cell(moved(reproduce="it's broken")).details)["to do"]
+
+
+def test_rounding_and_wrong_numbers_of_one_release_are_two_findings():
+    results = [moved(), moved(case="t.g"), wrong("0.12.0.1", "t.h", writer="0.11.0")]
+    found = findings(results, summary(results))
+    assert [(finding.title, len(finding.results)) for finding in found] == [("NUMBERS MOVED", 2), ("BROKEN PROMISE", 1)]
+    assert "2 causes, 1 of which looks like rounding; only reader" in headline(summary(results))[0]
+
+
+def test_rounding_in_the_golden_s_own_writer_is_no_fault_of_a_release():
+    results = [moved("0.11.0"), wrong("0.12.0.1", writer="0.11.0")]
+    assert [finding.title for finding in findings(results, summary(results))] == ["NOT REPLAYABLE"]
+
+
+def test_a_known_issue_that_looks_like_rounding_keeps_its_title():
+    results = [moved(upstream="lapack-cold-process")]
+    assert [finding.title for finding in findings(results, summary(results))] == ["BROKEN PROMISE"]
+    assert broken_cell(results[0], known_issues()).title == "BROKEN PROMISE"
+
+
+def test_a_change_between_neighbours_is_dated_in_the_later_one():
+    results = [result(reader="0.12.0", case="t.f", writer="0.11.0"), wrong("0.12.0.1", writer="0.11.0")]
+    (finding,) = findings(results, summary(results))
+    assert "Numbers changed in jaxlib 0.12.0.1 (built 2026-10-20), after jaxlib 0.12.0 with" in finding.sentence
+    assert began_and_ended(finding.cause) == "since 0.12.0.1"
+
+
+def test_a_change_is_dated_between_the_releases_that_ran():
+    results = [result(reader="0.11.1", case="t.f", writer="0.11.0"), wrong("0.12.0.1", writer="0.11.0")]
+    (finding,) = findings(results, summary(results))
+    assert began_and_ended(finding.cause) == "between 0.11.1 and 0.12.0.1"
+    assert "Numbers changed between jaxlib 0.11.1 " in finding.sentence
+
+
+def test_the_headline_has_the_readers_of_each_cause_apart():
+    results = [
+        *(crash("t.a", reader, message="a died", writer="0.12.0.1") for reader in ("0.9.0", "0.9.1", "0.9.2")),
+        crash("t.b", "0.12.0", message="b died", writer="0.12.0.1"),
+    ]
+    line, _ = headline(summary(results))
+    assert "; readers affected, by cause: 0.9.0 to 0.9.2, 0.12.0" in line
+    assert "; oldest reader affected 0.9.0, newest 0.9.2" in headline(summary(results[:3]))[0]

@@ -162,10 +162,15 @@ def test_numbers_that_changed_in_a_release_are_in_the_run_as_a_whole():
     found = cases_of(cells)["jaxexport"]
     text = (
         "BROKEN PROMISE  2 cells ran with different numbers in stage compare: written by 0.9.2, read by 0.10.2, "
-        "0.11.0. Numbers changed in jaxlib 0.10.2 "
+        "0.11.0. Numbers changed between jaxlib 0.9.2 "
     )
     assert text in found[0].text
     assert "BROKEN PROMISE" not in cases_of(cells[:1])["jaxexport"][0].text, "that cell's own test case says so"
+
+
+def test_numbers_that_look_like_rounding_fail_as_moved():
+    moved = result(Verdict.NUMERICS, Judgement.BROKEN, case="t.f", message="far", looks_like="rounding: errors")
+    assert 'message="numbers moved: far"' in junit_xml([moved], summary([moved]))
 
 
 @functools.cache

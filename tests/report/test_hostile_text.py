@@ -127,6 +127,7 @@ SUMMARY = summarize(
     accepted=[Accepted("what", "reason", ("case",))],
     without_cells="w",
     undecided=["u"],
+    unmeasured=["u"],
 )
 SUMMARY = msgspec.structs.replace(
     SUMMARY,
@@ -312,6 +313,9 @@ RUN_FORMATS: dict[str, Callable[[list[Result], Summary], str]] = {
                     "without_outputs": 1,
                     "corrected": {"compare": one.message},
                     "named": [one.message],
+                    "to_do": one.message,
+                    "unmeasured": 1,
+                    "measure": one.message,
                 }
                 | {"judgements": {one.judgement: 1}, "shown": [(one.golden, one.message)]}
                 for one in results

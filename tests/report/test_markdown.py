@@ -66,13 +66,22 @@ def seen(text: str) -> list[str]:
 def test_the_headline_comes_first_and_then_the_causes_worst_first():
     lines = markdown_text(*broken_run()).splitlines()
     assert lines[0] == (
-        "### ❌ BROKEN: 67 of 1,350 promised cells, 3 causes; oldest reader affected 0.6.2, newest 0.12.0.1."
+        "### ❌ BROKEN: 67 of 1,350 promised cells, 3 causes; readers affected, by cause: 0.6.2 to 0.9.2, "
+        "0.12.0 to 0.12.0.1, 0.12.0.1."
     )
     rows = [line.split(" | ") for line in lines if line.startswith("| ❌")]
     assert [row[2] for row in rows] == ["2", "64", "1"]
     assert rows[0][3:] == ["tests.models.test\\_model\\_9", "0.10.1", "0.12.0, 0.12.0.1", "since 0.12.0 |"]
     assert rows[1][3:] == ["8 cases", "0.6.2, 0.9.2", "0.6.2 to 0.9.2", "works in 0.10.0 |"]
     assert rows[2][1].startswith("**timeout in stage compile**: timed out after 120 s")
+
+
+def test_the_row_of_rounding_says_that_it_looks_like_it():
+    moved = result(Verdict.NUMERICS, Judgement.BROKEN, message="far", looks_like="rounding: errors of both signs")
+    made = summarize([moved], planned=1, policy=Policy(), as_of=AS_OF, selection={"whole": True})
+    text = markdown_text([moved], made)
+    assert "**numerics in stage compare, looks like rounding**: far<br>To do: Find the operation" in text
+    assert "<b>NUMBERS MOVED</b>" in text
 
 
 def test_the_page_with_the_example_is_what_the_command_writes():

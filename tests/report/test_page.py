@@ -82,7 +82,8 @@ def test_numbers_have_expected_found_and_their_distance():
 def test_the_first_screen_says_what_broke_where_and_since_when():
     page = re.sub(r"<[^>]*>", " ", html_page(*broken_run()).partition("<main>")[0].partition("</style>")[2])
     text = " ".join(page.split())
-    assert "BROKEN: 67 of 1,350 promised cells, 3 causes Oldest reader affected 0.6.2, newest 0.12.0.1." in text
+    readers = "0.6.2 to 0.9.2, 0.12.0 to 0.12.0.1, 0.12.0.1"
+    assert f"BROKEN: 67 of 1,350 promised cells, 3 causes Readers affected, by cause: {readers}." in text
     assert "2 cells Different numbers test_model_9 · written by 0.10.1 · read by 0.12.0, 0.12.0.1 · since 0.12" in text
     where = "8 cases · written by 0.6.2, 0.9.2 · read by 0.6.2 to 0.9.2 · fixed in 0.10.0"
     assert f"64 cells LAPACK calls crash in a fresh process {where}" in text

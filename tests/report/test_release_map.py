@@ -147,7 +147,7 @@ def test_a_picture_alone_has_its_colours_and_no_links():
     picture = map_picture(*broken_run())
     assert "--map-kept: #" in picture
     assert "BROKEN: 67 of 1,350 promised cells, 3 causes<" in picture
-    assert "oldest reader affected 0.6.2, newest 0.12.0.1" in picture
+    assert "readers affected, by cause: 0.6.2 to 0.9.2, 0.12.0 to 0.12.0.1, 0.12.0.1" in picture
     assert "<a " not in picture
 
 

@@ -114,6 +114,15 @@ def test_cases_are_shown_without_the_folders_that_all_share():
     assert "\n  test_a.test_f " in drawn(print_table, results)
 
 
+def test_the_short_report_says_what_a_difference_looks_like():
+    moved = result(
+        Verdict.NUMERICS, Judgement.BROKEN, message="far\n  looks like: x", looks_like="rounding: both signs"
+    )
+    text = reported([moved])
+    assert "NUMBERS MOVED  " in text
+    assert "\n  looks like rounding: both signs\n" in text
+
+
 def test_names_with_brackets_are_no_markup():
     text = reported(
         [result(Verdict.CRASH, Judgement.BROKEN, case="t.test_f[bold]", stage=Stage.RUN, message="[red]no[/red] [/]")]
@@ -311,7 +320,8 @@ def test_the_last_lines_say_what_to_run_and_what_broke(broken):
         "  next       jaxexport matrix --cases tests.models.test_model_9 --writers 0.10.1 --readers 0.12.0 "
         "--platforms cpu",
         "             jaxexport report 'out dir' --html report.html  # or here: --full",
-        "BROKEN: 67 of 1,350 promised cells, 3 causes; oldest reader affected 0.6.2, newest 0.12.0.1.",
+        "BROKEN: 67 of 1,350 promised cells, 3 causes; readers affected, by cause: 0.6.2 to 0.9.2, 0.12.0 to 0.12.0.1, "
+        "0.12.0.1.",
         "4,692 of 4,692 planned cells: 1,446 bonus, 67 broken, 1,283 kept, 1,896 outside. As of 2026-11-22, 428 s, "
         "exit code 1.",
     ]

@@ -66,6 +66,7 @@ def test_merged_shards_are_the_undivided_run_with_its_exit_code(ran, shards, tmp
     assert jaxexport("merge", *reversed(shards), "--results", out) == 1
     assert timeless(out) == timeless(ran / "whole")
     assert len(timeless(out)[0]) == len(CASES)
+    assert len(read_summary(out).unmeasured) == len(CASES)
     assert (out / PLAN).read_bytes() == (ran / "whole" / PLAN).read_bytes()
     assert "BROKEN: 1 of " in capsys.readouterr().out
 

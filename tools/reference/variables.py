@@ -40,6 +40,7 @@ def inherited() -> str:
     rows = [
         ("the system", sorted(variables.SYSTEM)),
         ("devices", sorted(variables.DEVICES)),
+        ("linear algebra", sorted(variables.KERNELS)),
         ("names that begin so", [f"{prefix}*" for prefix in variables.PREFIXES]),
     ]
     return table(("of", "variables"), [(what, ", ".join(map(code, names))) for what, names in rows])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PROPERTIES = {
     "vhlo.func_v1": ("arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"),
     "vhlo.constant_v1": ("value",),
+    "vhlo.call_v1": ("callee",),
     "vhlo.custom_call_v1": (
         "api_version", "backend_config", "call_target_name", "called_computations", "has_side_effect",
         "operand_layouts",
@@ -220,6 +221,16 @@ class ModuleContents:
             self.places[key] = place
         else:  # too many to tell apart: count it where the same call was met before
             self.counted[self.places[key]] += 1
+
+    def symbol(self, name: int, at: int, attributes: int, properties: int) -> str:
+        """Return the target of a custom call, or the function that a call calls; empty for another operation."""
+        kind = self.tables.op_names[name]
+        if "custom_call" in kind:
+            return self.facts[properties, attributes][0]
+        if kind != "vhlo.call_v1":
+            return ""
+        op = _Op(name, at, attributes, properties)
+        return str(self._value(self.properties(op), "callee", op))
 
     def _facts(self, op: _Op) -> tuple[str, int, bool, Any]:
         named = self.properties(op)

@@ -21,7 +21,7 @@ MAX_NESTING = 256  # regions inside regions; the walk keeps a stack of its own, 
 # How long a varint is, by its first byte.
 _LENGTH = tuple(9 if byte == 0 else (byte & -byte).bit_length() for byte in range(256))
 
-_ATTRS, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USES, _PROPERTIES = 1, 2, 4, 8, 16, 32, 64
+HAS_ATTRIBUTES, HAS_RESULTS, HAS_OPERANDS, _SUCCESSORS, _REGIONS, _USES, HAS_PROPERTIES = 1, 2, 4, 8, 16, 32, 64
 
 
 class _Frame:
@@ -100,23 +100,23 @@ def _walk(tables: Tables, visit: dict[int, Hook], attributes_of: dict[int, int],
         if hook is None:
             location = 0
             at += length_of[data[at]]
-            if mask & _ATTRS:
+            if mask & HAS_ATTRIBUTES:
                 attributes, at = _varint(data, at)
-            if mask & _PROPERTIES:
+            if mask & HAS_PROPERTIES:
                 at += length_of[data[at]]
         else:
             location, at = _varint(data, at)
-            if mask & _ATTRS:
+            if mask & HAS_ATTRIBUTES:
                 attributes, at = _varint(data, at)
-            if mask & _PROPERTIES:
+            if mask & HAS_PROPERTIES:
                 properties, at = _varint(data, at)
-        if mask & _RESULTS:
+        if mask & HAS_RESULTS:
             results, at = _varint(data, at)
             if results > end - at:  # before the loop: a hostile number would keep it busy for years
                 raise cursor.error("results that fit in their section", f"{results} of them", start)
             for _ in range(results):
                 at += length_of[data[at]]
-        if mask & _OPERANDS:
+        if mask & HAS_OPERANDS:
             operands, at = _varint(data, at)
             if operands > end - at:
                 raise cursor.error("operands that fit in their section", f"{operands} of them", start)

@@ -57,6 +57,18 @@ class Tree(NamedTuple):
         """Number of leaves below this node."""
         return 1 if self.kind == "leaf" else sum(child.num_leaves for child in self.children)
 
+    def paths(self, root: str) -> list[str]:
+        """The place of each leaf, as an expression of Python; a custom node has numbers for its children.
+
+        ``result['loss']`` for the root ``result``.
+        """
+        if self.kind == "leaf":
+            return [root]
+        keys = self.names or range(len(self.children))
+        return [
+            path for key, child in zip(keys, self.children, strict=True) for path in child.paths(f"{root}[{key!r}]")
+        ]
+
 
 class AbstractDevice(NamedTuple):
     """The device that a mesh was made for. Formats 8 and later."""

@@ -12,12 +12,10 @@ from export_core.judge import Result
 from export_core.phrases import plural
 from export_core.report.ci.source_lines import SourceLine, source_line
 from export_core.report.cost_wording import limits_line
-from export_core.report.finding import Finding
+from export_core.report.finding import FAILING, MISSING, Finding
 from export_core.report.wording import first_line
 
-_FAILING = dict.fromkeys(("BROKEN PROMISE", "NOT REPLAYABLE", "OWED", "OVER BUDGET", "FAIL ON", "STALE LIST"), "error")
-_MISSING = dict.fromkeys(("INCOMPLETE", "NOTHING PROMISED", "NOT COVERED", "FLAKY", "SLOWER"), "warning")
-LEVELS = _FAILING | _MISSING
+LEVELS = dict.fromkeys(FAILING, "error") | dict.fromkeys((*MISSING, "NOT COVERED", "FLAKY", "SLOWER"), "warning")
 """Kinds of findings that somebody has to look at. What is accepted, known or not promised points at no line."""
 
 _DETAILS = ("known as", "note", "since", "to do")
@@ -51,6 +49,7 @@ class AffectedTest:
         if self.results:
             example = self.results[0]
             lines.insert(1, f"message: {limits_line(example) or first_line(example.message) or example.verdict}")
+            lines[2:2] = [f"looks like: {example.looks_like}"] if example.looks_like else []
             lines.append(f"reproduce: {example.reproduce}")
         return "\n".join(lines)
 

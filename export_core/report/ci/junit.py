@@ -20,7 +20,7 @@ from export_core.escaping import shown
 from export_core.judge import Judgement, Result, Summary, matching_entry
 from export_core.policy import Policy
 from export_core.report.cost_wording import limits_line
-from export_core.report.finding import Finding
+from export_core.report.finding import NUMBERS_MOVED, Finding
 from export_core.report.findings import findings
 from export_core.report.wording import (
     JUDGEMENT_MEANINGS,
@@ -124,7 +124,7 @@ def _cell(result: Result, reader: str, policy: Policy, finding: Finding | None) 
         outcome = outcome or "skipped"  # what was only compiled is not called a pass
     if outcome:
         kind = result.verdict if result.judgement is Judgement.BROKEN else _kind(result)
-        element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=_message(result, policy))
+        element = Xml.SubElement(case, outcome, type=f"jaxexport.{kind}", message=_message(result, policy, finding))
         common = [pair for pair in finding.details if pair[0] in _OF_THE_CAUSE] if finding else []
         cause = finding.sentence if finding and len(finding.results) > 1 else ""
         pairs = [("test", result.test), *evidence(result, all_of_stderr=True), ("cause", cause), *common]
@@ -142,12 +142,13 @@ def _kind(result: Result) -> str:
     return str(result.verdict if works else result.judgement)
 
 
-def _message(result: Result, policy: Policy) -> str:
+def _message(result: Result, policy: Policy, finding: Finding | None) -> str:
     entry = matching_entry(result, policy.known_failures) if result.judgement is Judgement.KNOWN else None
     if entry:
         until = f"until {entry.expires}" if entry.expires else "permanent"
         return f"known failure: {entry.reason} (owner {entry.owner}, {entry.issue}, {until})"
-    return f"{result.judgement}: {limits_line(result) or first_line(result.message) or result.verdict}"
+    kind = NUMBERS_MOVED.lower() if finding and finding.title == NUMBERS_MOVED else str(result.judgement)
+    return f"{kind}: {limits_line(result) or first_line(result.message) or result.verdict}"
 
 
 def _run(collected: Sequence[Finding], summary: Summary, *, is_shown: bool) -> Xml.Element:

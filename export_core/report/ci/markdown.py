@@ -16,7 +16,7 @@ from export_core.report.baseline_report import TITLES, baseline_findings, baseli
 from export_core.report.ci.affected_tests import LEVELS
 from export_core.report.ci.markdown_map import SYMBOLS, markdown_map
 from export_core.report.ci.source_lines import source_line
-from export_core.report.finding import Finding
+from export_core.report.finding import NUMBERS_MOVED, Finding
 from export_core.report.findings import capped, cells_of, findings
 from export_core.report.wording import (
     began_and_ended,
@@ -142,6 +142,8 @@ def _what(finding: Finding, summary: Summary) -> str:
     words = f"{cause.verdict} in stage {cause.stage}{'' if cause.platform == 'cpu' else f' on {cause.platform}'}"
     if finding.title == "NOT REPLAYABLE":
         words += ", not replayable by its own writer either"
+    if finding.title == NUMBERS_MOVED:
+        words += ", looks like rounding"
     said = for_markdown(_cut(issue.title if issue else first_line(cause.message), _LONGEST_WORDS))
     # GitHub's own redirect: a comment with the plain URL would be announced in the upstream issue.
     url = issue.issue.replace("https://github.com/", "https://redirect.github.com/") if issue else ""

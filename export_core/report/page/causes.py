@@ -72,7 +72,8 @@ def _when(cause: Cause, issue: KnownIssue | None) -> list[tuple[str, str]]:
     The table of known issues knows the release that fixed it; the run only the next of its own readers.
     """
     ended = ("fixed in", issue.mended_in) if issue and issue.mended_in else ("works in", cause.mended_in)
-    known = [(label, jaxlib) for label, jaxlib in (("since", cause.since), ended) if jaxlib]
+    began = ("between", f"{cause.before} and {cause.since}") if cause.before else ("since", cause.since)
+    known = [(label, jaxlib) for label, jaxlib in (began, ended) if jaxlib]
     return known or [("oldest reader affected", cause.first_reader.jaxlib)]
 
 

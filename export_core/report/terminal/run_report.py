@@ -12,7 +12,7 @@ from rich.text import Text
 from export_core.judge import Result, Summary
 from export_core.matrix import Plan
 from export_core.phrases import plural
-from export_core.report.finding import Finding
+from export_core.report.finding import FAILING, MISSING, Finding
 from export_core.report.findings import cells_of, findings
 from export_core.report.terminal.cells_table import print_table
 from export_core.report.terminal.costs_table import newest_costs
@@ -22,16 +22,11 @@ from export_core.report.wording import first_line, headline, named_folder, promi
 from export_core.run_options import RESULTS
 
 _TITLE_STYLE = {
-    "BROKEN PROMISE": "bold red",
-    "NOT REPLAYABLE": "bold red",
-    "OWED": "bold red",
-    "OVER BUDGET": "bold red",
-    "FAIL ON": "bold red",
+    **dict.fromkeys(FAILING, "bold red"),
     "REGRESSED": "bold red",
     "CAVEAT": "bold yellow",
     "fixed": "green",
-    "INCOMPLETE": "bold magenta",
-    "NOTHING PROMISED": "bold magenta",
+    **dict.fromkeys(MISSING, "bold magenta"),
     "STALE LIST": "bold yellow",
     "FLAKY": "bold yellow",
     "SLOWER": "bold yellow",
@@ -48,10 +43,7 @@ _COUNT_STYLES = {
     r"[\d,]+ (to [\d,]+ )?known\b": "yellow",
     r"(?<=: )ok\b": "green",
 }
-_DECIDING = (
-    *("BROKEN PROMISE", "NOT REPLAYABLE", "OWED", "OVER BUDGET", "FAIL ON", "INCOMPLETE", "NOTHING PROMISED"),
-    "STALE LIST",
-)
+_DECIDING = (*FAILING, *MISSING)
 """Kinds of finding that decide the exit code: shown with evidence, as far as a screen has room."""
 MOST_SHOWN = 3
 """Findings with their evidence, all kinds together, but at least one of each kind."""
@@ -181,12 +173,14 @@ def _evidence(finding: Finding, collected: Sequence[Finding]) -> list[tuple[str,
     the last thing that the report says, and what to do about the others is in the full report.
     """
     details = dict(finding.details)
+    if finding.results and (looks_like := finding.results[0].looks_like):
+        details["looks like"] = looks_like
     if "known as" in details:
         labels = ["known as", "to do"]
     elif finding is collected[0]:
-        labels = ["message", "to do"]
+        labels = ["message", "looks like", "to do"]
     else:
-        labels = ["message", "reproduce"]
+        labels = ["message", "looks like", "reproduce"]
     return [
         (label, first_line(text) if label == "message" else text) for label in labels if (text := details.get(label))
     ]

@@ -11,6 +11,7 @@
 | ["region", O, N] | the body of region N of operation O takes its place: a branch, or a loop that runs once |
 | ["size", FROM, TO] | every dimension of one size has another one; stands alone |
 | ["values"] | main returns every value that it computes; stands alone |
+| ["double"] | the module computes in double precision: no smaller program, but a reference; stands alone |
 
 Nothing proves that a changed module is as good as the original: each is run. What is no longer used is removed by
 `Program.clean`; until then no operation is erased, so that the numbers of others stay valid.
@@ -23,8 +24,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from in_double import make_double  # type: ignore[import-not-found]  # beside this file, as the next one
 from jaxlib.mlir import ir
-from program_parts import Program, RefusedError, attributes, name_of  # type: ignore[import-not-found]  # beside this file
+from program_parts import Program, RefusedError, attributes, name_of  # type: ignore[import-not-found]
 
 Edit = list[Any]
 
@@ -88,6 +90,8 @@ def applied(program: Program, edits: list[Edit]) -> Program:
             _inline_calls(program)
         elif kind == "values":
             _return_all_values(program, operations)
+        elif kind == "double":
+            make_double(program)
         elif kind != "result":
             _BY_KIND[kind](program, operations, *numbers)
     if dropped:

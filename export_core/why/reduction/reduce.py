@@ -133,7 +133,7 @@ class _Run:
     def begin(self) -> None:
         """Run the original, and say how it fails."""
         outcome = self.failing.run_golden(self.cell.golden).outcome
-        call = _failing_call(self.cell.golden, outcome)
+        call = failing_call(self.cell.golden, outcome.message)
         outcome = replace(outcome, message=outcome.message.removeprefix(f"{call.name}: ")) if call.name else outcome
         _check_reducible(self.cell, call, outcome)
         if outcome.verdict is not Verdict.TIMEOUT:
@@ -256,9 +256,9 @@ class _Run:
             self.notify(f"{program.operations} operations: {KINDS[done]}; {tried} cells run in {seconds:.0f} s")
 
 
-def _failing_call(golden: Golden, outcome: Outcome) -> Check:
+def failing_call(golden: Golden, message: str) -> Check:
     """The call of a golden that a message is about: it begins with its name, unless it is the plain one."""
-    calls = (check for check in golden.manifest.checks if outcome.message.startswith(f"{check.name}: "))
+    calls = (check for check in golden.manifest.checks if message.startswith(f"{check.name}: "))
     return next(calls, Check("", inputs=INPUTS))
 
 

@@ -1,0 +1,370 @@
+"""Rewrites a lowered call so that what is rounded inside it can be moved: the worker's half of measuring noise.
+
+The worker (program.py) loads this file by its path, in the interpreter of the release that measures; like the worker it
+imports nothing of this project. Every result whose last digits IEEE 754 leaves open (a sum of several terms, a product
+of matrices, a transcendental function, a custom call, a product that an addition may swallow) is moved by some units in
+the last place. How far, and which way, follows from a hash of the value's own bits, of the place in the program, and of
+four numbers that the call takes as one more argument:
+
+    seed, shift, offset, mask        uint32; see `moves`
+
+One compilation therefore serves runs in all directions, and XLA cannot fold the moves away. Where the mask is 0 nothing
+moves. Values of few significant bits (masks, counts, halves), zeros and what is not finite stay: they are exact.
+
+Complex results are moved part by part. Symbolic dimensions are refined before. Types of 8 bits and fewer stay.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16}
+MANTISSA = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7}
+MULTIPLIERS = {64: 0x9E3779B97F4A7C15, 32: 0x9E3779B1, 16: 0x9E3B}
+"""Odd numbers near the golden ratio of each width, by which a multiplicative hash spreads its bits."""
+PLACE = 0xC2B2AE35
+"""What tells places in the program apart: each one's number is multiplied by it."""
+
+OPEN = {
+    *("dot", "dot_general", "convolution", "fft", "cholesky", "triangular_solve", "custom_call", "composite"),
+    *("exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh", "tan", "sine", "cosine"),
+    *("rsqrt", "cbrt", "power", "atan2", "divide"),
+}
+"""Operations whose last digits differ between correct implementations. XLA divides by a constant by multiplying."""
+SUMS = {"reduce", "reduce_window", "scatter", "select_and_scatter", "all_reduce", "reduce_scatter"}
+"""Those that are open where they add or multiply, and exact where they choose: their bodies say which."""
+EXACT_CALLS = re.compile(
+    "Sharding|SPMD|shape_assertion|annotate_device_placement|callback|top_?k|sdy|xla.sdy|cu_|LayoutConstraint", re.I
+)
+"""Custom calls and composites whose results are not rounded."""
+REFERENCES = {"stablehlo.custom_call": ("called_computations",), "stablehlo.composite": ("decomposition",)}
+"""Attributes by which operations other than a call refer to functions, whose arguments must stay what they are."""
+ADDING = {"stablehlo.add", "stablehlo.subtract"}
+BODIES = {"reduce", "reduce_window", "scatter", "sort", "select_and_scatter", "map", "all_reduce", "reduce_scatter"}
+"""Operations in whose bodies nothing moves: XLA wants them to be what it knows."""
+
+
+ARRAY = re.compile(r"tensor<((?:[1-9]\d*x)*)(complex<)?(f64|f32|f16|bf16)>{1,2}")
+"""Types of arrays that move: not empty, of static shape."""
+
+
+class NotMovedError(Exception):
+    """Nothing in this program can be moved."""
+
+
+def moves(seed: int, ulps: int) -> list[int]:
+    """The argument for moves of -`ulps` to `ulps` units, a power of two or 0: of one unit, half of the values stay.
+
+    The highest bits of a hash, 2 for one unit and one more for each doubling, plus one, halved, less the middle.
+    """
+    return [seed, ulps.bit_length() + 1, ulps, 0xFFFFFFFF if ulps else 0]
+
+
+def lower_moved(call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Lower a call with three arguments: the numbers of `moves`, its arguments, its keyword arguments.
+
+    Raises `NotMovedError` where there are none.
+    """
+    import jax
+    import numpy as np
+
+    def moved(numbers: Any, args: Any, kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+
+    lowered = jax.jit(moved, keep_unused=True).lower(np.zeros(4, np.uint32), args, kwargs)
+    module = refined(lowered)
+    if not Rewriting(module).rewrite():
+        raise NotMovedError("it has no result that is rounded")
+    return lowered
+
+
+def refined(lowered: Any) -> Any:
+    """The module that a lowered call will compile, with static shapes; what is done to it is compiled."""
+    from jax._src.interpreters import mlir
+
+    module = lowered.compiler_ir("stablehlo")
+    if "?x" in str(module.operation.get_asm(large_elements_limit=8)):
+        module = mlir.refine_polymorphic_shapes(module)
+        lowered._lowering._hlo = module
+    return module
+
+
+class Rewriting:
+    """The rewriting of one module, in place."""
+
+    def __init__(self, module: Any) -> None:
+        from jax._src.lib.mlir import ir
+
+        self.ir = ir
+        self.module = module
+        self.places = 0
+        self.helpers: dict[str, str] = {}
+
+    def rewrite(self) -> int:
+        """Move everything that is open. The number of places."""
+        with self.module.context, self.ir.Location.unknown():
+            self.numbers_type = self.ir.Type.parse("tensor<4xui32>")
+            functions = {str(op.attributes["sym_name"]).strip('"'): op.operation for op in self.module.body.operations}
+            functions = {
+                name: op for name, op in functions.items() if op.name == "func.func" and len(op.regions[0].blocks)
+            }
+            self.called = self._called(functions)
+            for name in self.called:
+                functions[name] = self._with_argument(functions[name])
+            for name in ("main", *sorted(self.called)):
+                block = functions[name].regions[0].blocks[0]
+                numbers = self._numbers_of_main(block) if name == "main" else block.arguments[len(block.arguments) - 1]
+                self._walk(block, numbers)
+            if self.places:
+                self._add_helpers()
+        return self.places
+
+    def _called(self, functions: dict[str, Any]) -> set[str]:
+        """The functions that `main` reaches by calls that are walked, and that nothing else refers to."""
+        called, reached, elsewhere = set(), ["main"], set()
+        for function in functions.values():
+            for op in operations(function):
+                if not is_walked(op):
+                    elsewhere |= set(map(callee, operations(op)))
+                # By name: some releases' bindings die of an attribute that they cannot read, such as a complex one.
+                for name in REFERENCES.get(op.name, ()):
+                    if name in op.attributes:
+                        elsewhere |= set(re.findall(r"@([\w.$-]+)", str(op.attributes[name])))
+        while reached:
+            for name in map(callee, operations(functions[reached.pop()], into=is_walked)):
+                if name in functions and name not in called and name not in elsewhere:
+                    called.add(name)
+                    reached.append(name)
+        return called
+
+    def _with_argument(self, function: Any) -> Any:
+        """A function made anew, with the numbers as its last argument: until 0.4.28 a block takes no other ones."""
+        ir = self.ir
+        given = {item.name: item.attr for item in attributes(function)}
+        old = ir.FunctionType(ir.TypeAttr(given["function_type"]).value)
+        inputs = [*old.inputs, self.numbers_type]
+        given["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, old.results))
+        if "arg_attrs" in given:
+            given["arg_attrs"] = ir.ArrayAttr.get([*ir.ArrayAttr(given["arg_attrs"]), ir.DictAttr.get({})])
+        with ir.InsertionPoint(function):
+            made = ir.Operation.create("func.func", attributes=given, regions=1)
+        before = function.regions[0].blocks[0]
+        block = ir.Block.create_at_start(made.regions[0], inputs)
+        for replaced, argument in zip(before.arguments, list(block.arguments)[: len(inputs) - 1], strict=True):
+            replaced.replace_all_uses_with(argument)
+        for op in list(before.operations):
+            block.append(op)
+        function.erase()
+        return made
+
+    def _numbers_of_main(self, block: Any) -> Any:
+        """The argument of `main` that nothing uses and that has the type of the numbers."""
+        return next(
+            argument for argument in block.arguments if argument.type == self.numbers_type and not list(argument.uses)
+        )
+
+    def _walk(self, block: Any, numbers: Any) -> None:
+        """Move the results in a block and in the bodies of its loops and branches."""
+        ops = [item.operation for item in block.operations]
+        for op, following in itertools.pairwise(ops):  # the last one is a terminator
+            if is_walked(op):
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._walk(inner, numbers)
+            if callee(op) in self.called:
+                self._pass_on(op, numbers)
+            elif self._is_open(op, op.name.rpartition(".")[2]):
+                for result in op.results:
+                    self._move(result, following, numbers)
+
+    def _pass_on(self, call: Any, numbers: Any) -> None:
+        """Give the numbers to a function that is called."""
+        with self.ir.InsertionPoint(call):
+            again = self.ir.Operation.create(
+                "func.call",
+                results=[result.type for result in call.results],
+                operands=[*call.operands, numbers],
+                attributes={item.name: item.attr for item in attributes(call)},
+            )
+        for old, new in zip(call.results, again.results, strict=True):
+            old.replace_all_uses_with(new)
+        call.erase()
+
+    def _is_open(self, op: Any, name: str) -> bool:
+        """Whether IEEE 754 leaves open what the last digits of its results are."""
+        if op.name == "sdy.manual_computation":
+            return True
+        if op.name.startswith("chlo."):
+            return not EXACT_CALLS.search(name) and name not in ("constant", "constant_like")
+        if not op.name.startswith("stablehlo."):
+            return False
+        if name in SUMS:
+            return any(inner.name in (*ADDING, "stablehlo.multiply") for inner in operations(op))
+        if name in ("custom_call", "composite"):
+            return not EXACT_CALLS.search(str(op.attributes["call_target_name" if name == "custom_call" else "name"]))
+        if name == "multiply":  # an addition may take the product before it is rounded
+            return any(use.owner.name in ADDING for use in op.results[0].uses)
+        return name in OPEN
+
+    def _move(self, result: Any, following: Any, numbers: Any) -> None:
+        """Have everything that uses a result use the moved one."""
+        helper = self._helper(str(result.type))
+        if not helper:
+            return
+        ir = self.ir
+        self.places += 1
+        scalar = ir.Type.parse("tensor<ui32>")
+        place = ir.DenseElementsAttr.get_splat(
+            scalar, ir.IntegerAttr.get(ir.IntegerType.get_unsigned(32), self.places * PLACE % 2**32)
+        )
+        uses = [(use.owner, use.operand_number) for use in result.uses]
+        with ir.InsertionPoint(following):
+            constant = ir.Operation.create("stablehlo.constant", results=[scalar], attributes={"value": place})
+            moved = ir.Operation.create(
+                "func.call",
+                results=[result.type],
+                operands=[result, constant.results[0], numbers],
+                attributes={"callee": ir.FlatSymbolRefAttr.get(helper)},
+            )
+        for owner, number in uses:
+            owner.operands[number] = moved.results[0]
+
+    def _helper(self, type_text: str) -> str:
+        """The name of the function that moves arrays of a type; empty where they stay."""
+        if not ARRAY.fullmatch(type_text):
+            return ""
+        return self.helpers.setdefault(type_text, f"jaxexport_moved_{len(self.helpers)}")
+
+    def _add_helpers(self) -> None:
+        """Add the functions that move arrays."""
+        matches = ((name, ARRAY.fullmatch(type_text)) for type_text, name in self.helpers.items())
+        texts = [helper_text(name, one[1], one[3], is_complex=bool(one[2])) for name, one in matches if one]
+        for op in self.ir.Module.parse("\n".join(texts)).body.operations:
+            op.operation.clone(self.ir.InsertionPoint(self.module.body))
+
+
+def attributes(op: Any) -> list[Any]:
+    """The attributes of an operation with their names. Iterating gives names in some releases, and both in others."""
+    return [op.attributes[index] for index in range(len(op.attributes))]
+
+
+def callee(op: Any) -> str:
+    """The name of the function that an operation calls; empty for others."""
+    return str(op.attributes["callee"]).lstrip("@").strip('"') if op.name == "func.call" else ""
+
+
+def is_walked(op: Any) -> bool:
+    """Whether values move inside an operation. Regions of Shardy take no value from outside: only its results move."""
+    return op.name.rpartition(".")[2] not in BODIES and not op.name.startswith("sdy.")
+
+
+def operations(op: Any, into: Callable[[Any], bool] = lambda op: True) -> Iterator[Any]:
+    """All operations inside one: inside those among them, too, for which `into` is true."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                if into(inner.operation):
+                    yield from operations(inner.operation, into)
+
+
+def helper_text(name: str, shape: str, element: str, *, is_complex: bool) -> str:
+    """A function that moves an array of this shape (``2x3x``) and element type, as StableHLO."""
+    part = f"tensor<{shape}{element}>"
+    whole = f"tensor<{shape}complex<{element}>>" if is_complex else part
+    body = NUMBERS.format(width=BITS[element], mix=MULTIPLIERS[32])
+    if is_complex:
+        body += f"%re = stablehlo.real %x : ({whole}) -> {part}\n%im = stablehlo.imag %x : ({whole}) -> {part}\n"
+        body += moving_text("re", shape, element) + moving_text("im", shape, element)
+        body += f"%moved = stablehlo.complex %re_moved, %im_moved : {whole}\n"
+    else:
+        body += moving_text("x", shape, element)
+    result = "moved" if is_complex else "x_moved"
+    arguments = f"%x: {whole}, %place: tensor<ui32>, %numbers: tensor<4xui32>"
+    return f"func.func private @{name}({arguments}) -> {whole} {{{body}return %{result} : {whole}\n}}"
+
+
+NUMBERS = """
+%n0 = stablehlo.slice %numbers [0:1] : (tensor<4xui32>) -> tensor<1xui32>
+%n1 = stablehlo.slice %numbers [1:2] : (tensor<4xui32>) -> tensor<1xui32>
+%n2 = stablehlo.slice %numbers [2:3] : (tensor<4xui32>) -> tensor<1xui32>
+%n3 = stablehlo.slice %numbers [3:4] : (tensor<4xui32>) -> tensor<1xui32>
+%seed32 = stablehlo.reshape %n0 : (tensor<1xui32>) -> tensor<ui32>
+%bits32 = stablehlo.reshape %n1 : (tensor<1xui32>) -> tensor<ui32>
+%offset32 = stablehlo.reshape %n2 : (tensor<1xui32>) -> tensor<ui32>
+%mask32 = stablehlo.reshape %n3 : (tensor<1xui32>) -> tensor<ui32>
+%mix = stablehlo.constant dense<{mix}> : tensor<ui32>
+%half = stablehlo.constant dense<15> : tensor<ui32>
+%salt0 = stablehlo.xor %seed32, %place : tensor<ui32>
+%salt1 = stablehlo.multiply %salt0, %mix : tensor<ui32>
+%salt2 = stablehlo.shift_right_logical %salt1, %half : tensor<ui32>
+%salt3 = stablehlo.xor %salt1, %salt2 : tensor<ui32>
+%width = stablehlo.constant dense<{width}> : tensor<ui32>
+%shift32 = stablehlo.subtract %width, %bits32 : tensor<ui32>
+%zero = stablehlo.constant dense<0> : tensor<ui32>
+%moves = stablehlo.compare NE, %mask32, %zero : (tensor<ui32>, tensor<ui32>) -> tensor<i1>
+%salt = stablehlo.convert %salt3 : (tensor<ui32>) -> tensor<ui{width}>
+%shift = stablehlo.convert %shift32 : (tensor<ui32>) -> tensor<ui{width}>
+%offset = stablehlo.convert %offset32 : (tensor<ui32>) -> tensor<ui{width}>
+"""
+"""The numbers of `moves` as scalars as wide as the floats; the seed and the place in the program mixed."""
+
+MOVING = """
+%{x}_b = stablehlo.bitcast_convert %{x} : ({floats}) -> {bits}
+%{x}_salt = stablehlo.broadcast_in_dim %salt, dims = [] : (tensor<ui{width}>) -> {bits}
+%{x}_shift = stablehlo.broadcast_in_dim %shift, dims = [] : (tensor<ui{width}>) -> {bits}
+%{x}_offset = stablehlo.broadcast_in_dim %offset, dims = [] : (tensor<ui{width}>) -> {bits}
+%{x}_moves = stablehlo.broadcast_in_dim %moves, dims = [] : (tensor<i1>) -> {flags}
+%{x}_mix = stablehlo.constant dense<{mix}> : {bits}
+%{x}_fold = stablehlo.constant dense<{fold}> : {bits}
+%{x}_one = stablehlo.constant dense<1> : {bits}
+%{x}_none = stablehlo.constant dense<0> : {bits}
+%{x}_low = stablehlo.constant dense<{low}> : {bits}
+%{x}_exponent = stablehlo.constant dense<{exponent}> : {bits}
+%{x}_h0 = stablehlo.xor %{x}_b, %{x}_salt : {bits}
+%{x}_h1 = stablehlo.multiply %{x}_h0, %{x}_mix : {bits}
+%{x}_h2 = stablehlo.shift_right_logical %{x}_h1, %{x}_fold : {bits}
+%{x}_h3 = stablehlo.xor %{x}_h1, %{x}_h2 : {bits}
+%{x}_h4 = stablehlo.multiply %{x}_h3, %{x}_mix : {bits}
+%{x}_h5 = stablehlo.shift_right_logical %{x}_h4, %{x}_fold : {bits}
+%{x}_h6 = stablehlo.xor %{x}_h4, %{x}_h5 : {bits}
+%{x}_h7 = stablehlo.multiply %{x}_h6, %{x}_mix : {bits}
+%{x}_top = stablehlo.shift_right_logical %{x}_h7, %{x}_shift : {bits}
+%{x}_up = stablehlo.add %{x}_top, %{x}_one : {bits}
+%{x}_steps = stablehlo.shift_right_logical %{x}_up, %{x}_one : {bits}
+%{x}_step = stablehlo.subtract %{x}_steps, %{x}_offset : {bits}
+%{x}_there = stablehlo.add %{x}_b, %{x}_step : {bits}
+%{x}_lows = stablehlo.and %{x}_b, %{x}_low : {bits}
+%{x}_exponents = stablehlo.and %{x}_b, %{x}_exponent : {bits}
+%{x}_long = stablehlo.compare NE, %{x}_lows, %{x}_none : ({bits}, {bits}) -> {flags}
+%{x}_normal = stablehlo.compare NE, %{x}_exponents, %{x}_none : ({bits}, {bits}) -> {flags}
+%{x}_finite = stablehlo.compare NE, %{x}_exponents, %{x}_exponent : ({bits}, {bits}) -> {flags}
+%{x}_f0 = stablehlo.and %{x}_long, %{x}_normal : {flags}
+%{x}_f1 = stablehlo.and %{x}_f0, %{x}_finite : {flags}
+%{x}_f2 = stablehlo.and %{x}_f1, %{x}_moves : {flags}
+%{x}_new = stablehlo.select %{x}_f2, %{x}_there, %{x}_b : {flags}, {bits}
+%{x}_moved = stablehlo.bitcast_convert %{x}_new : ({bits}) -> {floats}
+"""
+"""Moves the floats %x. Tiny numbers below the normal ones stay: some steps down they would change their sign."""
+
+
+def moving_text(name: str, shape: str, element: str) -> str:
+    """The lines that move an array of floats."""
+    width, mantissa = BITS[element], MANTISSA[element]
+    return MOVING.format(
+        x=name,
+        floats=f"tensor<{shape}{element}>",
+        bits=f"tensor<{shape}ui{width}>",
+        flags=f"tensor<{shape}i1>",
+        width=width,
+        mix=MULTIPLIERS[width],
+        fold=width // 2 - 1,
+        low=(1 << mantissa // 2) - 1,
+        exponent=((1 << (width - 1 - mantissa)) - 1) << mantissa,
+    )

@@ -1,0 +1,115 @@
+"""Which results are factors, by the jaxpr and by the custom calls of the artifact: both say the same on a CPU."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as scipy_linalg
+import numpy as np
+import pytest
+from jax import lax
+
+from export_core.artifact import read_bytes
+from export_core.artifact.factored import factored_outputs
+from export_core.export import api
+from export_core.export.factored_results import factored_results
+from export_core.goldens import Check, FactorGroup, GoldenStore
+from export_core.goldens.arrays import leaf_of
+from export_core.goldens.store import OUTPUTS
+from export_core.matrix.checks import GoldenOutputs
+
+SQUARE = np.arange(9, dtype=np.float32).reshape(3, 3) + np.eye(3, dtype=np.float32)
+BATCH = np.stack([SQUARE, SQUARE.T])
+
+
+def by_both(function, *args, platforms=("cpu",)):
+    """What the jaxpr says, and what the artifact says."""
+
+    def flat(*values):
+        return tuple(jax.tree_util.tree_leaves(function(*values)))
+
+    exported = api.export_function(jax.jit(flat), args, {}, platforms=platforms, disabled_checks=("lapack_sgeqp3_ffi",))
+    artifact = read_bytes(api.serialize(exported, 0), "an artifact")
+    return factored_results(jax.make_jaxpr(flat)(*args)), factored_outputs(artifact)
+
+
+@pytest.mark.parametrize(
+    ("function", "groups"),
+    [
+        (jnp.linalg.eigh, (("eigh", (0, 1)),)),
+        (lax.linalg.eigh, (("eigh", (1, 0)),)),
+        (jnp.linalg.svd, (("svd", (0, 1, 2)),)),
+        (jnp.linalg.qr, (("qr", (0, 1)),)),
+        (lambda a: jnp.linalg.qr(a[:, :2], mode="complete"), (("qr", (0, 1)),)),
+        (lambda a: scipy_linalg.qr(a, pivoting=True), (("qr", (0, 1, 2)),)),
+        (scipy_linalg.lu_factor, (("lu", (0, 1)),)),
+        (lax.linalg.lu, (("lu", (0, 1, 2)),)),
+        (scipy_linalg.schur, (("schur", (0, 1)),)),
+        (lambda a: scipy_linalg.schur(a, output="complex"), (("schur", (0, 1)),)),
+        (lax.linalg.eig, (("eig", (0, 1, 2)),)),
+        (lambda a: jnp.linalg.eig(a + 1j), (("eig", (0, 1)),)),
+        (jnp.linalg.eigvals, (("eig", (0,)),)),
+        (jax.checkpoint(jnp.linalg.qr), (("qr", (0, 1)),)),
+    ],
+)
+def test_the_results_of_a_factorization_are_found(function, groups):
+    assert by_both(function, SQUARE) == (groups, groups)
+
+
+def test_a_batch_of_factorizations_is_one():
+    assert by_both(jax.vmap(jnp.linalg.svd), BATCH) == ((("svd", (0, 1, 2)),),) * 2
+
+
+def test_several_factorizations_are_told_apart_beside_other_results():
+    groups = (("qr", (0, 1)), ("qr", (3, 4)))
+    assert by_both(lambda a: (jnp.linalg.qr(a), a + 1, jnp.linalg.qr(a)), SQUARE) == (groups, groups)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        jnp.linalg.cholesky,
+        lambda a: jnp.linalg.svd(a, compute_uv=False),
+        lambda a: jnp.linalg.eigh(a)[1],
+        lambda a: jnp.linalg.qr(a, mode="r"),
+        lambda a: jnp.linalg.eigh(a)[1] * 2,
+        lambda a: (jnp.linalg.qr(a)[0], jnp.linalg.qr(a + 1)[1]),
+    ],
+    ids=["cholesky", "values", "vectors", "only R", "changed", "of two"],
+)
+def test_other_results_are_no_factors(function):
+    assert by_both(function, SQUARE) == ((), ())
+
+
+def test_only_the_jaxpr_knows_for_several_platforms():
+    assert by_both(jnp.linalg.qr, SQUARE, platforms=("cpu", "cuda")) == ((("qr", (0, 1)),), ())
+
+
+def test_a_golden_records_what_its_artifact_does_not_show(exported):
+    for_one = exported(lambda a: tuple(lax.linalg.qr(a)), SQUARE).manifest
+    assert for_one.factors == (), "its custom call shows it"
+    for_two = exported(lambda a: tuple(lax.linalg.qr(a)), SQUARE, platforms=("cpu", "cuda")).manifest
+    assert for_two.factors == (FactorGroup("qr", (0, 1)),)
+
+
+def test_a_stored_golden_is_asked_for_its_custom_calls(exported, tmp_path):
+    produced = exported(lambda a: (a, *lax.linalg.qr(a)), SQUARE)
+    store = GoldenStore(tmp_path)
+    store.write(produced.manifest, produced.files)
+    (golden,) = store.goldens()
+    assert golden.manifest.factors == ()
+    assert golden.factors == (FactorGroup("qr", (1, 2)),)
+    wanted = GoldenOutputs(golden, "cpu", {})
+    matrix, q, r = golden.outputs()
+    turned = [matrix, leaf_of(-q.numpy()), leaf_of(-r.numpy())]
+    assert wanted.compare(Check("", outputs=OUTPUTS), golden.outputs(), turned).ok
+    assert not wanted.compare(Check("vjp1", vjp=1, outputs=OUTPUTS), golden.outputs(), turned).ok
+
+
+def test_an_unreadable_artifact_has_no_factors(exported, tmp_path):
+    produced = exported(lambda a: tuple(lax.linalg.qr(a)), SQUARE)
+    store = GoldenStore(tmp_path)
+    store.write(produced.manifest, produced.files)
+    (golden,) = store.goldens()
+    golden.artifact.write_bytes(b"damaged")
+    assert golden.factors == ()

@@ -1,0 +1,95 @@
+"""`--update-goldens=missing`: goldens that this writer does not have are written, all others are checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Projects, Run
+
+TESTS = """
+import jax, numpy as np, pytest
+
+X = np.ones(3, "float32")
+
+@pytest.mark.export_compat
+def test_same(export_golden):
+    export_golden(jax.jit(lambda x: x + 1), X)
+
+@pytest.mark.export_compat
+def test_changed(export_golden):
+    export_golden(jax.jit(lambda x: x + 1), X)
+
+@pytest.mark.export_compat
+def test_older(export_golden):
+    export_golden(jax.jit(lambda x: x + 1), X)
+
+@pytest.mark.export_compat
+def test_more(export_golden):
+    export_golden(jax.jit(lambda x: x + 1), X, name="one")
+"""
+MORE = """
+    export_golden(jax.jit(lambda x: x + 2), X, name="two")
+
+@pytest.mark.export_compat
+def test_new(export_golden):
+    export_golden(jax.jit(lambda x: x + 3), X)
+"""
+
+
+@dataclass(frozen=True)
+class Missing:
+    project: Project
+    before: dict[str, bytes]
+    run: Run
+
+
+@pytest.fixture(scope="module")
+def missing(projects: Projects) -> Missing:
+    """One test has changed, one is new, one has one more call, and of one there is a golden by another writer only."""
+    project = projects(test_a=TESTS)
+    assert project.pytest("--update-goldens").code == 0
+    older = project.add_older_generation("test_a.test_older")
+    (own,) = (folder for folder in older.parent.iterdir() if folder != older)
+    for path in own.iterdir():
+        path.unlink()
+    own.rmdir()
+    changed = "def test_changed(export_golden):\n    export_golden(jax.jit(lambda x: x + 1)"
+    project.write(test_a=TESTS.replace(changed, changed.replace("+", "-")) + MORE)
+    before = project.stored()
+    return Missing(project, before, project.pytest("--update-goldens=missing", "-n", "2"))
+
+
+def test_what_has_no_golden_of_this_writer_is_written(missing: Missing) -> None:
+    assert "3 goldens new: " in missing.run.text
+    new = {name.partition("/")[0] for name in missing.project.stored().keys() - missing.before.keys()}
+    assert new == {"test_a.test_older", "test_a.test_more.two", "test_a.test_new"}
+
+
+def test_goldens_that_are_there_stay_as_they_are(missing: Missing) -> None:
+    assert missing.before.items() <= missing.project.stored().items()
+
+
+def test_all_others_are_checked(missing: Missing) -> None:
+    told = missing.run["test_changed"]
+    assert missing.run.outcomes()["failed"] == ["test_a.test_changed"]
+    assert "What this test exports differs from its golden" in told.text
+    assert "pytest --update-goldens test_a.py::test_changed" in told.text
+    assert "2 cases checked against 2 goldens: 2 kept" in missing.run.text
+
+
+def test_a_run_in_which_none_is_missing_checks_all(missing: Missing) -> None:
+    again = missing.project.pytest("--update-goldens=missing", "--deselect", "test_a.py::test_changed")
+    assert again.code == 0
+    assert "5 cases checked against 6 goldens: 6 kept" in again.text
+    assert " new" not in again.text
+
+
+@pytest.mark.parametrize("option", ["--update-goldens=mising", "--noise=never"])
+def test_another_value_is_a_usage_error(missing: Missing, option: str) -> None:
+    run = missing.project.pytest("--update-goldens", option)
+    assert run.code == 4
+    assert option.partition("=")[0] in run.text

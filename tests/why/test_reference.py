@@ -1,0 +1,201 @@
+"""A reference in double precision: how a module is rewritten for it, and which release is nearer to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax._src.interpreters import mlir
+from jaxlib import _jax
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+from making import manifest, write_golden
+from test_explanation import choice_of
+
+from export_core.artifact import read_bytes
+from export_core.environments.environment import this_interpreter
+from export_core.goldens import GoldenStore
+from export_core.goldens.arrays import Leaf, leaf_of
+from export_core.judge import Result, judge
+from export_core.matrix import Cell, Verdict
+from export_core.matrix.cell import Outcome
+from export_core.matrix.limits import Limits, ReplayOptions
+from export_core.releases import load_calendar
+from export_core.why.errors import WhyError
+from export_core.why.reduction.editor import ModuleEditor, ModuleParts
+from export_core.why.reduction.reduced_program import flat_program
+from export_core.why.reduction.trial import Reader
+from export_core.why.reference import in_double, nearer, reference_lines
+from export_core.worker.protocol import Stage
+
+VERSION = stablehlo.get_current_version()
+
+
+@pytest.fixture(scope="module")
+def editor(here, tmp_path_factory) -> Iterator[ModuleEditor]:
+    with ModuleEditor(this_interpreter(here), tmp_path_factory.mktemp("editing")) as made:
+        yield made
+
+
+@pytest.fixture
+def doubled(editor):
+    """The text of a module in double precision, or why there is none."""
+
+    def doubled(text: str) -> str:
+        with mlir.make_ir_context():
+            module = ir.Module.parse("module {" + text + "}")
+            parts = ModuleParts(_jax.mlir.serialize_portable_artifact(module, VERSION), VERSION)
+        summary, _, changed = editor.edited(parts, [("double",)])
+        return summary.refused or changed.decode()
+
+    return doubled
+
+
+def program_of(function: Any, *args: Any) -> Any:
+    artifact = bytes(jax.export.export(jax.jit(function))(*args).serialize())
+    return flat_program(read_bytes(artifact, "artifact"), 0, [leaf_of(np.asarray(arg)) for arg in args])
+
+
+@pytest.fixture
+def exact(here, kept, forked_workers, editor, tmp_path):
+    """What a function gives in double precision, here in a cold process."""
+
+    def exact(function: Any, *args: Any) -> list[np.ndarray[Any, Any]]:
+        program = in_double(program_of(function, *args), editor)
+        x64 = manifest(flags={"jax_enable_x64": True})
+        golden = write_golden(GoldenStore(tmp_path / "golden"), x64)
+        options = ReplayOptions(load_calendar(), limits=Limits(jobs=1, timeout=60.0))
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        with Reader(Cell(golden, here, "cpu"), this_interpreter(here), options, scratch, kept.start) as reader:
+            (tried,) = reader.run([program])
+        assert tried.works, tried.outcome.message
+        return [leaf.numpy() for leaf in tried.outputs]
+
+    return exact
+
+
+def test_constants_keep_the_value_that_they_have_in_float32(doubled):
+    text = doubled("""
+  func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+    %0 = stablehlo.constant dense<[0.1, 0x7F800000]> : tensor<2xf32>
+    %1 = stablehlo.add %arg0, %0 : tensor<2xf32>
+    return %1 : tensor<2xf32>
+  }""")
+    assert "f32" not in text
+    assert "dense<[0.10000000149011612, 0x7FF0000000000000]> : tensor<2xf64>" in text
+
+
+def test_a_loop_and_what_it_calls_are_in_double_precision(exact):
+    def function(x):
+        return jax.lax.fori_loop(0, 20, lambda _, y: y + jnp.sin(y) / 3, x), jnp.sort(x)[::-1]
+
+    x = np.linspace(0, 1, 5, dtype=np.float32)
+    found, ordered = exact(function, x)
+    y = x.astype(np.float64)
+    for _ in range(20):
+        y = y + np.sin(y) / 3
+    np.testing.assert_allclose(found, y, rtol=1e-13)
+    np.testing.assert_array_equal(ordered, np.sort(x)[::-1])
+
+
+def test_random_numbers_are_those_of_float32(exact):
+    def function(seed):
+        return jax.random.uniform(jax.random.key(seed), (8,))
+
+    (found,) = exact(function, np.uint32(3))
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, np.asarray(function(3)).astype(np.float64))
+
+
+def test_lapack_and_complex_numbers_are_those_of_doubles(exact):
+    def function(a):
+        return jnp.linalg.cholesky(a), jnp.fft.ifft(jnp.fft.fft(a) * (0.5 + 0.1j))
+
+    a = np.array([[4, 1, 0], [1, 3, 1], [0, 1, 2]], np.float32)
+    factor, spectrum = exact(function, a)
+    np.testing.assert_allclose(factor, np.linalg.cholesky(a.astype(np.float64)), rtol=1e-14)
+    factor = complex(np.complex64(0.5 + 0.1j))
+    np.testing.assert_allclose(spectrum, np.fft.ifft(np.fft.fft(a.astype(np.float64)) * factor), atol=1e-14)
+
+
+def test_bfloat16_is_not_rounded_to(exact):
+    x = np.linspace(0, 1, 7, dtype=np.float32)
+    (found,) = exact(lambda x: (x.astype(jnp.bfloat16) * x).astype(jnp.float32), x)
+    np.testing.assert_array_equal(found, x.astype(np.float64) ** 2)
+
+
+def test_a_custom_call_that_is_not_known_has_no_reference(doubled):
+    text = doubled("""
+  func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+    %0 = stablehlo.custom_call @mine(%arg0) : (tensor<2xf32>) -> tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }""")
+    assert text == "it calls mine, which is not known in double precision"
+
+
+def test_what_computes_in_eight_bits_has_no_reference(doubled):
+    text = doubled("""
+  func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf8E4M3FN> {
+    %0 = stablehlo.convert %arg0 : (tensor<2xf32>) -> tensor<2xf8E4M3FN>
+    return %0 : tensor<2xf8E4M3FN>
+  }""")
+    assert text == "it computes in f8E4M3FN"
+
+
+def test_integers_alone_have_no_reference(editor):
+    with pytest.raises(WhyError, match="in double precision, or without floats"):
+        in_double(program_of(lambda x: x + 1, np.arange(3)), editor)
+
+
+def leaves(*arrays: Any) -> list[Leaf]:
+    return [leaf_of(np.asarray(array)) for array in arrays]
+
+
+def test_the_one_with_the_smaller_error_is_nearer():
+    true = np.ones(4)
+    written, read = (np.float32([1, 1, 1 + error, 1 - error]) for error in (4e-6, 2e-6))
+    wanted = "output 0 float32[4]: the reader is nearer to float64 than the writer (2.03e-06 against 4.02e-06)"
+    assert nearer(leaves(written), leaves(read), leaves(true)) == [wanted]
+    assert "the writer is nearer to float64 than the reader" in nearer(leaves(read), leaves(written), leaves(true))[0]
+
+
+def test_errors_within_a_fifth_are_about_as_near():
+    written, read = np.float32([1 + 4e-6]), np.float32([1 - 4.6e-6])
+    (line,) = nearer(leaves(written), leaves(read), leaves(np.ones(1)))
+    assert line.startswith("output 0 float32[1]: reader and writer are about as near to float64 (")
+
+
+def test_another_choice_is_no_rounding():
+    (line,) = nearer(leaves(np.float32([1, 2])), leaves(np.float32([1, 2.5])), leaves(np.array([-1.0, -2.0])))
+    assert "float64 is far from both" in line
+
+
+def test_outputs_that_differ_most_come_first_and_the_rest_is_counted():
+    written = leaves(*(np.float32([1 + number * 1e-5]) for number in range(7)), np.int32([1]))
+    read = leaves(*[np.float32([1])] * 7, np.int32([2]))
+    lines = nearer(written, read, leaves(*[np.ones(1)] * 7, np.int32([1])))
+    assert [line.partition(" float32")[0] for line in lines[:4]] == [f"output {number}" for number in (6, 5, 4, 3)]
+    assert lines[4:] == ["and 2 more outputs that differ"]
+
+
+def moved(choice: Any) -> Result:
+    outcome = Outcome(choice.cell, verdict=Verdict.NUMERICS, stage=Stage.COMPARE, message="output 0 differs")
+    return judge(outcome, choice.options.policy)
+
+
+def test_several_devices_have_no_reference_and_one_line_says_so():
+    choice = choice_of("tests.compat.test_shardings.test_output_shardings", "0.9.2", "0.12.0.1")
+    lines = reference_lines(choice, moved(choice), print)
+    assert lines == ["no reference in double precision: it is computed on one CPU alone"]
+
+
+@pytest.mark.matrix
+def test_a_golden_of_this_repository_has_a_reference():
+    choice = choice_of("tests.compat.test_models.test_convolution", "0.10.1-jax0.10.2-cpu", "0.12.0.1")
+    (line,) = reference_lines(choice, moved(choice), print)
+    assert line.startswith("output 0 float32[2,3,3,4]: the reader is nearer to float64 than the writer (7.")

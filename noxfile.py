@@ -133,7 +133,7 @@ def large_matrix(session: nox.Session) -> None:
 
 @nox.session(python=newest_python(), default=False)
 def numbers(session: nox.Session) -> None:
-    """False alarms, missed errors of the rules of comparing. -- --docs docs/explanation/comparing.md: the page."""
+    """False alarms, missed errors of the rules. -- --docs docs/explanation/numbers-measured.md: the page."""
     session.install("-e", ".", "--group", "tests")
     session.run("python", "-m", "benchmarks.numbers", *session.posargs)
 

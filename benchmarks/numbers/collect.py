@@ -1,24 +1,31 @@
-"""The data of the corpus: goldens by several writers and what every reader answers, by the commands of the tool."""
+"""The data of a measurement: goldens by several writers and what every reader answers, by the commands of the tool.
+
+Each step leaves a mark in the folder with what decided it, and is not done again while that is the same.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.numbers.sets import ACROSS, NATIVE, OTHERS, ROOT, Group, Processor, program_in, set_of
 from export_core.environments.environment import ReaderEnvironments
 from export_core.environments.placement import Placement
-from export_core.goldens import Golden, GoldenStore, Leaf
-from export_core.goldens.arrays import from_npz
+from export_core.goldens import Golden, GoldenStore
+from export_core.goldens.store import NOISE
 from export_core.policy import load_policy
-from export_core.runs.results import read_results
 
-ROOT = Path(__file__).parents[2]
-TEST = "benchmarks/numbers/test_corpus.py"
 POLICY = Path(__file__).with_name("policy.yaml")
+PROCESSORS_POLICY = Path(__file__).with_name("processors.yaml")
 WRITTEN = (0, 1)
 """Exit codes of a backfill: with 1 there are programs without a golden, which the findings name."""
 JUDGED = (0, 1, 3, 4)
@@ -31,10 +38,9 @@ class Folders:
 
     work: Path
 
-    @property
-    def goldens(self) -> Path:
-        """Goldens of the programs."""
-        return self.work / "goldens"
+    def goldens(self, processor: Processor = NATIVE) -> Path:
+        """Goldens of all writers, written on a processor."""
+        return self.work / "goldens" / processor.name
 
     @property
     def wrong(self) -> Path:
@@ -42,91 +48,211 @@ class Folders:
         return self.work / "wrong"
 
     @property
-    def results(self) -> Path:
-        """The results of a matrix for each writer."""
-        return self.work / "results"
+    def double(self) -> Path:
+        """What artifacts answer in double precision, by golden."""
+        return self.work / "double"
 
     @property
-    def outputs(self) -> Path:
-        """What the readers answered, by reader, case and writer."""
-        return self.work / "outputs"
+    def logs(self) -> Path:
+        """What the commands printed."""
+        return self.work / "logs"
+
+    @property
+    def marks(self) -> Path:
+        """What is done, a file for each step."""
+        return self.work / "done"
 
 
 @dataclass(frozen=True)
-class Read:
-    """One golden in one reader: the verdict of the matrix, and the outputs if it ran."""
+class Replay:
+    """Goldens of one writer, in several readers: where they were written and where they are read."""
 
-    golden: Golden
-    reader: str
-    verdict: str
-    outputs: tuple[Leaf, ...] | None
-
-    @property
-    def program(self) -> str:
-        """The program's name."""
-        return program_of(self.golden)
+    written: Processor
+    read: Processor
+    writer: str
+    readers: tuple[str, ...]
 
     @property
-    def writer(self) -> str:
-        """The jaxlib that wrote the golden."""
-        return self.golden.manifest.writer.jaxlib
+    def name(self) -> str:
+        """The name of its folders."""
+        return f"{self.written.name}-{self.read.name}-{self.writer}"
+
+    def results(self, folders: Folders) -> Path:
+        """The results of its matrix."""
+        return folders.work / "results" / self.name
+
+    def outputs(self, folders: Folders) -> Path:
+        """What the readers answered, by reader, case, writer and call."""
+        return folders.work / "outputs" / f"{self.written.name}-{self.read.name}"
+
+    def goldens(self, folders: Folders) -> list[Golden]:
+        """What it replays: on other processors only what can show a difference there."""
+        lapack = self.written.lapack or self.read.lapack
+        across = self.written is not self.read
+        return [
+            golden
+            for golden in GoldenStore(folders.goldens(self.written)).goldens()
+            if golden.manifest.writer.jaxlib == self.writer and (not across or may_differ(golden, lapack=lapack))
+        ]
 
 
-def program_of(golden: Golden) -> str:
-    """The name of the program: the parameter of its test."""
-    return golden.manifest.case.partition("[")[2].rstrip("]")
+def may_differ(golden: Golden, *, lapack: bool) -> bool:
+    """Whether a golden may answer otherwise on another processor: any may, or only those that call LAPACK."""
+    return not lapack or any("lapack" in call for call in golden.manifest.custom_calls)
 
 
-def write(folders: Folders, writers: Sequence[str], programs: Sequence[str]) -> None:
-    """Goldens and wrong outputs by every writer that has not written yet; of these programs, or of all."""
-    calendar = load_policy(POLICY).calendar()
-    tests = [f"{TEST}::test_program[{name}]" for name in programs] or [TEST]
-    for writer in writers:
-        marker = folders.goldens / f".{writer}"
-        if marker.exists():
-            continue
-        words = ["-m", "export_core", "backfill", "--writers", writer, "--", *tests, f"--goldens={folders.goldens}"]
-        run([*words, "-q"], WRITTEN)
-        with ReaderEnvironments(calendar) as environments:
-            python = environments.build(Placement(calendar.release(writer))).python
-            run(["-m", "benchmarks.numbers.wrong", str(folders.wrong / writer), *programs], python=str(python))
-        marker.touch()
+def write(folders: Folders, groups: Sequence[Group], writers: Sequence[str]) -> None:
+    """Goldens and wrong outputs by every writer, as many writers at once as there are cores."""
+    _at_once([functools.partial(_write, folders, *step) for step in _steps(groups, writers)])
 
 
-def read(folders: Folders, writers: Sequence[str], readers: Sequence[str]) -> None:
-    """Replay the goldens of each writer in every reader, unless an earlier run has done so.
-
-    Outcomes of earlier runs are not used: they have no outputs.
-    """
-    for writer in writers:
-        results = folders.results / writer
-        if (results / "summary.json").exists():
-            continue
-        words = ["-m", "benchmarks.numbers.saving", "matrix", "--goldens", folders.goldens, "--policy", POLICY]
-        words += ["--results", results, "--writers", writer, "--readers", ",".join(readers), "--no-cache", "--quiet"]
-        run(list(map(str, words)), JUDGED, OUTPUTS=str(folders.outputs))
+def _steps(groups: Sequence[Group], writers: Sequence[str]) -> list[tuple[Group, str]]:
+    built = load_policy(POLICY).calendar().built
+    return [
+        (group, writer)
+        for writer in dict.fromkeys([*writers, *(writer for group in groups for writer in group.writers)])
+        for group in groups
+        if (writer in group.writers if group.writers else writer in writers)
+        and (not group.since or built(writer) >= built(group.since))
+    ]
 
 
-def run(words: Sequence[str], allowed: Sequence[int] = (0,), *, python: str = sys.executable, **variables: str) -> None:
+def missing(folders: Folders, groups: Sequence[Group], writers: Sequence[str]) -> list[str]:
+    """The programs of which a writer has no golden, although it was asked for one."""
+    goldens = GoldenStore(folders.goldens()).goldens()
+    written = {(program_in(golden.manifest.case), golden.manifest.writer.jaxlib) for golden in goldens}
+    asked = [(program_in(test), writer) for group, writer in _steps(groups, writers) for test in group.tests]
+    return [f"{program} by {writer}" for program, writer in asked if (program, writer) not in written]
+
+
+def write_elsewhere(folders: Folders, writers: Sequence[str]) -> None:
+    """The goldens that were written here, written once more on other processors."""
+    steps = []
+    for processor in OTHERS:
+        for writer in set(processor.written_by) & set(writers):
+            here = Replay(NATIVE, processor, writer, ()).goldens(folders)
+            tests = tuple(golden.manifest.test for golden in here if set_of(golden.manifest.case) in processor.sets)
+            steps.append((Group(processor.name, tests), writer, processor))
+    _at_once([functools.partial(_write, folders, *step) for step in steps if step[0].tests])
+
+
+def _write(folders: Folders, group: Group, writer: str, processor: Processor = NATIVE) -> None:
+    name = f"{group.name}-{writer}-{processor.name}"
+    decided = json.dumps([group.tests, group.install, dict(processor.variables)])
+
+    def steps() -> None:
+        install = [word for package in (".", *group.install) for word in ("--install", package)]
+        plugin = ("-p", "benchmarks.numbers.variables", "-o", f"export_policy={PROCESSORS_POLICY.relative_to(ROOT)}")
+        words = ["-m", "export_core", "backfill", "--writers", writer, *install, "--", *group.tests, *plugin]
+        words += ["-q", "--tb=line", "-W", "ignore", "-o", "export_module_text=no"]
+        words += [f"--goldens={folders.goldens(processor)}"]
+        run(words, folders.logs / f"write-{name}.txt", WRITTEN, NUMBERS_VARIABLES=json.dumps(dict(processor.variables)))
+        if processor is NATIVE and any("test_program[" in test for test in group.tests):
+            calendar = load_policy(POLICY).calendar()
+            with ReaderEnvironments(calendar) as environments:
+                python = environments.build(Placement(calendar.release(writer))).python
+                names = [program_in(test) for test in group.tests]
+                words = ["-m", "benchmarks.numbers.wrong", str(folders.wrong / writer), *names]
+                run(words, folders.logs / f"wrong-{name}.txt", python=str(python))
+
+    _once(folders, f"write-{name}", decided, steps)
+
+
+def measure_again(folders: Folders) -> None:
+    """The noise of all goldens once more, by the rule of today."""
+    for processor in (NATIVE, *OTHERS):
+        if (store := folders.goldens(processor)).exists():
+            words = ["-m", "export_core", "goldens", "noise", "--again", "--goldens", str(store)]
+            words += ["--policy", str(PROCESSORS_POLICY)]
+            run(words, folders.logs / f"noise-{processor.name}.txt", WRITTEN, **processor.variables)
+
+
+def replays(groups: Sequence[Group], writers: Sequence[str], readers: str, *, across: bool) -> list[Replay]:
+    """What is read where. `readers` is what `jaxexport matrix --readers` takes, for the cells of this processor."""
+    everyone = dict.fromkeys([*writers, *(writer for group in groups for writer in group.writers)])
+    here = [Replay(NATIVE, NATIVE, writer, tuple(readers.split(","))) for writer in everyone]
+    moved = [
+        replay
+        for processor in OTHERS
+        for writer in ACROSS
+        if writer in writers
+        for replay in (Replay(NATIVE, processor, writer, ACROSS), Replay(processor, NATIVE, writer, ACROSS))
+        if replay.written is NATIVE or writer in processor.written_by
+    ]
+    return [*here, *(moved if across else ())]
+
+
+def read(folders: Folders, replays: Iterable[Replay]) -> None:
+    """Replay what was written, a matrix for each writer, which uses all cores."""
+    for replay in replays:
+        _read(folders, replay)
+
+
+def _read(folders: Folders, replay: Replay) -> None:
+    """One matrix. Outcomes of earlier runs are not used: they have no outputs."""
+    goldens = replay.goldens(folders)
+    if not goldens:
+        return
+    # Not their noise: what readers answer does not depend on it.
+    files = [(one.id, sorted(item for item in one.manifest.files.items() if item[0] != NOISE)) for one in goldens]
+    results = replay.results(folders)
+
+    def matrix() -> None:
+        # One that was interrupted goes on: its plan is there already.
+        results.mkdir(parents=True, exist_ok=True)
+        words = ["-m", "benchmarks.numbers.saving", "matrix", "--goldens", folders.goldens(replay.written)]
+        words += ["--results", results, "--writers", replay.writer, "--readers", ",".join(replay.readers)]
+        words += ["--policy", POLICY if replay.read is NATIVE else PROCESSORS_POLICY, "--no-cache", "--quiet"]
+        if replay.written is not replay.read:
+            words += [word for golden in goldens for word in ("--cases", golden.manifest.case)]
+        words += ["--resume"] if _unfinished(results, decided) else []
+        (results / "decided").write_text(decided)
+        variables = dict(replay.read.variables)
+        run(
+            list(map(str, words)),
+            folders.logs / f"read-{replay.name}.txt",
+            JUDGED,
+            OUTPUTS=str(replay.outputs(folders)),
+            **variables,
+        )
+
+    decided = json.dumps([files, replay.readers, dict(replay.read.variables)])
+    _once(folders, f"read-{replay.name}", decided, matrix)
+
+
+def _unfinished(results: Path, decided: str) -> bool:
+    """Whether an earlier matrix of the same goldens and readers was interrupted here."""
+    mark = results / "decided"
+    begun = mark.exists() and mark.read_text() == decided and (results / "plan.json").exists()
+    return begun and not (results / "summary.json").exists()
+
+
+def _once(folders: Folders, name: str, decided: str, step: Callable[[], None]) -> None:
+    """Do a step, unless it was done for the same reasons; say how long it took."""
+    mark, digest = folders.marks / name, hashlib.sha256(decided.encode()).hexdigest()
+    if mark.exists() and mark.read_text() == digest:
+        return
+    started = time.monotonic()
+    step()
+    folders.marks.mkdir(parents=True, exist_ok=True)
+    mark.write_text(digest)
+    print(f"== {name}: {time.monotonic() - started:.0f} s", flush=True)
+
+
+def _at_once(steps: Sequence[Callable[[], None]]) -> None:
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for done in [pool.submit(step) for step in steps]:
+            done.result()
+
+
+def run(
+    words: Sequence[str], log: Path, allowed: Sequence[int] = (0,), *, python: str = sys.executable, **variables: str
+) -> None:
     """A Python command in this checkout. Raises `SystemExit` where it ends with another code than those allowed."""
     given = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
-    code = subprocess.run([python, *words], cwd=ROOT, env=given, check=False).returncode
-    if code not in allowed:
-        raise SystemExit(f"{python} {' '.join(words)} ended with {code}")
-
-
-def reads(folders: Folders) -> Iterator[Read]:
-    """The cells of the matrix with what the readers answered."""
-    goldens = {golden.id: golden for golden in GoldenStore(folders.goldens).goldens()}
-    runs = (folder for folder in sorted(folders.results.iterdir()) if folder.is_dir())
-    results = [result for folder in runs for result in read_results(folder)]
-    for result in results:
-        golden, reader = goldens[result.golden], result.reader.jaxlib
-        file = folders.outputs / reader / result.case / f"{golden.folder.name}.npz"
-        yield Read(golden, reader, result.verdict, from_npz(file) if file.exists() else None)
-
-
-def wrong_outputs(folders: Folders, golden: Golden) -> dict[str, tuple[Leaf, ...]]:
-    """What a golden's program answers with an error in it, by the kind of error."""
-    files = (folders.wrong / golden.manifest.writer.jaxlib).glob(f"{program_of(golden)}.*.npz")
-    return {file.name.split(".")[-2]: from_npz(file) for file in files}
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as file:
+        done = subprocess.run([python, *words], cwd=ROOT, env=given, stdout=file, stderr=subprocess.STDOUT, check=False)
+    if done.returncode not in allowed:
+        last = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+        raise SystemExit(f"{' '.join([python, *words])[:500]} ended with {done.returncode}:\n{last}\n({log})")

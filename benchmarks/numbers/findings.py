@@ -1,47 +1,70 @@
-"""What the corpus shows: false alarms and misses of each rule."""
+"""What a measurement shows: false alarms and misses of each rule, by the set of the program and by processor."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.numbers.changes import Change, change_of
-from benchmarks.numbers.collect import Folders, Read, program_of, reads, wrong_outputs
+from benchmarks.numbers.collect import Folders, Replay
+from benchmarks.numbers.double import Call, Farther, References
 from benchmarks.numbers.planted import FROM_OUTPUTS
-from benchmarks.numbers.rules import Judged, judge
-from export_core.comparing.rules import CallNoise, call_noise
-from export_core.goldens import Golden, GoldenStore, Leaf
-from export_core.goldens.arrays import leaf_of
-from export_core.goldens.store import OUTPUTS
+from benchmarks.numbers.rules import Judge, Judged, worst
+from benchmarks.numbers.sets import program_in, set_of
+from export_core.goldens import Check, Golden, GoldenStore, Leaf
+from export_core.goldens.arrays import from_npz, leaf_of
+from export_core.matrix.cell import Cell as MatrixCell
+from export_core.matrix.checks import checks_of
+from export_core.releases import Release
+from export_core.runs.results import read_results
 from export_core.tolerances import FLOATS
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A correct reader's answer, judged."""
+    """A correct reader's answer, judged. `farther`: of an alarm, for each call that differs."""
 
-    read: Read
+    replay: Replay
+    program: str
+    of_set: str
+    writer: str
+    reader: str
+    verdict: str
     judged: Judged
-    change: Change | None
+    other_bits: bool
+    farther: tuple[Farther, ...] = ()
+
+    @property
+    def change(self) -> Change | None:
+        """The documented change that it shows."""
+        return change_of(self.program, self.writer, self.reader)
+
+    @property
+    def false_alarm(self) -> bool:
+        """Whether it is called wrong, while nothing documents it and float64 does not show it."""
+        shown = any(one.real for one in self.farther)
+        return self.judged.fails and self.change is None and not shown
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A wrong answer, judged."""
+    """A wrong answer, judged. `jumps`: an output that it is in jumps, by what the writer measured."""
 
     program: str
+    of_set: str
     writer: str
     kind: str
     judged: Judged
+    jumps: bool
 
 
 @dataclass(frozen=True)
 class Findings:
     """All cells and all planted errors.
 
-    `not_compared` counts the verdicts of cells that did not run, `not_written` has
-    the programs of which a writer has no golden.
+    `not_compared` counts the verdicts of cells that did not run, `not_written` says which program a writer has no
+    golden of.
     """
 
     cells: list[Cell] = field(default_factory=list)
@@ -51,48 +74,89 @@ class Findings:
 
     @property
     def correct(self) -> list[Cell]:
-        """Those in which nothing changed for real: here any alarm is false."""
-        return [cell for cell in self.cells if cell.change is None]
+        """Those on this processor in which nothing changed for real: here any alarm is false."""
+        return [cell for cell in self.cells if cell.change is None and cell.replay.read is cell.replay.written]
 
 
-def find(folders: Folders) -> Findings:
-    """Judge everything that was collected."""
-    goldens = GoldenStore(folders.goldens).goldens()
-    findings = Findings(not_written=_not_written(goldens))
-    noises = {golden.id: _noise(golden) for golden in goldens}
-    for read in reads(folders):
-        if read.outputs is None:
-            findings.not_compared[read.verdict] += 1
-            continue
-        judged = judge(read.golden.outputs(), read.outputs, _compare(read.golden), noises[read.golden.id])
-        findings.cells.append(Cell(read, judged, change_of(read.program, read.writer, read.reader)))
-    for golden in goldens:
-        findings.planted.extend(_planted(golden, wrong_outputs(folders, golden), noises[golden.id]))
+def find(folders: Folders, replays: Sequence[Replay]) -> Findings:
+    """Judge what was collected."""
+    findings = Findings()
+    with References(folders) as references:
+        for replay in replays:
+            for golden, cells in _read(folders, replay):
+                judge = Judge.of(golden)
+                for reader, verdict, calls in cells:
+                    if not calls:
+                        findings.not_compared[verdict] += 1
+                        continue
+                    findings.cells.append(_judged(replay, golden, reader, verdict, calls, judge, references))
+                if replay.written is replay.read:
+                    findings.planted.extend(_planted(folders, golden, judge))
     return findings
 
 
-def _not_written(goldens: Sequence[Golden]) -> list[str]:
-    writers = {golden.manifest.writer.jaxlib for golden in goldens}
-    written = Counter(map(program_of, goldens))
-    return sorted(program for program, count in written.items() if count < len(writers))
+Calls = list[tuple[int, Check, tuple[Leaf, ...]]]
 
 
-def _compare(golden: Golden) -> str:
-    return golden.manifest.comparison.compare
+def _read(folders: Folders, replay: Replay) -> Iterator[tuple[Golden, list[tuple[Release, str, Calls]]]]:
+    """Each golden of a replay with, for each of its readers, the verdict of the matrix and what it answered."""
+    goldens = {golden.id: golden for golden in GoldenStore(folders.goldens(replay.written)).goldens()}
+    found: dict[str, list[tuple[Release, str, Calls]]] = {}
+    if not replay.results(folders).exists():  # it had nothing to replay
+        return
+    for result in read_results(replay.results(folders)):
+        golden, jaxlib = goldens[result.golden], result.reader.jaxlib
+        reader = Release(jaxlib, result.reader.jax, result.reader.built)
+        place = replay.outputs(folders) / jaxlib / golden.folder.parent.name / golden.folder.name
+        checks = checks_of(MatrixCell(golden, reader, "cpu"))
+        calls = [
+            (number, check, from_npz(file))
+            for number, check in enumerate(checks)
+            if check.outputs and (file := place / f"{number}.npz").exists()
+        ]
+        found.setdefault(golden.id, []).append((reader, result.verdict, calls))
+    yield from ((goldens[name], cells) for name, cells in found.items())
 
 
-def _noise(golden: Golden) -> CallNoise:
-    return call_noise(golden)[OUTPUTS]
+def _judged(
+    replay: Replay,
+    golden: Golden,
+    reader: Release,
+    verdict: str,
+    calls: Calls,
+    judge: Judge,
+    references: References,
+) -> Cell:
+    expected = {number: from_npz(golden.folder / (check.outputs or "")) for number, check, _ in calls}
+    by_call = [judge.judge(check, expected[number], given) for number, check, given in calls]
+    judged = worst(by_call)
+    wrong = [Call(*call, one.wrong) for call, one in zip(calls, by_call, strict=True) if one.fails]
+    case, writer = golden.manifest.case, golden.manifest.writer.jaxlib
+    return Cell(
+        replay, program_in(case), set_of(case), writer, reader.jaxlib, verdict, judged,
+        other_bits=any(_differ(expected[number], given) for number, _, given in calls),
+        farther=tuple(references.farther(golden, reader, wrong)),
+    )  # fmt: skip
 
 
-def _planted(golden: Golden, given: dict[str, tuple[Leaf, ...]], noise: CallNoise) -> Iterable[Planted]:
-    """Every error planted in one golden. Errors that change no number are none."""
+def _planted(folders: Folders, golden: Golden, judge: Judge) -> Iterable[Planted]:
+    """Every error planted in the plain call of a golden. Errors that change no number are none."""
+    if golden.manifest.options.without_outputs:
+        return
+    case, writer = golden.manifest.case, golden.manifest.writer.jaxlib
+    program, plain = program_in(case), Check("", outputs="outputs.npz")
     expected = golden.outputs()
-    wrong = {kind: _from_outputs(expected, kind) for kind in FROM_OUTPUTS} | given
+    wrong = {kind: _from_outputs(expected, kind) for kind in FROM_OUTPUTS}
+    for file in (folders.wrong / writer).glob(f"{program}.*.npz"):
+        wrong[file.name.split(".")[-2]] = from_npz(file)
+    jumping = getattr(golden.manifest.noise, "jumps", {})
     for kind, outputs in wrong.items():
-        if any(_differ(want, got) for want, got in zip(expected, outputs, strict=True)):
-            judged = judge(expected, outputs, _compare(golden), noise)
-            yield Planted(program_of(golden), golden.manifest.writer.jaxlib, kind, judged)
+        pairs = enumerate(zip(expected, outputs, strict=True))
+        changed = [number for number, (want, got) in pairs if _differ([want], [got])]
+        if changed:
+            judged = judge.judge(plain, expected, outputs)
+            jumps = any(str(number) in jumping for number in changed)
+            yield Planted(program, set_of(case), writer, kind, judged, jumps)
 
 
 def _from_outputs(expected: tuple[Leaf, ...], kind: str) -> tuple[Leaf, ...]:
@@ -101,10 +165,10 @@ def _from_outputs(expected: tuple[Leaf, ...], kind: str) -> tuple[Leaf, ...]:
     for leaf in expected:
         changed = leaf_of(FROM_OUTPUTS[kind](leaf.numpy())) if leaf.dtype in FLOATS else leaf
         outputs.append(changed)
-        if kind == "one-element" and _differ(leaf, changed):
+        if kind == "one-element" and _differ([leaf], [changed]):
             return (*outputs, *expected[len(outputs) :])
     return tuple(outputs)
 
 
-def _differ(want: Leaf, got: Leaf) -> bool:
-    return want.data.tobytes() != got.data.tobytes()
+def _differ(expected: Sequence[Leaf], given: Sequence[Leaf]) -> bool:
+    return any(want.data.tobytes() != got.data.tobytes() for want, got in zip(expected, given, strict=True))

@@ -1,65 +1,90 @@
-"""What each rule says of a set of outputs: the noise with several factors, the fixed tolerances, numpy's defaults."""
+"""What each rule says of the outputs of a call: that of this project, the fixed tolerances, numpy's defaults."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 
 from export_core.comparing.algebra import to_double
 from export_core.comparing.compare import compare_leaves
-from export_core.comparing.factors import FACTORIZATIONS, parts_of
-from export_core.comparing.rules import CallNoise, Rules
-from export_core.goldens import Comparison, Leaf
-from export_core.goldens.arrays import Array
+from export_core.comparing.factors import FACTORIZATIONS
+from export_core.comparing.noise import FACTOR
+from export_core.goldens import Check, Comparison, Golden, Leaf
+from export_core.matrix.checks import GoldenOutputs, comparison_of
 from export_core.tolerances import FLOATS
 
 FACTORS = (1, 2, 3, 4, 6, 8, 16, 32)
-"""How many times its noise an element may be off."""
+"""How many times its noise an element may be off, for the curve."""
 CPU = ("cpu", "cpu")
 
 
 @dataclass(frozen=True)
 class Judged:
-    """How many elements are beyond the noise, by factor, and whether the outputs fail by each of the other rules."""
+    """Whether outputs fail by each rule.
 
-    beyond: dict[int, int]
+    `largest` is the largest error in units of the noise, infinite for what has none. `wrong` are the outputs that fail.
+    """
+
+    fails: bool
     largest: float
     fails_tolerance: bool
     fails_numpy: bool
+    wrong: tuple[int, ...] = ()
 
 
-def judge(expected: Sequence[Leaf], outputs: Sequence[Leaf], compare: str, noise: CallNoise) -> Judged:
-    """Outputs against those that the writer saw, by every rule. `compare` is the golden's comparator."""
-    comparison = Comparison(compare if compare in FACTORIZATIONS else "allclose")
-    errors = errors_in_noise(expected, outputs, comparison, noise)
+@dataclass(frozen=True)
+class Judge:
+    """The rules for a golden's calls: as the matrix has them, but that numbers are looked at in any case."""
+
+    outputs: GoldenOutputs
+    fixed: Comparison
+
+    @classmethod
+    def of(cls, golden: Golden) -> Judge:
+        """The judge of a golden. With compare="shape" its writer gave up the numbers; here they are compared."""
+        manifest = golden.manifest
+        if manifest.comparison.compare == "shape":
+            manifest = msgspec.structs.replace(manifest, comparison=Comparison())
+        compare = manifest.comparison.compare
+        fixed = Comparison(compare if compare in FACTORIZATIONS else "allclose")
+        return cls(GoldenOutputs(replace(golden, manifest=manifest), "cpu", {}), fixed)
+
+    def judge(self, check: Check, expected: Sequence[Leaf], given: Sequence[Leaf]) -> Judged:
+        """The outputs of a call against those that the writer saw."""
+        difference = self.outputs.compare(check, expected, given)
+        noise = difference.max_noise_error or 0.0
+        fixed = compare_leaves(expected, given, comparison_of(check, self.fixed), platforms=CPU)
+        return Judged(
+            fails=not difference.ok,
+            # Integers have no noise: where nothing else fails, they do.
+            largest=math.inf if not difference.ok and noise <= FACTOR else noise,
+            fails_tolerance=not fixed.ok,
+            fails_numpy=fails_numpy(expected, given),
+            wrong=() if difference.ok else self._wrong(check, expected, given),
+        )
+
+    def _wrong(self, check: Check, expected: Sequence[Leaf], given: Sequence[Leaf]) -> tuple[int, ...]:
+        """Which outputs fail: those that do where all others are as they were written. Of factors, all."""
+        wrong = []
+        for number, leaf in enumerate(given):
+            alone = [*expected[:number], leaf, *expected[number + 1 :]]
+            if not self.outputs.compare(check, expected, alone).ok:
+                wrong.append(number)
+        return tuple(wrong or range(len(expected)))
+
+
+def worst(judged: Sequence[Judged]) -> Judged:
+    """What is said of several calls together."""
     return Judged(
-        beyond={factor: int((errors > factor).sum()) for factor in FACTORS},
-        largest=float(errors.max(initial=0.0)),
-        fails_tolerance=not compare_leaves(expected, outputs, comparison, platforms=CPU).ok,
-        fails_numpy=fails_numpy(expected, outputs),
+        any(one.fails for one in judged),
+        max((one.largest for one in judged), default=0.0),
+        any(one.fails_tolerance for one in judged),
+        any(one.fails_numpy for one in judged),
     )
-
-
-def errors_in_noise(
-    expected: Sequence[Leaf], outputs: Sequence[Leaf], comparison: Comparison, noise: CallNoise
-) -> Array:
-    """The error of each element in units of its noise; infinite where it fails a rule without noise."""
-    rules = Rules(comparison, noise, CPU, {}, {})
-    wanted, given = ([leaf.numpy() for leaf in side] for side in (expected, outputs))
-    if comparison.compare in FACTORIZATIONS:
-        judged = [
-            rules.of(part.dtype, part.output).compare(part.expected, part.actual, part.scale)
-            for part in parts_of(comparison.compare, wanted, given)
-        ]
-    else:
-        judged = [
-            rules.of(leaf.dtype, number).compare(want, got)
-            for number, (leaf, want, got) in enumerate(zip(expected, wanted, given, strict=True))
-        ]
-    errors = [np.where(one.bad, np.inf, 0.0) if one.in_noise is None else one.in_noise for one in judged]
-    return np.concatenate([np.ravel(array) for array in errors])
 
 
 def fails_numpy(expected: Sequence[Leaf], outputs: Sequence[Leaf]) -> bool:

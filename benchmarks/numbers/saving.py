@@ -1,7 +1,7 @@
 """The command line, with readers whose outputs stay: `OUTPUTS=DIR python -m benchmarks.numbers.saving matrix …`.
 
-What each reader answers is copied to DIR/READER/CASE/WRITER.npz before it is judged, so that other rules can judge it
-too.
+What each reader answers is copied to DIR/READER/CASE/WRITER/CALL.npz before it is judged, so that other rules can judge
+it too. CALL is the number of the call: 0 is the plain one.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ class Saving:
         self._worker.close()
 
     def _copy(self, request: Request, reply: Future[Reply], replied: Future[Reply]) -> None:
-        golden, outputs = Path(request.artifact).parent, request.checks[0].outputs
+        golden = Path(request.artifact).parent
         try:
-            if outputs and replied.result().end == "ok":
-                target = self._folder / golden.parent.name / f"{golden.name}.npz"
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(outputs, target)
+            if replied.result().end == "ok":
+                for number, check in enumerate(request.checks):
+                    if check.outputs and Path(check.outputs).exists():
+                        target = self._folder / golden.parent.name / golden.name / f"{number}.npz"
+                        target.parent.mkdir(parents=True, exist_ok=True)
+                        shutil.copyfile(check.outputs, target)
             reply.set_result(replied.result())
         except Exception as error:
             reply.set_exception(error)

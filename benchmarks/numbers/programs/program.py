@@ -22,9 +22,10 @@ CONSTANT = "constant"
 
 @dataclass(frozen=True)
 class Program:
-    """A function of jax and its arguments. `wrong` has, by the kind of error, keywords that plant it. `lapack`: it calls LAPACK.
+    """A function of jax and its arguments. `wrong` has, by the kind of error, keywords that plant it.
 
     `compare` is the marker's; "shape" where noise hides every number, so that no other golden would be stored.
+    `lapack`: it calls LAPACK. `jumps`: some of its numbers are chosen, so that one last bit may choose others.
     """
 
     function: Callable[..., Any]
@@ -33,6 +34,7 @@ class Program:
     compare: str = "allclose"
     x64: bool = False
     lapack: bool = False
+    jumps: bool = False
 
     @property
     def variants(self) -> dict[str, Callable[..., Any]]:

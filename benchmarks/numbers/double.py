@@ -23,6 +23,12 @@ from export_core.policy import load_policy
 from export_core.releases import Release
 from export_core.scratch import scratch_folder
 from export_core.tolerances import FLOATS
+from export_core.why.errors import WhyError
+from export_core.why.reduction.editor import ModuleEditor
+from export_core.why.reduction.reduced_program import flat_program
+from export_core.why.reduction.trial import Reader
+from export_core.why.reference import in_double
+from export_core.worker.client import start_worker
 
 CLEARLY = 4.0
 """How many times as far as the writer a reader must be, to be wrong for real: by the largest error of each in the whole
@@ -133,16 +139,6 @@ class References:
         return self._failed[stored, reader]
 
     def _computed(self, golden: Golden, check: Check, release: Release) -> tuple[Leaf, ...]:
-        from export_core.why.errors import WhyError
-        from export_core.why.reduction.editor import ModuleEditor
-        from export_core.why.reduction.reduced_program import flat_program
-        from export_core.why.reduction.trial import Reader
-        from export_core.worker.client import start_worker
-
-        try:
-            from export_core.why.reference import in_double
-        except ImportError:
-            raise WhyError("nothing here computes in double precision") from None
         calendar = self._policy.calendar()
         newest = self._environments.build(Placement(calendar.release(calendar.newest())))
         with scratch_folder() as scratch:

@@ -64,13 +64,14 @@ class Findings:
     """All cells and all planted errors.
 
     `not_compared` counts the verdicts of cells that did not run, `not_written` says which program a writer has no
-    golden of.
+    golden of, `inputs_only` those whose noise knows inputs and compilations only.
     """
 
     cells: list[Cell] = field(default_factory=list)
     planted: list[Planted] = field(default_factory=list)
     not_compared: Counter[str] = field(default_factory=Counter)
     not_written: list[str] = field(default_factory=list)
+    inputs_only: list[str] = field(default_factory=list)
 
     @property
     def correct(self) -> list[Cell]:
@@ -91,6 +92,9 @@ def find(folders: Folders, replays: Sequence[Replay]) -> Findings:
                         continue
                     findings.cells.append(_judged(replay, golden, reader, verdict, calls, judge, references))
                 if replay.written is replay.read:
+                    if not (golden.manifest.noise and golden.manifest.noise.inside):
+                        case, writer = golden.manifest.case, golden.manifest.writer.jaxlib
+                        findings.inputs_only.append(f"{program_in(case)} by {writer}")
                     findings.planted.extend(_planted(folders, golden, judge))
     return findings
 
@@ -149,7 +153,7 @@ def _planted(folders: Folders, golden: Golden, judge: Judge) -> Iterable[Planted
     wrong = {kind: _from_outputs(expected, kind) for kind in FROM_OUTPUTS}
     for file in (folders.wrong / writer).glob(f"{program}.*.npz"):
         wrong[file.name.split(".")[-2]] = from_npz(file)
-    jumping = getattr(golden.manifest.noise, "jumps", {})
+    jumping = noise.jumping if (noise := golden.manifest.noise) else {}
     for kind, outputs in wrong.items():
         pairs = enumerate(zip(expected, outputs, strict=True))
         changed = [number for number, (want, got) in pairs if _differ([want], [got])]

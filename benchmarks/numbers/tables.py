@@ -81,6 +81,7 @@ def data(findings: Findings) -> Data:
         ],
         "not_compared": dict(sorted(findings.not_compared.items())),
         "not_written": findings.not_written,
+        "inputs_only": findings.inputs_only,
     }
 
 
@@ -141,13 +142,15 @@ def markdown(found: Data) -> str:
 def _what_ran(found: Data) -> str:
     rest = ", ".join(f"{count} {verdict}" for verdict, count in found["not_compared"].items())
     missing = f" Without a golden: {', '.join(found['not_written'])}." if found["not_written"] else ""
+    only = found["inputs_only"]
+    inputs = f" With noise of inputs and compilations only: {', '.join(only)}." if only else ""
     cells = sum(row["cells"] for row in (*found["sets"], *found["processors"]))
     programs = sum(row["programs"] for row in found["sets"])
     return _paragraph(
         f"{programs} programs by jaxlib {', '.join(found['writers'])}, read by {', '.join(found['readers'])}: "
         f"{cells:,} cells ran{f' (others: {rest})' if rest else ''}. "
         f"{found['planted_in_all']['errors'] + found['planted_in_all']['jumping']['errors']:,} errors were "
-        f"planted.{missing}"
+        f"planted.{missing}{inputs}"
     )
 
 

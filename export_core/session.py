@@ -24,7 +24,7 @@ from export_core.environments.placement import Placement
 from export_core.goldens import Golden, GoldenStore
 from export_core.goldens.dates import check_dates
 from export_core.goldens.verify import verify_goldens
-from export_core.inspection.noise_text import undecided_in
+from export_core.inspection.noise_text import knows_inputs_only, undecided_in
 from export_core.judge import Result, RunFacts, ShardOf, Summary, accepted_in, calendar_facts, judge, summarize
 from export_core.judge.budgets import with_budgets
 from export_core.judge.causes import with_causes
@@ -267,6 +267,9 @@ def _facts(plan: Plan, policy: Policy, options: RunOptions) -> RunFacts:
         accepted=accepted_in((golden.manifest for golden in plan.goldens), policy),
         undecided=undecided_in(plan.goldens),
         unmeasured=sorted(golden.id for golden in plan.goldens if lacks_noise(golden)),
+        inputs_only=sorted(
+            golden.id for golden in plan.goldens if (noise := golden.manifest.noise) and knows_inputs_only(noise)
+        ),
         shard=ShardOf(options.shard.index, options.shard.count) if options.shard else None,
         without_cells=plan.without_cells,
     )

@@ -88,8 +88,10 @@ def factored_outputs(artifact: Artifact) -> tuple[tuple[str, tuple[int, ...]], .
 
     Empty where the module cannot be read, which its audit says.
     """
+    from export_core.artifact.bytecode.flow import bodies as bodies_of  # of no use to `jaxexport inspect`
+
     try:
-        bodies, main = artifact.module.bodies(), artifact.module.main
+        bodies, main = bodies_of(artifact.module), artifact.module.main
         if main is None:
             return ()
         outputs = zip(bodies[main.name].returned, main.outputs, strict=False)

@@ -44,7 +44,7 @@ class NoiseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     narrowest_float: str = ""
     """The float type of the fewest significant bits in the module."""
     undecided: dict[str, tuple[int, int]] = {}
-    """Of goldens by version 0.2.0 and older: by call and output (`vjp1/0`), how many elements have noise above a tenth
+    """Of goldens by older versions: by call and output (`vjp1/0`), how many elements have noise above a tenth
     of the largest number that goes in or comes out of the call, of how many."""
     unstable: dict[str, int] = {}
     """By call and output: how many elements had to be equal and were not."""

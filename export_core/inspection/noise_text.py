@@ -32,8 +32,7 @@ def proves_nothing_text(record: NoiseRecord) -> str:
 def noise_text(record: NoiseRecord) -> str:
     """In a line: how the noise was measured, and what it shows."""
     parts = [
-        f"noise by jaxlib {record.jaxlib}: {plural(record.moved, 'run')} with moved inputs, "
-        f"{record.inside + record.amplified} moved inside"
+        f"noise by jaxlib {record.jaxlib}: {record.moved} moved inputs, {record.inside + record.amplified} moved inside"
     ]
     if record.failed:
         parts.append(f"{plural(len(record.failed), 'kind')} of runs failed, as golden.yaml says")

@@ -115,6 +115,9 @@ class Summary(msgspec.Struct, frozen=True):
     """Outputs with elements whose noise is so large that they cannot tell right from wrong."""
     unmeasured: list[str] = []
     """The goldens without noise, which `jaxexport goldens noise` can measure."""
+    inputs_only: list[str] = []
+    """The goldens whose noise knows inputs and compilations only: an older version measured it, or what is rounded
+    inside the program could not be moved."""
     uncovered: list[str] = []
     """What is missing beside the cells that were not run: what the policy requires and no cell covers."""
     plan: str = ""
@@ -162,6 +165,7 @@ class RunFacts:
     accepted: Sequence[Accepted] = ()
     undecided: Sequence[str] = ()
     unmeasured: Sequence[str] = ()
+    inputs_only: Sequence[str] = ()
     plan: str = ""
     shard: ShardOf | None = None
     without_cells: str = ""
@@ -232,6 +236,7 @@ def summarize(results: Sequence[Result], policy: Policy, facts: RunFacts) -> Sum
         accepted=list(facts.accepted),
         undecided=list(facts.undecided),
         unmeasured=list(facts.unmeasured),
+        inputs_only=list(facts.inputs_only),
         uncovered=[*_miscounted(facts.planned, len(results), different), *missing],
         plan=facts.plan,
         shard=facts.shard,

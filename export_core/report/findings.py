@@ -69,6 +69,7 @@ def findings(results: Sequence[Result], summary: Summary, folder: Path | None = 
     collected += _of_the_run(7, "NOT COVERED", [summary.without_cells] if summary.without_cells else [])
     collected += _undecided(summary.undecided)
     collected += _of_the_run(8, "NO NOISE", [_without_noise(summary.unmeasured)] if summary.unmeasured else [])
+    collected += _of_the_run(8, "LITTLE NOISE", [_inputs_only(summary.inputs_only)] if summary.inputs_only else [])
     collected += [_accepted(accepted) for accepted in summary.accepted]
     return sorted(collected, key=lambda finding: finding.rank)
 
@@ -265,6 +266,14 @@ def _undecided(outputs: Sequence[str]) -> list[Finding]:
 
 def _without_noise(goldens: Sequence[str]) -> str:
     return f"{plural(len(goldens), 'golden')} without noise: {few(goldens)}. `jaxexport goldens noise` measures it."
+
+
+def _inputs_only(goldens: Sequence[str]) -> str:
+    return (
+        f"{plural(len(goldens), 'golden')} with noise of inputs only: {few(goldens)}. Where numbers come from constants "
+        "inside the program, a correct reader may look broken. `jaxexport goldens noise --again` measures it anew; "
+        "golden.yaml says where what is inside could not be moved."
+    )
 
 
 def _change(change: JudgedChange) -> Finding:

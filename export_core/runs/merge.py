@@ -98,6 +98,7 @@ def _merged_facts(summaries: Sequence[Summary], plan: PlanRecord, *, whole: bool
         accepted=merge_accepted(summary.accepted for summary in summaries),
         undecided=sorted({text for summary in summaries for text in summary.undecided}),
         unmeasured=sorted({golden for summary in summaries for golden in summary.unmeasured}),
+        inputs_only=sorted({golden for summary in summaries for golden in summary.inputs_only}),
         plan=plan.digest,
         shard=None,
     )

@@ -110,6 +110,7 @@ def test_the_last_lines_of_pytest_say_that_nothing_was_promised():
         "writer": "0.9.2-cpu",
         "elsewhere": 0,
         "unmeasured": 0,
+        "inputs_only": 0,
         "corrected": None,
     }
     (line,) = summary_lines([{**event, "judgements": {"bonus": 2, "outside": 1}}])

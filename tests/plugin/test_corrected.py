@@ -90,7 +90,7 @@ def policy(corrected: Corrected, *rules: str) -> None:
 
 
 def test_the_marker_corrects_both_generations(corrected: Corrected) -> None:
-    assert "allowed 8 times the noise of each" in corrected.checked["test_plain"].text
+    assert "allowed 4 times the noise of each" in corrected.checked["test_plain"].text
     assert corrected.checked["test_other"].outcome == "passed"
     assert corrected.before == corrected.project.stored()
 

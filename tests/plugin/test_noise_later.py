@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from warm_pytest import LITTLE_NOISE
+from warm_pytest import WHOLE_NOISE
 
 if TYPE_CHECKING:
     from conftest import Project, Projects, Run
@@ -29,7 +29,7 @@ COMMAND = "jaxexport goldens noise --goldens stored measures it"
 @pytest.fixture(scope="module")
 def project(projects: Projects) -> Project:
     """The first golden has noise, the second none."""
-    project = projects(noise=LITTLE_NOISE, test_a=TESTS)
+    project = projects(noise=WHOLE_NOISE, test_a=TESTS)
     project.pytest("--update-goldens", "--goldens", "stored", "-k", "first")
     return project
 
@@ -60,5 +60,5 @@ def test_the_summary_of_a_check_says_it_too(project: Project, written: Run) -> N
 
 
 def test_a_run_that_measures_does_not_speak_of_it(projects: Projects) -> None:
-    project = projects(noise=LITTLE_NOISE, test_a=TESTS)
+    project = projects(noise=WHOLE_NOISE, test_a=TESTS)
     assert "without noise" not in project.pytest("--update-goldens", "-k", "first").text

@@ -9,7 +9,7 @@ import pytest
 from making import day, golden, result, summarize
 
 from export_core.goldens.noise_record import NoiseRecord, UndecidedOutput
-from export_core.inspection.noise_text import undecided_in
+from export_core.inspection.noise_text import knows_inputs_only, undecided_in
 from export_core.judge import Judgement
 from export_core.matrix import Verdict
 from export_core.policy import Policy
@@ -353,6 +353,18 @@ def test_goldens_without_noise_are_counted():
         "2 goldens without noise: t.a/0.9.2-cpu, t.b/0.9.2-cpu. `jaxexport goldens noise` measures it."
     )
     assert not [finding for finding in findings([], summary([])) if finding.title == "NO NOISE"]
+
+
+def test_goldens_whose_noise_knows_inputs_only_are_counted():
+    by_older_version = NoiseRecord("0.9.2", "x86_64 AVX2", 6, ("unoptimized", "fast_math"))
+    not_rewritten = NoiseRecord("0.9.2", "x86_64 AVX2", 6, (), failed={"inside": "MLIRError: no"})
+    nothing_rounded = NoiseRecord("0.9.2", "x86_64 AVX2", 6, ())
+    moved_inside = NoiseRecord("0.9.2", "x86_64 AVX2", 6, ("unoptimized",), inside=6)
+    records = (by_older_version, not_rewritten, nothing_rounded, moved_inside)
+    assert [knows_inputs_only(record) for record in records] == [True, True, False, False]
+    made = msgspec.structs.replace(summary([]), inputs_only=["t.a/0.9.2-cpu"])
+    (found,) = [finding for finding in findings([], made) if finding.title == "LITTLE NOISE"]
+    assert found.text.startswith("1 golden with noise of inputs only: t.a/0.9.2-cpu.")
 
 
 def test_outputs_that_cannot_tell_right_from_wrong_are_counted():

@@ -128,6 +128,7 @@ SUMMARY = summarize(
     without_cells="w",
     undecided=["u"],
     unmeasured=["u"],
+    inputs_only=["i"],
 )
 SUMMARY = msgspec.structs.replace(
     SUMMARY,

@@ -8,7 +8,7 @@ from export_core.artifact.bytecode.cursor import IR, Cursor
 from export_core.artifact.bytecode.walk import HAS_ATTRIBUTES, HAS_OPERANDS, HAS_PROPERTIES, HAS_RESULTS, walk
 
 if TYPE_CHECKING:
-    from export_core.artifact.bytecode.collect import ModuleContents
+    from export_core.artifact.bytecode.module import Module
 
 BODY = 2
 """How deep the operations of a function's body are: below the module and the function."""
@@ -37,8 +37,9 @@ class Body:
         """For each value that is no argument, the operation that makes it."""
 
 
-def bodies(contents: ModuleContents) -> dict[str, Body]:
+def bodies(module: Module) -> dict[str, Body]:
     """The body of each function by its name. Raises `ArtifactError` for an operation that cannot be read."""
+    contents = module._contents  # no part of the public class
     tables = contents.tables
     section = tables.sections[IR]
     functions = iter(contents.functions)

@@ -12,7 +12,6 @@ from export_core.artifact.errors import ArtifactError, unforeseen
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from export_core.artifact.bytecode.flow import Body
     from export_core.artifact.bytecode.parts import Constant, CustomCall, Function
 
 
@@ -136,12 +135,6 @@ class Module:
     def constants_in_order(self) -> Iterator[Constant]:
         """Walk once more: the constant of every operation that has one, also short and repeated ones."""
         return self._contents.constants_in_order()
-
-    def bodies(self) -> dict[str, Body]:
-        """Walk once more: the operations of each function by its name, with the values that they take and make."""
-        from export_core.artifact.bytecode.flow import bodies  # of no use to `jaxexport inspect`
-
-        return bodies(self._contents)
 
     @property
     def types(self) -> tuple[str, ...]:

@@ -123,9 +123,9 @@ goldens_group.add_command(import_goldens)
 def noise(project: Project, names: Sequence[str], again: bool) -> None:
     """Measure the noise of stored goldens: how far their outputs move when they are run in other ways.
 
-    Each is run on moved inputs and with what is rounded inside moved, in the environment of its writer, or of the oldest
-    later release where that cannot be built. Artifact, inputs and outputs stay as they are. Without names, those of all
-    goldens that have none.
+    Each is run on moved inputs, and with what is rounded inside moved too, in the environment of its writer, or of the
+    oldest later release where that cannot be built. Artifact, inputs and outputs stay as they are. Without names, those
+    of all goldens that have none.
     """
     from export_core.adopting.noise import add_noise
     from export_core.goldens.verify import verify_goldens

@@ -69,7 +69,8 @@ def findings(results: Sequence[Result], summary: Summary, folder: Path | None = 
     collected += _of_the_run(7, "NOT COVERED", [summary.without_cells] if summary.without_cells else [])
     collected += _undecided(summary.undecided)
     collected += _of_the_run(8, "NO NOISE", [_without_noise(summary.unmeasured)] if summary.unmeasured else [])
-    collected += _of_the_run(8, "LITTLE NOISE", [_inputs_only(summary.inputs_only)] if summary.inputs_only else [])
+    if summary.inputs_only:
+        collected += _of_the_run(8, "LITTLE NOISE", [_inputs_only(summary.inputs_only)])
     collected += [_accepted(accepted) for accepted in summary.accepted]
     return sorted(collected, key=lambda finding: finding.rank)
 

@@ -271,8 +271,8 @@ def _without_noise(goldens: Sequence[str]) -> str:
 
 def _inputs_only(goldens: Sequence[str]) -> str:
     return (
-        f"{plural(len(goldens), 'golden')} with noise of inputs only: {few(goldens)}. Where numbers come from constants "
-        "inside the program, a correct reader may look broken. `jaxexport goldens noise --again` measures it anew; "
+        f"{plural(len(goldens), 'golden')} with noise of inputs only: {few(goldens)}. Where numbers come from "
+        "constants inside, a correct reader may look broken. `jaxexport goldens noise --again` measures it anew; "
         "golden.yaml says where what is inside could not be moved."
     )
 

@@ -40,7 +40,7 @@ OPEN = {
 SUMS = {"reduce", "reduce_window", "scatter", "select_and_scatter", "all_reduce", "reduce_scatter"}
 """Those that are open where they add or multiply, and exact where they choose: their bodies say which."""
 EXACT_CALLS = re.compile(
-    "Sharding|SPMD|shape_assertion|annotate_device_placement|callback|top_?k|sdy|xla.sdy|cu_|LayoutConstraint", re.I
+    "Sharding|SPMDFull|shape_assertion|annotate_device_placement|callback|top_?k|sdy|xla.sdy|cu_|LayoutConstraint", re.I
 )
 """Custom calls and composites whose results are not rounded."""
 REFERENCES = {"stablehlo.custom_call": ("called_computations",), "stablehlo.composite": ("decomposition",)}
@@ -52,6 +52,10 @@ BODIES = {"reduce", "reduce_window", "scatter", "sort", "select_and_scatter", "m
 
 ARRAY = re.compile(r"tensor<((?:[1-9]\d*x)*)(complex<)?(f64|f32|f16|bf16)>{1,2}")
 """Types of arrays that move: not empty, of static shape."""
+
+
+class UnreducedError(Exception):
+    """Moving the bits of a part of a sum gives another sum."""
 
 
 class NotMovedError(Exception):
@@ -89,7 +93,10 @@ def refined(lowered: Any) -> Any:
     from jax._src.interpreters import mlir
 
     module = lowered.compiler_ir("stablehlo")
-    if "?x" in str(module.operation.get_asm(large_elements_limit=8)):
+    text = str(module.operation.get_asm(large_elements_limit=8))
+    if "unreduced={" in text:
+        raise UnreducedError("it has sums over devices that are not made, of which one device has only a part")
+    if "?x" in text:
         module = mlir.refine_polymorphic_shapes(module)
         lowered._lowering._hlo = module
     return module
@@ -131,13 +138,13 @@ class Rewriting:
         for function in functions.values():
             for op in operations(function):
                 if not is_walked(op):
-                    elsewhere |= set(map(callee, operations(op)))
+                    elsewhere |= {callee(op), *map(callee, operations(op))}
                 # By name: some releases' bindings die of an attribute that they cannot read, such as a complex one.
                 for name in REFERENCES.get(op.name, ()):
                     if name in op.attributes:
                         elsewhere |= set(re.findall(r"@([\w.$-]+)", str(op.attributes[name])))
         while reached:
-            for name in map(callee, operations(functions[reached.pop()], into=is_walked)):
+            for name in map(callee, filter(is_walked, operations(functions[reached.pop()], into=is_walked))):
                 if name in functions and name not in called and name not in elsewhere:
                     called.add(name)
                     reached.append(name)
@@ -259,8 +266,20 @@ def callee(op: Any) -> str:
     return str(op.attributes["callee"]).lstrip("@").strip('"') if op.name == "func.call" else ""
 
 
+def is_manual(call: Any) -> bool:
+    """Whether a call is the body of a `shard_map` until 0.6.2: what it takes was split by hand."""
+    makers = [getattr(value.owner, "operation", value.owner) for value in call.operands]
+    custom = [op for op in makers if getattr(op, "name", "") == "stablehlo.custom_call"]
+    return any("SPMDFullToShardShape" in str(op.attributes["call_target_name"]) for op in custom)
+
+
 def is_walked(op: Any) -> bool:
-    """Whether values move inside an operation. Regions of Shardy take no value from outside: only its results move."""
+    """Whether values move inside an operation.
+
+    What each device computes by hand takes no value from outside, such as the numbers: only its results move.
+    """
+    if op.name == "func.call":
+        return not is_manual(op)
     return op.name.rpartition(".")[2] not in BODIES and not op.name.startswith("sdy.")
 
 

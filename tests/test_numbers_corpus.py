@@ -13,7 +13,7 @@ import pytest
 from making import files, manifest, write_golden
 
 from benchmarks.numbers import __main__ as session
-from benchmarks.numbers import double, planted, rules, sets, tables, wrong
+from benchmarks.numbers import double, kernels, planted, rules, sets, tables, wrong
 from benchmarks.numbers.programs import HELD_OUT, PROGRAMS
 from export_core.goldens import Check, GoldenStore
 from export_core.goldens.arrays import from_npz, leaf_of, to_npz
@@ -135,6 +135,34 @@ def test_a_page_keeps_what_is_around_the_tables(tmp_path):
     page.write_text(f"before\n{session.BEGIN}old\n{session.END}after\n")
     session.write_page(page, "new")
     assert page.read_text() == f"before\n{session.BEGIN}new\n{session.END}after\n"
+
+
+def test_a_table_of_another_command_on_the_page_stays(tmp_path):
+    page = tmp_path / "page.md"
+    others = f"{session.BEGIN}a table\n{session.END}"
+    page.write_text(f"{kernels.BEGIN}old\n{kernels.END}{others}")
+    session.write_page(page, "new", kernels.BEGIN, kernels.END)
+    assert page.read_text() == f"{kernels.BEGIN}new\n{kernels.END}{others}"
+
+
+def test_a_change_of_kernels_is_counted_by_bits_and_measured_at_the_largest_element_of_its_output():
+    large, small = np.array([8, 1, 0, 2], np.float32), np.array([1, 0.5, 0.5, 0.5], np.float32)
+    moved = np.array([8, 1 + 3 * np.spacing(large[0]), -0.0, 2], np.float32)
+    assert kernels.compare([large], [moved]) == kernels.Change(share=0.5, error=3.0)
+    assert kernels.compare([large, small], [moved, small]) == kernels.Change(share=0.25, error=3.0)
+
+
+def test_a_complex_element_is_one_element():
+    answer = np.array([4, 3j], np.complex64)
+    moved = answer + np.array([2 * np.spacing(np.float32(4)), 0], np.complex64)
+    assert kernels.compare([answer], [moved]) == kernels.Change(share=0.5, error=2.0)
+
+
+def test_changes_of_kernels_are_told_as_a_range_and_the_largest_error():
+    none, some, many = kernels.Change(0.0, 0.0), kernels.Change(0.25, 3.0), kernels.Change(0.5, 1.0)
+    assert kernels.text_of([none, none]) == "0"
+    assert kernels.text_of([many, some]) == "25–50 %, 3"
+    assert kernels.text_of([some, some]) == "25 %, 3"
 
 
 def test_data_without_an_end_is_null_in_json():

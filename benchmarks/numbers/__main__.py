@@ -76,11 +76,11 @@ def measure(
     return findings
 
 
-def write_page(page: Path, text: str) -> None:
+def write_page(page: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
     """Replace what is between the marks of a page, all or nothing."""
-    before, _, rest = page.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    write_whole(page, [f"{before}{BEGIN}{text}\n{END}{after}".encode()])
+    before, _, rest = page.read_text().partition(begin)
+    _, _, after = rest.partition(end)
+    write_whole(page, [f"{before}{begin}{text}\n{end}{after}".encode()])
 
 
 def as_json(found: tables.Data) -> bytes:

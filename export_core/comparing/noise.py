@@ -7,7 +7,7 @@ ways; what an element moves by is its noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,20 +76,19 @@ def is_number(dtype: str) -> bool:
     return dtype not in KEYS and dtype != "float0"
 
 
-def stray(plain: Sequence[Leaf], runs: Mapping[str, Sequence[Leaf]]) -> str:
-    """The run that computes something else: most of an output is far off in it, and in no other; empty for none.
+def is_stray(plain: Sequence[Leaf], run: Sequence[Leaf], others: Sequence[Sequence[Leaf]]) -> bool:
+    """Whether a run computes something else: most of an output is far off in it, and in no other of several runs.
 
-    Such as a solver that only diverges under fast math: that says nothing of how a correct reader rounds.
+    Such as a solver that only diverges without optimization: that says nothing of how a correct reader rounds.
     """
-    scale = scale_of(plain)
-    off = {}
-    for name, outputs in runs.items():
+
+    def off(outputs: Sequence[Leaf]) -> float:
         noises = zip(plain, spread(plain, [outputs]), strict=True)
         floats = (noise for leaf, noise in noises if noise is not None and noise.size and leaf.dtype in FLOATS)
-        off[name] = max((float(np.median(noise)) for noise in floats), default=0.0)
-    largest, *others = sorted(off, key=off.__getitem__, reverse=True) or [""]
-    alone = len(others) > 1 and all(STRAY * off[name] < off[largest] for name in others)
-    return largest if alone and off[largest] > LARGE * scale else ""
+        return max((float(np.median(noise)) for noise in floats), default=0.0)
+
+    own = off(run)
+    return own > LARGE * scale_of(plain) and len(others) > 1 and all(STRAY * off(other) < own for other in others)
 
 
 def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:

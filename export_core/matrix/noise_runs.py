@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import numpy as np
 from export_core.artifact.factored import LAPACK
 from export_core.artifact.float_types import narrowest_float
 from export_core.comparing.jumps import ULPS, with_jumps
-from export_core.comparing.noise import count_changed, moved_by, spread, stray
+from export_core.comparing.noise import count_changed, is_stray, moved_by, spread
 from export_core.comparing.stored_noise import proves_nothing, undecided_outputs
 from export_core.environments.environment import Environment, with_variables
 from export_core.environments.hardware import instruction_set, other_openblas_core
@@ -173,8 +172,9 @@ def measure_noise(
             if reply.variant not in names or reply.variant in failed:
                 return _ending(reply)
             # It took its process along, so the others run again without its program: after a timeout, those before it.
-            place = names.index(reply.variant)
-            lost = names[place:] if reply.end == "timeout" else _of_one_program(variants[place:])
+            first, *later = variants[names.index(reply.variant) :]
+            alike = (one.name for one in later if reply.end == "timeout" or _is_one_program(first, one))
+            lost = [first.name, *alike]
             failed |= {**reply.failed, **dict.fromkeys(lost, _ending(reply))}
         failed = {name: text for name, text in {**failed, **reply.failed}.items() if name in names}
         kernel = other.submit(golden, request, scratch) if other else {}
@@ -193,7 +193,7 @@ def _with_variants(request: Request, scratch: Path) -> Request:
 
 
 def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
-    """The variants of a call, each with a name of its own: ``moved 0``, ``vjp1/no_fusion``.
+    """The variants of a call, each with a name of its own: ``moved 0``, ``vjp1/inside 0``.
 
     Those that need no new program come first, those of one program together.
     """
@@ -206,8 +206,8 @@ def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
         return VariantRequest(f"{prefix}{name}", given, str(folder / f"{name}.npz"), **fields)
 
     def moved(seed: int, ulps: int) -> str:
-        """Inputs moved by up to so many units; the given ones where none is a float."""
-        if not has_floats:
+        """Inputs moved by up to so many units; the given ones where none moves."""
+        if not (has_floats and ulps):
             return check.inputs
         generators = (np.random.default_rng([seed, number]) for number in range(len(inputs)))
         path = folder / f"inputs {seed}.npz"
@@ -216,27 +216,17 @@ def _variants(check: CheckRequest, folder: Path) -> Iterator[VariantRequest]:
 
     for seed in range(MOVED if has_floats else 0):
         yield variant(f"moved {seed}", moved(seed, 1))
-    kinds = ((UNOPTIMIZED, 1, 0), *((f"{name} ", count, ulps) for name, count, ulps in INSIDE_RUNS))
-    for name, count, ulps in kinds:
+    for name, count, ulps in ((UNOPTIMIZED, 1, 0), *INSIDE_RUNS):
         for number in range(count):
             # Each run has a seed of its own: what is computed from constants is the same in every run.
             seed = 100 * ulps + number
-            yield variant(
-                f"{name}{number}" if ulps else name,
-                moved(seed, ulps) if ulps else check.inputs,
-                options=OPTIONS,
-                rewrite="moved",
-                numbers=tuple(moves(seed, ulps)),
-            )
+            own = f"{name} {number}" if ulps else name
+            yield variant(own, moved(seed, ulps), options=OPTIONS, numbers=tuple(moves(seed, ulps)))
 
 
-def _of_one_program(variants: Sequence[VariantRequest]) -> list[str]:
-    """The names of the first of these and of those after it that run its program; its own if that is the plain one."""
-    first = variants[0]
-    if not first.rewrite and not first.options:
-        return [first.name]
-    alike = itertools.takewhile(lambda one: (one.rewrite, one.options) == (first.rewrite, first.options), variants)
-    return [variant.name for variant in alike]
+def _is_one_program(one: VariantRequest, other: VariantRequest) -> bool:
+    """Whether two variants run the same rewritten program: that of one call."""
+    return bool(one.numbers and other.numbers) and one.name.rpartition("/")[0] == other.name.rpartition("/")[0]
 
 
 def _without(request: Request, failed: Mapping[str, str]) -> Request:
@@ -321,7 +311,8 @@ def _runs_of(check: CheckRequest, failed: dict[str, str]) -> dict[str, tuple[Lea
         failed[name] = "its outputs have other types"
         del runs[name]
     near = {name: outputs for name, outputs in runs.items() if not _is_amplified(name)}
-    if _variant(name := stray(plain, near)) == UNOPTIMIZED:
+    name = next((name for name in near if _variant(name) == UNOPTIMIZED), "")
+    if name and is_stray(plain, near.pop(name), list(near.values())):
         failed[name] = "it computes something else"
         del runs[name]
     return runs
@@ -342,5 +333,5 @@ def _is_amplified(name: str) -> bool:
 
 
 def _variant(name: str) -> str:
-    """The variant without its call: ``vjp1/no_fusion`` is ``no_fusion``."""
+    """The variant without its call: ``vjp1/inside 0`` is ``inside 0``."""
     return name.rpartition("/")[2]

@@ -119,12 +119,6 @@ def count_undecided(noise: Array, largest: float) -> int:
     return int((np.maximum(noise, _lent(noise)) > LARGE * largest).sum())
 
 
-def count_changed(plain: Leaf, other: Leaf) -> int:
-    """How many elements of an output that must be equal are not the same in another run."""
-    changed = plain.data != other.data
-    return int((changed.any(axis=-1) if plain.dtype in KEYS else changed).sum())
-
-
 def scale_of(leaves: Iterable[Leaf]) -> float:
     """The largest finite magnitude of floats."""
     arrays = (leaf.numpy().reshape(-1) for leaf in leaves if leaf.dtype in FLOATS)

@@ -10,11 +10,10 @@ from msgspec import to_builtins
 
 from export_core.artifact.float_types import narrowest_float
 from export_core.comparing.noise import count_undecided, scale_of
-from export_core.goldens import Check, Comparison, Golden, GoldenError
+from export_core.goldens import Comparison, Golden, GoldenError
 from export_core.goldens.arrays import from_npz
 from export_core.goldens.noise import Noise
 from export_core.goldens.noise_record import UndecidedOutput
-from export_core.goldens.store import INPUTS, OUTPUTS
 from export_core.tolerances import FLOATS
 
 Undecided = dict[str, UndecidedOutput]
@@ -31,15 +30,10 @@ def undecided_outputs(golden: Golden, noise: Mapping[str, Noise], jumping: Mappi
             give other counts.
         jumping: by call and output, how many elements jump, of how many.
     """
-    # Of calls that must have the same outputs, the first one stands for all.
-    calls: dict[str, Check] = {OUTPUTS: Check("", inputs=INPUTS, outputs=OUTPUTS)}
-    for check in golden.manifest.checks:
-        if check.outputs:
-            calls.setdefault(check.outputs, check)
     undecided: Undecided = {}
     paths = cache(partial(_paths_of_outputs, golden))  # each reads the artifact
     for file, noises in noise.items():
-        check = calls[file]
+        check = golden.calls[file]
         if golden.manifest.comparison == Comparison() or check.vjp:
             # Factors that turn with every kernel are compared by what they must satisfy, whatever their noise.
             factors = {output for group in golden.factors for output in group.outputs} if not check.vjp else ()
@@ -78,8 +72,7 @@ def _paths_of_outputs(golden: Golden, order: int) -> list[str]:
 
 def proves_nothing(golden: Golden, undecided: Undecided) -> bool:
     """Whether half of the elements of every output cannot tell right from wrong: no wrong number would be seen."""
-    files = {OUTPUTS, *(check.outputs for check in golden.manifest.checks if check.outputs)}
-    outputs = sum(leaf.data.size > 0 for file in files for leaf in from_npz(golden.folder / file))
+    outputs = sum(leaf.data.size > 0 for file in golden.calls for leaf in from_npz(golden.folder / file))
     return 0 < sum(2 * output.elements >= output.of for output in undecided.values()) == outputs
 
 

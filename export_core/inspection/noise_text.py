@@ -42,8 +42,9 @@ def noise_text(record: NoiseRecord) -> str:
 
 
 def knows_inputs_only(record: NoiseRecord) -> bool:
-    """Whether what is rounded inside could not be moved, or was not by an older version."""
-    return not record.inside and (bool(record.compiled) or any("inside" in name for name in record.failed))
+    """Whether what is rounded inside some call could not be moved, or was not by an older version."""
+    kinds = {name.rpartition("/")[2] for name in record.failed}
+    return "inside" in kinds or (not record.inside and bool(record.compiled or {"inside 0", "unoptimized"} & kinds))
 
 
 def outputs_to_name(record: NoiseRecord) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from export_core.artifact.factored import LAPACK
 from export_core.artifact.float_types import narrowest_float
 from export_core.comparing.jumps import ULPS, with_jumps
-from export_core.comparing.noise import count_changed, is_stray, moved_by, spread
+from export_core.comparing.noise import is_stray, moved_by, spread
 from export_core.comparing.stored_noise import proves_nothing, undecided_outputs
 from export_core.environments.environment import Environment, with_variables
 from export_core.environments.hardware import instruction_set, other_openblas_core
@@ -263,7 +263,6 @@ def _measured(
     """The noise of each file of outputs, from what its calls, their variants and another `kernel` wrote."""
     narrowest = narrowest_float(golden.read_artifact())
     noises: list[tuple[Sequence[Leaf], Noise]] = []
-    unstable: dict[str, int] = {}
     jumping: dict[str, tuple[int, int]] = {}
     run: set[str] = set()
     for checks in calls.values():
@@ -276,12 +275,9 @@ def _measured(
         far = [outputs for name, outputs in runs if _is_amplified(name)]
         measured = with_jumps(plain, spread(plain, near), spread(plain, far), narrowest)
         noises.append((plain, tuple(None if one is None else one.noise for one in measured)))
-        for number, (leaf, own) in enumerate(zip(plain, measured, strict=True)):
-            name = f"{checks[0].name}/{number}".removeprefix("/")
-            if own is None and (count := max((count_changed(leaf, outputs[number]) for _, outputs in runs), default=0)):
-                unstable[name] = count
+        for number, own in enumerate(measured):
             if own is not None and own.jumping:
-                jumping[name] = (own.jumping, leaf.data.size)
+                jumping[f"{checks[0].name}/{number}".removeprefix("/")] = (own.jumping, own.noise.size)
     data = noise_to_npz(noises)
     stored = noise_from_npz(data, NOISE, [plain for plain, _ in noises])
     undecided = undecided_outputs(golden, dict(zip(calls, stored, strict=True)), jumping)
@@ -295,7 +291,6 @@ def _measured(
         kernel=core if kernel else "",
         failed=_summarized(failed),
         narrowest_float=narrowest,
-        unstable=unstable,
         jumping=jumping,
         undecided_outputs=undecided,
     )

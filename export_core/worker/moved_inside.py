@@ -8,7 +8,8 @@ three numbers that the call takes as one more argument:
 
     seed, bits, offset        uint32; see `moves`
 
-One compilation therefore serves runs in all directions, and XLA cannot fold the moves away. Values of few significant bits (masks, counts, halves), zeros and what is not finite stay: they are exact.
+One compilation therefore serves runs in all directions, and XLA cannot fold the moves away. Values of few significant
+bits (masks, counts, halves), zeros and what is not finite stay: they are exact.
 
 Complex results are moved part by part. Symbolic dimensions are refined before. Types of 8 bits and fewer stay.
 """

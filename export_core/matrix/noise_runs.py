@@ -13,7 +13,7 @@ import numpy as np
 
 from export_core.artifact.factored import LAPACK
 from export_core.artifact.float_types import narrowest_float
-from export_core.comparing.jumps import ULPS, with_jumps
+from export_core.comparing.jumps import ULPS, noise_and_jumps
 from export_core.comparing.noise import is_stray, moved_by, spread
 from export_core.comparing.stored_noise import proves_nothing, undecided_outputs
 from export_core.environments.environment import Environment, with_variables
@@ -118,27 +118,24 @@ class OtherKernel:
     It is started for the first golden that calls LAPACK. Where this processor can run no other kernel, there is none.
     """
 
-    def __init__(self, environment: Environment, limits: Limits) -> None:
-        self.core = other_openblas_core(environment.variables) or ""
-        self._environment = with_variables(environment, OPENBLAS_CORETYPE=self.core)
-        self._limits = limits
+    def __init__(self) -> None:
         self._workers = WarmWorkers()
+        self.close = self._workers.close
 
-    def submit(self, golden: Golden, request: Request, scratch: Path) -> dict[str, Path]:
-        """Run the calls of a golden, if it calls LAPACK. The outputs by call; none where a run fails."""
-        if not self.core or not any(call.startswith(LAPACK) for call in golden.manifest.custom_calls):
-            return {}
-        outputs = {check.name: scratch / f"kernel {n}.npz" for n, check in enumerate(request.checks) if check.outputs}
-        checks = tuple(
-            msgspec.structs.replace(check, outputs=check.outputs and str(outputs[check.name]), variants=())
-            for check in request.checks
+    def run(
+        self, golden: Golden, environment: Environment, request: Request, fork: bool
+    ) -> tuple[str, dict[str, Path]]:
+        """Run the calls of a golden, if it calls LAPACK: the kernel and the outputs by call; none where a run fails."""
+        core = other_openblas_core(environment.variables)
+        if not core or not any(call.startswith(LAPACK) for call in golden.manifest.custom_calls):
+            return "", {}
+        outputs = {check.name: f"{check.outputs}.kernel" for check in request.checks if check.outputs}
+        checks = (
+            msgspec.structs.replace(check, outputs=outputs.get(check.name), variants=()) for check in request.checks
         )
-        worker = self._workers.start(self._environment, 1, fork=self._limits.fork)
-        return outputs if worker.submit(msgspec.structs.replace(request, checks=checks)).result().end == "ok" else {}
-
-    def close(self) -> None:
-        """End the process."""
-        self._workers.close()
+        worker = self._workers.start(with_variables(environment, OPENBLAS_CORETYPE=core), 1, fork=fork)
+        reply = worker.submit(msgspec.structs.replace(request, checks=tuple(checks))).result()
+        return (core, {name: Path(path) for name, path in outputs.items()}) if reply.end == "ok" else ("", {})
 
 
 def measure_noise(
@@ -177,8 +174,8 @@ def measure_noise(
             lost = [first.name, *alike]
             failed |= {**reply.failed, **dict.fromkeys(lost, _ending(reply))}
         failed = {name: text for name, text in {**failed, **reply.failed}.items() if name in names}
-        kernel = other.submit(golden, request, scratch) if other else {}
-        return _measured(golden, environment.release.jaxlib, calls, failed, kernel, other.core if other else "")
+        kernel = other.run(golden, environment, request, limits.fork) if other else ("", {})
+        return _measured(golden, environment.release.jaxlib, calls, failed, *kernel)
 
 
 def _with_variants(request: Request, scratch: Path) -> Request:
@@ -257,8 +254,8 @@ def _measured(
     jaxlib: str,
     calls: Mapping[str, Sequence[CheckRequest]],
     failed: dict[str, str],
-    kernel: Mapping[str, Path],
-    core: str,
+    kernel: str,
+    by_kernel: Mapping[str, Path],
 ) -> MeasuredNoise:
     """The noise of each file of outputs, from what its calls, their variants and another `kernel` wrote."""
     narrowest = narrowest_float(golden.read_artifact())
@@ -271,13 +268,14 @@ def _measured(
         run |= {_variant(name) for name, _ in runs}
         plain = from_npz(Path(checks[0].outputs or ""))
         near = [outputs for name, outputs in runs if not _is_amplified(name)]
-        near += [from_npz(kernel[check.name]) for check in checks if check.name in kernel]
+        near += [from_npz(by_kernel[check.name]) for check in checks if check.name in by_kernel]
         far = [outputs for name, outputs in runs if _is_amplified(name)]
-        measured = with_jumps(plain, spread(plain, near), spread(plain, far), narrowest)
-        noises.append((plain, tuple(None if one is None else one.noise for one in measured)))
-        for number, own in enumerate(measured):
-            if own is not None and own.jumping:
-                jumping[f"{checks[0].name}/{number}".removeprefix("/")] = (own.jumping, own.noise.size)
+        spreads = zip(plain, spread(plain, near), spread(plain, far), strict=True)
+        measured = [noise_and_jumps(*one, narrowest) for one in spreads]
+        noises.append((plain, tuple(noise for noise, _ in measured)))
+        for number, (leaf, (_, count)) in enumerate(zip(plain, measured, strict=True)):
+            if count:
+                jumping[f"{checks[0].name}/{number}".removeprefix("/")] = (count, leaf.data.size)
     data = noise_to_npz(noises)
     stored = noise_from_npz(data, NOISE, [plain for plain, _ in noises])
     undecided = undecided_outputs(golden, dict(zip(calls, stored, strict=True)), jumping)
@@ -288,7 +286,7 @@ def _measured(
         inside=sum(name.startswith("inside ") for name in run),
         amplified=sum(map(_is_amplified, run)),
         compiled=(UNOPTIMIZED,) if UNOPTIMIZED in run else (),
-        kernel=core if kernel else "",
+        kernel=kernel,
         failed=_summarized(failed),
         narrowest_float=narrowest,
         jumping=jumping,

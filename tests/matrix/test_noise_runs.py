@@ -316,7 +316,7 @@ def test_what_calls_lapack_also_runs_on_another_kernel(tmp_path, monkeypatch, ca
     monkeypatch.setattr(noise_runs, "WarmWorkers", Kernels)
     golden = write_golden(GoldenStore(tmp_path / "golden"), manifest(custom_calls=(call,)))
     environment = this_interpreter(release("0.12.0.1"))
-    other = noise_runs.OtherKernel(environment, Limits())
+    other = noise_runs.OtherKernel()
     found = measure_noise(golden, environment, FakeWorker(), Limits(), other)
     assert isinstance(found, MeasuredNoise), found
     assert (found.record.kernel, started) == (kernel, [kernel] if kernel else [])

@@ -44,9 +44,6 @@ SMALLEST = 2.0**-16
 A sum that is zero in all runs of the writer may be 1e-17 in another release.
 """
 
-STRAY = 1000.0
-"""How many times more than in any other run most elements must be off in one that computes something else."""
-
 PIECE = 1 << 17
 """Elements that are looked at together: as doubles, large arrays would take many times their memory."""
 
@@ -74,21 +71,6 @@ def spread(plain: Sequence[Leaf], variants: Iterable[Sequence[Leaf]]) -> Noise:
 def is_number(dtype: str) -> bool:
     """Whether how far apart two elements are means something: floats, integers, booleans; neither keys nor float0."""
     return dtype not in KEYS and dtype != "float0"
-
-
-def is_stray(plain: Sequence[Leaf], run: Sequence[Leaf], others: Sequence[Sequence[Leaf]]) -> bool:
-    """Whether a run computes something else: most of an output is far off in it, and in no other of several runs.
-
-    Such as a solver that only diverges without optimization: that says nothing of how a correct reader rounds.
-    """
-
-    def off(outputs: Sequence[Leaf]) -> float:
-        noises = zip(plain, spread(plain, [outputs]), strict=True)
-        floats = (noise for leaf, noise in noises if noise is not None and noise.size and leaf.dtype in FLOATS)
-        return max((float(np.median(noise)) for noise in floats), default=0.0)
-
-    own = off(run)
-    return own > LARGE * scale_of(plain) and len(others) > 1 and all(STRAY * off(other) < own for other in others)
 
 
 def moved_by(ulps: int, leaf: Leaf, generator: np.random.Generator) -> Leaf:

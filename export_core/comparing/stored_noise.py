@@ -34,22 +34,19 @@ def undecided_outputs(golden: Golden, noise: Mapping[str, Noise], jumping: Mappi
     paths = cache(partial(_paths_of_outputs, golden))  # each reads the artifact
     for file, noises in noise.items():
         check = golden.calls[file]
-        if golden.manifest.comparison == Comparison() or check.vjp:
-            # Factors that turn with every kernel are compared by what they must satisfy, whatever their noise.
-            factors = {output for group in golden.factors for output in group.outputs} if not check.vjp else ()
-            for number, (leaf, own) in enumerate(zip(from_npz(golden.folder / file), noises, strict=True)):
-                name = f"{check.name}/{number}".removeprefix("/")
-                if own is None or leaf.dtype not in FLOATS or number in factors:
-                    continue
-                count = count_undecided(own, largest := scale_of([leaf])) - jumping.get(name, (0, 0))[0]
-                if count > 0:
-                    undecided[name] = UndecidedOutput(
-                        count,
-                        own.size,
-                        noise=float(f"{own.max():.3g}"),
-                        largest=float(f"{largest:.3g}"),
-                        leaf=next(iter(paths(check.vjp)[number:]), ""),
-                    )
+        if golden.manifest.comparison != Comparison() and not check.vjp:
+            continue
+        # Factors that turn with every kernel are compared by what they must satisfy, whatever their noise.
+        factors = [] if check.vjp else [output for group in golden.factors for output in group.outputs]
+        for number, (leaf, own) in enumerate(zip(from_npz(golden.folder / file), noises, strict=True)):
+            if own is None or leaf.dtype not in FLOATS or number in factors:
+                continue
+            name, largest = f"{check.name}/{number}".removeprefix("/"), scale_of([leaf])
+            count = count_undecided(own, largest) - jumping.get(name, (0, 0))[0]
+            if count > 0:
+                rounded = [float(f"{value:.3g}") for value in (own.max(), largest)]
+                place = next(iter(paths(check.vjp)[number:]), "")
+                undecided[name] = UndecidedOutput(count, own.size, *rounded, place)
     return undecided
 
 

@@ -127,24 +127,15 @@ class _Value(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """A custom call or a loop, which of its results a value is, and that value."""
+    """A value that a custom call or a loop makes, that operation, and which of its results it is."""
 
+    value: _Value
     made: Operation
     result: int
-    value: _Value
-
-    def operand(self, number: int) -> _Value:
-        """A value that it takes."""
-        return self.value._replace(number=number)
-
-    @property
-    def target(self) -> re.Match[str] | None:
-        """The routine of linear algebra that it calls."""
-        return TARGET.fullmatch(self.made.symbol)
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What tells this call from others: the calls that lead to it."""
+        """What tells this operation from others: the calls that lead to it."""
         path, caller = [self.made.first], self.value.caller
         while caller:
             path.append(caller.call.first)
@@ -164,17 +155,18 @@ class _Search:
         source = self.source(value)
         if source is None:
             return None
-        made, target = source.made, source.target
         # How jax makes a permutation of pivots: in a loop on a CPU, in a kernel on a GPU.
-        if made.name.startswith("vhlo.while") or made.symbol.endswith("_lu_pivots_to_permutation"):
-            taken = map(self.source, map(source.operand, made.operands[:MOST_CARRIED]))
-            pivots = (one for one in taken if one and one.target and one.target["routine"] == "getrf")
-            return next((Factor(one.key, "lu", 2) for one in pivots if one.result == 1), None)
+        if source.made.name.startswith("vhlo.while") or source.made.symbol.endswith("_lu_pivots_to_permutation"):
+            operands = source.made.operands[:MOST_CARRIED]
+            taken = (self.source(source.value._replace(number=operand)) for operand in operands)
+            pivots = (one.key for one in taken if one and one.result == 1 and "getrf" in one.made.symbol)
+            return next((Factor(key, "lu", 2) for key in pivots), None)
+        target = TARGET.fullmatch(source.made.symbol)
         if target is None:
             return None
         routine, is_ffi, is_real = target["routine"], bool(target["ffi"]), target["letter"] in ("s", "d")
         if routine in ("orgqr", "ungqr"):  # Q is made of reflectors, whose lengths it takes last
-            made_of = self.source(source.operand(made.operands[-1]))
+            made_of = self.source(source.value._replace(number=source.made.operands[-1]))
             return made_of and Factor(made_of.key, "qr", 0)
         compare, roles = ("eig", _EIG[is_ffi, is_real]) if routine == "geev" else _ROUTINES.get(routine, ("", {}))
         if routine == "gees" and not is_ffi:
@@ -193,7 +185,7 @@ class _Search:
             result = value.number - made.first
             match made.name.rpartition("_v")[0]:
                 case "vhlo.custom_call" | "vhlo.while":
-                    return _Source(made, result, value)
+                    return _Source(value, made, result)
                 case "vhlo.call":
                     body = self.bodies[made.symbol]
                     value = _Value(body, body.returned[result], _Caller(made, value.body, caller))

@@ -44,9 +44,9 @@ def undecided_outputs(golden: Golden, noise: Mapping[str, Noise], jumping: Mappi
             name, largest = f"{check.name}/{number}".removeprefix("/"), scale_of([leaf])
             count = count_undecided(own, largest) - jumping.get(name, (0, 0))[0]
             if count > 0:
-                rounded = [float(f"{value:.3g}") for value in (own.max(), largest)]
+                worst, scale = (float(f"{value:.3g}") for value in (own.max(), largest))
                 place = next(iter(paths(check.vjp)[number:]), "")
-                undecided[name] = UndecidedOutput(count, own.size, *rounded, place)
+                undecided[name] = UndecidedOutput(count, own.size, worst, scale, place)
     return undecided
 
 

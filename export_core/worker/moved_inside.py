@@ -112,7 +112,7 @@ class Rewriting:
         self.ir = ir
         self.module = module
         self.places = 0
-        self.helpers: dict[str, str] = {}
+        self.helpers: dict[str, tuple[str, str]] = {}
 
     def rewrite(self) -> int:
         """Move everything that is open. The number of places."""
@@ -128,8 +128,9 @@ class Rewriting:
                 block = functions[name].regions[0].blocks[0]
                 numbers = self._numbers_of_main(block) if name == "main" else block.arguments[len(block.arguments) - 1]
                 self._walk(block, numbers)
-            if self.places:
-                self._add_helpers()
+            helpers = self.ir.Module.parse("\n".join(text for _, text in self.helpers.values()))
+            for op in helpers.body.operations:
+                op.operation.clone(self.ir.InsertionPoint(self.module.body))
         return self.places
 
     def _called(self, functions: dict[str, Any]) -> set[str]:
@@ -244,16 +245,11 @@ class Rewriting:
 
     def _helper(self, type_text: str) -> str:
         """The name of the function that moves arrays of a type; empty where they stay."""
-        if not ARRAY.fullmatch(type_text):
-            return ""
-        return self.helpers.setdefault(type_text, f"jaxexport_moved_{len(self.helpers)}")
-
-    def _add_helpers(self) -> None:
-        """Add the functions that move arrays."""
-        matches = ((name, ARRAY.fullmatch(type_text)) for type_text, name in self.helpers.items())
-        texts = [helper_text(name, one[1], one[3], is_complex=bool(one[2])) for name, one in matches if one]
-        for op in self.ir.Module.parse("\n".join(texts)).body.operations:
-            op.operation.clone(self.ir.InsertionPoint(self.module.body))
+        match = ARRAY.fullmatch(type_text)
+        if match and type_text not in self.helpers:
+            name = f"jaxexport_moved_{len(self.helpers)}"
+            self.helpers[type_text] = name, helper_text(name, match[1], match[3], is_complex=bool(match[2]))
+        return self.helpers[type_text][0] if match else ""
 
 
 def attributes(op: Any) -> list[Any]:

@@ -220,9 +220,9 @@ class Variants:
         self.call = call
         self.lowered = lowered
         self.program = compiled
+        self.again = again
         self.kind: tuple[bool, dict[str, Any]] = (False, {})
         self.problem: Exception | None = None
-        self.again = again
 
     def run(self, variant: dict[str, Any], args: Any, kwargs: Any) -> Any:
         """The results of one variant."""

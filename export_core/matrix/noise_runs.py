@@ -129,7 +129,7 @@ class OtherKernel:
         core = other_openblas_core(environment.variables)
         if not core or not any(call.startswith(LAPACK) for call in golden.manifest.custom_calls):
             return "", {}
-        outputs = {check.name: f"{check.outputs}.kernel" for check in request.checks if check.outputs}
+        outputs = {check.name: f"{check.outputs}.kernel.npz" for check in request.checks if check.outputs}
         checks = (
             msgspec.structs.replace(check, outputs=outputs.get(check.name), variants=()) for check in request.checks
         )
